@@ -163,3 +163,27 @@ def test_lesser_processors(level, tmp_path):
     own, less = (np.load(tmp_path / f"{name}.npz") for name in ("own", level))
     for key in own:
         np.testing.assert_allclose(own[key], less[key], rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sixteen_bits_keep_their_state_in_float32(kind, dtype, compiled):
+    """Long sequences of 16-bit numbers are as near to float64 as rounding their inputs' products and their results once."""
+    torch.manual_seed(0)
+    m = kind(6, 5, num_layers=2, bidirectional=True).to(dtype)
+    exact = kind(6, 5, num_layers=2, bidirectional=True).double()
+    exact.load_state_dict(m.state_dict())
+    x = torch.randn(40, 3, 6).to(dtype)
+    run = torch.compile(m) if compiled else m
+    out, end = run(x)
+    wanted, end_wanted = exact(x.double())
+    close = {"atol": 0.02 if dtype is torch.bfloat16 else 0.0025, "rtol": 0}
+    torch.testing.assert_close(out.double(), wanted, **close)
+    assert out.dtype is dtype and (end[0] if kind is torch.nn.LSTM else end).dtype is dtype
+    out.float().square().sum().backward()
+    wanted.square().sum().backward()
+    for p, q in zip(m.parameters(), exact.parameters()):
+        assert p.grad.dtype is dtype
+        scale = q.grad.abs().max()
+        torch.testing.assert_close(p.grad.double() / scale, q.grad / scale, **close)

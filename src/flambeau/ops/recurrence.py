@@ -8,7 +8,7 @@ state's products (of the GRU, else they are the same), of h and of c.
 from __future__ import annotations
 
 from ..base import recurrence
-from ..base.dtypes import float32, float64
+from ..base.dtypes import bfloat16, float16, float32, float64
 from ..base.recurrence import GRU, LSTM, RELU, TANH
 from ..base.shapes import contiguous_strides
 from ..core.declare import explicit
@@ -23,15 +23,19 @@ KINDS = {"lstm": LSTM, "gru": GRU, "tanh": TANH, "relu": RELU}
 def streams(tensors) -> bool:
     """Whether there is a kernel for a layer of these."""
     kind = tensors[0].dtype
-    return kind in (float32, float64) and all(t.dtype is kind and t.device.type == "cpu" for t in tensors)
+    return kind in (float32, float64, bfloat16, float16) and all(t.dtype is kind and t.device.type == "cpu" for t in tensors)
 
 
 def layer(kind: str, x, w_ih, w_hh, b_ih, b_hh, state, reverse):
-    """(output, the state after the last step) of inputs x (T, B, features)."""
-    inner = aten.linear.default(x, w_ih, None)
-    h, c = (*state, None)[:2]
-    keep = derivatives_asked()
-    out, last, _, _ = aten._recurrence.default(inner, w_hh, b_ih, b_hh, h, c, KINDS[kind], reverse, keep)
+    """(output, the state after the last step) of inputs x (T, B, features). Of 16-bit numbers state and gates are float32 from step to step;
+    what is returned is rounded once."""
+    operands = [aten.linear.default(x, w_ih, None), w_hh, b_ih, b_hh, *(*state, None)[:2]]
+    narrow = x.dtype in (bfloat16, float16)
+    if narrow:
+        operands = [t if t is None else aten._to_copy.default(t, dtype=float32) for t in operands]
+    out, last, _, _ = aten._recurrence.default(*operands, KINDS[kind], reverse, derivatives_asked())
+    if narrow:
+        out, last = (aten._to_copy.default(t, dtype=x.dtype) for t in (out, last))
     end = aten.select.int(out, 0, 0 if reverse else -1)
     return out, ((end, last) if kind == "lstm" else (end,))
 
