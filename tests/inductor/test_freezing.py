@@ -201,6 +201,8 @@ WRITES = [
     lambda m: torch.add(m[0].bias, 1, out=m[0].bias.detach()),
     lambda m: setattr(m[1], "running_var", torch.rand(8) + 0.5),
     lambda m: nn.init.normal_(m[0].weight),
+    lambda m: m[0].weight.data.storage().__setitem__(3, torch.rand(()).item()),
+    lambda m: torch._foreach_mul_([m[0].weight.data], 2.0),
     lambda m: m.to(torch.float64).to(torch.float32)[0].weight.mul_(2),
 ]
 

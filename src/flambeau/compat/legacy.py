@@ -111,6 +111,7 @@ class TypedStorage:
 
     def __setitem__(self, index, value):
         self._elements[index] = value
+        self._untyped_storage._note_written()
 
     def clone(self):
         return type(self)(self._elements.copy(), dtype=self.dtype)
