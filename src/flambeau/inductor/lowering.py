@@ -19,7 +19,7 @@ import numpy as np
 from ..base.dtypes import as_element
 from ..base.expr import Expr, Symbol, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.relations import symbols as symbols_of
-from ..base.shapes import broadcast_shapes, normalize_dims
+from ..base.shapes import normalize_dims
 from ..core import templates
 from ..core.body import TABLE, Input, topological, trace
 from ..core.higher_order import HigherOrderOperator
@@ -650,39 +650,12 @@ class Lowering(ComplexLowering):
         raise Unsupported("a composite that wasn't opened")
 
     # --- operations that "lower" overrides of operators are written in ----------------------------------------------
-    def _advanced(self, shape, indices, op_name):
-        """(result shape, function from its coordinates to those of the indexed tensor) of indexing with tensors; None takes a dimension
-        whole. Tensors that stand together give their dimensions in place, otherwise in front."""
-        given = [k for k, i in enumerate(indices) if i is not None]
-        together = broadcast_shapes(*[indices[k].sizes for k in given])
-        adjacent = given == list(range(given[0], given[-1] + 1))
-        front = given[0] if adjacent else 0
-        plain = [k for k in range(len(shape)) if k not in given]
-        before = [k for k in plain if adjacent and k < given[0]]
-        after = [k for k in plain if k not in before]
-        out_shape = (*[shape[k] for k in before], *together, *[shape[k] for k in after])
-        tag = len(self.messages)
-        self.messages.append(op_name)
-
-        def position(coords):
-            middle = coords[front : front + len(together)]
-            rest = iter((*coords[:front], *coords[front + len(together) :]))
-            out = [None] * len(shape)
-            for k in (*before, *after):
-                out[k] = next(rest)
-            for k in given:
-                v = self.values.cast(indices[k].at(broadcast_coords(middle, indices[k].sizes)), "i64")
-                out[k] = of(self.values.make("checked", (v, shape[k], tag, True), "i64"))
-            return tuple(out)
-
-        return out_shape, position
-
     def take(self, x, indices, val) -> Lazy:
         """``x[indices]``."""
         if 0 in x.sizes:
             raise Unsupported("indexing an empty tensor")
         indices = native_sizes.masked(self, x.sizes, indices, lambda at: val.shape[at])
-        shape, position = self._advanced(x.sizes, indices, "aten::index")
+        shape, position = native_sizes.advanced(self, x.sizes, indices, "aten::index")
         return self.lazy(shape, x.dtype, lambda coords: x.at(position(coords)), strides=_strides(val), device=x.device)
 
     def put(self, x, indices, values, accumulate, val) -> Lazy:
@@ -690,7 +663,7 @@ class Lowering(ComplexLowering):
         if 0 in x.sizes:
             raise Unsupported("indexing an empty tensor")
         indices = native_sizes.places_to_put(self, x, indices, values)
-        shape, position = self._advanced(x.sizes, indices, "aten::index_put")
+        shape, position = native_sizes.advanced(self, x.sizes, indices, "aten::index_put")
         t = short(val.dtype)
         target = self.new_buffer(x.sizes, dense_strides(x.sizes), t)
         self.fill(target, x)

@@ -15,6 +15,7 @@ from ..base.order import KINDS
 from ..base.relations import Junction, Rel
 from ..base.relations import symbols as symbols_of
 from ..base.select import bits
+from ..base.shapes import broadcast_shapes
 from .builder import compute_type
 from .frame import lone
 from .ir import ExternCall, Region, dense_strides
@@ -24,6 +25,7 @@ from .sizes import size, sizes
 from .values import short
 
 __all__ = [
+    "advanced",
     "assertion",
     "bincount",
     "by_edges",
@@ -465,3 +467,31 @@ def by_edges(lowering, vals, x, bins, low_high, weight, density: bool):
 
         sums = lowering.lazy((n,), dtypes.float64, at, device=device)
     return [as_dtype(lowering, sums, x.dtype), edges]
+
+
+def advanced(lowering, shape, indices, op_name):
+    """(result shape, function from its coordinates to those of the indexed tensor) of indexing with tensors; None takes a dimension
+    whole. Tensors that stand together give their dimensions in place, otherwise in front."""
+    given = [k for k, i in enumerate(indices) if i is not None]
+    together = broadcast_shapes(*[indices[k].sizes for k in given])
+    adjacent = given == list(range(given[0], given[-1] + 1))
+    front = given[0] if adjacent else 0
+    plain = [k for k in range(len(shape)) if k not in given]
+    before = [k for k in plain if adjacent and k < given[0]]
+    after = [k for k in plain if k not in before]
+    out_shape = (*[shape[k] for k in before], *together, *[shape[k] for k in after])
+    tag = len(lowering.messages)
+    lowering.messages.append(op_name)
+
+    def position(coords):
+        middle = coords[front : front + len(together)]
+        rest = iter((*coords[:front], *coords[front + len(together) :]))
+        out = [None] * len(shape)
+        for k in (*before, *after):
+            out[k] = next(rest)
+        for k in given:
+            v = lowering.values.cast(indices[k].at(broadcast_coords(middle, indices[k].sizes)), "i64")
+            out[k] = of(lowering.values.make("checked", (v, shape[k], tag, True), "i64"))
+        return tuple(out)
+
+    return out_shape, position

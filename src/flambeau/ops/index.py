@@ -29,6 +29,9 @@ fill_diagonal_ lift_fresh_copy narrow_copy permute_copy select_copy slice_copy s
 transpose_copy unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy
 view_as_real_copy view_copy
 """,
+    "distances": """
+_cdist_backward _cdist_forward cdist
+""",
     "fft": """
 _fft_c2c _fft_c2r _fft_r2c fft_fft fft_fft2 fft_fftfreq fft_fftn fft_fftshift fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn
 fft_ifftshift fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn
@@ -57,10 +60,10 @@ _prelu_kernel alpha_dropout celu channel_shuffle col2im embedding_bag feature_al
 instance_norm pixel_unshuffle prelu rrelu selu softshrink threshold
 """,
     "linalg": """
-_cdist_backward _cdist_forward _linalg_det _linalg_slogdet _linalg_solve_ex cdist chain_matmul cholesky_inverse cholesky_solve cross det
-inverse linalg_cross linalg_det linalg_diagonal linalg_inv linalg_inv_ex linalg_matmul linalg_matrix_exp linalg_matrix_power
-linalg_multi_dot linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_tensorinv linalg_tensorsolve linalg_vander
-linalg_vecdot logdet matrix_exp matrix_power slogdet triangular_solve
+_linalg_det _linalg_slogdet _linalg_solve_ex chain_matmul cholesky_inverse cholesky_solve cross det inverse linalg_cross linalg_det
+linalg_diagonal linalg_inv linalg_inv_ex linalg_matmul linalg_matrix_exp linalg_matrix_power linalg_multi_dot linalg_slogdet linalg_solve
+linalg_solve_ex linalg_solve_triangular linalg_tensorinv linalg_tensorsolve linalg_vander linalg_vecdot logdet matrix_exp matrix_power
+slogdet triangular_solve
 """,
     "linalg_factors": """
 _linalg_check_errors _lu_permutation _lu_with_info cholesky geqrf linalg_cholesky linalg_cholesky_ex linalg_householder_product

@@ -23,7 +23,9 @@ KINDS = {"lstm": LSTM, "gru": GRU, "tanh": TANH, "relu": RELU}
 def streams(tensors) -> bool:
     """Whether there is a kernel for a layer of these."""
     kind = tensors[0].dtype
-    return kind in (float32, float64, bfloat16, float16) and all(t.dtype is kind and t.device.type == "cpu" for t in tensors)
+    return kind in (float32, float64, bfloat16, float16) and all(
+        t.dtype is kind and t.device.type == "cpu" for t in tensors
+    )
 
 
 def layer(kind: str, x, w_ih, w_hh, b_ih, b_hh, state, reverse):
