@@ -128,7 +128,27 @@ static PyObject *dispatch(FlbOperator *op, uint32_t keys, PyObject *args, PyObje
 /* NumPy's complaint about an array that can't be: a MemoryError of its own class, or a ValueError. Users catch RuntimeError, as PyTorch's
  * allocator raises. */
 static PyObject *allocation_error = NULL;
-static void translate_error(void) {
+/* RuntimeError for the sizes among the arguments that hold a negative number. */
+static void refuse_negative(FlbOperator *op, PyObject *const *values) {
+    for (Py_ssize_t k = 0; k < op->n_parameters; k++) {
+        if (!PyList_Check(values[k]) && !PyTuple_Check(values[k])) continue;
+        long long least = 0;
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values[k]); i++) {
+            PyObject *n = PySequence_Fast_GET_ITEM(values[k], i);
+            int overflow = 0;
+            long long v = PyLong_Check(n) ? PyLong_AsLongLongAndOverflow(n, &overflow) : 0;
+            if (!overflow && v < least) least = v;
+        }
+        if (least == 0) continue;
+        PyObject *sizes = PySequence_List(values[k]);
+        if (!sizes) return;
+        PyErr_Format(PyExc_RuntimeError, "Trying to create tensor with negative dimension %lld: %S", least, sizes);
+        Py_DECREF(sizes);
+        return;
+    }
+    PyErr_SetString(PyExc_RuntimeError, "Trying to create tensor with negative dimension");
+}
+static void translate_error(FlbOperator *op, PyObject *const *values) {
     int memory = PyErr_ExceptionMatches(PyExc_MemoryError);
     if (PyErr_ExceptionMatches(PyExc_SystemError)) { /* some of NumPy's functions fail without an exception, when memory runs out */
         PyObject *type, *value, *traceback;
@@ -152,11 +172,11 @@ static void translate_error(void) {
         ours = s && (!strncmp(s, "array is too big", 16) || !strncmp(s, "Maximum allowed dimension", 25) || !strncmp(s, "maximum supported dimension", 27) ||
                      !strncmp(s, "Maximum allowed size", 20));
         if (s && !strcmp(s, "negative dimensions are not allowed")) {
-            PyErr_SetString(PyExc_RuntimeError, "Trying to create tensor with negative dimension");
             Py_DECREF(type);
             Py_XDECREF(value);
             Py_XDECREF(traceback);
             Py_DECREF(text);
+            refuse_negative(op, values);
             return;
         }
         Py_XDECREF(text);
@@ -175,17 +195,17 @@ static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     PyObject *impl = Py_NewRef(op->impl); /* the kernel may be replaced while it runs */
     PyObject *r = op->loud && !floating.watching ? PyObject_Vectorcall(impl, values, op->n_parameters, NULL) : flb_quietly(impl, values, op->n_parameters, NULL);
     Py_DECREF(impl);
-    if (!r) translate_error();
+    if (!r) translate_error(op, values);
     return r;
 }
 static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
     int done = flb_recipe_call(op, values, result);
-    if (done < 0) translate_error();
+    if (done < 0) translate_error(op, values);
     return done;
 }
 static int run_opened(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result) {
     int status = flb_opened_call(op, body, inside, values, result);
-    if (status < 0) translate_error();
+    if (status < 0) translate_error(op, values);
     return status;
 }
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
@@ -232,7 +252,7 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         PyObject *body = Py_NewRef(op->body);
         PyObject *r = PyObject_Vectorcall(body, values, op->n_parameters, NULL);
         Py_DECREF(body);
-        if (!r) translate_error();
+        if (!r) translate_error(op, values);
         return r;
     }
     if (keys == FLB_BACKEND) return flb_backend(op, values);
@@ -324,7 +344,7 @@ static PyObject *operator_run(FlbOperator *op, PyObject *const *args, Py_ssize_t
     PyObject *kernel = Py_NewRef(op->kernel);
     PyObject *r = op->loud && !floating.watching ? PyObject_Vectorcall(kernel, args, n, kwnames) : flb_quietly(kernel, args, n, kwnames);
     Py_DECREF(kernel);
-    if (!r) translate_error();
+    if (!r) translate_error(op, values);
     return r;
 }
 /* set_kernel(kernel, impl): impl takes all arguments by position. Both None: none yet. */
