@@ -1,7 +1,8 @@
 """The BLAS that NumPy already holds in the process, handed to the runtime: matrix products and convolutions are made with it.
 
 NumPy's wheels bundle OpenBLAS under prefixed names; where it isn't found, SciPy's exported function pointers serve. One BLAS in the process
-means one set of BLAS threads.
+means one set of BLAS threads. Where Intel's MKL is installed beside (``pip install 'flambeau[mkl]'``), it makes the products that go to a
+library, and the rest stays with OpenBLAS.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import functools
 import importlib
 import os
 import struct
+import sys
 
 import numpy
 
@@ -26,6 +28,7 @@ __all__ = [
     "matmul",
     "matmul_bf16",
     "native_matmul",
+    "product_library",
     "scan",
     "share_threads",
     "wide",
@@ -164,6 +167,37 @@ def _library():
     return None
 
 
+@functools.cache
+def _mkl():
+    """Intel's library, set to one thread for each caller, or None: it isn't installed, doesn't load, or ``FLAMBEAU_BLAS=openblas`` says no.
+    ValueError for another name there."""
+    wanted = os.environ.get("FLAMBEAU_BLAS", "mkl")
+    if wanted not in ("mkl", "openblas"):
+        raise ValueError(f"FLAMBEAU_BLAS is {wanted!r}: expected mkl or openblas")
+    if wanted == "openblas":
+        return None
+    for name in ("libmkl_rt.so.3", "libmkl_rt.so.2", "mkl_rt.2.dll"):
+        file = os.path.join(sys.prefix, *(("Library", "bin") if name.endswith("dll") else ("lib",)), name)
+        if not os.path.exists(file):
+            continue
+        try:
+            library = ctypes.CDLL(file)
+        except OSError:
+            continue
+        library.MKL_Set_Threading_Layer(_MKL_SEQUENTIAL)  # the pieces of a product are on our threads
+        return library
+    return None
+
+
+_MKL_SEQUENTIAL = 1
+
+
+def product_library() -> str:
+    """File name of the library whose products are called where our own aren't the better ones; "scipy": what SciPy was built with."""
+    mkl, found = _mkl(), _library()
+    return os.path.basename(mkl._name if mkl is not None else found[0]._name if found is not None else "scipy")
+
+
 def gemm_address(t: str) -> int:
     """Address of the function that makes products of "f32" or "f64", called like Fortran's sgemm and dgemm: our own where it is the better one
     (csrc/product.c), else the library's. Integers are passed by reference as 64-bit little-endian ones, which the library's 32-bit interface
@@ -205,4 +239,9 @@ def share_threads() -> None:
             if None not in fs:
                 threads = [ctypes.cast(f, ctypes.c_void_p).value for f in fs]
                 break
-    _runtime.use_blas(*map(function, ("sgemm", "dgemm")), *threads)
+    mkl = _mkl()
+    if mkl is not None:
+        gemm = [ctypes.cast(getattr(mkl, name), ctypes.c_void_p).value for name in ("sgemm_", "dgemm_")]
+    else:
+        gemm = list(map(function, ("sgemm", "dgemm")))
+    _runtime.use_blas(*gemm, *threads)

@@ -155,10 +155,8 @@ def _dropped(choice: Choice, name: str, why: str) -> None:
 
 
 def _entry(key: str) -> str:
-    library = blas._library()
-    where = library[0]._name if library else "scipy"
     environment = [os.environ.get(n) for n in ("FLAMBEAU_CPU", "FLAMBEAU_PRODUCTS", "FLAMBEAU_BLAS_THREADS")]
-    text = repr((key, cache.machine(), get_num_threads(), os.path.basename(where), environment))
+    text = repr((key, cache.machine(), get_num_threads(), blas.product_library(), environment))
     name = "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
     return os.path.join("choices", name[1:3], name)
 
