@@ -4,6 +4,8 @@ import contextlib
 import json
 import logging
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -268,3 +270,13 @@ def test_every_way_of_a_convolution(row, f64):
             out = np.full(want.shape, np.nan, dtype)
             _runtime.native("convolution", (*given, out), (*numbers, number))
             assert np.abs(out - want).max() <= 64 * np.finfo(dtype).eps * np.abs(want).max(), (what, name)
+
+
+def test_the_log_is_asked_for_by_the_environment(tmp_path):
+    program = (
+        "import flambeau as torch; a = torch.randn(64, 48); torch.compile(torch.mm, mode='max-autotune')(a, a.t())"
+    )
+    env = {**os.environ, "TORCH_LOGS": "autotuning", "FLAMBEAU_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "[__autotuning]" in done.stderr

@@ -62,7 +62,7 @@ _NOT_BUILT |= dict.fromkeys(("cudagraphs", "cudagraph_static_inputs"), "kernels 
 _NOT_BUILT |= dict.fromkeys(
     ("ddp_graphs", "overlap", "overlap_scheduling"), "graphs aren't split for distributed training"
 )
-_NOT_BUILT |= dict.fromkeys(("autotuning", "benchmarking", "incremental"), "no log tells of measurements")
+_NOT_BUILT |= dict.fromkeys(("benchmarking", "incremental"), "the artifact autotuning tells of measurements")
 _NOT_BUILT |= dict.fromkeys(
     ("hierarchical_compile", "graph_region_expansion"), "regions that are alike aren't looked for"
 )
@@ -199,6 +199,7 @@ for _name, _help in [
     ("trace_bytecode", "the instructions that are traced, with the stack in front of each"),
     ("side_effects", "what captured code writes when its graph has run: objects, globals, classes"),
     ("post_grad_graphs", "the graphs of operators that the compiler of kernels is given"),
+    ("autotuning", "what max-autotune measured, chose and dropped"),
     ("caching", "which graphs were compiled and which were recalled from the disk"),
 ]:
     artifact(_name, _help)

@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import _runtime
 from ..base import blas, disk
-from ..base.logs import artifact
+from ..base.logs import ARTIFACTS
 from ..base.threads import get_num_threads
 from . import cache
 from .gemm import Gemm
@@ -32,7 +32,7 @@ from .settings import config
 __all__ = ["Choice", "clock", "decide", "is_whole", "tune"]
 
 log = logging.getLogger("flambeau.inductor")
-_AUTOTUNING = artifact("autotuning", "what max-autotune measured, chose and dropped")
+_AUTOTUNING = ARTIFACTS["autotuning"]
 
 ROUNDS = 7  # times that each way runs, one after the other in turn
 WORTH = 0.97  # of the usual way's time, above which that one stays
