@@ -248,3 +248,58 @@ def test_graph_modules_are_traced():
     gm = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
     f = torch.compile(lambda x: gm(x) + 1, fullgraph=True, backend="aot_eager")
     assert torch.equal(f(X()), gm(X()) + 1)
+
+
+class Counted:
+    """A descriptor that notes each lookup."""
+
+    def __init__(self, impl, log):
+        self.impl, self.log = impl, log
+
+    def __get__(self, obj, owner):
+        self.log.append(1)
+        return self.impl.__get__(obj, owner)
+
+
+def test_a_block_looks_its_methods_up_once():
+    def f(x):
+        enter, leave = [], []
+
+        class Block:
+            __enter__ = Counted(lambda self: 1, enter)
+            __exit__ = Counted(lambda self, *a: None, leave)
+
+        def run(block):
+            with block:
+                return x + 1
+
+        return run(Block()), enter, leave
+
+    def g(x, block):
+        with block as y:
+            return x + y
+
+    x = torch.ones(2)
+    assert torch.compile(f, backend="eager")(x)[1:] == f(x)[1:] == ([1], [1])
+    log: list = []
+    made = type("Block", (), {"__enter__": Counted(lambda s: 1, log), "__exit__": Counted(lambda s, *a: None, log)})
+    compiled = torch.compile(g, backend="eager")
+    for _ in range(3):
+        log.clear()
+        compiled(x, made())
+        assert log == [1, 1]
+
+
+def test_methods_of_builtins_refuse_other_objects():
+    def f(x):
+        told = []
+        for method, args in ((set.add, (0,)), (set.add, ()), (list.append, (3, 4)), (str.upper, (2,)), (str.upper, ())):
+            try:
+                method(*args)
+            except TypeError as e:
+                told.append(str(e))
+        return x + 1, told
+
+    x = torch.ones(2)
+    for backend in ("eager", "inductor"):
+        assert torch.compile(f, backend=backend)(x)[1] == f(x)[1]

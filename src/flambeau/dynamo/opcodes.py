@@ -665,7 +665,8 @@ class Opcodes:
             manager = FunctionModeVariable(manager)
         if isinstance(manager, ObjectVariable):
             for name, what in (("__enter__", ""), ("__exit__", " (missed __exit__ method)")):
-                if manager.special(self, name) is None:
+                found = manager.class_attr(self, name)  # not bound: a descriptor would notice
+                if found is None or found is world.ABSENT:
                     text = f"{name_of(manager.cls)!r} object does not support the context manager protocol{what}"
                     self.raise_user(TypeError(text))
             self.stack.append(ContextExit(manager))

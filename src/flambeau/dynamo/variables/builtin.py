@@ -175,7 +175,17 @@ class UnboundMethod(HeldVariable):
         self.cls, self.name = cls, name
 
     def call(self, tx, args, kwargs):
-        o = args[0]
+        o = args[0] if args else None
+        if (
+            o is None
+            or o.is_constant()
+            and not isinstance(o.as_constant(), getattr(self.value, "__objclass__", object))
+        ):
+            try:  # refuses its receiver before it does anything
+                self.value(*(a.as_constant() for a in args[:1]))
+            except TypeError as e:
+                tx.raise_user(TypeError(str(e)))
+            unsupported("descriptor", f"{self.name} of what isn't its class", "It takes that all the same.")
         if isinstance(o, ObjectVariable) or self.value is type.__getattribute__:
             from .objects import SlotMethod
 
