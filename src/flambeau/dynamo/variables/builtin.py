@@ -175,17 +175,13 @@ class UnboundMethod(HeldVariable):
         self.cls, self.name = cls, name
 
     def call(self, tx, args, kwargs):
-        o = args[0] if args else None
-        if (
-            o is None
-            or o.is_constant()
-            and not isinstance(o.as_constant(), getattr(self.value, "__objclass__", object))
-        ):
+        o, owner = args[0] if args else None, getattr(self.value, "__objclass__", object)
+        if o is None or o.is_constant() and not isinstance(o.as_constant(), owner):
             try:  # refuses its receiver before it does anything
                 self.value(*(a.as_constant() for a in args[:1]))
             except TypeError as e:
                 tx.raise_user(TypeError(str(e)))
-            unsupported("descriptor", f"{self.name} of what isn't its class", "It takes that all the same.")
+            unsupported("descriptor", f"{self.name} of another class")
         if isinstance(o, ObjectVariable) or self.value is type.__getattribute__:
             from .objects import SlotMethod
 
