@@ -3,9 +3,6 @@
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import compile as passes
-from flambeau.inductor.ir import ExternCall
-from flambeau.inductor.settings import config
 
 L = torch.linalg
 BITWISE = {
@@ -44,22 +41,6 @@ CLOSE = {
     "cond": lambda s: L.cond(s),
     "nuclear": lambda s: L.matrix_norm(s, "nuc"),
 }
-
-
-@pytest.fixture
-def python_calls(monkeypatch):
-    """Names of what the graphs that are compiled call from Python."""
-    found, original = [], passes.compile_program
-
-    def look(*args, **kwargs):
-        graph, made = original(*args, **kwargs)
-        found.extend(s.name for s in graph.info.steps if isinstance(s, ExternCall) and s.what == "call")
-        return graph, made
-
-    monkeypatch.setattr(passes, "compile_program", look)
-    before, config.force_disable_caches = config.force_disable_caches, True
-    yield found
-    config.force_disable_caches = before
 
 
 def matrices(batch, dtype, n=5):

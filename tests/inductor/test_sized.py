@@ -4,29 +4,10 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import compile as passes
-from flambeau.inductor.ir import ExternCall
-from flambeau.inductor.settings import config
 from flambeau.testing import guard_pages
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
-
-
-@pytest.fixture
-def python_calls(monkeypatch):
-    """Names of what the graphs that are compiled call from Python."""
-    found, original = [], passes.compile_program
-
-    def look(*args, **kwargs):
-        graph, made = original(*args, **kwargs)
-        found.extend(s.name for s in graph.info.steps if isinstance(s, ExternCall) and s.what == "call")
-        return graph, made
-
-    monkeypatch.setattr(passes, "compile_program", look)
-    before, config.force_disable_caches = config.force_disable_caches, True  # a graph that is recalled is not looked at
-    yield found
-    config.force_disable_caches = before
 
 
 def same(got, want):

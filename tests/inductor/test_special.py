@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import compile as passes
-from flambeau.inductor.ir import ExternCall
-from flambeau.inductor.settings import config
 from flambeau.testing import guard_pages
 
 S = torch.special
@@ -27,22 +24,6 @@ ONE = [
 TWO = ["gammainc", "gammaincc", "zeta"]
 POLYNOMIALS = [f"{k}_polynomial_{x}" for k in ("chebyshev", "shifted_chebyshev") for x in "tuvw"]
 POLYNOMIALS += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
-
-
-@pytest.fixture
-def python_calls(monkeypatch):
-    """Names of what the graphs that are compiled call from Python."""
-    found, original = [], passes.compile_program
-
-    def look(*args, **kwargs):
-        graph, made = original(*args, **kwargs)
-        found.extend(s.name for s in graph.info.steps if isinstance(s, ExternCall) and s.what == "call")
-        return graph, made
-
-    monkeypatch.setattr(passes, "compile_program", look)
-    before, config.force_disable_caches = config.force_disable_caches, True
-    yield found
-    config.force_disable_caches = before
 
 
 def check(fn, args, python_calls, tolerance=0.0):
