@@ -250,17 +250,6 @@ class AcceleratorError(RuntimeError):
     """``torch.AcceleratorError``: raised by accelerators; never here."""
 
 
-def _rebuild_from_type_v2(func, new_type, args, state):
-    out = func(*args)
-    if type(out) is not new_type:
-        out = out.as_subclass(new_type)
-    if isinstance(state, tuple):
-        state = state[0]
-    if state:
-        out.__dict__.update(state)
-    return out
-
-
 class TracerWarning(Warning):
     """PyTorch's tracer of TorchScript warns with it; nothing here does."""
 

@@ -313,7 +313,7 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
 """,
     "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.multiprocessing: StorageWeakRef",
     "multiprocessing.spawn": "from compat.multiprocessing: spawn start_processes SpawnContext ProcessContext ProcessRaisedException ProcessExitedException",
-    "_tensor": "from core.tensor: Tensor\nfrom compat.legacy: _rebuild_from_type_v2=_rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
+    "_tensor": "from core.tensor: Tensor\nfrom serialization.rebuild: _rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
     "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str printoptions get_printoptions "
     "PRINT_OPTS _add_suffixes _str_intern=tensor_str",
     "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method _copy_to_script_wrapper\nreturns False: is_scripting\n"
