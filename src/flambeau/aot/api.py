@@ -112,13 +112,15 @@ def _once_differentiable(captured: GraphModule) -> bool:
 
 class Part:
     """A graph to compile. ``make`` makes it, which a compiler that finds its own result on disk (``compiler.recall(entry, onto)``) doesn't need.
-    ``entry``: a name that tells everything about the graph, None when it has none. ``onto``: see inductor.compile_graph. ``held``: inputs that are
-    parameters and buffers of modules and that it doesn't write."""
+    ``entry``: a name that tells everything about the graph, None when it has none. ``onto``, ``free``, ``orders``: see inductor.compile_graph.
+    ``held``: inputs that are parameters and buffers of modules and that it doesn't write."""
 
     def __init__(self, make: Callable[[], GraphModule], entry: str | None = None):
         self.make, self.entry = make, entry
         self.onto: dict[int, int] = {}
         self.held: tuple[int, ...] = ()
+        self.free: tuple[int, ...] = ()
+        self.orders: dict[int, tuple[int, ...]] = {}
 
     @functools.cached_property
     def gm(self) -> GraphModule:
@@ -127,11 +129,14 @@ class Part:
     @collecting_later
     def compile(self, compiler: Callable, example_inputs: list[Any] | None = None) -> Callable:
         recall = getattr(compiler, "recall", None)
-        found = recall(self.entry, self.onto) if recall is not None and self.entry is not None else None
+        entry = self.entry
+        if entry is not None and (self.free or self.orders):
+            entry = f"{entry} {self.free} {sorted(self.orders.items())}"
+        found = recall(entry, self.onto) if recall is not None and entry is not None else None
         if found is not None:
             return found
         gm = self.gm
-        gm.onto, gm.entry, gm.held = self.onto, self.entry, self.held
+        gm.onto, gm.entry, gm.held, gm.free, gm.orders = self.onto, entry, self.held, self.free, self.orders
         return compiler(gm, _example_inputs(gm) if example_inputs is None else example_inputs)
 
 
@@ -193,7 +198,13 @@ def _compile_joint(traced, fw: Part, bw: Part, ways: Ways, compilers: Compilers)
     def recompile(fn):
         return aot_function(fn, compilers.fw, compilers.bw, compilers.partition, compilers.decompositions)
 
-    forward, backward = plain_callable(fw.compile(compilers.fw)), consuming_callable(bw.compile(compilers.bw))
+    if all(getattr(c, "chooses_orders", False) for c in (compilers.fw, compilers.bw)):
+        # What only the two graphs see lies as the forward finds best; the backward is made for that.
+        fw.free = tuple(traced.num_forward + i for i, s in enumerate(ways.saved_from) if s.index is None)
+    made = fw.compile(compilers.fw)
+    orders = getattr(getattr(made, "info", None), "orders", {})
+    bw.orders = {k - traced.num_forward: order for k, order in orders.items()}
+    forward, backward = plain_callable(made), consuming_callable(bw.compile(compilers.bw))
     return Plan(traced, ways, forward, backward, recompile)
 
 

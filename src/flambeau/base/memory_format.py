@@ -40,6 +40,7 @@ contiguous_format = MemoryFormat("contiguous_format", None)
 preserve_format = MemoryFormat("preserve_format", None)
 channels_last = MemoryFormat("channels_last", 4)
 channels_last_3d = MemoryFormat("channels_last_3d", 5)
+BY_RANK = {4: channels_last, 5: channels_last_3d}
 BY_NAME = {f.name: f for f in (contiguous_format, preserve_format, channels_last, channels_last_3d)}
 
 
@@ -84,7 +85,7 @@ def suggested_format(shape, strides) -> MemoryFormat:
     Strides of dimensions of size 1 do count here, since they alone tell (N, 1, H, W) of one format from the other; what could be either is
     row-major.
     """
-    format = {4: channels_last, 5: channels_last_3d}.get(len(shape))
+    format = BY_RANK.get(len(shape))
     if format is None or strides[1] == 0:
         return contiguous_format
     least = 0

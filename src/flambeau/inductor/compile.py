@@ -52,7 +52,8 @@ _OF_THE_PASSES = (
 class CompiledInfo:
     """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
     eager kernel and why; what the native graph is made of. ``steps``: kernels and calls in order, ``launches``: the same with those that are launched
-    together as one. ``choices``: under max-autotune, products and convolutions and the way that was measured to be the fastest."""
+    together as one. ``choices``: under max-autotune, products and convolutions and the way that was measured to be the fastest. ``orders``: see
+    compile_graph."""
 
     source: str
     kernels: dict[str, str]
@@ -63,6 +64,7 @@ class CompiledInfo:
     arena_size: int
     plan: Plan
     choices: list[str] = dataclasses.field(default_factory=list)
+    orders: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
 
 def _elsewhere(node) -> bool:
@@ -75,7 +77,9 @@ def _elsewhere(node) -> bool:
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
     inputs as positional tensors and returns the list of its outputs. ``gm.onto`` (output -> input, both by position): outputs that may overwrite an
-    input; those that do are None in the list."""
+    input; those that do are None in the list. ``gm.free``: outputs (by position) that nobody but another compiled graph sees: in which order their
+    elements lie is the compiler's choice. ``info.orders`` tells it where it isn't the one of ``meta["val"]`` (output -> dimensions, the outermost in
+    memory first), and ``gm.orders`` of the other graph takes it for its inputs."""
     start = time.perf_counter()
     if _GIVEN.on:
         _GIVEN("%s", gm.print_readable(print_output=False))
@@ -144,6 +148,7 @@ def _report(info) -> None:
 
 
 compile_graph.recall = recalled
+compile_graph.chooses_orders = True
 Lowering.compile_body = staticmethod(compile_graph)
 
 
@@ -239,7 +244,9 @@ def compile_program(program, times=None, onto=None):
     passed("compile")
     source = _source(launches, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
     plan = assemble(lowering, launches, offsets, arena, {a: b for a, b in inplace.values()})
-    info = CompiledInfo(source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices)
+    info = CompiledInfo(
+        source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices, lowering.orders
+    )
     graph = plan.bind(addresses, info)
     passed("assemble")
     return graph, Made(nodes, groups, lowering, set(inplace))

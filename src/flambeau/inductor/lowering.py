@@ -30,6 +30,7 @@ from ..fx import GraphModule
 from . import (
     boxes,
     conditions,
+    layouts,
     native,
     native_linalg,
     native_random,
@@ -82,6 +83,9 @@ class Lowering(ComplexLowering):
         self.example = None  # some symbolic integer of the graph
         self.fallbacks: list[str] = []
         self.bodies: dict[GraphModule, Any] = {}
+        self.free: frozenset[int] = frozenset()
+        self.by_strides = False  # some call sees in which order a result lies in memory
+        self.orders: dict[int, tuple[int, ...]] = {}  # of free outputs that lie otherwise than their shape rule says
         self._ids = itertools.count()
         self._names = itertools.count()
 
@@ -190,9 +194,11 @@ class Lowering(ComplexLowering):
     def run(self, program) -> None:
         """``program``: an opened graph, see opening.py."""
         env: dict[Any, Any] = {}
+        self.free = frozenset(program.free)
+        self.by_strides = any("reads_memory" in getattr(call.target, "tags", ()) for call in program.calls)
         for call in program.calls:
             if call.what == "input":
-                env[call] = self.placeholder(call.val)
+                env[call] = self.placeholder(call.val, program.orders.get(len(self.inputs)))
             elif call.what == "constant":
                 env[call] = self.constant(call.val)
             else:
@@ -201,7 +207,7 @@ class Lowering(ComplexLowering):
         results = [_map(x, env.__getitem__) for x in program.outputs]
         self.finish(results, [x.val if isinstance(x, Call) else None for x in program.outputs])
 
-    def placeholder(self, val):
+    def placeholder(self, val, order=None):
         if not hasattr(val, "stride"):
             self.inputs.append(None)
             if hasattr(val, "__sym__"):
@@ -210,6 +216,8 @@ class Lowering(ComplexLowering):
         for n in (*val.shape, *val.stride()):
             self.meet(n)
         shape, strides = sizes(val.shape), sizes(val.stride())
+        if order is not None:
+            strides = layouts.strides_in(order, shape)
         try:
             buffer = self.new_buffer(shape, strides, short(val.dtype), "input", val.dtype.np)
         except NotImplementedError:
@@ -257,11 +265,13 @@ class Lowering(ComplexLowering):
     def settle(self, result, call, given):
         """Give a node's result memory when several readers would each compute something costly, or when it is a chain of too many nodes: each
         is one more call of Python's within another when an element is written down."""
+        if self.by_strides:
+            return layouts.ruled(self, result, call.val)
         if isinstance(result, Lazy) and result.region is None:
             pending = (x.depth for x in _flatten(given) if isinstance(x, Lazy) and x.region is None)
             result.depth = 1 + max(pending, default=0)
             if result.depth > DEEPEST or call.uses > 1 and self.costly(result):
-                self.realize(result, result.strides)
+                self.realize(result, layouts.followed(self, result, result.strides))
         return result
 
     def costly(self, x: Lazy) -> bool:
@@ -271,11 +281,13 @@ class Lowering(ComplexLowering):
         return weight(probe) > 6 or sum(v.op == "load" for v in probe) > 2
 
     def finish(self, results, vals) -> None:
-        for x, val in zip(results, vals):
+        for k, (x, val) in enumerate(zip(results, vals)):
             if not isinstance(x, Lazy):
                 self.outputs.append(self.plain_output(x))
                 continue
             strides = sizes(val.stride()) if hasattr(val, "stride") else x.strides
+            if k in self.free:
+                strides = layouts.chosen(self, k, x, strides)
             dense = strides is None or is_dense(x.sizes, strides, self.values.hint)
             if not dense:
                 x = self.as_view(x, strides)

@@ -34,9 +34,13 @@ class Call:
 
 
 class Program:
+    """``free``, ``orders``: see compile_graph."""
+
     def __init__(self):
         self.calls: list[Call] = []
         self.outputs: list[Any] = []
+        self.free: tuple[int, ...] = ()
+        self.orders: dict[int, tuple[int, ...]] = {}
 
     def add(self, *parts) -> Call:
         call = Call(*parts)
@@ -145,6 +149,7 @@ class _Recording(TorchDispatchMode):
 def open_graph(gm) -> Program:
     """The program of an ATen-level graph module whose nodes carry ``meta["val"]``."""
     program = Program()
+    program.free, program.orders = getattr(gm, "free", ()), getattr(gm, "orders", {})
     recording = _Recording(program)
     env: dict[Any, Any] = {}  # node -> Call, or a nested list of them for an opened composite with several results
     known: set = set()  # symbols that inputs and calls so far have told

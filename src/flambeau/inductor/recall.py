@@ -31,9 +31,9 @@ log = logging.getLogger("flambeau.inductor")
 class Info:
     """What is kept with a graph from disk, as with one that was compiled: see compile.CompiledInfo."""
 
-    def __init__(self, plan: Plan, names: list[str], texts: bytes, head: str, fallbacks: list[str], arena_size: int):
-        self.plan, self.names, self._texts, self._head = plan, names, texts, head
-        self.fallbacks, self.arena_size = fallbacks, arena_size
+    def __init__(self, plan: Plan, rows: dict[str, Any], arena_size: int):
+        self.plan, self.names, self._texts, self._head = plan, rows["names"], rows["texts"], rows["head"]
+        self.fallbacks, self.orders, self.arena_size = rows["fallbacks"], dict(rows["orders"]), arena_size
         self.steps, self.times = plan.steps, {}
 
     @functools.cached_property
@@ -71,7 +71,7 @@ def recall(entry: str, onto: dict[int, int]) -> Any:
     constants = [np.frombuffer(data, _numpy(name)).reshape(shape).copy() for name, shape, data in rows["constants"]]
     dec = Decoder(rows["symbols"])
     plan = read_plan(rows["plan"], dec, constants, addresses)
-    info = Info(plan, rows["names"], rows["texts"], rows["head"], rows["fallbacks"], dec.expr(rows["arena"]))
+    info = Info(plan, rows, dec.expr(rows["arena"]))
     graph = plan.bind(addresses, info)
     metrics.cache_hits += len(objects)
     metrics.ir_nodes_pre_fusion += rows["nodes"]
@@ -104,6 +104,7 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
                 "texts": zlib.compress(marshal.dumps(list(info.kernels.values())), 1),
                 "head": info.source.partition("\n\n")[0],
                 "fallbacks": info.fallbacks,
+                "orders": list(info.orders.items()),
                 "arena": enc.expr(info.arena_size),
                 "nodes": nodes,
                 "launches": launches,

@@ -43,6 +43,7 @@ def _overlaps(size, stride) -> bool:
         tuple(size), tuple(stride), self.dtype, self.device, self.storage_offset() + offset
     ),
     variants="",
+    tags=("reads_memory",),
 )
 def strided_view(self, size, stride, offset, self_stride):
     """The elements from ``offset`` after the first of ``self`` on, all in elements. ``self_stride``: the strides of self, for the derivative."""
