@@ -59,7 +59,7 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
         b += n0 * (call->tb == 'N' ? 1 : s->ldb) * item;
         c += (m0 * s->ldc + n0) * item;
         if (flb_is_own(call->fn))
-            flb_product_piece(call->f64, call->ta != 'N', call->tb != 'N', m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc, s->n);
+            flb_product_piece(call->f64, call->ta != 'N', call->tb != 'N', m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc, s->m, s->n);
         else
             flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc);
     }

@@ -15,10 +15,17 @@
 #define DEEP 384                /* most of K in a slice */
 #define WIDE 2048               /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
 #define HIGH 1536               /* rows of A that are packed at a time */
-#define FEW_ROWS 64             /* up to which B isn't packed */
+#define FEW_ROWS 64             /* up to which B isn't packed: few_kernels.h */
+#define LONG 1024               /* most of K in a slice there, where an element is a dot product, */
+#define SHORT 256               /* and where it isn't */
+#define SIDE 6                  /* rows of B that are read together for dot products */
+#define FEW_TERMS 64            /* of a dot product that is worth it, */
+#define TERMS_A_ROW 12          /* and for each row of A: what packing costs is shared by them */
 #define SMALL 20000             /* bytes of B that aren't packed either: they fit into the first-level cache */
 #define NARROW 24               /* columns below which the library is faster */
-#define LITTLE 600000           /* multiply-adds below which it is, where it reads B in place */
+#define LITTLE 600000           /* multiply-adds below which it is, */
+#define FLAT 1024               /* where B is stored (n, k): for results of so few elements, */
+#define SHALLOW 32              /* and sums that are longer */
 
 static GemmFn library[2];
 
@@ -66,8 +73,23 @@ static int64_t slice(int64_t k) {
     return slices ? (k + slices - 1) / slices : 1;
 }
 
+/* Whether a product with `m` rows in all is made by few_kernels.h. */
+static int is_few(int bt, int64_t m, int64_t k) { return flb_cpu_level() == 2 && m <= FEW_ROWS && (bt ? k >= FEW_TERMS && k >= TERMS_A_ROW * m : k > 0); }
+
+static int is_amd(void) {
+    static int known = -1;
+#if defined(__x86_64__)
+    if (known < 0) __builtin_cpu_init(), known = __builtin_cpu_is("amd") != 0;
+#endif
+    return known > 0;
+}
+
+/* Whether the library measured faster: narrow results, small products (OpenBLAS has kernels for them that pack nothing), and large ones with long sums, in float32 on
+ * Intel's processors only. */
 static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
-    return library[f64] && (n < NARROW || (n >= 1024 && k >= 1024) || (!bt && m * n * k < LITTLE));
+    if (!library[f64]) return 0;
+    if (n >= 1024 && k >= 1024 && m > FEW_ROWS) return f64 || !is_amd();
+    return n < NARROW || (bt ? m * n <= FLAT && k >= SHALLOW && m * n * k <= LITTLE : m * n * k < LITTLE);
 }
 
 #define T float
@@ -97,10 +119,10 @@ GemmFn flb_for_sizes(GemmFn fn, int f64, char tb, int64_t m, int64_t n, int64_t 
     return flb_is_own(fn) && passed_on(f64, tb != 'N', m, n, k) ? library[f64] : fn;
 }
 
-/* A piece, some rows and columns, of a product with `whole` columns that flb_for_sizes() leaves to us. */
-void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t whole) {
-    if (f64) multiply_f64(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, whole);
-    else multiply_f32(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, whole);
+/* A piece, some rows and columns, of a product with so many `rows` and `columns` that flb_for_sizes() leaves to us. */
+void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns) {
+    if (f64) multiply_f64(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, rows, columns);
+    else multiply_f32(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, rows, columns);
 }
 
 GemmFn flb_own_gemm(int f64) { return f64 ? product_f64 : product_f32; }

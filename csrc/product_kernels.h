@@ -2,8 +2,9 @@
 
 /* C tile (MR, NV vectors of BYTES bytes) = or += A panel (k, MR) times B rows at b, b + ldb, ... Where the tile is cut (rows, columns), it goes through memory. */
 #define EACH _Pragma("GCC unroll 16") for
-#define AHEAD 6                 /* rows of B that are on their way to the first-level cache */
-#define KERNEL(name, target_text, BYTES, MR, NV)                                                                                                    \
+#define AHEAD 6                 /* rows of B that are on their way to the first-level cache, */
+#define FAR 24                  /* and where they come from further away */
+#define KERNEL(name, target_text, BYTES, MR, NV, AHEAD)                                                                                             \
     __attribute__((target_text, FAST)) static void NAME(name)(int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc, int64_t rows,     \
                                                               int64_t columns, int accumulate) {                                                   \
         typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                                                           \
@@ -36,28 +37,25 @@
 
 typedef void (*NAME(Kernel))(int64_t, const T *, const T *, int64_t, T *, int64_t, int64_t, int64_t, int);
 #if defined(__x86_64__)
-KERNEL(k12x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 2)
-KERNEL(k8x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 2)
-KERNEL(k4x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 2)
-KERNEL(k12x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 1)
-KERNEL(k8x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 1)
-KERNEL(k4x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 1)
-KERNEL(h6x2, target("avx2,fma"), 32, 6, 2)
-KERNEL(h4x2, target("avx2,fma"), 32, 4, 2)
-KERNEL(h2x2, target("avx2,fma"), 32, 2, 2)
-KERNEL(h6x1, target("avx2,fma"), 32, 6, 1)
-KERNEL(h4x1, target("avx2,fma"), 32, 4, 1)
-KERNEL(h2x1, target("avx2,fma"), 32, 2, 1)
+KERNEL(k12x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 2, AHEAD)
+KERNEL(k8x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 2, AHEAD)
+KERNEL(k4x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 2, AHEAD)
+KERNEL(k12x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 1, AHEAD)
+KERNEL(k8x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 1, AHEAD)
+KERNEL(k4x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 1, AHEAD)
+KERNEL(h6x2, target("avx2,fma"), 32, 6, 2, AHEAD)
+KERNEL(h4x2, target("avx2,fma"), 32, 4, 2, AHEAD)
+KERNEL(h2x2, target("avx2,fma"), 32, 2, 2, AHEAD)
+KERNEL(h6x1, target("avx2,fma"), 32, 6, 1, AHEAD)
+KERNEL(h4x1, target("avx2,fma"), 32, 4, 1, AHEAD)
+KERNEL(h2x1, target("avx2,fma"), 32, 2, 1, AHEAD)
 #endif
-KERNEL(q4x2, unused, 16, 4, 2)
-KERNEL(q2x2, unused, 16, 2, 2)
-KERNEL(q1x2, unused, 16, 1, 2)
-KERNEL(q4x1, unused, 16, 4, 1)
-KERNEL(q2x1, unused, 16, 2, 1)
-KERNEL(q1x1, unused, 16, 1, 1)
-#undef KERNEL
-#undef AHEAD
-
+KERNEL(q4x2, unused, 16, 4, 2, AHEAD)
+KERNEL(q2x2, unused, 16, 2, 2, AHEAD)
+KERNEL(q1x2, unused, 16, 1, 2, AHEAD)
+KERNEL(q4x1, unused, 16, 4, 1, AHEAD)
+KERNEL(q2x1, unused, 16, 2, 1, AHEAD)
+KERNEL(q1x1, unused, 16, 1, 1, AHEAD)
 #if SINGLE && defined(__x86_64__)
 #define BY_FOUR 4
 /* to[i * ld + r] = from[r * step + i] for four rows and four columns. */
@@ -221,9 +219,15 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
     }
 }
 
-/* In the row-major sense C = A B, or += with `sum`; `at`: A is stored (k, m), `bt` likewise. `whole`: the columns of the result that this is a piece of. They say how K
- * is cut, so that an element's sum doesn't depend on the pieces. */
-static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t whole) {
+#include "few_kernels.h"
+#undef KERNEL
+#undef AHEAD
+#undef FAR
+
+/* In the row-major sense C = A B, or += with `sum`; `at`: A is stored (k, m), `bt` likewise. `all` and `whole`: the rows and columns of the result that this is a piece
+ * of. They say how K is cut, so that an element's sum doesn't depend on the pieces. */
+static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole) {
+    if (is_few(bt, all, k) && NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, 0) == 0) return;
     int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
     int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
@@ -287,7 +291,7 @@ static void NAME(product)(const char *tb, const char *ta, const int64_t *n, cons
                           const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc) {
     int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
     if (passed_on(!SINGLE, bt, *m, *n, *k)) library[!SINGLE](tb, ta, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc);
-    else NAME(multiply)(at, bt, *m, *n, *k, a, *lda, b, *ldb, c, *ldc, *(const T *)beta != 0, *n);
+    else NAME(multiply)(at, bt, *m, *n, *k, a, *lda, b, *ldb, c, *ldc, *(const T *)beta != 0, *m, *n);
 }
 #undef BY_FOUR
 #undef EACH

@@ -87,6 +87,15 @@ _simple(
     "larger product", F.linear, lambda n: (96 + n, 300 + n), lambda n: (64 + n, 300 + n), how=TERMS, bound=lambda n: 380
 )
 _simple(
+    "few rows",
+    lambda x, w, v: (F.linear(x, w), x @ v),
+    lambda n: (odd(n, 53) % 64 + 2, 800 + n),
+    lambda n: (1200 + n, 800 + n),
+    lambda n: (800 + n, 1200 + n),
+    how=TERMS,
+    bound=lambda n: 880,
+)
+_simple(
     "matrix and vector",
     lambda a, x, y: (a @ x, y @ a),
     lambda n: (n, odd(n, 37)),

@@ -34,6 +34,15 @@ def sweep(every: int) -> None:
     for m, n, k in ((1600, 40, 30), (30, 1100, 900), (257, 513, 400)):  # several blocks each way
         for dtype, t in itertools.product((np.float32, np.float64), (False, True)):
             _check(m, n, k, dtype, t, not t, rng)
+    few = itertools.product(
+        (2, 3, 4, 5, 12, 16, 29, 64),
+        (24, 31, 48, 97, 130),
+        (64, 79, 255, 257, 1030, 2049),
+        (False, True),
+        (False, True),
+    )
+    for i, (m, n, k, ta, tb) in enumerate(itertools.islice(few, 0, None, every)):
+        _check(m, n, k, (np.float32, np.float64)[i % 2], ta, tb, rng)
 
 
 @pytest.mark.parametrize("level", ["", "avx2", "default"])
@@ -135,12 +144,23 @@ def read_only_inside() -> None:
         "pointwise": ((2, 8, 4, 4), (12, 8, 1, 1), ((1, 1), (0, 0), (1, 1), 1)),
     }
     for at_end in (False, True):
-        for m, n, k in ((13, 33, 5), (16, 100, 17), (70, 40, 9), (5, 3, 4)):
+        for m, n, k in (
+            (13, 33, 5),
+            (16, 100, 17),
+            (70, 40, 9),
+            (5, 3, 4),
+            (2, 131, 67),
+            (4, 101, 97),
+            (7, 50, 131),
+            (11, 34, 150),
+            (33, 49, 400),
+        ):
             for ta, tb in itertools.product((False, True), repeat=2):
                 guarded = guard_pages.GuardPages(at_end)
                 a = guarded(rng.normal(size=(k, m) if ta else (m, k)).astype("f"))
                 b = guarded(rng.normal(size=(n, k) if tb else (k, n)).astype("f"))
-                blas.matmul(a.T if ta else a, b.T if tb else b)
+                for choice in (0, 1):
+                    _runtime.matmul(a.T if ta else a, b.T if tb else b, choice)
         for x_shape, w_shape, rest in how.values():
             guarded = guard_pages.GuardPages(at_end)
             x, w = guarded(rng.normal(size=x_shape).astype("f")), guarded(rng.normal(size=w_shape).astype("f"))
