@@ -23,6 +23,47 @@ REFUSED = {
     "moved twice": (lambda: X.reshape(2, 3).movedim((0, 0), (0, 1)), RuntimeError, "repeated dim in `source`"),
     "narrow beyond": (lambda: X.narrow(0, -9, 0), IndexError, "start out of range"),
     "mask of numbers": (lambda: X.masked_scatter(X, X), RuntimeError, "only supports boolean masks"),
+    "condition of numbers": (
+        lambda: torch.where(I, X[:3], 0),
+        RuntimeError,
+        "to be a boolean tensor, but got a tensor with dtype Long",
+    ),
+    "filled by bytes": (
+        lambda: X[:3].masked_fill(I.byte(), 0),
+        RuntimeError,
+        "only supports boolean masks, but got mask with dtype unsigned char",
+    ),
+    "filled by bytes, with a tensor": (
+        lambda: X[:3].masked_fill(I.byte(), X[0]),
+        RuntimeError,
+        "only supports boolean masks",
+    ),
+    "indexed by short integers": (lambda: X[I.short()], IndexError, "must be long, int, byte or bool tensors"),
+    "written by short integers": (
+        lambda: X.index_put((I.to(torch.int8),), X[:3]),
+        IndexError,
+        "must be long, int, byte or bool",
+    ),
+    "gathered by bytes": (
+        lambda: X.gather(0, I.byte()),
+        RuntimeError,
+        "Expected dtype int32/int64 for index",
+    ),
+    "scattered by bytes": (
+        lambda: X.scatter(0, I.byte(), X),
+        RuntimeError,
+        "Expected dtype int32/int64 for index",
+    ),
+    "filled by int32": (
+        lambda: X.index_fill(0, I.int(), 1.0),
+        IndexError,
+        "Expected dtype int64 for index",
+    ),
+    "copied by int32": (
+        lambda: X.index_copy(0, I.int(), X[:3]),
+        RuntimeError,
+        "Expected dtype int64 for index",
+    ),
     "complex into real": (
         lambda: X.masked_fill(X > 1, 1j),
         RuntimeError,

@@ -66,8 +66,17 @@ def bitwise_not(s, self):
     return s.bitwise_not(self)
 
 
+def _condition_dtype(args):
+    if args[0].dtype.name not in ("bool", "uint8"):
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype {args[0].dtype.scalar_type}"
+        )
+    return "default"
+
+
 @pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    promote=_condition_dtype,
     operands=("self", "other"),
     variants="",
     inplace=False,
@@ -106,8 +115,17 @@ def where_nonzero(condition):
     return aten.nonzero_numpy.default(condition)
 
 
+def _mask_dtype(args):
+    if args[1].dtype is not dtypes.bool_:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes.c_name(args[1].dtype)}"
+        )
+    return "default"
+
+
 @pointwise(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    promote=_mask_dtype,
     numbers=False,
     operands=("self",),
     layout=(),
@@ -128,6 +146,7 @@ def masked_fill_tensor(self, mask, value):
         )
     if value.dtype.is_complex and not self.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
+    _mask_dtype((self, mask))
     out = aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self)
     return as_image(out, contiguous_format)
 

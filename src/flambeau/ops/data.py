@@ -322,6 +322,7 @@ def _index_strides(self, indices, shape):
     return result_strides(shape, operands)
 
 
+_INDEX_DTYPES = ("int64", "int32", "uint8", "bool")
 _NO_INDEX = "tensors used as indices must be long, int, byte or bool tensors"
 
 
@@ -332,6 +333,9 @@ def _index_meta(self, indices):
 
 
 def _key(arrays):
+    """NumPy's index for the arrays of an index operator. IndexError for a dtype that PyTorch doesn't index by, such as int16."""
+    if any(a is not None and a.dtype.char not in "?Bilq" for a in arrays):
+        raise IndexError(_NO_INDEX)
     return tuple(slice(None) if a is None else a.astype(bool) if a.dtype == np.uint8 else a for a in arrays)
 
 
@@ -343,7 +347,7 @@ def _mask_error(shape, mask, where: int, at: int) -> IndexError:
 
 def _check_dtypes(indices) -> None:
     """IndexError for an index that is neither integers nor a mask."""
-    if any(t is not None and t.dtype.np.kind not in "biu" for t in indices):
+    if any(t is not None and t.dtype.name not in _INDEX_DTYPES for t in indices):
         raise IndexError(_NO_INDEX)
 
 
@@ -365,7 +369,7 @@ def _check_masks(self, indices) -> None:
 def _index_error(shape, indices) -> IndexError:
     """PyTorch's words where an index array lies outside, or a mask has another shape than, its dimensions of ``shape``."""
     d = 0
-    if any(t is not None and t.dtype.kind not in "biu" for t in indices):
+    if any(t is not None and t.dtype.name not in _INDEX_DTYPES for t in indices):
         return IndexError(_NO_INDEX)
     for at, t in enumerate(indices):
         if t is not None and t.dtype.kind == "b" or t is not None and t.dtype == np.uint8:

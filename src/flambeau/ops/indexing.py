@@ -107,7 +107,7 @@ embedding_dense_backward.derivative(
     has_out=True,
 )
 def gather(ix, self, dim, index, sparse_grad):
-    _need_index("gather", index, dtypes=("int64", "int32", "uint8"))
+    _need_index("gather", index)
     ndim = max(len(self.shape), 1)
     d = dim % ndim
     if 0 in index.shape:
@@ -131,7 +131,7 @@ gather.derivative(
 
 
 def _scatter_coords(ix, self, dim, index, src):
-    _need_index("scatter", index, dtypes=("int64", "int32", "uint8"))
+    _need_index("scatter", index)
     shape = getattr(src, "shape", None)
     if shape is not None and src.dtype is not self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")

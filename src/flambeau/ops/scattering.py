@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
-from ..base.dtypes import bool_
+from ..base.dtypes import bool_, int32, int64
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import composite, explicit, extern
 from ..core.definition import TensorMeta
@@ -17,8 +17,9 @@ aten = namespace("aten")
 
 def _along(self, dim, index, name):
     """(self with a dimension, index list that selects along ``dim``)."""
-    if index.dtype.name not in ("int64", "int32"):
-        raise IndexError(f"{name}(): Expected dtype int64 for index, but got {index.dtype}")
+    if index.dtype is not int64 and not (name == "index_reduce" and index.dtype is int32):
+        error = IndexError if name == "index_fill" else RuntimeError
+        raise error(f"{name}_(): Expected dtype int64 for index, but got {index.dtype}")
     if index.ndim > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
     d = normalize_dim(dim, self.ndim)

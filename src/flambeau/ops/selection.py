@@ -78,7 +78,8 @@ masked_select.override("lower", lambda lowering, val, self, mask: lowering.sized
 )
 def masked_scatter(self, mask, source):
     if mask.dtype != np.bool_:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got a mask of another dtype")
+        found = dtypes.from_numpy(mask.dtype).scalar_type
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {found}")
     shape = np.broadcast_shapes(self.shape, mask.shape)
     out, where = np.array(np.broadcast_to(self, shape), order="C"), np.broadcast_to(mask, shape)
     n = int(where.sum())
