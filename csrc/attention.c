@@ -47,10 +47,7 @@ typedef struct {
 
 static void multiply(const Attention *a, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *x, int64_t ldx, const void *y, int64_t ldy,
                      int accumulate, void *z, int64_t ldz) {
-    static const float one_f = 1, zero_f = 0;
-    static const double one = 1, zero = 0;
-    const void *alpha = a->f64 ? (const void *)&one : &one_f, *beta = accumulate ? alpha : a->f64 ? (const void *)&zero : &zero_f;
-    a->gemm(&tb, &ta, &n, &m, &k, alpha, y, &ldy, x, &ldx, beta, z, &ldz);
+    flb_blas_call(a->gemm, a->f64, ta, tb, m, n, k, x, ldx, y, ldy, accumulate, z, ldz);
 }
 
 /* exp(x) within 2 ulp, 0 below -87.3: straight-line code for vectors. nan stays. */

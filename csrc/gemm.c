@@ -24,12 +24,13 @@ typedef struct {
 #define GEMM_PIECE 1e6          /* flops that are worth a thread: some ten microseconds */
 #define GEMM_SHARE 1.6e7        /* flops of a piece when there are more pieces than threads, so that a late thread costs little */
 
-/* C = A B in the row-major sense, on this thread. */
-void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc) {
+/* C = A B in the row-major sense, or C + A B where there is `more`, on this thread. */
+void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, int more, void *c, int64_t ldc) {
     static const float one_f = 1, zero_f = 0;
     static const double one = 1, zero = 0;
     /* BLAS is column-major: C^T = B^T A^T */
-    fn(&tb, &ta, &n, &m, &k, f64 ? (const void *)&one : &one_f, b, &ldb, a, &lda, f64 ? (const void *)&zero : &zero_f, c, &ldc);
+    const void *alpha = f64 ? (const void *)&one : &one_f, *beta = more ? alpha : f64 ? (const void *)&zero : &zero_f;
+    fn(&tb, &ta, &n, &m, &k, alpha, b, &ldb, a, &lda, beta, c, &ldc);
 }
 
 /* Piece `part` of `parts` of a side, cut at multiples of 16: [from, to). */
@@ -61,7 +62,7 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
         if (flb_is_own(call->fn))
             flb_product_piece(call->f64, call->ta != 'N', call->tb != 'N', m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc, s->m, s->n);
         else
-            flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc);
+            flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, 0, c, s->ldc);
     }
 }
 

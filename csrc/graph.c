@@ -128,17 +128,17 @@ static int parse_parts(PyObject *parts, Step *s, Graph *g) {
 
 static int parse_step(PyObject *o, Step *s, Graph *g);
 
-/* ("rows", rows, period, unit, block, [bytes of a row of each local], [step], [(rows, iterations) that go together]) */
+/* ("rows", rows, period, unit, block, [bytes of a row of each local], [step], [(rows, iterations) that go together; (0, 1): a sum over rows], lanes) */
 static int parse_rows(PyObject *o, Step *s, Graph *g) {
     const char *kind;
-    long long rows, period, unit, block;
+    long long rows, period, unit, block, lanes;
     PyObject *locals, *steps, *ratios;
     Rows *r = s->rows = zeroed(1, sizeof(Rows));
     s->kind = STEP_ROWS;
-    if (!r || !PyArg_ParseTuple(o, "sLLLLO!O!O!", &kind, &rows, &period, &unit, &block, &PyList_Type, &locals, &PyList_Type, &steps, &PyList_Type, &ratios)) return -1;
-    r->rows = rows, r->period = period, r->unit = unit, r->block = block, r->slots = g->slots;
+    if (!r || !PyArg_ParseTuple(o, "sLLLLO!O!O!L", &kind, &rows, &period, &unit, &block, &PyList_Type, &locals, &PyList_Type, &steps, &PyList_Type, &ratios, &lanes)) return -1;
+    r->rows = rows, r->period = period, r->unit = unit, r->block = block, r->lanes = lanes, r->slots = g->slots;
     Py_ssize_t n = PyList_GET_SIZE(steps), nlocals = PyList_GET_SIZE(locals);
-    if (rows < 1 || period < 1 || rows % period || (period != rows && period % unit) || unit < 1 || block < unit || block % unit || n > MOST_ROW_STEPS || n != PyList_GET_SIZE(ratios) || nlocals > MOST_VIEWS * 4) FAIL("a wrong launch over rows");
+    if (rows < 1 || period < 1 || rows % period || (period != rows && period % unit) || unit < 1 || block < unit || block % unit || lanes < 0 || lanes > period || n > MOST_ROW_STEPS || n != PyList_GET_SIZE(ratios) || nlocals > MOST_VIEWS * 4) FAIL("a wrong launch over rows");
     for (Py_ssize_t i = 0; i < nlocals; i++) {
         r->local[r->nlocals++] = PyLong_AsLongLong(PyList_GET_ITEM(locals, i));
         if (PyErr_Occurred()) return -1;
@@ -149,7 +149,7 @@ static int parse_rows(PyObject *o, Step *s, Graph *g) {
         if (parse_step(PyList_GET_ITEM(steps, i), &r->steps[i], g) < 0 || !PyArg_ParseTuple(PyList_GET_ITEM(ratios, i), "LL", &num, &den)) return -1;
         r->num[i] = num, r->den[i] = den;
         const Step *t = &r->steps[i];
-        if (num < 1 || den < 1 || unit * den % num || (t->kind != STEP_KERNEL && t->kind != STEP_GEMM) || t->nargs > MOST_ROW_ARGS)
+        if (num < 0 || den < 1 || (num ? unit * den % num != 0 : t->kind != STEP_GEMM || !t->nbatch || !lanes) || (t->kind != STEP_KERNEL && t->kind != STEP_GEMM) || t->nargs > MOST_ROW_ARGS)
             FAIL("a wrong step of a launch over rows");
     }
     return 0;

@@ -102,9 +102,10 @@ typedef struct {
     Rows *rows;                 /* rows: see rows.c */
 } Step;
 
-/* Products and kernels over the same rows, in blocks that are multiples of `unit` or end with a `period`, best of `block`; num[i] / den[i]: rows to an iteration of kernel i. */
+/* Products and kernels over the same rows, in blocks that are multiples of `unit` or end with a `period`, best of `block`; num[i] / den[i]: rows to an iteration of kernel i,
+ * num[i] = 0: a product that is a sum over the rows. Where there are such, the rows of a period go in `lanes` parts, whose sums are added in their order; otherwise lanes is 0. */
 struct Rows {
-    int64_t rows, period, unit, block, num[MOST_ROW_STEPS], den[MOST_ROW_STEPS];
+    int64_t rows, period, unit, block, lanes, num[MOST_ROW_STEPS], den[MOST_ROW_STEPS];
     int nsteps, nlocals;
     Step steps[MOST_ROW_STEPS];
     int64_t local[MOST_VIEWS * 4]; /* bytes of a row of each local buffer */
@@ -224,7 +225,7 @@ void flb_gemv(int f64, int by_dots, int64_t out, int64_t k, const void *matrix, 
 void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const char *a, int64_t ar, int64_t ac, const char *b, int64_t br, int64_t bc, char *c);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
-void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);
+void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, int more, void *c, int64_t ldc);
 GemmFn flb_for_sizes(GemmFn fn, int f64, char tb, int64_t m, int64_t n, int64_t k);
 void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns);
 int flb_is_own(GemmFn fn);      /* whether product.c makes it */

@@ -3,6 +3,7 @@
 import pytest
 
 import flambeau as torch
+from flambeau.nn.attention.flex_attention import flex_attention
 
 F = torch.nn.functional
 LENGTH, WORDS, ROWS = 2048, 16000, 512
@@ -36,12 +37,15 @@ def test_attention_holds_no_scores(held, how, compiled):
     assert peak(lambda: torch.autograd.grad(run(*sides).sum(), sides)) < SCORES / 8
 
 
-def test_a_users_scores_are_not_held_without_gradients():
-    from flambeau.nn.attention.flex_attention import flex_attention
+@pytest.mark.parametrize("held", [4, 2])
+def test_a_users_scores_are_not_held(held):
+    def slope(s, b, h, i, j):
+        return s + (i - j) * 0.01
 
-    run = torch.compile(lambda q, k, v: flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + (i - j) * 0.01))
-    sides = _sides(grad=False)
-    assert peak(lambda: run(*sides)) < SCORES / 8
+    run = torch.compile(lambda q, k, v: flex_attention(q, k, v, slope, enable_gqa=held < 4))
+    sides = _sides(held)
+    assert peak(lambda: run(*(x.detach() for x in sides))) < SCORES / 8
+    assert peak(lambda: torch.autograd.grad(run(*sides).sum(), sides)) < SCORES / 8
 
 
 def test_cross_entropy_holds_scores_and_their_gradient_only():

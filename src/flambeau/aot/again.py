@@ -3,7 +3,7 @@
 An operator's override ``"again"``, called with the operator's arguments, gives these numbers (tensors) and a function that makes the result from
 the first argument and them, or None. Where the input is in memory anyway, because a product makes it, and the result isn't, because only loops
 read it, saving the input and the numbers needs half the memory: softmax cross-entropy keeps the scores and two numbers a row, and no matrix of
-probabilities is ever written.
+probabilities is ever written. Where both are computed again (``wide``, see wide.py), the numbers spare the backward two passes over a row.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class _Recorder(TorchDispatchMode):
         return of(tuple(args)), {k: of(v) for k, v in kwargs.items()}
 
 
-def open_for_backward(graph: Graph, backward: dict[Node, None], outputs: list) -> bool:
+def open_for_backward(graph: Graph, backward: dict[Node, None], outputs: list, wide: set[Node]) -> bool:
     """Open such operators of a joint graph. ``backward``: its nodes that depend on tangents; ``outputs``: the forward's. Whether there were any."""
     changed = False
     for n in list(graph.nodes):
         again = _rule(n)
         late = [u for u in n.users if u in backward]
-        if again is None or not late or n in outputs or not _made_by_kernel(n.args[0]):
+        if again is None or not late or n in outputs:
             continue
         early = [u for u in n.users if u not in backward]
-        if not all(map(is_fusible, early)):
+        if n not in wide and not (_made_by_kernel(n.args[0]) and all(map(is_fusible, early))):
             continue
         args = map_arg(n.args, lambda a: a.meta["val"])
         with graph.inserting_before(n), modes.disabled("dispatch"), args[0].fake_mode, _Recorder(graph, n) as record:

@@ -21,6 +21,7 @@ from .again import open_for_backward, open_parts
 from .budget import budget, within
 from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .maxflow import INFINITE, FlowNetwork
+from .wide import wide_values
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
 
@@ -102,13 +103,15 @@ def min_cut_rematerialization_partition(
     """Save the fewest bytes. Returns (forward module, backward module)."""
     open_parts(joint_module.graph)
     sides = _Sides(joint_module.graph, num_fwd_outputs)
-    if open_for_backward(joint_module.graph, sides.backward, sides.fw_outputs):
+    wide = wide_values(sides.forward, sides.fw_outputs)
+    if open_for_backward(joint_module.graph, sides.backward, sides.fw_outputs, wide):
         sides = _Sides(joint_module.graph, num_fwd_outputs)
+        wide = wide_values(sides.forward, sides.fw_outputs)
     reach = _ancestors(list(sides.wanted))
     nodes = [n for n in sides.forward if n in reach]
     if not nodes:
         return _split(joint_module, sides, [])
-    saved = _minimum_cut(nodes, sides, lambda n: not _never_again(n, sides))
+    saved = _minimum_cut(nodes, sides, lambda n: n in wide or not _never_again(n, sides))
     part = budget()
     if part < 1:
         saved = within(nodes, part, saved, lambda may: _minimum_cut(nodes, sides, may, limited=True))

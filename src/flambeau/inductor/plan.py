@@ -55,7 +55,7 @@ class Plan:
                 ufuncs.ready(self.values[s[4][0]])
             if s[0] == "gemm":
                 return ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
-            return (*s[:6], list(map(bound, s[6])), s[7]) if s[0] == "rows" else s
+            return (*s[:6], list(map(bound, s[6])), *s[7:]) if s[0] == "rows" else s
 
         return _runtime.Graph(
             self.inputs,
@@ -224,7 +224,7 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
 
     def step(s):
         if s[0] == "rows":
-            return *s[:6], list(map(tuple, s[6])), list(map(tuple, s[7]))
+            return *s[:6], list(map(tuple, s[6])), list(map(tuple, s[7])), s[8]
         if s[0] == "native":
             return *s[:3], [(at, layout(x)) for at, x in s[3]], s[4]
         if s[0] == "tell":

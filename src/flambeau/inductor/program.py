@@ -99,7 +99,17 @@ class _Assembly:
             steps = [self.step(s) for s in step.steps]
             self.local = {}
             ratios = [(r.numerator, r.denominator) for r in step.ratios]
-            return ("rows", step.rows, step.period, step.unit, step.block, list(step.locals.values()), steps, ratios)
+            return (
+                "rows",
+                step.rows,
+                step.period,
+                step.unit,
+                step.block,
+                list(step.locals.values()),
+                steps,
+                ratios,
+                step.lanes,
+            )
         if not isinstance(step, ExternCall):
             self.cost += step.cost
             args = [self.slot(a) for a in step.args]

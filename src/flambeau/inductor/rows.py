@@ -4,6 +4,10 @@ A kernel that makes the rows of a product's left operand, the product, a kernel 
 step needs only the rows that the steps before it have just made, a thread takes some rows through all of them while they are in its cache. The
 kernels are those that fusion made, unchanged: a kernel is called for a part of its parallel range anyway. Right operands are packed once
 (csrc/rows.c). What nobody else reads lives in a thread's scratch memory, a block of rows at a time, and never as a whole.
+
+The backward of attention has products that are sums over these rows, too: the gradients of keys and values, A^T B of matrices whose rows the chain
+has. Such a product joins as a sum: each block adds its part. So what lies between the products (scores, weights and their cotangents) is never whole
+in memory.
 """
 
 from __future__ import annotations
@@ -25,16 +29,19 @@ LEAST_EACH = 32  # of each matrix of a batch
 NARROW = 16  # columns of a product from which our kernels are used
 WINDOW = 12  # steps between two members of a chain
 MOST = 16  # members of a chain
-CACHED = 400_000  # bytes of the widest row block
+CACHED = 400_000
 ALIGNED = 512  # most rows that a block must be a multiple of
 MOST_ARGS = 60  # of a kernel
+LANES = 8  # pieces that a chain with sums should have: its rows can't be cut anywhere
+PARTIAL = 8  # sums of lanes take at most this part of what the chain keeps out of memory
 
 
 @dataclass(slots=True)
 class RowChain:
     """``steps`` over ``rows`` rows, in blocks that are multiples of ``unit``, best of ``block``, and end where a ``period`` does (the rows of a
-    matrix, where products are batched). ``ratios``: rows to an iteration of each kernel (to a product: 1). ``locals``: buffer that lives in a
-    thread's scratch memory -> bytes of a row."""
+    matrix, where products are batched). ``ratios``: rows to an iteration of each kernel (to a product: 1, or 0 where it is a sum over the rows of
+    a period). ``locals``: buffer that lives in a thread's scratch memory -> bytes of a row. ``lanes``: parts of a period whose sums are made
+    apart; 0: there are no sums."""
 
     steps: list
     rows: int
@@ -43,6 +50,7 @@ class RowChain:
     block: int
     ratios: list[Fraction]
     locals: dict[str, int]
+    lanes: int = 0
 
 
 def flat(steps) -> list:
@@ -75,6 +83,9 @@ class _Open:
         self.unit = 1
         self.period = rows
         self.reads: set[str] = set()
+        self.sums: set[str] = set()  # of the written: results of sums, which are whole only at the end
+        self.late: list[int] = []  # steps between the members that run behind the chain
+        self.derived: set[str] = set()  # what is made of what the chain makes, by the steps in reach
 
 
 class _Chains:
@@ -103,11 +114,13 @@ class _Chains:
             found = self._grow(i, n, gone) if n else None
             if found is not None:
                 gone.update(found.members)
+                gone.update(found.late)
                 taken[found.members[-1]] = found
         out = []
         for i, s in enumerate(self.steps):
             if i in taken:
                 out.append(self._close(taken[i]))
+                out += [self.steps[j] for j in taken[i].late]
             elif i not in gone:
                 out.append(s)
         return out
@@ -172,25 +185,53 @@ class _Chains:
         chain = _Open(rows)
         if not self._join(chain, start):
             return None
+        chain.derived = self._derived(chain.written, start)
         between_reads: set[str] = set()  # of the steps left out, which will run before the chain
         between_writes: set[str] = set()
+        late_reads: set[str] = set()
+        late_writes: set[str] = set()
         for j in range(start + 1, len(self.steps)):
             if j - chain.members[-1] > WINDOW or len(chain.members) == MOST:
                 break
             reads, writes = self.effects[j]
+            touched = writes | {self.inplace[w] for w in writes if w in self.inplace}
+            behind = bool(reads & late_writes or touched & (late_reads | late_writes))
             if j in gone:
-                if self._meet(chain, reads, writes):
+                if behind or self._meet(chain, reads, writes):
                     break
                 continue
-            if reads & chain.written and not writes & (between_reads | between_writes) and self._join(chain, j):
+            joins = bool(reads & chain.written) or self._beside(chain, j)
+            if joins and not behind and not writes & (between_reads | between_writes) and self._join(chain, j):
                 continue
-            if self._meet(chain, reads, writes):
-                break
+            if behind or self._meet(chain, reads, writes):
+                # A step that has to wait for sums (or for what waits) needn't end the chain.
+                if not chain.sums:
+                    break
+                chain.late.append(j)
+                late_reads |= reads
+                late_writes |= writes
+                continue
             between_reads |= reads
             between_writes |= writes
+        chain.late = [j for j in chain.late if j < chain.members[-1]]
         # The tail must end with a product or with what reads one: kernels before the first product that lead nowhere don't belong.
         products = [k for k, i in enumerate(chain.members) if i in self.rows]
         return chain if products and len(chain.members) > 1 else None
+
+    def _derived(self, written: set[str], start: int) -> set[str]:
+        out = set(written)
+        for reads, writes in self.effects[start + 1 : start + 1 + 2 * WINDOW]:
+            if reads & out:
+                out |= writes
+        return out
+
+    def _beside(self, chain, i: int) -> bool:
+        """Whether a product that needs nothing of the chain makes rows that a later step reads together with the chain's: in the backward of
+        attention the cotangents of the weights, beside the scores."""
+        if i not in self.rows or not self.steps[i].data.batch or self.steps[i].data.m != chain.period:
+            return False
+        (name,) = self.effects[i][1]
+        return any(j > i and self.effects[j][0] & chain.derived for j in self.readers.get(name, ()))
 
     def _meet(self, chain, reads, writes) -> bool:
         """Whether a step that is left out has to stay behind the chain."""
@@ -203,9 +244,11 @@ class _Chains:
             self.writers[w] != 1 or w in self.inplace or self.buffers[w].kind not in ("temp", "output") for w in writes
         ):
             return False
+        if reads & chain.sums:
+            return False
         ratio = self._join_product(chain, i) if i in self.rows else self._join_kernel(chain, i)
         if ratio is None:
-            return False
+            return self._join_sum(chain, i)
         batched = i in self.rows and self.steps[i].data.batch
         period = self.steps[i].data.m if batched else chain.period
         unit = math.lcm(chain.unit, ratio.numerator)
@@ -236,6 +279,52 @@ class _Chains:
                 return None
         return Fraction(1)
 
+    def _join_sum(self, chain, i: int) -> bool:
+        """A^T B over the rows of a period, of which the chain has made A, B or both."""
+        s = self.steps[i]
+        if not isinstance(s, ExternCall) or s.what != "gemm" or not chain.members:
+            return False
+        g = s.data
+        sizes = (
+            g.m,
+            g.n,
+            g.k,
+            g.lda,
+            g.ldb,
+            g.ldc,
+            *(r.offset for r in s.inputs),
+            *(x for row in g.batch for x in row),
+        )
+        if (
+            not g.batch
+            or any(type(x) is Expr for x in sizes)
+            or g.k * math.prod(row[0] for row in g.batch) != chain.rows
+        ):
+            return False
+        if chain.period not in (chain.rows, g.k) or g.k % chain.unit or min(g.m, g.n) * 2 > g.k:
+            return False
+        lines = [n * g.k for n in dense_strides([row[0] for row in g.batch])]
+        for r, by_rows, ld, strides in zip(
+            s.inputs, (g.ta != "N", g.tb == "N"), (g.lda, g.ldb), zip(*(row[1:3] for row in g.batch))
+        ):
+            if r.buffer not in chain.written:
+                continue
+            if (
+                not by_rows
+                or r.offset
+                or self._dense(r.buffer, chain.rows) != ld
+                or [n * ld for n in lines] != list(strides)
+            ):
+                return False
+        reads, writes = self.effects[i]
+        chain.period = g.k
+        chain.members.append(i)
+        chain.ratios.append(Fraction(0))
+        chain.written |= writes
+        chain.sums |= writes
+        chain.reads |= reads
+        return True
+
     def _join_kernel(self, chain, i: int) -> Fraction | None:
         """Rows to an iteration of a kernel whose iterations run along the rows, in what the chain made and in what the kernel writes."""
         k, rows = self.steps[i], chain.rows
@@ -262,7 +351,7 @@ class _Chains:
         inside = set(chain.members)
         local: dict[str, int] = {}
         widest = 1
-        for name in sorted(chain.written):
+        for name in sorted(chain.written - chain.sums):
             b = self.buffers[name]
             wide = self._dense(name, chain.rows)
             assert wide is not None
@@ -276,7 +365,16 @@ class _Chains:
         wished = (math.lcm(chain.unit, 48), math.lcm(chain.unit, 4))
         whole = chain.period == chain.rows
         step = next((u for u in wished if u <= 2 * block and (whole or chain.period % u == 0)), chain.unit)
-        return RowChain(steps, chain.rows, chain.period, step, max(step, block // step * step), chain.ratios, local)
+        block = max(step, block // step * step)
+        lanes = self._lanes(chain, sum(local.values()), block) if chain.sums else 0
+        return RowChain(steps, chain.rows, chain.period, step, block, chain.ratios, local, lanes)
+
+    def _lanes(self, chain, width: int, block: int) -> int:
+        """Parts of a period that are added up apart: enough for some threads, as long as their sums are little beside what isn't in memory."""
+        parts = chain.rows // chain.period
+        made = sum(math.prod(self.buffers[n].shape) * itemsize(self.buffers[n].dtype) for n in chain.sums)
+        most = min(-(-LANES // parts), -(-chain.period // block), width * chain.rows // (PARTIAL * made) + 1)
+        return max(1, most)
 
 
 def _apart(kernel, index) -> int | None:

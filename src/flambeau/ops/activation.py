@@ -137,6 +137,24 @@ def _softmax(self, dim, half_to_float):
     return aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True))
 
 
+def _weights_again(self, top, total):
+    return aten.div.Tensor(aten.exp.default(aten.sub.Tensor(self, top)), total)
+
+
+@_softmax.override("again")
+def _softmax_again(self, dim, half_to_float):
+    """See aot/again.py: two numbers a row are kept instead of the result."""
+    if not _kept_by_rows(self, dim):
+        return None
+    top = aten.amax.default(self, [dim], True)
+    return (top, aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), [dim], True)), _weights_again
+
+
+def _kept_by_rows(self, dim) -> bool:
+    size = self.shape[dim] if self.ndim else 0
+    return self.is_contiguous() and isinstance(size, int) and size > 0
+
+
 @explicit("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
     if output.ndim == 0:
@@ -170,10 +188,7 @@ def _of_statistics(self, top, rest):
 @_log_softmax.override("again")
 def _log_softmax_again(self, dim, half_to_float):
     """See aot/again.py: two numbers a row are kept instead of the result."""
-    size = self.shape[dim] if self.ndim else 0
-    if not self.is_contiguous() or not isinstance(size, int) or size == 0:
-        return None
-    return _statistics(self, dim), _of_statistics
+    return (_statistics(self, dim), _of_statistics) if _kept_by_rows(self, dim) else None
 
 
 @explicit("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")

@@ -352,6 +352,18 @@ def _safe_softmax(self, dim, dtype):
     return aten.masked_fill.Scalar(aten._softmax.default(x, dim, False), masked, 0)
 
 
+@_safe_softmax.override("again")
+def _safe_softmax_again(self, dim, dtype):
+    """See aot/again.py, as of _softmax. A row without anything has the maximum -inf."""
+    found = aten._softmax.default.overrides["again"](self, dim, False) if dtype is None else None
+    if found is None:
+        return None
+    numbers, again = found
+    return numbers, lambda x, top, total: aten.masked_fill.Scalar(
+        again(x, top, total), aten.eq.Scalar(top, -math.inf), 0
+    )
+
+
 _safe_softmax.derivative(
     self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype)
 )

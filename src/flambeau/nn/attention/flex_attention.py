@@ -1,4 +1,5 @@
-"""flex_attention: attention whose scores a function changes and whose mask a function gives. Computed densely: the mask is a tensor."""
+"""flex_attention: attention whose scores a function changes and whose mask a function gives. Written on whole matrices; compiled, none of them is
+ever in memory as a whole (docs/inductor.md, "A product with its neighbours")."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ __all__ = [
 ]
 __all__ += ["noop_mask", "or_masks"]
 
-arange = function("arange")
+arange, safe_softmax = map(function, ("arange", "_safe_softmax"))
 FlexKernelOptions = dict
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
@@ -106,7 +107,12 @@ def flex_attention(
     *,
     return_aux=None,
 ):
-    """softmax(score_mod(q k^T scale, b, h, i, j)) v over (B, H, L, E); ``enable_gqa``: fewer heads of keys than of queries."""
+    """softmax(score_mod(q k^T scale, b, h, i, j)) v over (B, H, L, E); ``enable_gqa``: fewer heads of keys than of queries. A row that sees nothing
+    gives zeros, its logarithmic sum is -inf. 16-bit numbers are computed in float32, and the result is rounded once; ``lse`` and ``max_scores``
+    are float32 then."""
+    kind = query.dtype
+    if kind.itemsize < 4:
+        query, key, value = (x.float() for x in (query, key, value))
     if enable_gqa and query.shape[1] != key.shape[1]:
         times = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
@@ -117,11 +123,14 @@ def flex_attention(
     if block_mask is not None:
         kept = block_mask.mask_mod(*_grid(b, h, q, k, query.device))
         scores = scores.masked_fill(~kept, float("-inf"))
-    weights = scores.softmax(-1)
-    if block_mask is not None:  # a row without any key gives zeros
-        weights = weights.masked_fill(~kept, 0.0)
-    out = weights @ value
-    lse = scores.logsumexp(-1) if return_lse or return_aux is not None else None
-    if return_aux is not None:
-        return out, AuxOutput(lse if return_aux.lse else None, scores.amax(-1) if return_aux.max_scores else None)
-    return (out, lse) if return_lse else out
+    out = (safe_softmax(scores, -1) @ value).to(kind)
+    if return_aux is None and not return_lse:
+        return out
+    top = scores.amax(-1) if return_aux is None or return_aux.lse or return_aux.max_scores else None
+    lse = None
+    if return_aux is None or return_aux.lse:
+        nothing = top == float("-inf")  # such a row has no gradient either
+        lse = scores.masked_fill(nothing[..., None], 0.0).logsumexp(-1).masked_fill(nothing, float("-inf"))
+    if return_aux is None:
+        return out, lse
+    return out, AuxOutput(lse, top if return_aux.max_scores else None)
