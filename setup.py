@@ -51,6 +51,7 @@ RUNTIME = (
     "conv",
     "conv_shift",
     "conv_depthwise",
+    "conv_last",
     "winograd",
     "attention",
     "scan",

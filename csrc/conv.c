@@ -56,6 +56,7 @@ typedef struct {
     int64_t chunks, images, cuts, span;  /* blocks of columns: `images` images each, or an image in `cuts` pieces of `span` positions */
     int64_t blocks, block;      /* blocks of input channels of a group */
     int way;                    /* WAY_GATHER ... */
+    int xlast, wlast, ylast;    /* operands in channels-last order */
     int64_t parts;              /* WEIGHT: sums over columns that are made apart and added */
     char *sums;
     int *failed;                /* set when there is no memory */
@@ -256,6 +257,7 @@ static int can(const Job *j, int way) {
     case WAY_SHIFT: return !j->f64 && flb_shift_can(c, j->what);
     case WAY_TAPS: return j->per * j->made <= MOST_TAPPED;
     case WAY_DEPTHWISE: return !j->f64 && flb_depthwise_fits(c);
+    case WAY_POINT: return flb_point_can(c);
     }
     return 0;
 }
@@ -264,6 +266,7 @@ static int can(const Job *j, int way) {
 static int usual(const Job *j) {
     if (!j->f64 && flb_depthwise_fits(j->c)) return WAY_DEPTHWISE;
     if (j->per * j->made <= 4) return WAY_TAPS;
+    if (flb_point_can(j->c)) return WAY_POINT;
     if (!j->f64 && flb_winograd_fits(j->c, j->what)) return WAY_WINOGRAD;
     return !j->f64 && flb_shift_fits(j->c, j->what) ? WAY_SHIFT : WAY_GATHER;
 }
@@ -277,6 +280,10 @@ static void run(Job *j) {
     const float *bias = (const float *)j->bias;
     if (j->way == WAY_DEPTHWISE) {
         if (flb_depthwise(c, j->what, x, w, y, bias) < 0) *j->failed = 1;
+        return;
+    }
+    if (j->way == WAY_POINT) {
+        if (flb_point(c, j->what, j->f64, j->x, j->xlast, j->w, j->y, j->ylast, j->bias) < 0) *j->failed = 1;
         return;
     }
     if (j->way == WAY_TAPS) {
@@ -338,9 +345,17 @@ static int64_t places(const Conv *c, int k) {
 }
 
 /* Whether zeros have to stand where the input's cotangent is made. */
-static int wants_zeros(const Job *j) { return j->what == INPUT && j->way != WAY_WINOGRAD && j->way != WAY_SHIFT; }
+static int wants_zeros(const Job *j) { return j->what == INPUT && j->way != WAY_WINOGRAD && j->way != WAY_SHIFT && j->way != WAY_POINT; }
 
-/* Views: (input, weight[, bias], output), (output's cotangent, weight, input's), (output's cotangent, input, weight's), all in C order.
+/* Whether a view is in channels-last order and not in C order (lowering sees to it that it is in one of them). */
+static int is_last(const View *v, int64_t item) {
+    if (v->ndim < 4 || v->shape[1] == 1) return 0;
+    int64_t places = 1;
+    for (int d = 2; d < v->ndim; d++) places *= v->shape[d];
+    return places > 1 && v->strides[1] == item;
+}
+
+/* Views: (input, weight[, bias], output), (output's cotangent, weight, input's), (output's cotangent, input, weight's), in C or channels-last order.
  * Numbers: what, whether float64, whether there is a bias, groups, three each of stride, padding and dilation, the way (WAY_USUAL, or one that was measured;
  * where it doesn't make this, the usual one). */
 static void open_step(const View *v, const int64_t *numbers, Conv *to, Job *job) {
@@ -358,7 +373,26 @@ static void open_step(const View *v, const int64_t *numbers, Conv *to, Job *job)
     j.per = c.channels / c.groups, j.made = c.outputs / c.groups;
     j.way = (int)numbers[13];
     if (j.way == WAY_USUAL || !can(&j, j.way)) j.way = usual(&j);
+    int64_t item = f64 ? 8 : 4;
+    j.xlast = is_last(x, item), j.wlast = is_last(w, item), j.ylast = is_last(y, item);
     *job = j;
+}
+
+/* Operands that the way doesn't read as they lie, in C order in memory of their own. */
+typedef struct {
+    char **place, *own, *given; /* the pointer of the job; the copy; where the operand is */
+    int64_t count, channels, places;
+    int made;
+} Turned;
+
+static int turned_operands(Job *j, Turned *t) {
+    const Conv *c = j->c;
+    int64_t in = c->in[0] * c->in[1] * c->in[2], n = 0;
+    int by_itself = j->way == WAY_POINT;
+    if (j->xlast && !by_itself) t[n++] = (Turned){.place = &j->x, .count = c->images, .channels = c->channels, .places = in, .made = j->what == INPUT};
+    if (j->ylast && !by_itself) t[n++] = (Turned){.place = &j->y, .count = c->images, .channels = c->outputs, .places = j->positions, .made = j->what == FORWARD};
+    if (j->wlast && !by_itself) t[n++] = (Turned){.place = &j->w, .count = c->outputs, .channels = j->per, .places = j->taps, .made = j->what == WEIGHT};
+    return (int)n;
 }
 
 int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
@@ -368,8 +402,22 @@ int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *sta
     open_step(v, numbers, &c, &j);
     j.failed = &failed;
     if (!j.gemm) return -1; /* lowering asks for a library first */
-    if (wants_zeros(&j)) memset(j.x, 0, c.images * c.channels * c.in[0] * c.in[1] * c.in[2] * (j.f64 ? 8 : 4));
-    run(&j);
+    int64_t item = j.f64 ? 8 : 4;
+    Turned t[3];
+    int turned = turned_operands(&j, t);
+    for (int i = 0; i < turned; i++) {
+        t[i].given = *t[i].place;
+        if (!failed && (t[i].own = flb_api->scratch(t[i].count * t[i].channels * t[i].places * item))) {
+            *t[i].place = t[i].own;
+            if (!t[i].made) flb_turn(t[i].given, t[i].own, t[i].count, t[i].places, t[i].channels, item);
+        } else failed = 1, t[i].own = NULL;
+    }
+    if (!failed && wants_zeros(&j)) memset(j.x, 0, c.images * c.channels * c.in[0] * c.in[1] * c.in[2] * item);
+    if (!failed) run(&j);
+    for (int i = 0; i < turned; i++) {
+        if (t[i].made && !failed) flb_turn(t[i].own, t[i].given, t[i].count, t[i].channels, t[i].places, item);
+        flb_api->free(t[i].own);
+    }
     return failed ? -1 : 0;
 }
 

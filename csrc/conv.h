@@ -10,7 +10,7 @@ typedef struct {
 
 enum { FORWARD, INPUT, WEIGHT };
 /* How one is made. USUAL: by what is expected of the sizes. */
-enum { WAY_USUAL, WAY_GATHER, WAY_WINOGRAD, WAY_SHIFT, WAY_TAPS, WAY_DEPTHWISE, WAYS };
+enum { WAY_USUAL, WAY_GATHER, WAY_WINOGRAD, WAY_SHIFT, WAY_TAPS, WAY_DEPTHWISE, WAY_POINT, WAYS };
 
 /* What the files of register kernels share. */
 #if defined(__x86_64__)
@@ -35,4 +35,9 @@ int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float
 /* Where each channel is convolved by itself (conv_depthwise.c); any result counts. */
 int flb_depthwise_fits(const Conv *c);
 int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
+/* One tap, stride one, one group (conv_last.c), float32 or float64; xlast, ylast: images that lie with their channels innermost. -1: no memory. */
+int flb_point_can(const Conv *c);
+int flb_point(const Conv *c, int what, int f64, char *x, int xlast, char *w, char *y, int ylast, const char *bias);
+/* to[i][b][a] = from[i][a][b] for `count` matrices of rows by columns of elements of 4 or 8 bytes. */
+void flb_turn(const void *from, void *to, int64_t count, int64_t rows, int64_t columns, int64_t item);
 #endif

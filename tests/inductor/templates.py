@@ -156,7 +156,9 @@ def _(n):
 
 
 # Convolutions
-def _conv(name, channels, outputs, taps, dims=2, least=1, transposed=False, **how):
+def _conv(name, channels, outputs, taps, dims=2, least=1, transposed=False, last=False, **how):
+    """``last``: image and weight with their channels innermost."""
+
     def make(n):
         d, c, o = draws(n), channels(n), outputs(n)
         groups = how.get("groups", 1)
@@ -165,6 +167,10 @@ def _conv(name, channels, outputs, taps, dims=2, least=1, transposed=False, **ho
         fn = getattr(F, f"conv{'_transpose' if transposed else ''}{dims}d")
         rest = {**how, "groups": groups}
         w = (c, o // groups) if transposed else (o, c // groups)
+        if last:
+            first = lambda t: t.permute(0, -1, *range(1, dims + 1))  # noqa: E731
+            arrays = [d(2, *sides, c), d(w[0], *[taps] * dims, w[1]), d(o)]
+            return graded(lambda x, w, b: fn(first(x), first(w), b, **rest)), arrays
         return graded(lambda x, w, b: fn(x, w, b, **rest)), [d(2, c, *sides), d(*w, *[taps] * dims), d(o)]
 
     TABLE[name] = (make, LARGEST, lambda n: 64, None)
@@ -183,6 +189,28 @@ _conv("convolution of three dimensions", lambda n: n % 4 + 1, lambda n: 3, 3, di
 _conv("convolution, transposed", lambda n: n % 9 + 1, lambda n: 5, 3, transposed=True, stride=2, padding=1)
 _conv(
     "convolution of one dimension, transposed", lambda n: n % 9 + 1, lambda n: 5, 4, dims=1, transposed=True, stride=3
+)
+_conv("convolution 3x3, channels last", lambda n: 3, lambda n: odd(n, 5) % 20 + 1, 3, last=True, padding=1)
+_conv("convolution of 16 channels, channels last", lambda n: 32, lambda n: 16 + 16 * (n % 3), 3, last=True, padding=1)
+_conv("convolution 1x1, channels last", lambda n: n, lambda n: odd(n, 37), 1, last=True)
+_conv("convolution 1x1 of large planes", lambda n: n, lambda n: odd(n, 37), 1, least=9)
+_conv("convolution 1x1 of large planes, channels last", lambda n: odd(n, 53), lambda n: n, 1, least=9, last=True)
+_conv("convolution, depthwise, channels last", lambda n: n, lambda n: n, 3, last=True, padding=1, groups="all")
+_conv(
+    "convolution, depthwise, stride 2, channels last",
+    lambda n: n,
+    lambda n: n,
+    5,
+    last=True,
+    stride=2,
+    padding=2,
+    groups="all",
+)
+_conv(
+    "convolution of three dimensions, channels last", lambda n: n % 4 + 1, lambda n: 3, 3, dims=3, last=True, padding=1
+)
+_conv(
+    "convolution, transposed, channels last", lambda n: n % 9 + 1, lambda n: 5, 3, transposed=True, last=True, stride=2
 )
 
 

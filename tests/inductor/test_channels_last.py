@@ -251,18 +251,12 @@ def copied(graph, lowering):
 
 
 def test_copies_of_a_residual_block():
-    """Forward, the image; backward, it again and its gradient. Not a saved or intermediate value."""
-    torch.compiler.reset()
-    image, weight = (2, 32, 9, 7), (32, 32, 3, 3)
-    with graphs() as made:
-        seen(torch, "block", WAYS["compiled"])
-    forward, backward = (copied(*m) for m in made)
-    assert forward.count(image) == 1 and backward.count(image) <= 1
-    assert set(forward) | set(backward) <= {image, weight}
-    with graphs() as made:
-        seen(torch, "block", WAYS["compiled"], training=False)
-    ((graph, lowering),) = made
-    assert copied(graph, lowering).count(image) == 1
+    """None: templates read images and weights in either order."""
+    for training in (True, False):
+        torch.compiler.reset()
+        with graphs() as made:
+            seen(torch, "block", WAYS["compiled"], training)
+        assert len(made) == 1 + training and not any(copied(*m) for m in made)
 
 
 def test_what_is_saved_lies_in_the_order_of_templates():

@@ -1,11 +1,13 @@
 """The runtime's convolutions beside NumPy's windows, over shapes that meet every way of cutting the work."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau import _runtime
 from flambeau.base import blas
 
 reference = importlib.import_module("flambeau.ops.convolution")  # flambeau.ops has operators for attributes
@@ -87,6 +89,54 @@ def test_product_and_adjoints(case, dtype):
     agrees(blas.convolve(2, g, x, None, kernel, *how, groups), want, g[:, 0].size)
 
 
+def in_order(a, last):
+    """A copy, its channels innermost or in C order, from a start that is aligned to nothing."""
+    line = np.empty(a.size + 1, a.dtype)[1:]
+    if last:
+        out = line.reshape(a.shape[0], *a.shape[2:], a.shape[1]).transpose(0, -1, *range(1, a.ndim - 1))
+    else:
+        out = line.reshape(a.shape)
+    out[...] = a
+    return out
+
+
+POINTS = [
+    (2, 33, (9, 11), 20, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    (5, 100, (2, 2), 130, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    (3, 7, (8, 8), 5, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    (2, 200, (16, 16), 90, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    (2, 12, (4, 5, 6), 8, (1, 1, 1), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", [c for c in [*CASES, *POINTS] if len(c[2]) > 1], ids=str)
+def test_operands_in_either_order(case, dtype):
+    images, channels, spatial, outputs, kernel, *how, groups = case
+    n, rng = len(spatial), np.random.default_rng(0)
+    x = rng.normal(size=(images, channels, *spatial)).astype(dtype)
+    w = rng.normal(size=(outputs, channels // groups, *kernel)).astype(dtype)
+    b = rng.normal(size=outputs).astype(dtype)
+    y = reference._forward_numpy(x.astype("d"), w.astype("d"), *how, groups)
+    g = rng.normal(size=y.shape).astype(dtype)
+    wide = g.astype("d")
+    wanted = [
+        ((x, w, b), y + b.astype("d").reshape(-1, *[1] * n), w[0].size),
+        ((g, w), reference._input_adjoint_numpy(wide, w.astype("d"), spatial, *how, groups), outputs * np.prod(kernel)),
+        ((g, x), reference._weight_adjoint_numpy(wide, x.astype("d"), kernel, *how, groups), g[:, 0].size),
+    ]
+    rest = [k for given, fill in zip(how, (1, 0, 1)) for k in (*[fill] * (3 - n), *given)]
+    blas.share_threads()
+    for what, (given, want, terms) in enumerate(wanted):
+        for orders in itertools.product((False, True), repeat=3):
+            parts = [*map(in_order, given[:2], orders), *given[2:]]
+            made = in_order(np.full(want.shape, np.nan, dtype), orders[2])
+            numbers = (what, dtype is np.float64, len(given) == 3, groups, *rest, 0)
+            _runtime.native("convolution", (*parts, made), numbers)
+            bound = float(np.finfo(dtype).eps) * 8 * terms**0.5 * 12
+            np.testing.assert_allclose(made, want, rtol=0, atol=bound, err_msg=f"{what} {orders}")
+
+
 @pytest.mark.parametrize("odd", [np.inf, np.nan, 3e38])
 @pytest.mark.parametrize("channels", [32, 20])
 def test_what_is_not_finite_reaches_only_its_windows(channels, odd):
@@ -112,14 +162,17 @@ def test_what_is_not_finite_reaches_only_its_windows(channels, odd):
         assert (np.isnan(got) == np.isnan(exact))[~finite].all() or odd == 3e38
 
 
-@pytest.mark.parametrize("channels, outputs, groups", [(3, 16, 1), (32, 48, 1), (40, 40, 40)])
-def test_result_does_not_depend_on_threads(channels, outputs, groups):
+@pytest.mark.parametrize(
+    "channels, outputs, groups, taps, side",
+    [(3, 16, 1, 3, 40), (32, 48, 1, 3, 40), (40, 40, 40, 3, 40), (200, 90, 1, 1, 40), (200, 300, 1, 1, 5)],
+)
+def test_result_does_not_depend_on_threads(channels, outputs, groups, taps, side):
     old = torch.get_num_threads()
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(6, channels, 40, 40)).astype("f")
-    w = rng.normal(size=(outputs, channels // groups, 3, 3)).astype("f")
-    g = rng.normal(size=(6, outputs, 40, 40)).astype("f")
-    how = ((1, 1), (1, 1), (1, 1), groups)
+    x = rng.normal(size=(6, channels, side, side)).astype("f")
+    w = rng.normal(size=(outputs, channels // groups, taps, taps)).astype("f")
+    g = rng.normal(size=(6, outputs, side, side)).astype("f")
+    how = ((1, 1), (taps // 2, taps // 2), (1, 1), groups)
     try:
         results = []
         for n in (1, 2, 5):
@@ -127,8 +180,8 @@ def test_result_does_not_depend_on_threads(channels, outputs, groups):
             results.append(
                 (
                     blas.convolve(0, x, w, None, (), *how),
-                    blas.convolve(1, g, w, None, (40, 40), *how),
-                    blas.convolve(2, g, x, None, (3, 3), *how),
+                    blas.convolve(1, g, w, None, (side, side), *how),
+                    blas.convolve(2, g, x, None, (taps, taps), *how),
                 )
             )
     finally:

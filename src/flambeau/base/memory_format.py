@@ -9,6 +9,7 @@ __all__ = [
     "contiguous_format",
     "format_strides",
     "has_format",
+    "is_last",
     "preserve_format",
     "suggested_format",
 ]
@@ -77,6 +78,14 @@ def has_format(shape, strides, format: MemoryFormat) -> bool:
                 return False
             step = step * shape[d]
     return True
+
+
+def is_last(shape, strides) -> bool:
+    """Whether a tensor is dense in the order of a format for channels, and not row-major as well."""
+    format = BY_RANK.get(len(shape))
+    return (
+        format is not None and has_format(shape, strides, format) and shape[1] != 1 and any(n != 1 for n in shape[2:])
+    )
 
 
 def suggested_format(shape, strides) -> MemoryFormat:

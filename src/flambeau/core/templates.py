@@ -5,6 +5,7 @@ be expressions (inductor/lowering.py); recipes make a step of an eager call (eag
 
 ``launch(name, parts, outs, numbers, flops)``: the tensors that the template makes; ``outs`` has (shape, strides in elements, dtype, device) of each
 ``realize(x)``, ``contiguous(x)``: where a tensor lies, in C order: a part with ``shape`` and ``strides``
+``image(x)``: the same in C order or with channels last; ``image_strides(shape, ruled, weight)``: how a result lies whose shape rule says ``ruled``
 ``part(part, shape, strides)``: the same memory seen with other sizes; ``in_memory(part, dtype, strides, device)``: it as a tensor
 ``as_dtype(x, dtype)``, ``biased(x, bias)`` (a tensor (N, C, ...) plus one of (C,)), ``full(shape, dtype, number, device)``: tensors
 ``message(text)``: the number of what an error of the template is about
@@ -195,13 +196,13 @@ def convolution(h, what, a, b, bias, shape, val, how):
         raise NotImplementedError(f"the padding of a convolution may be negative: {list(padding)}")
     late = bias if what == INPUT else None  # a transposed convolution's is added to what is made
     bias = bias if what == FORWARD else None
-    inputs = [h.contiguous(h.as_dtype(x, kind)) for x in (a, b, bias) if x is not None]
+    inputs = [h.image(h.as_dtype(x, kind)) for x in (a, b, bias) if x is not None]
     numbers = [what, kind is dtypes.float64, bias is not None, groups]
     for given, fill in ((stride, 1), (padding, 0), (dilation, 1)):
         numbers += [*[fill] * (3 - n), *given]
     numbers.append(0)  # the way: what sizes let expect
     shape = sizes(shape)
-    out = (shape, dense_strides(shape), kind, val.device)
+    out = (shape, h.image_strides(shape, sizes(val.stride()), what == WEIGHT), kind, val.device)
     flops = 2 * math.prod(inputs[0].shape) * math.prod(inputs[1].shape[1:])
     made = h.launch("convolution", inputs, [out], numbers, flops)[0]
     if late is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.device import CPU
+from ..base.memory_format import is_last
 from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim
 from ..core import modes, templates
 from .backend import wrap_meta
@@ -73,6 +74,12 @@ class Templates:
         if is_contiguous(x.shape, x.strides):
             return x
         return Stored(self.program.copy(x.value, self.program.empty(x.shape, x.value.dtype)))
+
+    def image(self, x: Stored) -> Stored:
+        return x if is_last(x.shape, x.strides) else self.contiguous(x)
+
+    def image_strides(self, shape, ruled, weight: bool) -> tuple:
+        return tuple(ruled) if is_last(shape, ruled) else contiguous_strides(shape)
 
     def part(self, part: Stored, shape, strides) -> Stored:
         v = part.value

@@ -23,6 +23,7 @@ import numpy as np
 from .. import _runtime
 from ..base import blas, disk
 from ..base.logs import ARTIFACTS
+from ..base.memory_format import is_last
 from ..base.threads import get_num_threads
 from . import cache
 from .gemm import Gemm
@@ -209,11 +210,13 @@ def _key(step: ExternCall, buffers: dict) -> str | None:
         return f"product {g.t} {g.ta}{g.tb} {g.m}x{g.k}x{g.n} ld {g.lda} {g.ldb}{batch}"
     if step.data.name != "convolution":
         return None
-    shapes = [tuple(x.shape) for x in (*step.inputs, buffers[step.outputs[0]])]
+    operands = (*step.inputs, buffers[step.outputs[0]])
+    shapes = [tuple(x.shape) for x in operands]
     numbers = [*step.data.numbers[:13], *(n for s in shapes for n in s)]
     if any(type(n) not in (int, bool) for n in numbers) or sum(map(math.prod, shapes)) > _MOST:
         return None
-    return f"convolution {' '.join(map(str, shapes))} how {[int(n) for n in step.data.numbers[:13]]}"
+    last = "".join(" last" if is_last(x.shape, x.strides) else " first" for x in operands) if len(shapes[0]) > 3 else ""
+    return f"convolution {' '.join(map(str, shapes))}{last} how {[int(n) for n in step.data.numbers[:13]]}"
 
 
 def _product(step: ExternCall, key: str, buffers: dict) -> Choice | None:
@@ -245,16 +248,23 @@ def _product(step: ExternCall, key: str, buffers: dict) -> Choice | None:
 
 # ---- convolutions ------------------------------------------------------------------------------------------------------
 
-_CONVOLUTION = {"usual": 0, "gather": 1, "winograd": 2, "shift": 3, "taps": 4, "depthwise": 5}
+_CONVOLUTION = {"usual": 0, "gather": 1, "winograd": 2, "shift": 3, "taps": 4, "depthwise": 5, "point": 6}
 _BOUND = 128  # of the greatest result, in epsilons: twice what one may be off
+
+
+def _laid_out(array, strides):
+    """The array with its dimensions in the order of these strides."""
+    order = sorted(range(array.ndim), key=lambda d: (-strides[d], d))
+    return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
 
 
 def _convolution(step: ExternCall, key: str, buffers: dict) -> Choice | None:
     numbers = tuple(int(n) for n in step.data.numbers[:13])
     dtype = np.dtype(np.float64 if numbers[1] else np.float32)
     rng = np.random.default_rng(0)
-    given = [rng.standard_normal(tuple(r.shape), dtype) for r in step.inputs]
-    made = np.empty(tuple(buffers[step.outputs[0]].shape), dtype)
+    target = buffers[step.outputs[0]]
+    given = [_laid_out(rng.standard_normal(tuple(r.shape), dtype), r.strides) for r in step.inputs]
+    made = _laid_out(np.empty(tuple(target.shape), dtype), target.strides)
     found = np.empty(1, np.int64)
     blas.share_threads()
     _runtime.native("convolution_ways", (*given, made, found), (*numbers, 0))

@@ -8,14 +8,14 @@ from channels-last inputs alone stay channels last.
 from __future__ import annotations
 
 from ..base.expr import coefficient, variable
-from ..base.memory_format import BY_RANK, has_format
+from ..base.memory_format import is_last
 from .eager_call import same_layout
 from .ir import dense_strides, is_dense
 from .lazy import Lazy
 from .sizes import sizes
 from .values import walk
 
-__all__ = ["chosen", "followed", "ruled", "strides_in"]
+__all__ = ["chosen", "followed", "image", "image_strides", "ruled", "strides_in"]
 
 
 def strides_in(order, shape) -> tuple:
@@ -24,21 +24,10 @@ def strides_in(order, shape) -> tuple:
     return tuple(by_place[order.index(d)] for d in range(len(shape)))
 
 
-def is_last(shape, strides) -> bool:
-    """Whether a tensor is an image in channels-last order and in no other."""
-    format = BY_RANK.get(len(shape))
-    return (
-        format is not None
-        and strides is not None
-        and has_format(shape, strides, format)
-        and not same_layout(shape, strides, dense_strides(shape))
-    )
-
-
 def followed(lowering, x, strides):
     """The strides to give ``x``, which isn't in memory and for which the shape rule says ``strides``: C order instead of channels last where at least
     half of the whole images that an element is computed from lie so."""
-    if not is_last(x.sizes, strides):
+    if strides is None or not is_last(x.sizes, strides):
         return strides
     loops = lowering.variables(x.sizes)
     rows = last = 0
@@ -56,9 +45,20 @@ def followed(lowering, x, strides):
     return dense_strides(x.sizes) if rows and rows >= last else strides
 
 
+def image(lowering, x):
+    """In memory in C order or with the channels last, as templates of images read it."""
+    region = lowering.realize(x)
+    return region if is_last(region.shape, region.strides) else lowering.contiguous(x)
+
+
+def image_strides(shape, ruled, weight: bool) -> tuple:
+    """Strides for what a template of images makes, whose shape rule says ``ruled``. A weight's gradient goes to the program as it is."""
+    return tuple(ruled) if weight and is_last(shape, ruled) else dense_strides(shape)
+
+
 def chosen(lowering, k: int, x, strides):
     """The strides of output ``k``, whose order nobody but another compiled graph sees and for which the shape rule says ``strides``."""
-    if not is_last(x.sizes, strides):
+    if strides is None or not is_last(x.sizes, strides):
         return strides
     hint = lowering.values.hint
     own = x.region.strides if x.region is not None else followed(lowering, x, strides)

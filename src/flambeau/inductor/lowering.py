@@ -336,6 +336,7 @@ class Lowering(ComplexLowering):
         return list(found), list(found.values())
 
     # --- templates ----------------------------------------------------------------------------------------------------
+    image, image_strides = layouts.image, staticmethod(layouts.image_strides)
     concatenate, pad = boxes.concatenate, boxes.pad
     launch, part, as_dtype, biased, full, message = (
         native.launch, native.part, native.as_dtype, native.biased, native.full, native.message,
