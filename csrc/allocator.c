@@ -1,18 +1,22 @@
 /* Memory of all arrays: a caching allocator behind NumPy's memory-handler interface.
  *
  * A training step asks for the same sizes again and again. malloc gives large blocks back to the system each time, and the page faults
- * of getting them anew cost more than the kernels that fill them. Here a freed block of 32 KiB or more is kept, by size class (eight to
- * an octave), and given to the next request that fits; the newest first, while it is still in the processor's caches. A request that finds none of its
- * size takes the beginning of a larger one, up to eight times as large, and what is freed is joined with its free neighbours. Smaller blocks are malloc's.
+ * of getting them anew cost more than the kernels that fill them. Here a freed block of 32 KiB or more is kept: joined with its free neighbours, and given
+ * to a request that it fits best (of equals the newest, while it is still in the processor's caches), which takes its beginning. Smaller blocks are malloc's.
  *
- * What is kept goes back to the system: the longest unused beyond `limit` bytes, what nobody wanted for DECAY seconds, all of it when the
- * system refuses memory or release() is called; of a mapping that is partly in use, the pages. A block that is in use is never touched: NumPy frees an array's memory with its last owner.
+ * Blocks are cut from mappings of SEGMENT bytes, far larger than most, so that nearly all that is free can be joined and little is lost between
+ * blocks: what is resident is little more than what was in use at most. Address space of a mapping without pages behind it is a bare block. It is asked
+ * when no kept block is large enough, best where a kept one on its left needs the fewest new pages beside it.
+ *
+ * What is kept goes back to the system (becomes bare; a mapping that is all bare goes): the longest unused beyond `limit` bytes, what nobody wanted
+ * for DECAY seconds, all of it when the system refuses memory or release() is called. A block that is in use is never touched: NumPy frees an array's memory with its last owner.
  *
  * The handler is a context variable, so it is set where it matters (flb_use_allocator: at import, at each launch of a compiled graph, before
  * large eager operators) and only over NumPy's own default: a handler that the user installed stays. An array remembers the handler that made it,
  * and this code stays loaded as long as the process, so arrays outlive whatever becomes of the module.
  *
- * Invariant: `lock` guards the lists and the counters; block headers in use belong to their owner. */
+ * Invariants: `lock` guards the lists and the counters; block headers in use belong to their owner. The blocks of a mapping are neighbours (left, right)
+ * without gaps; no two kept and no two bare ones lie side by side. Of a bare block only the first page, with its header, may hold anything but zeros. */
 #define _GNU_SOURCE
 #include "guarded.h"
 #include "tensor_internal.h"
@@ -24,19 +28,20 @@
 
 #define SMALLEST ((size_t)1 << 15)
 #define CLASSES 400
+#define LOOKED_AT 64                 /* blocks of a class that a request compares */
 #define PAGE ((size_t)4096)          /* sizes are multiples of it */
+#define SEGMENT ((size_t)1 << 28)
 #define DECAY 20                     /* seconds */
 #define ZERO_BY_HAND ((size_t)1 << 26) /* above, calloc prefers fresh pages: many are never touched */
 #define HUGE_FROM ((size_t)1 << 22)
 #define SPREAD 8                     /* data starts at one of 8 cache lines, lest all arrays fall into the same sets */
 
 typedef struct Block {
-    size_t total;                    /* bytes, of a mapping or of a part of one */
-    int class;                       /* the greatest that fits in */
-    int scratch;                     /* made for memory of the moment */
-    enum { USED, KEPT, DROPPED } state; /* dropped: a free part of a mapping whose pages went back */
-    time_t since;                    /* when it was freed */
-    struct Block *next, *prev;       /* kept blocks of the class, the newest first */
+    size_t total;                    /* bytes of the mapping, this header among them */
+    int class;                       /* kept: the greatest whose size it has */
+    enum { USED, KEPT, BARE } state;
+    time_t since;                    /* kept: when its greater part was freed */
+    struct Block *next, *prev;       /* kept: blocks of the class, the newest first; bare: all */
     struct Block *newer, *older;     /* all kept blocks by age */
     struct Block *left, *right;      /* its neighbours in the mapping */
 } Block;
@@ -48,26 +53,18 @@ typedef struct {
 } Tag;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Block *free_blocks[CLASSES], *newest, *oldest;
+static Block *free_blocks[CLASSES], *bare_blocks, *newest, *oldest;
+static time_t swept;                 /* when what nobody wanted was last given back */
 static size_t limit;
 static struct { size_t in_use, peak, kept, hits, misses, released, blocks; } stats;
 
-/* Class of a size, and its bytes: (8 + m) << e for m in 0..7. */
-static int class_of(size_t size, size_t *total) {
+/* Class of a size: the greatest (8 + m) << e, for m in 0..7, that is no larger. */
+static int class_of(size_t size) {
     int e = 63 - __builtin_clzll(size) - 3;
-    size_t step = (size_t)1 << e, units = (size + step - 1) >> e;  /* 8..16 */
-    if (units == 16) units = 8, e++;
-    *total = units << e;
-    return (e - 12) * 8 + (int)units - 8;
+    return (e - 9) * 8 + (int)(size >> e) - 8;
 }
 
-static int class_within(size_t total) {
-    size_t whole;
-    int class = class_of(total, &whole);
-    return whole > total ? class - 1 : class;
-}
-
-static void unlink_block(Block *b) {
+static void unlink_kept(Block *b) {
     if (b->prev) b->prev->next = b->next;
     else free_blocks[b->class] = b->next;
     if (b->next) b->next->prev = b->prev;
@@ -79,9 +76,9 @@ static void unlink_block(Block *b) {
 }
 
 /* Keep a block, as the newest. */
-static void link_block(Block *b) {
+static void link_kept(Block *b) {
     b->state = KEPT;
-    b->class = class_within(b->total);
+    b->class = class_of(b->total);
     b->prev = NULL;
     b->next = free_blocks[b->class];
     if (b->next) b->next->prev = b;
@@ -94,46 +91,62 @@ static void link_block(Block *b) {
     stats.kept += b->total;
 }
 
+static void unlink_bare(Block *b) {
+    if (b->prev) b->prev->next = b->next;
+    else bare_blocks = b->next;
+    if (b->next) b->next->prev = b->prev;
+}
+
+static void link_bare(Block *b) {
+    b->state = BARE;
+    b->prev = NULL;
+    b->next = bare_blocks;
+    if (b->next) b->next->prev = b;
+    bare_blocks = b;
+}
+
 /* One block of two neighbours; neither is in a list. */
 static Block *joined(Block *b, Block *right) {
+    if (right->total > b->total) b->since = right->since;
     b->total += right->total;
     b->right = right->right;
     if (b->right) b->right->left = b;
-    b->scratch &= right->scratch;
     return b;
 }
 
-static Block *with_free_neighbours(Block *b) {
-    Block *sides[2] = {b->left, b->right};
+/* A free block that is in no list, with its neighbours of the state. */
+static Block *with_neighbours(Block *b, int state) {
+    Block *pairs[2][2] = {{b, b->right}, {b->left, b}};
     for (int i = 0; i < 2; i++) {
-        Block *other = sides[i];
-        if (!other || other->state == USED) continue;
-        if (other->state == KEPT) unlink_block(other);
-        b = i ? joined(b, other) : joined(other, b);
+        Block *other = pairs[i][!i];
+        if (!other || (int)other->state != state) continue;
+        (state == KEPT ? unlink_kept : unlink_bare)(other);
+        b = joined(pairs[i][0], pairs[i][1]);
+        if (state == BARE) madvise(pairs[i][1], PAGE, MADV_DONTNEED); /* what was a header */
     }
     return b;
 }
 
-/* Cut a block that is in no list after `total` bytes; the rest is kept. */
-static void cut(Block *b, size_t total) {
+/* Cut a block that is in no list after `total` bytes; the rest is kept, or bare. */
+static void cut(Block *b, size_t total, int state) {
     Block *rest = (Block *)((char *)b + total);
-    *rest = (Block){.total = b->total - total, .scratch = b->scratch, .since = b->since, .left = b, .right = b->right};
+    *rest = (Block){.total = b->total - total, .since = b->since, .left = b, .right = b->right};
     if (rest->right) rest->right->left = rest;
     b->right = rest;
     b->total = total;
-    link_block(rest);
+    if (state == KEPT) link_kept(rest);
+    else link_bare(rest);
 }
 
 /* Give back what a kept block holds. */
 static size_t release(Block *b) {
     size_t total = b->total;
-    unlink_block(b);
+    unlink_kept(b);
     stats.released += total;
-    if (!b->left && !b->right) munmap(b, total);
-    else {
-        b->state = DROPPED;
-        madvise((char *)b + PAGE, total - PAGE, MADV_DONTNEED);
-    }
+    madvise((char *)b + PAGE, total - PAGE, MADV_DONTNEED);
+    b = with_neighbours(b, BARE);
+    if (b->left || b->right) link_bare(b);
+    else munmap(b, b->total);
     return total;
 }
 
@@ -141,6 +154,18 @@ static size_t release_all(void) {
     size_t total = 0;
     while (oldest) total += release(oldest);
     return total;
+}
+
+/* Give back address space, too. */
+static void unmap_all(void) {
+    release_all();
+    while (bare_blocks) {
+        Block *b = bare_blocks;
+        unlink_bare(b);
+        if (b->left) b->left->right = NULL; /* they are mappings of their own from here on */
+        if (b->right) b->right->left = NULL;
+        munmap(b, b->total);
+    }
 }
 
 static time_t now(void) {
@@ -157,53 +182,68 @@ static void *small_block(size_t size, int zero) {
     return tag + 1;
 }
 
-/* Free blocks that were made for memory of the moment and are smaller than one to be made leave: the new one will serve for them. So templates and
- * arenas of many sizes share a block. */
-static void make_room(int class) {
-    for (int c = class < 16 ? 0 : class - 16; c < class; c++)
-        for (Block *b = free_blocks[c], *next; b; b = next) {
-            next = b->next;
-            if (b->scratch && !b->left && !b->right) release(b);
-        }
-}
-
-/* A kept block of `total` bytes or little more, or the beginning of a larger one; NULL: there is none. */
-static Block *kept_block(int class, size_t total) {
-    for (int c = class; c < class + 24 && c < CLASSES; c++) {
-        Block *b = free_blocks[c];
-        if (!b) continue;
-        unlink_block(b);
-        if (c > class + 2 && b->total - total >= SMALLEST) cut(b, total);
-        return b;
+/* The kept block that fits best, in no list; NULL: there is none. */
+static Block *kept_block(size_t total) {
+    Block *best = NULL;
+    for (int c = class_of(total); c < CLASSES && !best; c++) {
+        int n = 0;
+        for (Block *b = free_blocks[c]; b && n < LOOKED_AT; b = b->next, n++)
+            if (b->total >= total && (!best || b->total < best->total)) best = b;
     }
-    return NULL;
+    if (!best) return NULL;
+    unlink_kept(best);
+    if (best->total - total >= SMALLEST) cut(best, total, KEPT);
+    return best;
 }
 
-static void *large_block(size_t size, int zero, int scratch) {
+/* A block with new pages, in no list; NULL: the system refuses. `clean`: whether all of it is to be new, and then whether it is, but for the first page. */
+static Block *new_block(size_t total, int *clean) {
+    Block *best = NULL;
+    size_t least = 0;
+    for (Block *b = bare_blocks; b; b = b->next) {
+        size_t beside = !*clean && b->left && b->left->state == KEPT && b->left->total < total ? b->left->total : 0;
+        if (beside + b->total < total) continue;
+        size_t pages = total - beside;
+        if (!best || pages < least || (pages == least && b->total < best->total)) best = b, least = pages;
+    }
+    if (best) unlink_bare(best);
+    else {
+        void *p = MAP_FAILED;
+        size_t sizes[2] = {total > SEGMENT ? total : SEGMENT, total}, size = 0;
+        for (int attempt = 0; attempt < 3 && p == MAP_FAILED; attempt++) {
+            if (attempt == 2) unmap_all();
+            size = sizes[attempt > 0];
+            p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        }
+        if (p == MAP_FAILED) return NULL;
+        best = p, least = total;
+        *best = (Block){.total = size};
+    }
+    if (least >= HUGE_FROM) madvise(best, least, MADV_HUGEPAGE);
+    if (least < total) {
+        unlink_kept(best->left);
+        best = joined(best->left, best);
+    }
+    if (best->total - total >= SMALLEST) cut(best, total, BARE);
+    *clean = least == total;
+    return best;
+}
+
+static void *large_block(size_t size, int zero) {
     static unsigned place;
-    size_t total;
     if (size > ((size_t)1 << 47)) return NULL;
-    int class = class_of(size + sizeof(Block) + 64 * (SPREAD + 1), &total), fresh = 0;
+    size_t total = (size + sizeof(Block) + 64 * (SPREAD + 1) + PAGE - 1) & ~(PAGE - 1);
     pthread_mutex_lock(&lock);
-    Block *b = zero && total > ZERO_BY_HAND ? NULL : kept_block(class, total);
-    if (b) {
-        b->scratch &= scratch;
-        stats.hits++;
-    } else {
-        if (scratch) make_room(class);
+    int clean = zero && total > ZERO_BY_HAND;
+    Block *b = clean ? NULL : kept_block(total);
+    if (b) stats.hits++;
+    else {
         stats.misses++;
-        for (int attempt = 0; attempt < 2 && !b; attempt++) {
-            void *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (p != MAP_FAILED) b = p;
-            else if (!release_all()) break;
-        }
-        if (!b) {
-            pthread_mutex_unlock(&lock);
-            return NULL;
-        }
-        if (total >= HUGE_FROM) madvise(b, total, MADV_HUGEPAGE);
-        *b = (Block){.total = total, .scratch = scratch};
-        fresh = 1;
+        b = new_block(total, &clean);
+    }
+    if (!b) {
+        pthread_mutex_unlock(&lock);
+        return NULL;
     }
     b->state = USED;
     stats.in_use += b->total;
@@ -214,7 +254,7 @@ static void *large_block(size_t size, int zero, int scratch) {
     Tag *tag = (Tag *)data - 1;
     tag->block = b;
     tag->size = size;
-    if (zero && !fresh) memset(data, 0, size);
+    if (zero) memset(data, 0, clean ? (size_t)((char *)b + PAGE - data) : size);
     return data;
 }
 
@@ -222,13 +262,13 @@ static void *large_block(size_t size, int zero, int scratch) {
 
 void *flb_malloc(size_t size) {
     if (flb_guarded) return flb_guarded_malloc(size, ARRAYS, 0);
-    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 0);
+    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0);
 }
 
 /* Memory that goes back before the launch it belongs to ends. */
 void *flb_scratch(size_t size) {
     if (flb_guarded) return flb_guarded_malloc(size, 64, 0);
-    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0, 1);
+    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0);
 }
 
 void flb_free(void *data) {
@@ -246,11 +286,15 @@ void flb_free(void *data) {
     pthread_mutex_lock(&lock);
     stats.in_use -= b->total;
     stats.blocks--;
-    b = with_free_neighbours(b);
     b->since = now();
-    link_block(b);
-    time_t present = newest->since;
-    while (oldest && (stats.kept > limit || oldest->since + DECAY < present)) release(oldest);
+    time_t present = b->since;
+    link_kept(with_neighbours(b, KEPT));
+    while (oldest && stats.kept > limit) release(oldest);
+    for (Block *k = present != swept ? oldest : NULL, *next; k; k = next) {
+        next = k->newer;
+        if (k->since + DECAY < present) release(k);
+    }
+    swept = present;
     pthread_mutex_unlock(&lock);
 }
 
@@ -262,7 +306,7 @@ static void *handler_calloc(void *context, size_t count, size_t item) {
     size_t size;
     if (__builtin_mul_overflow(count, item, &size)) return NULL;
     if (flb_guarded) return flb_guarded_malloc(size, ARRAYS, 1);
-    return size < SMALLEST ? small_block(size, 1) : large_block(size, 1, 0);
+    return size < SMALLEST ? small_block(size, 1) : large_block(size, 1);
 }
 
 static void *handler_realloc(void *context, void *data, size_t size) {

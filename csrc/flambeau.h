@@ -112,7 +112,7 @@ typedef struct {
     PyTypeObject *(*tensor_class)(void);
     /* The caching allocator: memory at 16 bytes' alignment (64 from 32 KiB on), NULL when there is none; needs no GIL. */
     void *(*malloc)(size_t size);
-    void *(*scratch)(size_t size); /* the same, for memory that goes back before the launch ends: it may come from a larger block */
+    void *(*scratch)(size_t size); /* the same, for memory that goes back before the launch ends */
     void (*free)(void *data);
     /* Let NumPy allocate from it in the present context (a new thread or context starts with NumPy's own). */
     int (*use_allocator)(void);

@@ -364,7 +364,8 @@ static WIDE void taps_range(void *context, int64_t begin, int64_t end) {
 
 #define TILES 32                /* about as many in a strip */
 #define ALL 96                  /* up to so many tiles lie in memory together */
-#define ROUND (4 << 20)         /* floats of transformed tiles in a round of the weight's gradient */
+#define ROUND (1 << 20)         /* floats of transformed tiles in a round of the weight's gradient, */
+#define MOST_ROUND (4 << 20)    /* or so many, where the sums between rounds would take more than longer rounds do */
 
 static int forward(Wino *w, int64_t tiles) {
     int failed = 0;
@@ -394,15 +395,18 @@ static int forward(Wino *w, int64_t tiles) {
 static int gradient(Wino *w) {
     int failed = 0;
     w->failed = &failed;
-    int64_t all = 0, each = PLACES * (w->cin + w->cout), round = ROUND / each < w->most ? w->most : ROUND / each, longest = 0, rounds = 0;
+    int64_t pieces = w->cin / L * ((w->cout / L + 1) / 2), size = PLACES * 16 * 2 * L, each = PLACES * (w->cin + w->cout), all = 0, longest = 0, rounds = 0;
+    for (int64_t s = 0; s < w->strips; s++) all += tiles_of(w, s);
+    int64_t round = 2 * ROUND + pieces * size < smaller(all * each, MOST_ROUND) ? ROUND : MOST_ROUND;
+    round = around(all, around(all * each, round)); /* alike */
+    round = around(round, w->most) * w->most;
     for (int64_t s = 0, n = 0; s < w->strips; s++) {  /* a round: as many strips as fit */
         int64_t t = tiles_of(w, s);
         if (!s || n + t > round) n = 0, rounds++;
-        n += t, all += t;
+        n += t;
         if (n > longest) longest = n;
     }
     w->step = longest * w->cin + L, w->gstep = longest * w->cout + L;
-    int64_t pieces = w->cin / L * ((w->cout / L + 1) / 2), size = PLACES * 16 * 2 * L;
     char *memory = flb_api->scratch(PLACES * (w->step + w->gstep) * sizeof(float) + 64);
     char *sums = rounds > 1 ? flb_api->scratch(pieces * size * sizeof(float) + 64) : NULL;
     if (!memory || (rounds > 1 && !sums)) failed = 1;

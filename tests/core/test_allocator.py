@@ -225,10 +225,16 @@ def test_what_is_free_beside_memory_in_use_goes_back_and_comes_again():
     torch.cpu.empty_cache()
     assert torch.cpu.memory_stats()["kept"] == 0
     assert (held == 7).all()
-    del held  # joined with what went back
-    assert torch.cpu.memory_stats()["kept"] >= 16 * MB
-    again = np.full(16 * MB, 5, np.uint8)
-    assert (again == 5).all()
+    del held
+    kept = torch.cpu.memory_stats()["kept"]
+    assert 3 * MB <= kept < 8 * MB
+    again = np.full(16 * MB, 5, np.uint8)  # what is kept, and new pages beside it
+    assert torch.cpu.memory_stats()["kept"] < 8 * MB
+    assert again.min() == again.max() == 5
+    del again
+    torch.cpu.empty_cache()
+    zeros = np.zeros(16 * MB, np.uint8)  # where old headers were, too
+    assert not zeros.any()
 
 
 def _run(program):
@@ -272,6 +278,29 @@ if (child := os.fork()) == 0:
 assert os.waitpid(child, 0)[1] == 0
 look()
 """
+
+
+def test_what_is_resident_is_little_more_than_what_was_in_use():
+    """Steps that take and free blocks of many sizes in a mixed order: nearly all that is free can be joined, and is used again."""
+    rng = np.random.default_rng(0)
+    sizes = [int(40_000 * 1.3 ** rng.integers(16)) for _ in range(300)]
+    leaves = [int(k) for k in rng.integers(12, size=300)]
+
+    def step():
+        held = []
+        for size, k in zip(sizes, leaves):
+            held.append(np.empty(size, np.uint8))
+            if len(held) > 12:
+                del held[k]
+
+    before = torch.cpu.memory_allocated()
+    torch.cpu.reset_peak_memory_stats()
+    step()
+    most = torch.cpu.max_memory_allocated() - before
+    assert torch.cpu.memory_reserved() - before < 1.25 * most
+    misses = torch.cpu.memory_stats()["misses"]
+    step()
+    assert torch.cpu.memory_stats()["misses"] == misses
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
