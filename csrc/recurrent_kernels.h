@@ -83,18 +83,20 @@ __attribute__((TARGET)) static void NAME(pack)(void *context, int64_t begin, int
             T *at = to + g * U;
             int64_t u = 0;
 #if SINGLE && defined(__x86_64__)
-            for (; u + 4 <= width; u += 4) {
-                int64_t k = 0;
-                for (; k + 4 <= h; k += 4) {
-                    const float *f = from + u * h + k;
-                    float *o = at + k * step + u;
-                    __m128 p = _mm_loadu_ps(f), q = _mm_loadu_ps(f + h), r = _mm_loadu_ps(f + 2 * h), s = _mm_loadu_ps(f + 3 * h);
-                    _MM_TRANSPOSE4_PS(p, q, r, s);
-                    _mm_storeu_ps(o, p), _mm_storeu_ps(o + step, q), _mm_storeu_ps(o + 2 * step, r), _mm_storeu_ps(o + 3 * step, s);
+            /* A cache line of each of four rows at a time: what is written of sixteen lines stays in the first-level cache until they are whole. */
+            for (int64_t line = 0; line < h; line += 16)
+                for (u = 0; u + 4 <= width; u += 4) {
+                    int64_t k = line, end = line + 16 < h ? line + 16 : h;
+                    for (; k + 4 <= end; k += 4) {
+                        const float *f = from + u * h + k;
+                        float *o = at + k * step + u;
+                        __m128 p = _mm_loadu_ps(f), q = _mm_loadu_ps(f + h), r = _mm_loadu_ps(f + 2 * h), s = _mm_loadu_ps(f + 3 * h);
+                        _MM_TRANSPOSE4_PS(p, q, r, s);
+                        _mm_storeu_ps(o, p), _mm_storeu_ps(o + step, q), _mm_storeu_ps(o + 2 * step, r), _mm_storeu_ps(o + 3 * step, s);
+                    }
+                    for (; k < end; k++)
+                        for (int64_t j = u; j < u + 4; j++) at[k * step + j] = from[j * h + k];
                 }
-                for (; k < h; k++)
-                    for (int64_t j = u; j < u + 4; j++) at[k * step + j] = from[j * h + k];
-            }
 #endif
             for (; u < width; u++)
                 for (int64_t k = 0; k < h; k++) at[k * step + u] = from[u * h + k];
@@ -159,10 +161,15 @@ __attribute__((TARGET)) static void NAME(forward)(void *context, int64_t begin, 
     }
 }
 
+/* What was made of a block, gate after gate, to its gates' places: the loops over units write memory of their own, or they would not be vectors. */
+static void NAME(spread)(T *to, const T *made, int gates, int64_t h, int64_t width) {
+    for (int g = 0; g < gates; g++) memcpy(to + g * h, made + g * 2 * U, (size_t)width * sizeof(T));
+}
+
 __attribute__((TARGET)) static void NAME(backward)(void *context, int64_t begin, int64_t end) {
     const Recurrence *c = context;
     int64_t h = c->hidden, batch = c->batch, all = c->gates * h, blocks = (h + 2 * U - 1) / (2 * U);
-    T part[8 * 2 * U] __attribute__((aligned(64)));
+    T part[8 * 2 * U] __attribute__((aligned(64))), made[4 * 2 * U] __attribute__((aligned(64)));
     const T *after = c->before < 0 ? NULL : (const T *)c->d_hidden + c->before * batch * all;
     if (!after) memset(part, 0, sizeof part);
     for (int64_t i = begin; i < end; i++) {
@@ -181,31 +188,40 @@ __attribute__((TARGET)) static void NAME(backward)(void *context, int64_t begin,
                 }
                 int64_t place = c->t * batch + r;
                 const T *restrict ct = (const T *)c->ct + place * h + first, *out = (const T *)c->out + place * h + first;
-                T *restrict d = (T *)c->d_inner + place * all + first;
+                T *d = (T *)c->d_inner + place * all + first;
                 if (c->kind == LSTM) {
                     const T *restrict gate = (const T *)c->kept + place * 4 * h + first, *restrict cell = (const T *)c->cells + place * h + first;
                     int64_t t = c->back;
                     const T *restrict was = t < 0 ? (const T *)c->c0 + r * h + first : (const T *)c->cells + (t * batch + r) * h + first;
-                    T *restrict dc = (T *)c->dc + r * h + first;
+                    T *dc = (T *)c->dc + r * h + first, carried[2 * U] __attribute__((aligned(64)));
                     if (!after) {
                         if (c->ct_c) memcpy(dc, (const T *)c->ct_c + r * h + first, (size_t)width * sizeof(T));
                         else memset(dc, 0, (size_t)width * sizeof(T));
                     }
                     UNITS(2 * U, T g = ct[u] + sum[u], i = gate[u], f = gate[h + u], n = gate[2 * h + u], o = gate[3 * h + u], y = TANHF(cell[u]);
-                          T e = dc[u] + g * o * (1 - y * y); d[u] = e * n * (i * (1 - i)); d[h + u] = e * was[u] * (f * (1 - f));
-                          d[2 * h + u] = e * i * (1 - n * n); d[3 * h + u] = g * y * (o * (1 - o)); dc[u] = e * f;);
+                          T e = dc[u] + g * o * (1 - y * y); made[u] = e * n * (i * (1 - i)); made[2 * U + u] = e * was[u] * (f * (1 - f));
+                          made[4 * U + u] = e * i * (1 - n * n); made[6 * U + u] = g * y * (o * (1 - o)); carried[u] = e * f;);
+                    memcpy(dc, carried, (size_t)width * sizeof(T));
+                    NAME(spread)(d, made, 4, h, width);
                 } else if (c->kind == GRU) {
                     const T *restrict gate = (const T *)c->kept + place * 4 * h + first;
                     const T *restrict was = c->back < 0 ? (const T *)c->h0 + r * h + first : (const T *)c->out + (c->back * batch + r) * h + first;
-                    T *restrict e = (T *)c->d_hidden + place * all + first;
+                    T *e = (T *)c->d_hidden + place * all + first, passed[2 * U] __attribute__((aligned(64)));
                     if (!after) memset(dh, 0, (size_t)width * sizeof(T));
                     UNITS(2 * U, T g = ct[u] + sum[u] + dh[u], q = gate[u], z = gate[h + u], n = gate[2 * h + u], y = gate[3 * h + u];
-                          T dn = g * (1 - z) * (1 - n * n), dq = dn * y * (q * (1 - q)), dz = g * (was[u] - n) * (z * (1 - z));
-                          d[u] = dq; d[h + u] = dz; d[2 * h + u] = dn; e[u] = dq; e[h + u] = dz; e[2 * h + u] = dn * q; dh[u] = g * z;);
+                          T dn = g * (1 - z) * (1 - n * n);
+                          made[u] = dn * y * (q * (1 - q)); made[2 * U + u] = g * (was[u] - n) * (z * (1 - z)); made[4 * U + u] = dn;
+                          made[6 * U + u] = dn * q; passed[u] = g * z;);
+                    memcpy(dh, passed, (size_t)width * sizeof(T));
+                    NAME(spread)(d, made, 3, h, width);
+                    NAME(spread)(e, made, 2, h, width);
+                    memcpy(e + 2 * h, made + 6 * U, (size_t)width * sizeof(T));
                 } else if (c->kind == TANH) {
-                    UNITS(2 * U, T y = out[u]; d[u] = (ct[u] + sum[u]) * (1 - y * y););
+                    UNITS(2 * U, T y = out[u]; made[u] = (ct[u] + sum[u]) * (1 - y * y););
+                    NAME(spread)(d, made, 1, h, width);
                 } else {
-                    UNITS(2 * U, d[u] = out[u] <= 0 ? 0 : ct[u] + sum[u];);
+                    UNITS(2 * U, made[u] = out[u] <= 0 ? 0 : ct[u] + sum[u];);
+                    NAME(spread)(d, made, 1, h, width);
                 }
             }
         }

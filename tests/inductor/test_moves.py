@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau.inductor import nests
 from flambeau.inductor.settings import config
 from flambeau.inductor.utils import run_and_get_code
 from flambeau.testing import guard_pages
@@ -169,6 +170,34 @@ def test_rows_by_index_ask_for_no_row_outside():
             fn(x, torch.tensor(bad))
 
 
+ORDERED = [
+    ((4, 20, 6, 64), lambda x: x.permute(0, 2, 1, 3).contiguous()),
+    ((6, 5, 96), lambda x: x.transpose(0, 1) * 2),
+    ((6, 5, 33), lambda x: x.transpose(0, 1).contiguous()),
+    ((6, 5, 64), lambda x: x.transpose(0, 1) + x[:5, :1]),
+    ((5, 6, 64), lambda x: (x.transpose(0, 1).contiguous(), x.transpose(0, 1) > 0)),
+    ((8, 1024), lambda x: x[torch.tensor([3, -1, 0, 0, 7, 2, -8, 5])]),
+    ((8, 2048), lambda x: x[torch.tensor([3, -1, 0, 0])] + x[:4] * x[torch.tensor([1, 1, 2, 3])]),
+    ((8, 1024), lambda x: x[torch.tensor([3, -1, 0, 0, 7])]),
+    ((8, 1100), lambda x: x[torch.tensor([3, -1, 0, 0])]),
+]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_order_of_reading(dtype, ordered, monkeypatch):
+    """Whether large results are made in the order of what is read is the processor's to say."""
+    monkeypatch.setattr(nests, "follows_one_line", lambda: ordered)
+    for shape, fn in ORDERED:
+        with config.patch({"streamed_bytes": 1024}):
+            same(fn, draw(shape, dtype))
+    take = torch.compile(lambda x, i: x[i])
+    with config.patch({"streamed_bytes": 1024}):
+        for bad in ([0, 1, 2, 8], [1 << 62, 0, 1, 2], [0, 0, 0, 0, 0, 0, -9, 1]):
+            with pytest.raises(IndexError):
+                take(draw((8, 1024), dtype), torch.tensor(bad))
+
+
 def within_arrays() -> None:
     places = guard_pages.GuardPages(False), guard_pages.GuardPages(True)
     with config.patch({"streamed_bytes": 1024}):
@@ -179,6 +208,9 @@ def within_arrays() -> None:
                     t = torch.from_numpy(place(x))
                     for fn in (*(fn for _, fn in ACROSS[:5]), *STREAMS[:4], *STREAMS[8:14]):
                         same(fn, t)
+        for shape, fn in ORDERED:
+            for place in places:
+                same(fn, torch.from_numpy(place(np.random.default_rng(0).normal(0, 40, shape).astype(np.float32))))
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

@@ -263,7 +263,12 @@ class Addressing:
             return
         if self.vv not in k.inner:
             return
-        around, extent = (*k.outer, *k.inner)[-2:-1], self.vv.extent
+        around, extent = k.outer[-1:] if self.by_rows else (*k.outer, *k.inner)[-2:-1], self.vv.extent
+        if self.tiled:  # the same lines of the next tile
+            step = coefficient(ix, k.inner[0])
+            if not write and type(step) is int and step:
+                self._fetch(b, b.emit(f"getelementptr i8, ptr {pointer}, i64 {step * k.inner[0].extent * item}"), item)
+            return
         goes_on = bool(around) and coefficient(ix, around[0]) == extent * step
         if goes_on or write or not around:
             if not goes_on and self.values.hint(extent) * item < PAGE:

@@ -24,7 +24,7 @@ from .lazy import DEEPEST
 from .scalar_ops import emit_scalar
 from .settings import config
 from .tiles import Tiles
-from .values import Value, Values, loaded_atoms, walk
+from .values import Value, Values, loaded_atoms, walk, weight
 
 __all__ = ["Kernel", "identity", "write_kernel"]
 
@@ -62,7 +62,12 @@ def streamed(kernel: Kernel, buffers: dict[str, Buffer], leaving) -> set[str]:
     if kernel.serial or platform.machine() not in ("x86_64", "AMD64"):
         return set()
     loaded = {v.args[0] for n in kernel.nodes for v in walk(n.value, *loaded_atoms(n.index)) if v.op == "load"}
-    sizes = {n.buffer: buffers[n.buffer].size for n in kernel.nodes if n.buffer in leaving and n.buffer not in loaded}
+    return past_cache({n.buffer for n in kernel.nodes} - loaded, buffers, leaving)
+
+
+def past_cache(names, buffers: dict[str, Buffer], leaving) -> set[str]:
+    """Those that are large and that no step reads."""
+    sizes = {name: buffers[name].size for name in names if name in leaving}
     return {
         name
         for name, size in sizes.items()
@@ -94,22 +99,6 @@ def identity(combine: str, t: str):
             return math.inf
         return 1 if t == "bool" else (1 << (itemsize(t) * 8)) - 1 if is_unsigned(t) else -_INT_MIN[t] - 1
     raise NotImplementedError(f"reduction by {combine}")
-
-
-_HEAVY = frozenset("exp expm1 log log1p log2 tanh erf sin cos tan pow floordiv remainder fmod".split())
-
-
-def weight(values) -> float:
-    """Rough cost of one element, in simple vector instructions."""
-    w = 0.0
-    for v in values:
-        if v.op in _HEAVY:
-            w += 20
-        elif v.op in ("div", "sqrt", "rsqrt", "reciprocal"):
-            w += 4
-        elif v.op not in ("const", "index"):
-            w += 1
-    return w
 
 
 def write_kernel(kernel: Kernel, buffers: dict[str, Buffer], values: Values, leaving=frozenset()) -> None:
@@ -146,6 +135,9 @@ class _Writer(Tiles):
         self.freed: list[str] = []  # rows on the heap
         self.mask = self.last = None
         self.staged: dict[Value, str] = {}
+        self.tiled = self.by_rows = (
+            False  # whether the loops at hand turn a tile of some operand, go through several rows by turns
+        )
         self.bordered: Expr | None = None  # the index of stores that begin on a border of a cache line
         self.fetched: set[tuple] = set()  # (buffer, index) of what is asked for ahead
 
@@ -267,16 +259,21 @@ class _Writer(Tiles):
 
     def _with_column(self, scope, last, lanes, base, same=False):
         """The items for columns [base, base + lanes), in a scope of their own so that nothing cached leaks out."""
+        self.lanes = lanes
+        self.bound = {}
+        self._apart(scope, self._items, {last: base})
+
+    def _apart(self, scope, write, names=()):
+        """What ``write`` writes, in a scope of its own that holds the outer variables, so that nothing cached leaks out."""
         fresh = Scope(scope.lines, self.k.outer)
         for s in self.scopes:
             fresh.names.update(s.names)
-        fresh.names[last] = base
+        fresh.names.update(names)
+        once, self.once = self.once, fresh
         self.scopes.append(fresh)
-        self.lanes = lanes
-        self.bound = {}
-        self.once = fresh
-        self._items()
+        write()
         self.scopes.pop()
+        self.once = once
 
     def _items(self):
         for kind, what in self.items:
@@ -332,10 +329,21 @@ class _Writer(Tiles):
 
     def _nest(self, nodes):
         """The loops over the inner variables with all ``nodes`` inside; reductions end up bound."""
+        found = self.find_staged(nodes)
+        self.tiled, self.by_rows = bool(found), self.goes_by_rows(nodes)
+        if self.by_rows:
+            self.move_rows(nodes)
+        elif self.moves_squares(nodes, found):
+            self.squares(nodes, found[0], lambda: self._loops(nodes, found))
+        else:
+            self._loops(nodes, found)
+
+    def _loops(self, nodes, found):
+        """The same, loop by loop; ``found``: what is staged first."""
         k = self.k
         accs = {}
         base = self.scopes[-1]
-        for v in self.find_staged(nodes):
+        for v in found:
             self.stage(v)
         if self.vv in k.inner:
             segments = self._segments(nodes)

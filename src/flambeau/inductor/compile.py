@@ -218,7 +218,7 @@ def compile_program(program, times=None, onto=None):
     passed("merge groups")
     steps = []
     leaving = outputs.difference(*(g.reads for g in groups))
-    for step in _kernels(groups, lowering, outputs):
+    for step in _kernels(groups, lowering, outputs, leaving):
         passed("build kernels")
         if not isinstance(step, ExternCall) and not step.name:
             write_kernel(step, lowering.buffers, lowering.values, leaving)
@@ -252,7 +252,7 @@ def compile_program(program, times=None, onto=None):
     return graph, Made(nodes, groups, lowering, set(inplace))
 
 
-def _kernels(groups, lowering, outputs):
+def _kernels(groups, lowering, outputs, leaving):
     """Kernels and extern calls in order; a kernel with a name is a twin of an earlier one.
 
     A buffer stays in memory when it is an output or another group reads it."""
@@ -268,7 +268,7 @@ def _kernels(groups, lowering, outputs):
             continue
         keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or writers[n] > 1}
         if keep or g.kind == "scatter":
-            make = functools.partial(build, g, lowering.buffers, lowering.values, keep)
+            make = functools.partial(build, g, lowering.buffers, lowering.values, keep, leaving)
             yield twins.kernel(g, keep, make)
 
 

@@ -32,10 +32,11 @@ from ..base.expr import (
     variables as variables_of,
 )
 from .builder import itemsize
-from .codegen import _HEAVY, Kernel, weight
+from .codegen import Kernel, past_cache
 from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
+from .nests import all_nodes, flat_loops, ids, substitute_in
 from .orders import turned, turned_group
-from .values import Value, Values, loaded_atoms, walk
+from .values import HEAVY, Value, Values, loaded_atoms, walk, weight
 
 __all__ = ["Group", "build", "fuse", "merge"]
 
@@ -43,8 +44,6 @@ WINDOW = 6  # how many groups back an unrelated node may be fused
 MAX_NODES = 48  # in a group
 MAX_BUFFERS = 24  # that a group touches, for unrelated nodes
 MAX_SCRATCH = 1 << 18  # bytes of rows kept on the stack
-CHUNK = 4096  # elements of a piece of a flat loop
-TILES = 64, 16  # sides of the tiles of a transposing loop
 
 
 def refine(a, b, values: Values) -> tuple | None:
@@ -106,11 +105,8 @@ def _extents(variables) -> tuple[int, ...]:
     return tuple(v.extent for v in variables if v.extent != 1)
 
 
-_ids = itertools.count(1 << 20)
-
-
 def _domain_variables(outer, inner):
-    return tuple(Var(next(_ids), n) for n in outer), tuple(Var(next(_ids), n) for n in inner or ())
+    return tuple(Var(next(ids), n) for n in outer), tuple(Var(next(ids), n) for n in inner or ())
 
 
 def _environment(node, level, outer, inner):
@@ -398,8 +394,8 @@ class _Mapped:
         self.stage = 0
 
 
-def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[str]) -> Kernel:
-    """``keep``: buffers that are read outside the group or are outputs."""
+def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[str], leaving=frozenset()) -> Kernel:
+    """``keep``: buffers that are read outside the group or are outputs; ``leaving``: those that no step reads."""
     if group.kind == "scatter":
         return _build_scatter(group.nodes[0], buffers, values)
     outer, inner = _domain_variables(group.outer, group.inner)
@@ -418,7 +414,7 @@ def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[st
         column = _prefers_column(outer, inner, items, limits, values)
     else:
         outer = _collapse(outer, items, values, limits)
-        outer, inner, limits = _flat_loops(outer, items, values)
+        outer, inner, limits = flat_loops(outer, items, values, past_cache(group.writes, buffers, leaving))
         column = False
     _flatten_scratch(items, scratch, inner, values)
     return _kernel(outer, inner, column, items, scratch, limits)
@@ -486,7 +482,7 @@ def _split_divisions(group, outer, inner, mapped, values):
             out = []
             for v in vs:
                 if v in cuts:
-                    hi, lo = Var(next(_ids), floordiv(v.extent, cuts[v])), Var(next(_ids), cuts[v])
+                    hi, lo = Var(next(ids), floordiv(v.extent, cuts[v])), Var(next(ids), cuts[v])
                     env[v] = variable(hi) * cuts[v] + variable(lo)
                     out += [hi, lo]
                 else:
@@ -494,14 +490,8 @@ def _split_divisions(group, outer, inner, mapped, values):
             new.append(tuple(out))
         outer, inner = new
         for m in mapped:
-            _substitute(m, env, values)
+            substitute_in(m, env, values)
     return outer, inner, mapped
-
-
-def _substitute(m, env, values):
-    memo: dict = {}
-    m.value = values.substitute(m.value, env, memo)
-    m.index = substitute(m.index, env, lambda v: values.substitute(v, env, memo))
 
 
 class Stored:
@@ -521,7 +511,7 @@ class Stored:
 
 def _expensive(value) -> bool:
     ws = walk(value)
-    return any(v.op in _HEAVY or v.op in ("div", "sqrt", "rsqrt", "reciprocal") for v in ws) or weight(ws) > 12
+    return any(v.op in HEAVY or v.op in ("div", "sqrt", "rsqrt", "reciprocal") for v in ws) or weight(ws) > 12
 
 
 def _stages(mapped, inner, has_reduction, buffers, values, keep):
@@ -582,11 +572,6 @@ def _stages(mapped, inner, has_reduction, buffers, values, keep):
     return items, {name: buffers[name].dtype for name in rows}
 
 
-def _all_nodes(items):
-    for kind, what in items:
-        yield from (what if kind == "loop" else [what])
-
-
 def _collapse(variables, items, values, limits):
     """Merge neighbouring loops over which every index runs on without a gap."""
     variables = list(variables)
@@ -594,13 +579,13 @@ def _collapse(variables, items, values, limits):
     k = 0
     while k + 1 < len(variables):
         a, b = variables[k], variables[k + 1]
-        if a in frozen or b in frozen or not all(_runs_on(ix, a, b) for ix in _indices(_all_nodes(items))):
+        if a in frozen or b in frozen or not all(_runs_on(ix, a, b) for ix in _indices(all_nodes(items))):
             k += 1
             continue
-        whole = Var(next(_ids), a.extent * b.extent)
+        whole = Var(next(ids), a.extent * b.extent)
         env = {a: floordiv(variable(whole), b.extent), b: mod(variable(whole), b.extent)}
-        for n in _all_nodes(items):
-            _substitute(n, env, values)
+        for n in all_nodes(items):
+            substitute_in(n, env, values)
         variables[k : k + 2] = [whole]
     return tuple(variables)
 
@@ -618,7 +603,7 @@ def _runs_on(ix, a, b) -> bool:
 def _unit_strides(variable_, items) -> int:
     """Loads and stores that move by one element with the variable, minus those that jump."""
     score = 0
-    for n in _all_nodes(items):
+    for n in all_nodes(items):
         for v in walk(n.value):
             if v.op == "load" and variable_ in variables_of(v.args[1]):
                 score += 1 if coefficient(v.args[1], variable_) == 1 else -1
@@ -631,76 +616,6 @@ def _prefers_column(outer, inner, items, limits, values) -> bool:
     if any(kind == "loop" and any(not n.reduction for n in what) for kind, what in items):
         return False  # a row is stored: row order
     return _unit_strides(outer[-1], items) > max(_unit_strides(inner[-1], items), 0)
-
-
-def _flat_loops(variables, items, values):
-    """(outer, inner, limits) of a kernel without reduction: the last loop is the vector loop, in pieces that make the outer one parallel."""
-    if not variables:
-        return (), (), {}
-    variables = list(variables)
-    last = variables[-1]
-    hint = values.hint
-    size = hint(math.prod(v.extent for v in variables[:-1]))
-    limits = {}
-    if (hint(last.extent) >= 2 * CHUNK or (type(last.extent) is Expr and len(variables) == 1)) and size < 64:
-        pieces = floordiv(last.extent + (CHUNK - 1), CHUNK)
-        hi, lo = Var(next(_ids), pieces), Var(next(_ids), CHUNK)
-        env = {last: variable(hi) * CHUNK + variable(lo)}
-        for n in _all_nodes(items):
-            _substitute(n, env, values)
-        if mod(last.extent, CHUNK) != 0:
-            limits = {lo: (hi, last.extent)}
-        return (*variables[:-1], hi), (lo,), limits
-    across = _transposed(variables, items, values)
-    if across is not None:
-        return _tiles(variables, across, items, values)
-    k = len(variables) - 1
-    n = hint(last.extent)
-    while k > 0 and n * hint(variables[k - 1].extent) <= CHUNK and n < 512:
-        k -= 1
-        n *= hint(variables[k].extent)
-    return tuple(variables[:k]), tuple(variables[k:]), limits
-
-
-def _transposed(variables, items, values):
-    """The loop along which most loads are contiguous, when they jump along the last one."""
-    last, hint = variables[-1], values.hint
-    if hint(math.prod(v.extent for v in variables)) < 1 << 14:
-        return None
-    jumping = [
-        v.args[1]
-        for n in _all_nodes(items)
-        for v in walk(n.value)
-        if v.op == "load" and last in variables_of(v.args[1]) and coefficient(v.args[1], last) != 1
-    ]
-    for v in variables[:-1]:
-        if (
-            hint(v.extent) >= TILES[-1]
-            and hint(last.extent) >= TILES[-1]
-            and jumping
-            and all(coefficient(ix, v) == 1 for ix in jumping)
-        ):
-            return v
-    return None
-
-
-def _tiles(variables, across, items, values):
-    """Square tiles of the last loop and the one it is transposed with, so that a cache line is used whole while it is there. Neighbours in the
-    order of tiles lie side by side in what is read across."""
-    last, least = variables[-1], min(values.hint(variables[-1].extent), values.hint(across.extent))
-    side = next(n for n in TILES if n <= least)
-    env, limits = {}, {}
-    outer = [v for v in variables if v is not across and v is not last]
-    pieces = {
-        v: (Var(next(_ids), floordiv(v.extent + (side - 1), side)), Var(next(_ids), side)) for v in (across, last)
-    }
-    for v, (hi, lo) in pieces.items():
-        env[v] = variable(hi) * side + variable(lo)
-        if mod(v.extent, side) != 0:
-            limits[lo] = (hi, v.extent)
-    for n in _all_nodes(items):
-        _substitute(n, env, values)
-    return (*outer, pieces[last][0], pieces[across][0]), (pieces[across][1], pieces[last][1]), limits
 
 
 def _flatten_scratch(items, scratch, inner, values):
@@ -716,7 +631,7 @@ def _flatten_scratch(items, scratch, inner, values):
             return v
         return values.load(v.args[0], position, v.dtype) if v.op == "load" and v.args[0] in scratch else None
 
-    for n in _all_nodes(items):
+    for n in all_nodes(items):
         n.value = values.transform(n.value, leaf)
         if n.buffer in scratch:
             n.index = position

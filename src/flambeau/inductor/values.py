@@ -407,3 +407,19 @@ class Typed:
             if e == 0:
                 return self.values.const(1, t)
         return self.values.make("pow", (v, self._as(y, t)), t)
+
+
+HEAVY = frozenset("exp expm1 log log1p log2 tanh erf sin cos tan pow floordiv remainder fmod".split())
+
+
+def weight(values) -> float:
+    """Rough cost of one element, in simple vector instructions."""
+    w = 0.0
+    for v in values:
+        if v.op in HEAVY:
+            w += 20
+        elif v.op in ("div", "sqrt", "rsqrt", "reciprocal"):
+            w += 4
+        elif v.op not in ("const", "index"):
+            w += 1
+    return w
