@@ -5,7 +5,9 @@
  * a step, else its rows are copied. A block of 32 rows by 32 columns of C is summed over all of K in registers. Up to FEW rows beside a B that lies by
  * columns (one more token) are dot products, nothing packed. Both instructions take numbers below 2^-126 for 0. Sums don't depend on the threads.
  *
- * Shapes: A (..., M, K), B (..., K, N), C (..., M, N) in C order, one batch dimension at most. */
+ * With an addend D, C is alpha A B + beta D, computed in float32 and rounded once.
+ *
+ * Shapes: A (..., M, K), B (..., K, N), C (..., M, N) in C order, D (..., M, N) with any strides, one batch dimension at most. */
 #define _GNU_SOURCE
 #include "graph.h"
 #include <string.h>
@@ -16,6 +18,9 @@ typedef struct {
     uint16_t *c, *rows, *panels;                    /* rows: a copy of A, or NULL; panels: of B */
     int64_t a_step[3], b_step[3];                   /* elements from a matrix, a row, a column to the next */
     int64_t column_groups;
+    const uint16_t *addend;                         /* or NULL */
+    int64_t addend_step[3];
+    float alpha, beta;                              /* beta: of the addend */
 } Product;
 
 static void steps_of(const View *v, int64_t *to) {
@@ -37,6 +42,12 @@ static uint16_t rounded(float x) {
     return (uint16_t)((u.i + 0x7fff + (u.i >> 16 & 1)) >> 16);
 }
 
+/* An element of a sum of products, with its share of the addend. */
+static float weighted(const Product *p, float sum, int64_t matrix, int64_t row, int64_t column) {
+    const int64_t *step = p->addend_step;
+    return p->addend ? p->alpha * sum + p->beta * widened(p->addend[matrix * step[0] + row * step[1] + column * step[2]]) : p->alpha * sum;
+}
+
 /* -1: no memory, or no library. */
 static int in_float32(const Product *p) {
     GemmFn gemm = flb_blas_gemm(0);
@@ -48,8 +59,10 @@ static int in_float32(const Product *p) {
             for (int64_t q = 0; q < p->k; q++) a[r * p->k + q] = widened(p->a[i * p->a_step[0] + r * p->a_step[1] + q * p->a_step[2]]);
         for (int64_t q = 0; q < p->k; q++)
             for (int64_t j = 0; j < p->n; j++) b[q * p->n + j] = widened(p->b[i * p->b_step[0] + q * p->b_step[1] + j * p->b_step[2]]);
-        flb_gemm(gemm, 0, 'N', 'N', &sizes, 0, PRODUCT_USUAL, (char *)a, (char *)b, (char *)c);
-        for (int64_t j = 0; j < p->m * p->n; j++) p->c[i * p->m * p->n + j] = rounded(c[j]);
+        if (p->k) flb_gemm(gemm, 0, 'N', 'N', &sizes, 0, PRODUCT_USUAL, (char *)a, (char *)b, (char *)c);
+        else memset(c, 0, p->m * p->n * sizeof(float));
+        for (int64_t r = 0; r < p->m; r++)
+            for (int64_t j = 0; j < p->n; j++) p->c[(i * p->m + r) * p->n + j] = rounded(weighted(p, c[r * p->n + j], i, r, j));
     }
     flb_api->free(a);
     return 0;
@@ -216,10 +229,23 @@ __attribute__((TILES)) static void by_tiles(int64_t deep, const uint16_t *a, int
     _tile_stored(0, sums, 128); _tile_stored(1, sums + 16, 128);
 }
 
-__attribute__((VECTORS)) static void round_row(const float *from, int64_t n, uint16_t *to) {
+/* C[matrix, row, column : column + n] of its sums. */
+__attribute__((VECTORS)) static void finish_row(const Product *p, const float *from, int64_t n, int64_t matrix, int64_t row, int64_t column) {
+    uint16_t *to = p->c + (matrix * p->m + row) * p->n + column;
+    const int64_t *step = p->addend_step;
+    const uint16_t *d = p->addend ? p->addend + matrix * step[0] + row * step[1] + column * step[2] : NULL;
+    __m512 alpha = _mm512_set1_ps(p->alpha), beta = _mm512_set1_ps(p->beta);
     for (int64_t j = 0; j < n; j += 16) {
-        __mmask16 here = n - j >= 16 ? 0xffff : (__mmask16)((1u << (n - j)) - 1);
-        _mm256_mask_storeu_epi16(to + j, here, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(here, from + j)));
+        int64_t columns = n - j >= 16 ? 16 : n - j;
+        __mmask16 here = (__mmask16)((1u << columns) - 1);
+        __m512 sums = _mm512_mul_ps(alpha, _mm512_maskz_loadu_ps(here, from + j));
+        if (d) {
+            uint16_t apart[16] = {0};
+            for (int64_t i = 0; step[2] != 1 && i < columns; i++) apart[i] = d[(j + i) * step[2]];
+            __m256i x = _mm256_maskz_loadu_epi16(here, step[2] == 1 ? d + j : apart);
+            sums = _mm512_fmadd_ps(beta, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)), sums);
+        }
+        _mm256_mask_storeu_epi16(to + j, here, (__m256i)_mm512_cvtneps_pbh(sums));
     }
 }
 
@@ -238,7 +264,7 @@ static void blocks(void *context, int64_t begin, int64_t end) {
         for (int64_t j = j0; j < j1; j += 32) {
             const uint16_t *b = p->panels + (matrix * panels + j / 16) * 16 * p->deep, *b1 = j + 16 < p->n ? b + 16 * p->deep : b;
             (tiles ? by_tiles : by_vectors)(p->deep, a, lda, rows, b, b1, sums);
-            for (int64_t r = 0; r < rows; r++) round_row(sums + r * 32, j1 - j < 32 ? j1 - j : 32, p->c + (matrix * p->m + r0 + r) * p->n + j);
+            for (int64_t r = 0; r < rows; r++) finish_row(p, sums + r * 32, j1 - j < 32 ? j1 - j : 32, matrix, r0 + r, j);
         }
     }
     if (shaped) release_tiles();
@@ -260,7 +286,7 @@ __attribute__((VECTORS)) static void dots(void *context, int64_t begin, int64_t 
             }
             float totals[4];
             EACH (int j = 0; j < 4; j++) totals[j] = _mm512_reduce_add_ps(s[j]);
-            round_row(totals, columns, p->c + r * p->n + i);
+            finish_row(p, totals, columns, 0, r, i);
         }
     }
 }
@@ -296,15 +322,20 @@ static int by_pairs(Product p) { return -1; }
 static int kind(void) { return 0; }
 #endif
 
-/* Views: A, B, C. Of the rows and columns of A and of B one lies side by side. */
+/* Views: A, B, C, or A, B, D, C and the numbers alpha and beta (the bits of doubles). Of the rows and columns of A and of B one lies side by side. */
 int flb_product_bf16_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
     int d = v[0].ndim - 2;
-    Product p = {.batch = d ? v[0].shape[0] : 1, .m = v[0].shape[d], .k = v[0].shape[d + 1], .n = v[1].shape[d + 1],
-                 .a = (const uint16_t *)v[0].ptr, .b = (const uint16_t *)v[1].ptr, .c = (uint16_t *)v[2].ptr};
+    Product p = {.batch = d ? v[0].shape[0] : 1, .m = v[0].shape[d], .k = v[0].shape[d + 1], .n = v[1].shape[d + 1], .alpha = 1,
+                 .a = (const uint16_t *)v[0].ptr, .b = (const uint16_t *)v[1].ptr, .c = (uint16_t *)v[n - 1].ptr};
     if (!p.batch || !p.m || !p.n) return 0;
-    if (!p.k) return memset(p.c, 0, p.batch * p.m * p.n * 2), 0;
     steps_of(&v[0], p.a_step), steps_of(&v[1], p.b_step);
-    return kind() ? by_pairs(p) : in_float32(&p);
+    if (n == 4) {
+        double weights[2];
+        memcpy(weights, numbers, sizeof weights);
+        p.addend = (const uint16_t *)v[2].ptr, p.alpha = (float)weights[0], p.beta = (float)weights[1];
+        steps_of(&v[2], p.addend_step);
+    }
+    return p.k && kind() ? by_pairs(p) : in_float32(&p);
 }
 
 /* bf16_products(): how they are made, 0 in float32, 1 by AVX512_BF16, 2 by AMX. */

@@ -142,6 +142,25 @@ def _(n):
     return (lambda a, b: (half(a) @ half(b)).to(a.dtype)), [d(64 + n, 64 + odd(n, 37)), d(64 + odd(n, 37), odd(n, 53))]
 
 
+@template("product of bfloat16 with an addend", bound=lambda n: 1 << 17)
+def _(n):
+    d, m, k = draws(n), 64 + n, 64 + odd(n, 37)
+    half = lambda t: t.to(torch.bfloat16 if t.dtype is torch.float32 else t.dtype)  # noqa: E731
+
+    def run(a, b, row, column, every):
+        a, b, row, column, every = map(half, (a, b, row, column, every))
+        made = (
+            torch.addmm(row, a, b),
+            torch.addmm(column, a, b, beta=0.3, alpha=-1.7),
+            torch.addmm(every.t(), a, b, alpha=0.5),
+            torch.baddbmm(every, b.t()[None], a.t()[None], beta=2),
+        )
+        return tuple(t.float() if t.dtype is torch.bfloat16 else t for t in made)
+
+    w = odd(n, 53)
+    return run, [d(m, k), d(k, w), d(w), d(m, 1), d(w, m)]
+
+
 @template("weights of few bits", how=TERMS, bound=lambda n: 512)
 def _(n):
     d, k, rows = draws(n), 32 * odd(n, 37) % 400 + 1, odd(n, 53)

@@ -108,6 +108,46 @@ def test_products_of_bf16_stay_in_their_arrays(level):
     guard_pages.run_alone(__file__, "bf16_stays_inside()", FLAMBEAU_CPU=level)
 
 
+F = torch.nn.functional
+ADDED = {
+    "addmm": (lambda c, a, b: torch.addmm(c[0], a[0], b[0], beta=0.3, alpha=-1.7), lambda c, a, b: 0.3 * c[0] - 1.7 * (a[0] @ b[0])),
+    "addmm, a row": (lambda c, a, b: torch.addmm(c[0, 0], a[0], b[0]), lambda c, a, b: c[0, 0] + a[0] @ b[0]),
+    "addmm, a column, turned": (
+        lambda c, a, b: torch.addmm(c[0, 0][:, None], b[0].t(), a[0].t(), beta=2),
+        lambda c, a, b: 2 * c[0, 0][:, None] + b[0].t() @ a[0].t(),
+    ),
+    "addmm_": (lambda c, a, b: c[0].clone().addmm_(a[0], b[0], alpha=0.5), lambda c, a, b: c[0] + 0.5 * (a[0] @ b[0])),
+    "without the addend": (lambda c, a, b: torch.addmm(c[0] + torch.nan, a[0], b[0], beta=0), lambda c, a, b: a[0] @ b[0]),
+    "the addend alone": (lambda c, a, b: torch.addmm(c[0], a[0], b[0], beta=3, alpha=0), lambda c, a, b: 3 * c[0]),
+    "baddbmm": (lambda c, a, b: torch.baddbmm(c, a, b, beta=0.3), lambda c, a, b: 0.3 * c + a @ b),
+    "baddbmm, spread": (lambda c, a, b: torch.baddbmm(c[:1], a, b), lambda c, a, b: c[:1] + a @ b),
+    "addbmm": (lambda c, a, b: torch.addbmm(c[0], a, b, alpha=1.7), lambda c, a, b: c[0] + 1.7 * (a @ b).sum(0)),
+    "addmv": (lambda c, a, b: torch.addmv(c[0, :, 0], a[0], b[0, :, 0], beta=1.7), lambda c, a, b: 1.7 * c[0, :, 0] + a[0] @ b[0, :, 0]),
+    "linear": (lambda c, a, b: F.linear(a[0], b[0].t(), c[0, 0]), lambda c, a, b: c[0, 0] + a[0] @ b[0]),
+    "linear, stacked": (lambda c, a, b: F.linear(a, b[0].t(), c[0, 0]), lambda c, a, b: c[0, 0] + a @ b[0]),
+    "linear, a vector": (lambda c, a, b: F.linear(a[0, 0], b[0].t(), c[0, 0]), lambda c, a, b: c[0, 0] + a[0, 0] @ b[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 7), (40, 33, 64), (128, 100, 130), (1, 300, 280), (70, 1, 600)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_products_with_an_addend_are_rounded_once(dtype, sizes):
+    """As PyTorch's: a rounding of the product and one of the sum differ from one of both in a quarter of the elements."""
+    m, k, n = sizes
+    generator = torch.Generator().manual_seed(0)
+    a, b, c = (torch.randn(2, *s, generator=generator).to(dtype) for s in ((m, k), (k, n), (m, n)))
+    for name, (fn, exact) in ADDED.items():
+        want = exact(c.double(), a.double(), b.double())
+        torch.compiler.reset()
+        run = torch.compile(fn, dynamic=False)
+        for got in (*(fn(c, a, b) for _ in range(3)), run(c, a, b), torch.compile(fn, dynamic=True)(c, a, b)):
+            assert got.dtype is dtype and got.shape == want.shape, name
+            off = (
+                (got != want.float().to(dtype)).sum().item()
+            )  # sums in float32 leave hardly an element between two numbers
+            assert off <= 1 + got.numel() // 100, (name, off)
+
+
 def test_bf16_eager_and_compiled():
     """A step under autocast: the same numbers but for the order of sums; float32's but for the rounding."""
     torch.manual_seed(0)

@@ -20,6 +20,7 @@ from .. import _runtime
 from .dtypes import bfloat16
 
 __all__ = [
+    "added_bf16",
     "attention",
     "bf16_products",
     "convolve",
@@ -58,6 +59,28 @@ def matmul_bf16(a, b):
         return None
     out = numpy.empty((*a.shape[:-1], b.shape[-1]), _BF16)
     _runtime.native("product_bf16", (a, b, out), ())
+    return out
+
+
+def added_bf16(addend, a, b, beta, alpha):
+    """``alpha * a @ b + beta * addend`` of bfloat16, rounded once; None for what :func:`matmul_bf16` doesn't multiply, and for an addend that
+    doesn't spread to the product."""
+    shape = (*a.shape[:-1], b.shape[-1])
+    lead = len(shape) - addend.ndim
+    fits = (
+        bf16_products()
+        and a.size
+        and b.size
+        and a.shape[:-2] == b.shape[:-2]
+        and a.shape[-1] == b.shape[-2]
+        and lead >= 0
+        and all(n in (1, m) for n, m in zip(addend.shape, shape[lead:]))
+    )
+    if not fits or not addend.flags.aligned:
+        return None
+    a, b = (x if _lies_by_lines(x) else numpy.ascontiguousarray(x) for x in (a, b))
+    out = numpy.empty(shape, _BF16)
+    _runtime.native("product_bf16", (a, b, numpy.broadcast_to(addend, shape), out), (_bits(alpha), _bits(beta)))
     return out
 
 

@@ -35,9 +35,11 @@ __all__ = [
     "logcumsumexp",
     "max_pool",
     "max_pool_backward",
+    "product_bf16",
     "running",
     "scan",
     "search",
+    "takes_bf16",
     "transform",
     "weight_only",
 ]
@@ -268,6 +270,39 @@ def weight_only(h, val, x, weight, scales, group):
     out = (shape, dense_strides(shape), kind, val.device)
     made = h.launch("weight_only", parts, [out], [group], 2 * math.prod(shape) * size(x.sizes[1]))[0]
     return h.as_dtype(made, val.dtype)
+
+
+BF16_WORTH = 32768  # multiply-adds from which the CPU's own product of bfloat16 beats one in float32 that fuses with its neighbours
+_UNKNOWN = 32  # what a size that only the call knows counts for
+
+
+def takes_bf16(a, b, *more) -> bool:
+    """Whether csrc/product_bf16.c makes the product of two matrices, or of two stacks of them, to which others may be added: all bfloat16, none
+    empty, large enough, and a CPU that multiplies such."""
+    if any(x.dtype is not dtypes.bfloat16 for x in (a, b, *more)) or not blas.bf16_products() or a.ndim not in (2, 3):
+        return False
+    loops = sizes((*a.shape, b.shape[-1]))
+    work = math.prod(n if type(n) is int else _UNKNOWN for n in loops)
+    return a.ndim == b.ndim and all(at_least(n, 1) for n in loops) and work >= BF16_WORTH
+
+
+def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):
+    """``alpha * a @ b + beta * addend`` of operands that :func:`takes_bf16` takes, rounded once; without an addend, the product."""
+
+    def operand(x):
+        part = h.realize(x)
+        by_lines = any(part.strides[d] == 1 or part.shape[d] == 1 for d in (-1, -2))
+        return part if by_lines else h.contiguous(x)
+
+    shape, given, weights = sizes(val.shape), [operand(a), operand(b)], []
+    if addend is not None:
+        part = h.realize(addend)
+        lead = len(shape) - len(part.shape)
+        strides = [0 if n == 1 else s for n, s in zip(part.shape, part.strides)]
+        given.append(h.part(part, shape, (*[0] * lead, *strides)))
+        weights = [_bits(float(alpha)), _bits(float(beta))]
+    out = (shape, dense_strides(shape), dtypes.bfloat16, val.device)
+    return h.launch("product_bf16", given, [out], weights, 2 * math.prod(shape) * given[0].shape[-1])[0]
 
 
 # ---- pooling -----------------------------------------------------------------------------------------------------------

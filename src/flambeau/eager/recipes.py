@@ -126,12 +126,24 @@ def _whole(op: OpOverload, values):
         )
     if "shapes_first" in op.tags and op.kind == "extern":
         return _after_shapes(op, values)
+    if "arrays" in op.overrides and op.overrides["whole"](*values):
+        return _of_arrays(op, values)
     if "streamed" in op.overrides:
         return None  # the general way is short beside such calls, and has the operator's own errors
     # NOTE: a description knows the numbers among a pointwise operator's operands by type; such a call may be the first with these.
     numbers = tuple(values[i] for i in known_by_type(op) if _by_type(op, i, values[i]))
     found = compiled(op, values, None if numbers else True)
     return None if found is None else _C.Kernel(found[0], numbers, many=found[1])
+
+
+def _of_arrays(op: OpOverload, values):
+    """The override "arrays" with the numbers of this description; None for operands that are small enough for a recipe."""
+    arrays = [x._array for x in values if isinstance(x, _C.TensorBase)]
+    numbers = [x for x in values if not isinstance(x, _C.TensorBase)]
+    kernel = op.overrides["arrays"]
+    if all(a.size < LARGE for a in arrays) or kernel(*arrays, *numbers) is None:
+        return None
+    return _C.Kernel(lambda *operands: kernel(*operands, *numbers), (), arrays=True)
 
 
 def _after_shapes(op: OpOverload, values):

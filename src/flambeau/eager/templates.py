@@ -50,7 +50,7 @@ class Templates:
 
     scan, convolution, attention = templates.scan, templates.convolution, templates.attention
     max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
-    arrange, weight_only = templates.arrange, templates.weight_only
+    arrange, weight_only, product_bf16 = templates.arrange, templates.weight_only, templates.product_bf16
     running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
     transform = templates.transform
 

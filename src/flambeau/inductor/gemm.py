@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..base import blas, dtypes
+from ..base import dtypes
 from ..base.expr import at_least, maximum
+from ..core import templates
 from ..core.definition import TensorMeta
 from .ir import ExternCall, Region, dense_strides
-from .native import launch
-from .sizes import size
 from .values import short
 
 __all__ = ["Gemm", "lower_contraction"]
@@ -49,8 +48,8 @@ def lower_contraction(lowering, op, full, val):
     summed = [c for c in left if c in right and c not in out]
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or out != "".join([*batch, *rows, *columns]):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
-    if t == "bf16" and (product := _of_bf16(lowering, op, a, b, val)) is not None:
-        return product
+    if out in ("mn", "bmn") and templates.takes_bf16(a, b):
+        return lowering.product_bf16(val, a, b)
     if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
         wide = [
@@ -99,29 +98,6 @@ def lower_contraction(lowering, op, full, val):
     plan = Gemm(t, ta, tb, m, n, k, lda, ldb, maximum(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
     lowering.add(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
-
-
-BF16_WORTH = 32768  # multiply-adds from which the CPU's own product of bfloat16 beats one in float32 that fuses with its neighbours
-
-
-def _of_bf16(lowering, op, a, b, val):
-    """By csrc/product_bf16.c; None where the CPU has no such product, or matrices are small or may be empty."""
-    shape, deep = tuple(map(size, val.shape)), a.sizes[-1]
-    if not blas.bf16_products() or op.definition.letters not in ("mk,kn->mn", "bmk,bkn->bmn"):
-        return None
-    if (
-        not all(at_least(n, 1) for n in (*shape, deep))
-        or math.prod(map(lowering.values.hint, (*shape, deep))) < BF16_WORTH
-    ):
-        return None
-
-    def operand(x):
-        region = lowering.realize(x)
-        by_lines = any(region.strides[d] == 1 or region.shape[d] == 1 for d in (-1, -2))
-        return region if by_lines else lowering.contiguous(_detached(lowering, x))
-
-    out = (shape, dense_strides(shape), dtypes.bfloat16, val.device)
-    return launch(lowering, "product_bf16", [operand(a), operand(b)], [out], [], 2 * math.prod(shape) * deep)[0]
 
 
 def replace_dtype(val) -> TensorMeta:

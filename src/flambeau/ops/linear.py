@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..base.dtypes import bool_
+from ..base import blas
+from ..base.dtypes import bfloat16, bool_, float16, float32
 from ..base.memory_format import contiguous_format
 from ..base.shapes import broadcast_shapes
 from ..core.declare import composite, contraction, explicit
 from ..core.operator import namespace
+from ..core.templates import takes_bf16
 
 aten = namespace("aten")
 
@@ -69,13 +71,33 @@ def _scaled(t, by):
     return t if by == 1 else aten.mul.Tensor(t, by)
 
 
-def _biased(product, bias, beta, alpha):
-    if bias.dtype is not product.dtype:
+def _added(self, product, a, b, beta, alpha):
+    """``beta * self + alpha * product(a, b)``; of 16-bit numbers in float32, rounded once."""
+    kind = a.dtype
+    if self.dtype is not kind:
         raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {bias.dtype.scalar_type} and {product.dtype.scalar_type}"
+            f"self and mat2 must have the same dtype, but got {self.dtype.scalar_type} and {kind.scalar_type}"
         )
-    out = _scaled(product, alpha)
-    return out if beta == 0 else aten.add.Tensor(out, _scaled(bias, beta))  # in the product's order in memory
+    if kind is b.dtype and kind in (float16, bfloat16):
+        self, a, b = (aten._to_copy.default(t, dtype=float32) for t in (self, a, b))
+    out = _scaled(product(a, b), alpha)
+    if beta != 0:
+        out = aten.add.Tensor(out, _scaled(self, beta))  # in the product's order in memory
+    return out if out.dtype is kind else aten._to_copy.default(out, dtype=kind)
+
+
+def _in_one_launch(op):
+    """Products of bfloat16 take the addend with them, where the CPU makes such."""
+
+    @op.override("whole")
+    def _(self, a, b, beta, alpha):
+        return beta != 0 and takes_bf16(a, b, self)
+
+    @op.override("lower")
+    def _(lowering, val, self, a, b, beta, alpha):
+        return lowering.product_bf16(val, a, b, self, beta, alpha)
+
+    op.override("arrays")(blas.added_bf16)
 
 
 @explicit(
@@ -85,7 +107,7 @@ def _biased(product, bias, beta, alpha):
     out_rules="apart",
 )
 def addmm(self, mat1, mat2, beta, alpha):
-    return _biased(aten.mm.default(mat1, mat2), self, beta, alpha)
+    return _added(self, aten.mm.default, mat1, mat2, beta, alpha)
 
 
 addmm.derivative(
@@ -102,7 +124,7 @@ addmm.derivative(
     out_rules="apart",
 )
 def addmv(self, mat, vec, beta, alpha):
-    return _biased(aten.mv.default(mat, vec), self, beta, alpha)
+    return _added(self, aten.mv.default, mat, vec, beta, alpha)
 
 
 addmv.derivative(
@@ -121,7 +143,7 @@ addmv.derivative(
     out_rules="apart",
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
-    return _biased(aten.bmm.default(batch1, batch2), self, beta, alpha)
+    return _added(self, aten.bmm.default, batch1, batch2, beta, alpha)
 
 
 baddbmm.derivative(
@@ -129,6 +151,10 @@ baddbmm.derivative(
     batch1=lambda ct, batch2, alpha: _scaled(aten.bmm.default(ct, aten.transpose.int(batch2, 1, 2)), alpha),
     batch2=lambda ct, batch1, alpha: _scaled(aten.bmm.default(aten.transpose.int(batch1, 1, 2), ct), alpha),
 )
+
+
+_in_one_launch(addmm)
+_in_one_launch(baddbmm)
 
 
 @composite("matmul(Tensor self, Tensor other) -> Tensor", out_rules="exact")
@@ -179,7 +205,7 @@ def linear(input, weight, bias):
     if input.ndim == 2:
         return aten.addmm.default(bias, input, aten.t.default(weight))
     if input.ndim == 1:
-        return aten.add.Tensor(aten.mv.default(weight, input), bias)
+        return aten.addmv.default(bias, weight, input)
     rows = aten.reshape.default(input, [math.prod(input.shape[:-1]), input.shape[-1]])
     return aten._unsafe_view.default(
         aten.addmm.default(bias, rows, aten.t.default(weight)), [*input.shape[:-1], weight.shape[0]]
@@ -249,8 +275,11 @@ def addr(self, vec1, vec2, beta, alpha):
     out_rules="apart",
 )
 def addbmm(self, batch1, batch2, beta, alpha):
-    product = aten.bmm.default(batch1, batch2)
-    return _biased(aten.sum.dim_IntList(product, [0], dtype=product.dtype), self, beta, alpha)
+    def product(a, b):
+        made = aten.bmm.default(a, b)
+        return aten.sum.dim_IntList(made, [0], dtype=made.dtype)
+
+    return _added(self, product, batch1, batch2, beta, alpha)
 
 
 @composite("kron(Tensor self, Tensor other) -> Tensor", out_rules="rows")

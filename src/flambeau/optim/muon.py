@@ -27,14 +27,9 @@ def _orthogonal(grad, coefficients, steps: int, eps: float):
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.T
-        update = _rounded_once(gram, gram, gram, b, c)
-        x = _rounded_once(x, update, x, a, 1.0)
+        update = addmm(gram, gram, gram, beta=b, alpha=c)
+        x = addmm(x, update, x, beta=a)
     return x.T if turned else x
-
-
-def _rounded_once(bias, left, right, beta: float, alpha: float):
-    """``beta * bias + alpha * left @ right`` in float32, rounded to bfloat16 at the end only."""
-    return addmm(bias.float(), left.float(), right.float(), beta=beta, alpha=alpha).to(bfloat16)
 
 
 class Muon(SimpleOptimizer):
