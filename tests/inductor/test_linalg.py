@@ -124,3 +124,16 @@ def test_gradients():
     torch.compile(loss, fullgraph=True)(a).backward()
     loss(b).backward()
     torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [*BITWISE, *CLOSE])
+def test_symbolic_sizes(name):
+    """One graph for matrices and batches of all sizes (a Cholesky factor of unknown size didn't compile)."""
+    fn, tolerance = (BITWISE | CLOSE)[name], 0.0 if name in BITWISE else 1e-5
+    torch.compiler.reset()
+    run = torch.compile(fn, dynamic=True)
+    for n, batch in ((5, 2), (7, 3), (4, 5)):
+        s = matrices((batch,), torch.float32, n)
+        for got, want in zip(flat(run(s)), flat(fn(s)), strict=True):
+            assert (got.dtype, got.shape, got.stride()) == (want.dtype, want.shape, want.stride())
+            torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)

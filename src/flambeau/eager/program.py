@@ -39,6 +39,17 @@ class NoRecipe(Exception):
 
 # NumPy's loops of these (seen in 2.4 with AVX-512) write truth values side by side wherever they are to go.
 SIDE_BY_SIDE = frozenset({np.isnan, np.isinf, np.signbit})
+# Distances in bytes between operands from which its loop of `negative` (same version) reads the wrong ones, unless results lie side by side.
+NEGATED_WRONG = (16, 64)
+
+
+def _astray(ufunc, rows, item: int) -> bool:
+    """Whether NumPy's inner loop is wrong for these strides (of each operand over the loops; the last is the result's, of ``item`` bytes)."""
+    steps = [r[-1] for r in rows]
+    if steps[-1] == item:
+        return False
+    return ufunc in SIDE_BY_SIDE or (ufunc is np.negative and steps[0] in NEGATED_WRONG)
+
 
 # What a kernel would raise is raised by the kernel: these end an attempt.
 REFUSED = (
@@ -208,9 +219,9 @@ class Program:
         """One inner loop over all of ``shape``; ``strides``: of each operand over it (broadcast when not given); see merged."""
         given = strides or [v.broadcast(shape) for v in operands]
         sizes, rows = merged(shape, given, order, turned)
-        if loop[0] == "ufunc" and loop[1] in SIDE_BY_SIDE and sizes and rows[-1][-1] != operands[-1].dtype.itemsize:
+        if loop[0] == "ufunc" and sizes and _astray(loop[1], rows, operands[-1].dtype.itemsize):
             sizes, rows = merged(shape, given, order, False)
-            if rows[-1][-1] != operands[-1].dtype.itemsize:
+            if _astray(loop[1], rows, operands[-1].dtype.itemsize):
                 raise NoRecipe
         inner = sizes.pop() if sizes else 1
         steps = tuple(r.pop() if r else 0 for r in rows)

@@ -88,7 +88,7 @@ def cholesky(lowering, x, upper):
     region, batch, n, _ = _read(lowering, x)
     region = _turned(lowering, region) if upper else region
     outs = [_matrices((*batch, n, n), x), _plain(batch, dtypes.int32, x)]
-    factor, info = _run(lowering, lapack.CHOLESKY, x.dtype, [region], outs, _NOTHING, math.prod(batch) * n**3 / 3)
+    factor, info = _run(lowering, lapack.CHOLESKY, x.dtype, [region], outs, _NOTHING, math.prod(batch) * n * n * n // 3)
     if upper:
         turned = _turned(lowering, factor.region)
         factor = lowering.in_memory(turned, x.dtype, turned.strides, x.device)
@@ -106,7 +106,7 @@ def cholesky_inverse(lowering, x, upper):
         [region],
         outs,
         (ord("U" if upper else "L"), 0, 0, 0),
-        math.prod(batch) * n**3,
+        math.prod(batch) * n * n * n,
     )
 
 
@@ -195,7 +195,7 @@ def eigh(lowering, vals, x, lower, vectors):
     outs = [_plain((*batch, n), vals[0].dtype, x), _plain(batch, dtypes.int32, x)]
     outs += [_matrices((*batch, n, n), x)] if vectors else []
     flags = ord("V" if vectors else "N"), ord("L" if lower else "U"), 0, 0
-    found, info, *v = _run(lowering, lapack.EIGH, x.dtype, [region], outs, flags, 9 * math.prod(batch) * n**3)
+    found, info, *v = _run(lowering, lapack.EIGH, x.dtype, [region], outs, flags, 9 * math.prod(batch) * n * n * n)
     return [found, v[0] if v else lowering.full((0,), x.dtype, 0, x.device), info]
 
 

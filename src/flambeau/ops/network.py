@@ -79,8 +79,8 @@ def hardtanh(s, self, min_val, max_val):
     inplace=False,
 )
 def hardtanh_backward(s, grad_output, self, min_val, max_val):
-    """Nothing at the ends themselves."""
-    return s.where(s.logical_or(s.le(self, min_val), s.ge(self, max_val)), 0, grad_output)
+    """Nothing at the ends themselves, and of nan."""
+    return s.where(s.logical_and(s.gt(self, min_val), s.lt(self, max_val)), grad_output, 0)
 
 
 hardtanh.derivative(self=lambda ct, self, min_val, max_val: hardtanh_backward(ct, self, min_val, max_val))
@@ -102,7 +102,8 @@ hardsigmoid.derivative(self=lambda ct, self: hardsigmoid_backward(ct, self))
 
 @pointwise("hardswish(Tensor self) -> Tensor", variants="nn", promote="float")
 def hardswish(s, self):
-    return s.where(s.le(self, -3.0), 0.0, s.where(s.ge(self, 3.0), self, s.div(s.mul(self, s.add(self, 3.0)), 6.0)))
+    """nan at -inf."""
+    return s.div(s.mul(self, s.minimum(s.maximum(s.add(self, 3.0), 0.0), 6.0)), 6.0)
 
 
 @pointwise("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False, has_out=False)

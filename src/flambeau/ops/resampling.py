@@ -331,7 +331,13 @@ def _grid_sampler(n):
             return _bicubic_grid(input, at, padding_mode, align_corners)
         at = [_settle(x, sizes[i], padding_mode, align_corners) for i, x in enumerate(at)]
         if interpolation_mode == 1:
-            return _pick(input, [aten.round.default(x) for x in at], n)
+            at = [aten.round.default(x) for x in at]
+            made = _pick(input, at, n)
+            if not grid.requires_grad:
+                return made
+            # What is nearest doesn't move with the grid, whose gradient is zero and not missing.
+            never = aten.zeros_like.default(at[0], dtype=dtypes.bool_)
+            return aten.where.self(aten.unsqueeze.default(never, 1), aten.unsqueeze.default(at[0], 1), made)
         return _corners(input, at, n)
 
     return sampler
