@@ -133,8 +133,9 @@ def _softmax(self, dim, half_to_float):
     self = aten.contiguous.default(self)
     if self.numel() == 0:
         return aten.clone.default(self, memory_format=contiguous_format)
-    e = aten.exp.default(aten.sub.Tensor(self, aten.amax.default(self, [dim], True)))
-    return aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True))
+    x = widened(self)
+    e = aten.exp.default(aten.sub.Tensor(x, aten.amax.default(x, [dim], True)))
+    return as_dtype(self.dtype, aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True)))
 
 
 def _weights_again(self, top, total):
@@ -160,8 +161,10 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
     if output.ndim == 0:
         return aten.zeros_like.default(output)
     grad_output, output = aten.contiguous.default(grad_output), aten.contiguous.default(output)
-    weighted = aten.mul.Tensor(grad_output, output)
-    return aten.sub.Tensor(weighted, aten.mul.Tensor(output, aten.sum.dim_IntList(weighted, [dim], True)))
+    kind, output = output.dtype, widened(output)
+    weighted = aten.mul.Tensor(widened(grad_output), output)
+    of_input = aten.sub.Tensor(weighted, aten.mul.Tensor(output, aten.sum.dim_IntList(weighted, [dim], True)))
+    return as_dtype(kind, of_input)
 
 
 @explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
@@ -176,13 +179,14 @@ def _log_softmax(self, dim, half_to_float):
 
 
 def _statistics(self, dim):
-    """Maximum and logarithm of the sum of each row."""
+    """Maximum and logarithm of the sum of each row; of 16-bit numbers in float32."""
+    self = widened(self)
     top = aten.amax.default(self, [dim], True)
     return top, aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), [dim], True))
 
 
 def _of_statistics(self, top, rest):
-    return aten.sub.Tensor(aten.sub.Tensor(self, top), rest)
+    return as_dtype(self.dtype, aten.sub.Tensor(aten.sub.Tensor(widened(self), top), rest))
 
 
 @_log_softmax.override("again")
@@ -195,9 +199,9 @@ def _log_softmax_again(self, dim, half_to_float):
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     if output.ndim == 0:
         return aten.zeros_like.default(output)
-    return aten.sub.Tensor(
-        grad_output, aten.mul.Tensor(aten.exp.default(output), aten.sum.dim_IntList(grad_output, [dim], True))
-    )
+    kind, grad_output, output = output.dtype, widened(grad_output), widened(output)
+    total = aten.sum.dim_IntList(grad_output, [dim], True)
+    return as_dtype(kind, aten.sub.Tensor(grad_output, aten.mul.Tensor(aten.exp.default(output), total)))
 
 
 _softmax.derivative(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from ..base import blas
-from ..base.dtypes import bfloat16, bool_, float16, float32
+from ..base.dtypes import bool_
 from ..base.memory_format import contiguous_format
 from ..base.shapes import broadcast_shapes
 from ..core.declare import composite, contraction, explicit
 from ..core.operator import namespace
 from ..core.templates import takes_bf16
+from .reductions import as_dtype, widened
 
 aten = namespace("aten")
 
@@ -78,12 +79,12 @@ def _added(self, product, a, b, beta, alpha):
         raise RuntimeError(
             f"self and mat2 must have the same dtype, but got {self.dtype.scalar_type} and {kind.scalar_type}"
         )
-    if kind is b.dtype and kind in (float16, bfloat16):
-        self, a, b = (aten._to_copy.default(t, dtype=float32) for t in (self, a, b))
+    if kind is b.dtype:
+        self, a, b = widened(self), widened(a), widened(b)
     out = _scaled(product(a, b), alpha)
     if beta != 0:
         out = aten.add.Tensor(out, _scaled(self, beta))  # in the product's order in memory
-    return out if out.dtype is kind else aten._to_copy.default(out, dtype=kind)
+    return as_dtype(kind, out)
 
 
 def _in_one_launch(op):

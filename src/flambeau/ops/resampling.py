@@ -11,6 +11,7 @@ from ..base import dtypes
 from ..base.shapes import spread
 from ..core.declare import COMPLEX, composite
 from ..core.operator import namespace
+from .reductions import as_dtype, widened
 
 aten = namespace("aten")
 
@@ -193,10 +194,11 @@ def _declare(opname, n, step, *, align):
             )
         if self.dtype is dtypes.uint8 and align:
             return _of_bytes(self, sizes, step, align_corners, given or (None, None))
-        out = self
+        # 16-bit numbers in float32, where they are weighted, and where their gradients are summed.
+        out = widened(self) if align or self.requires_grad else self
         for i in range(n):
             out = step(out, 2 + i, sizes[i], align_corners, given[i] if i < len(given) else None)
-        return aten.clone.default(out) if out is self else out
+        return aten.clone.default(out) if out is self else as_dtype(self.dtype, out)
 
     @composite(
         f"{opname}.vec(Tensor input, SymInt[]? output_size{corners}, float[]? scale_factors) -> Tensor", variants=""
