@@ -5,7 +5,8 @@
  * the weights are made again. A causal mask skips the keys that no row of a block sees. Products are those of product.c, on one thread
  * each; heads and blocks of rows (backward: heads of keys) go over the pool. Cuts depend on sizes only.
  *
- * Dropout comes as truth values (B, H, T, S) that were drawn before: a byte a weight, the same forward and backward.
+ * Dropout comes as truth values (B, H, T, S) that were drawn before, a bit a weight, the same forward and backward: rows of whole bytes, the first key the
+ * lowest bit.
  *
  * Shapes: queries (B, H, T, E), keys and values (B, H / group, S, E), mask any strides over (B, H, T, S). */
 #include "graph.h"
@@ -22,6 +23,7 @@
 #endif
 
 #define BLOCK (20 * TALL)       /* keys of a block of turned scores */
+#define WIDE 512                /* the most keys of a block */
 #define FEW 8                   /* rows up to which products of matrices aren't worth their packing */
 
 typedef struct {
@@ -37,7 +39,7 @@ typedef struct {
     GemmFn gemm;
     Operand q, k, v, o, lse, g, gq, gk, gv, gm; /* gm: the cotangent of the mask, whose strides are 0 where it is broadcast */
     int64_t joint_batch, joint_heads; /* batches and heads of keys that one piece of the backward goes through, since they share places of gm */
-    const uint8_t *kept;        /* dropout: weights that stay, times boost */
+    const uint8_t *kept;        /* dropout: weights that stay, times boost; bits */
     double boost;
     const char *mask;
     int64_t mask_stride[4];
@@ -48,6 +50,16 @@ typedef struct {
 static void multiply(const Attention *a, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *x, int64_t ldx, const void *y, int64_t ldy,
                      int accumulate, void *z, int64_t ldz) {
     flb_blas_call(a->gemm, a->f64, ta, tb, m, n, k, x, ldx, y, ldy, accumulate, z, ldz);
+}
+
+/* The bits of n keys from j0 on, a multiple of 8, as bytes 0 and 1; up to 7 more are written. */
+static inline const uint8_t *as_bytes(const uint8_t *bits, int64_t j0, int64_t n, uint8_t *to) {
+    for (int64_t j = 0; j < n; j += 8) {
+        uint64_t x = (bits[(j0 + j) >> 3] * 0x0101010101010101u & 0x8040201008040201u) + 0x7f7f7f7f7f7f7f7fu;
+        x = x >> 7 & 0x0101010101010101u;
+        memcpy(to + j, &x, 8);
+    }
+    return to;
 }
 
 /* exp(x) within 2 ulp, 0 below -87.3: straight-line code for vectors. nan stays. */
@@ -109,7 +121,7 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
 static void run(Attention *a) {
     int turned = !a->backward && a->queries > FEW && flb_is_own(a->gemm);
     a->high = a->causal && a->queries <= 512 ? 32 : 64;
-    a->wide = a->keys < 512 ? a->keys : 512;
+    a->wide = a->keys < WIDE ? a->keys : WIDE;
     if (turned) {
         int64_t held = a->batch * (a->heads / a->group), keys = (a->keys + TALL - 1) / TALL * TALL, width = (a->width + TALL - 1) / TALL * TALL;
         if (a->queries <= 32) a->high = 32;
@@ -127,7 +139,7 @@ static void run(Attention *a) {
     flb_api->free(a->packed);
 }
 
-/* Views: q, k, v, perhaps a mask over (B, H, T, S), perhaps what dropout keeps (in C order), then out and lse; or the cotangent, out, lse and the cotangents of q, k
+/* Views: q, k, v, perhaps a mask over (B, H, T, S), perhaps what dropout keeps (bits in C order), then out and lse; or the cotangent, out, lse and the cotangents of q, k
  * and v, perhaps of the mask (its own shape, in C order). Numbers: causal, the bits of the scale, whether there is a mask, whether float64, whether there is dropout, the bits of
  * what it multiplies by. */
 int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status) {

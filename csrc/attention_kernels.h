@@ -1,5 +1,8 @@
 /* The loops of attention.c for one element type: included with T, NAME(x), EXP(x) and LOG(x). */
 
+#define KEPT_BYTES ((a->keys + 7) / 8)
+#define KEPT_ROW(t) (kept + (t) * KEPT_BYTES)
+
 /* Rows of scores to weights: s[r] = exp(scale * s[r] + mask - the row's maximum so far), with sums and maxima carried from block to block of keys;
  * the outputs made so far are scaled to the new maximum. Columns from j0 on; a row t sees columns up to t where `causal`. The sums are those of all
  * weights, of which dropout then leaves the `kept`. */
@@ -33,7 +36,8 @@ ROWS_BY_LEVEL(static void, NAME(weigh), (const Attention *a, int64_t t0, int64_t
         }
         for (int64_t j = seen; j < n; j++) s[j] = 0;
         if (kept) {
-            const uint8_t *k = kept + (t0 + r) * a->keys + j0;
+            uint8_t bytes[WIDE];
+            const uint8_t *k = as_bytes(KEPT_ROW(t0 + r), j0, seen, bytes);
             for (int64_t j = 0; j < seen; j++) s[j] *= (T)k[j] * boost;
         }
         T factor = most[r] == high ? 1 : EXP(most[r] - high);
@@ -68,7 +72,8 @@ ROWS_BY_LEVEL(static void, NAME(differentiate), (const Attention *a, int64_t t0,
             for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + ((const T *)m)[j * by];
         } else
             for (int64_t j = 0; j < seen; j++) s[j] *= scale;
-        const uint8_t *k = kept ? kept + (t0 + r) * a->keys + j0 : NULL;
+        uint8_t bytes[WIDE];
+        const uint8_t *k = kept ? as_bytes(KEPT_ROW(t0 + r), j0, seen, bytes) : NULL;
         if (kept)
             for (int64_t j = 0; j < seen; j++) d[j] *= (T)k[j] * boost;
         for (int64_t j = 0; j < seen; j++) {
@@ -190,7 +195,7 @@ ROWS_BY_LEVEL(static void, NAME(mix), (int64_t rows, int64_t n, int64_t width, c
 
 #define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
 #define MASK(b, h) (a->mask ? a->mask + (b) * a->mask_stride[0] + (h) * a->mask_stride[1] : NULL)
-#define KEPT(b, h) (a->kept ? a->kept + ((b) * a->heads + (h)) * a->queries * a->keys : NULL)
+#define KEPT(b, h) (a->kept ? a->kept + ((b) * a->heads + (h)) * a->queries * KEPT_BYTES : NULL)
 #define ROW(what) (a->what.stride[2] / (int64_t)sizeof(T))
 
 #include "attention_turned.h"
@@ -266,4 +271,6 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
 #undef AT
 #undef MASK
 #undef KEPT
+#undef KEPT_ROW
+#undef KEPT_BYTES
 #undef ROW

@@ -68,7 +68,8 @@ TURNED_BY_LEVEL(static void, NAME(bias_turned), (const Attention *a, const char 
 TURNED_BY_LEVEL(static void, NAME(drop_turned), (const Attention *a, const uint8_t *kept, int64_t t0, int64_t rows, int64_t high, int64_t j0, int64_t n, T *s, T *room), (a, kept, t0, rows, high, j0, n, s, room)) {
     T *factors = room + n * high, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++) {
-        const uint8_t *k = kept + (t0 + r) * a->keys + j0;
+        uint8_t bytes[BLOCK];
+        const uint8_t *k = as_bytes(KEPT_ROW(t0 + r), j0, n, bytes);
         for (int64_t j = 0; j < n; j++) factors[r * n + j] = (T)k[j] * boost;
     }
     flb_transpose(sizeof(T) == 8, rows, n, factors, n, room, high);

@@ -199,6 +199,22 @@ static void bernoulli(Engine *e, uint8_t *to, int64_t n, double p) {
     }
 }
 
+/* Rows of n truth values as bits, the first one the lowest of a byte; a row ends with its byte. */
+static void truth_bits(Engine *e, uint8_t *to, int64_t bytes, int64_t n, double p) {
+    for (uint8_t *last = to + bytes; to < last;)
+        for (int64_t i = 0; i < n; i += BLOCK / 2) {
+            uint8_t t[BLOCK / 2];
+            int64_t m = n - i < BLOCK / 2 ? n - i : BLOCK / 2;
+            bernoulli(e, t, m, p);
+            memset(t + m, 0, (size_t)(-m & 7));
+            for (int64_t k = 0; k < m; k += 8) {
+                uint64_t x; /* eight bytes of 0 or 1: the product has their bits in its highest byte */
+                memcpy(&x, t + k, 8);
+                *to++ = (uint8_t)(x * 0x0102040810204080u >> 56);
+            }
+        }
+}
+
 /* low + (a word modulo span); of two words, the first one high, where `wide`; span 0 is all of them. */
 static void integers(Engine *e, int64_t *to, int64_t n, int64_t low, uint64_t span, int wide) {
     uint32_t w[BLOCK];
@@ -232,7 +248,7 @@ static void permutation(Engine *e, int64_t *to, int64_t n) {
     }
 }
 
-enum { UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW };
+enum { UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW, TRUTH_BITS };
 
 static double as_double(int64_t bits) {
     double x;
@@ -252,6 +268,9 @@ static void draw(Engine *e, const View *v, const int64_t *numbers) {
     case BERNOULLI: bernoulli(e, (uint8_t *)v->ptr, n, as_double(a)); break;
     case INTEGERS: integers(e, (int64_t *)v->ptr, n, a, (uint64_t)b, f64); break;
     case PERMUTATION: permutation(e, (int64_t *)v->ptr, n); break;
+    case TRUTH_BITS:
+        if (numbers[1] > 0 && n % ((numbers[1] + 7) / 8) == 0) truth_bits(e, (uint8_t *)v->ptr, n, numbers[1], as_double(a));
+        break;
     case RAW: words(e, (uint32_t *)v->ptr, n); break;
     case SEED: seed(e, (uint32_t)a); break;
     }
@@ -259,7 +278,7 @@ static void draw(Engine *e, const View *v, const int64_t *numbers) {
 }
 
 /* Views: memory side by side that is filled in order. Numbers: what, the type (0 float32, 1 float64, for NORMAL 2 a narrow type made of float32; for
- * INTEGERS whether two words make one), two parameters (doubles as their bits: low and width, mean and deviation, probability; integers: low and span). */
+ * INTEGERS whether two words make one, for TRUTH_BITS how many a row has), two parameters (doubles as their bits: low and width, mean and deviation, probability; integers: low and span). */
 int flb_draw_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
     draw(&default_engine, v, numbers);
     return 0;

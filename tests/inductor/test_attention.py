@@ -230,6 +230,9 @@ def test_empty_and_refused():
         flash(q, q, q[..., :2])
     with pytest.raises(RuntimeError, match="4 dims"):
         flash(q[0], q[0], q[0])
+    with pytest.raises(ValueError, match="bits"):
+        x = np.zeros((1, 1, 2, 9), "f")
+        blas.attention(x, x, x, None, False, 1.0, kept=np.zeros((1, 1, 2, 2), np.uint8))
     with pytest.raises(ValueError, match="key"):
         blas.attention(
             np.zeros((1, 1, 2, 4), "f"), np.zeros((2, 1, 2, 4), "f"), np.zeros((1, 1, 2, 4), "f"), None, False, 1.0
@@ -262,7 +265,7 @@ def read_only_inside() -> None:
             out, lse = blas.attention(q, k, v, None if causal else mask, causal, 0.3)
             out, g = (guarded(x) for x in (out, q))
             blas.attention(q, k, v, None if causal else mask, causal, 0.3, g, out, guarded(lse))
-            kept = guarded(rng.random((1, 2, t, s)) > 0.3)
+            kept = guarded(rng.integers(0, 256, (1, 2, t, (s + 7) // 8), np.uint8))
             out, lse = blas.attention(q, k, v, mask, causal, 0.3, kept=kept, boost=1.4)
             parts = (guarded(x) for x in (g, out, lse))
             blas.attention(q, k, v, mask, causal, 0.3, *parts, kept=kept, boost=1.4, of_mask=(2, t, 1))

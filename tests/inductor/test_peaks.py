@@ -26,7 +26,9 @@ def _sides(held=4, grad=True):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("held, how", [(4, {}), (4, {"is_causal": True}), (2, {"enable_gqa": True})], ids=str)
+@pytest.mark.parametrize(
+    "held, how", [(4, {}), (4, {"is_causal": True}), (2, {"enable_gqa": True}), (4, {"dropout_p": 0.3})], ids=str
+)
 def test_attention_holds_no_scores(held, how, compiled):
     def f(q, k, v):
         return F.scaled_dot_product_attention(q, k, v, **how)

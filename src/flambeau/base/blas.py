@@ -112,9 +112,9 @@ def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups):
 def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, boost: float = 1.0, of_mask=None):
     """softmax(scale q k^T + mask) v of float32 or float64 ndarrays q (B, H, T, E), k and v (B, H / group, S, E), none empty, rows in C order, and
     the logarithm of each row's sum (B, H, T), -inf where a row sees nothing (its output is 0). ``mask``: None or (B, H, T, S), any strides; ``kept``:
-    None or truth values (B, H, T, S) in C order, the weights that dropout leaves, times ``boost``. With ``backward``, the cotangent of the output,
-    the output and the logarithms: the cotangents of q, k and v, and of the mask where its own shape is given as ``of_mask``. None without a BLAS
-    library; ValueError for shapes that don't fit."""
+    None or bits in C order, uint8 (B, H, T, S / 8 rounded up), the weights that dropout leaves, times ``boost``. With ``backward``, the cotangent
+    of the output, the output and the logarithms: the cotangents of q, k and v, and of the mask where its own shape is given as ``of_mask``. None
+    without a BLAS library; ValueError for shapes that don't fit."""
     (b, h, t, e), (_, held, s, _), kind = q.shape, k.shape, q.dtype
     cotangent, out, sums = backward or (None, None, None)
     wanted = [
@@ -131,8 +131,9 @@ def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, b
     for name, x, shape in wanted:
         if x is not None and (x.shape != shape or x.dtype != kind or not x.flags.aligned):
             raise ValueError(f"attention: {name} has not the shape or dtype that is expected, {shape} and {kind}")
-    if kept is not None and (kept.shape != (b, h, t, s) or kept.dtype != bool or not kept.flags.c_contiguous):
-        raise ValueError(f"attention: what is kept are truth values of the shape {(b, h, t, s)} in C order")
+    bits = (b, h, t, (s + 7) // 8)
+    if kept is not None and (kept.shape != bits or kept.dtype != numpy.uint8 or not kept.flags.c_contiguous):
+        raise ValueError(f"attention: what is kept are bits of the shape {bits} in C order")
     if kind.char not in "fd" or not q.size or not k.size or h % held:
         raise ValueError("attention: empty, heads that don't divide, or neither float32 nor float64")
     for x in (q, k, v, cotangent, out):

@@ -29,7 +29,7 @@ _STATE = np.dtype(
 _ENGINE = np.dtype([("words", "<u4", 624), ("used", "<i4"), ("has_normal", "<i4"), ("normal", "<f8")])
 
 # What is drawn, the numbers of csrc/random.c.
-UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW = range(8)
+UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW, TRUTH_BITS = range(9)
 GAMMA, POISSON, BINOMIAL = range(3)  # of "sample"
 
 
@@ -129,6 +129,11 @@ class Generator:
         if not isinstance(p, np.ndarray):
             return self.draw(np.empty(shape, np.bool_), BERNOULLI, 0, float(p))
         return self.uniform(shape, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
+
+    def truth_bits(self, shape, p: float) -> np.ndarray:
+        """The truth values of ``bernoulli`` as bits, uint8: eight of the last dimension to a byte, the first one lowest."""
+        *rows, n = shape
+        return self.draw(np.empty((*rows, (n + 7) // 8), np.uint8), TRUTH_BITS, n, float(p))
 
     def normal_sequence(self, shape) -> np.ndarray:
         """Standard normal doubles drawn one by one whatever their number, as ``log_normal`` wants them."""

@@ -228,8 +228,8 @@ def _rows(h, x):
 
 def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boost=1.0):
     """softmax(scale q k^T + mask) v and its logarithmic sums, or with ``backward`` (the cotangent, the output, the sums) the cotangents of q, k and
-    v, and of the mask where there are four ``vals``, the results' shapes and strides. ``kept``: the weights that dropout leaves, times ``boost``.
-    See csrc/attention.c."""
+    v, and of the mask where there are four ``vals``, the results' shapes and strides. ``kept``: bits, the weights that dropout leaves, times
+    ``boost``. See csrc/attention.c."""
     kind = vals[0].dtype
     if kind not in _FLOAT or not blas.gemm_address(_FLOAT[kind]):
         raise NotImplementedError(f"there is no attention in {kind}")

@@ -347,6 +347,7 @@ class Lowering(ComplexLowering):
     running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
     transform = templates.transform
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
+    draw_bits = native_random.draw_bits
     expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
     contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
     reduce_into, scattered = native_select.reduce_into, native_select.scattered

@@ -16,7 +16,7 @@ from .native import as_dtype, launch
 from .sizes import size, sizes
 from .values import short
 
-__all__ = ["draw", "draw_integers", "mapped", "permutation", "random"]
+__all__ = ["draw", "draw_bits", "draw_integers", "mapped", "permutation", "random"]
 
 
 def _bits(x) -> int:
@@ -73,6 +73,14 @@ def draw(lowering, val, what: int, a=0.0, b=1.0, strides=None, dtype=None):
     kind = 2 if narrow and what == generator.NORMAL else int(drawn is dtypes.float64)
     strides = strides or dense_strides(sizes(val.shape))
     return as_dtype(lowering, _launched(lowering, val, drawn, strides, [what, kind, _bits(a), _bits(b)]), dtype)
+
+
+def draw_bits(lowering, val, columns, p):
+    """Rows of truth values as bits; ``columns``: of a row."""
+    if hasattr(p, "__sym__"):
+        raise NotImplementedError("a probability that is known at the call only")
+    strides = dense_strides(sizes(val.shape))
+    return _launched(lowering, val, dtypes.uint8, strides, [generator.TRUTH_BITS, size(columns), _bits(p), 0])
 
 
 def draw_integers(lowering, val, low, high, strides=None):

@@ -13,7 +13,7 @@ import numpy as np
 from ..base import blas, dtypes
 from ..base.shapes import contiguous_strides
 from ..base.symint import sym_sqrt
-from ..core.declare import extern
+from ..core.declare import extern, random
 from ..core.definition import TensorMeta
 from ..core.dispatch import differentiated
 from ..core.layouts import dense_like, in_order, strides_of
@@ -51,10 +51,7 @@ def streamed(query, key, value, mask, dropout_p, causal, scale):
     if dropout_p or (mask is not None and differentiated(mask)):
         kept = None
         if dropout_p:
-            shape = [*query.shape[:3], key.shape[2]]
-            kept = aten.bernoulli.p(
-                aten.empty.memory_format(shape, dtype=dtypes.bool_, device=query.device), 1 - dropout_p
-            )
+            kept = aten._kept_bits.default([*query.shape[:3], key.shape[2]], 1 - dropout_p, device=query.device)
         out = aten._streamed_attention.default(query, key, value, mask, kept, dropout_p, causal, scale)
         return as_dtype(kind, out[0])
     out = aten._scaled_dot_product_flash_attention_for_cpu.default(
@@ -213,6 +210,7 @@ def _second(ct0, ct1, ct2, ct3, grad_out, query, key, value, mask, kept, boost, 
         scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)
     elif mask is not None:
         scores = add(scores, mask)
+    kept = None if kept is None else _truths(kept, key.shape[2])
     left = (lambda x: x) if kept is None else (lambda x: mul(mul(x, kept), boost))
     p = aten._safe_softmax.default(scores, -1)
     total = lambda x: aten.sum.dim_IntList(x, [-1], True)  # noqa: E731
@@ -256,6 +254,22 @@ flash_backward.derivative(
 # ---- with dropout, or a mask that has a gradient -----------------------------------------------------------------------
 
 
+_kept_bits = random(
+    "_kept_bits(SymInt[] size, float p, *, Device? device=None) -> Tensor",
+    shape=lambda size, p, *o: (*size[:-1], (size[-1] + 7) // 8),
+    dtype=lambda size, p, *o: dtypes.uint8,
+)(lambda gen, shape, dtype, size, p, device: gen.truth_bits(tuple(size), p))
+_kept_bits.override("drawn", lambda lowering, val, strides, size, p, device: lowering.draw_bits(val, size[-1], p))
+
+
+def _truths(kept, columns):
+    """The matrix of truth values (B, H, T, columns) that bits stand for."""
+    how = dict(dtype=dtypes.uint8, device=kept.device)
+    places = aten.bitwise_left_shift.Tensor(aten.ones.default([8], **how), aten.arange.default(8, **how))
+    bits = aten.ne.Scalar(aten.bitwise_and.Tensor(aten.unsqueeze.default(kept, -1), places), 0)
+    return aten.narrow.default(aten.flatten.using_ints(bits, -2), -1, 0, columns)
+
+
 def _boost(dropout_p: float) -> float:
     return 1 / (1 - dropout_p)
 
@@ -271,7 +285,7 @@ def _streamed_meta(query, key, value, attn_mask, kept, dropout_p, is_causal, sca
     variants="",
 )
 def streamed_attention(query, key, value, attn_mask, kept, dropout_p, is_causal, scale):
-    """The same where dropout leaves the weights that ``kept`` (B, H, T, S), truth values, tells, and where the mask may need a gradient."""
+    """The same where dropout leaves the weights that ``kept``, bits (_kept_bits), tells, and where the mask may need a gradient."""
     _check(query, key, value)
     if not query.size or not key.size:
         b, h, t, _ = query.shape

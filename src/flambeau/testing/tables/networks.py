@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.special as special
 
-from ..samples import T, apart, b, call, f, i, pos, row, unit
+from ..samples import T, apart, call, f, i, pos, row, unit
 
 
 def _layer_norm(x, shape, w, b_, eps=1e-5):
@@ -64,7 +64,7 @@ row("scaled_dot_product_attention", [call(*_qkv()), call(*_qkv(), None, 0.0, Tru
 
 _heads = lambda: (f(1, 2, 3, 4), f(1, 1, 5, 4), f(1, 1, 5, 4))  # noqa: E731
 row("_scaled_dot_product_flash_attention_for_cpu", [call(*_heads()), call(*_heads(), 0.0, True), call(*_heads(), attn_mask=f(3, 5), scale=0.3)], None, grad=())
-row("_streamed_attention", [call(*_heads(), f(2, 1, 5), b(1, 2, 3, 5), 0.5, False, 0.3), call(*_heads(), None, None, 0.0, True, None)], None, grad=())
+row("_streamed_attention", [call(*_heads(), f(2, 1, 5), np.full((1, 2, 3, 1), 22, np.uint8), 0.5, False, 0.3), call(*_heads(), None, None, 0.0, True, None)], None, grad=())
 row("_streamed_attention_backward", [call(f(1, 2, 3, 4), *_heads(), f(3, 5), None, f(1, 2, 3, 4), f(1, 2, 3), 0.0, False, None, True)], None, grad=())
 row("_scaled_dot_product_flash_attention_for_cpu_backward", [call(f(1, 2, 3, 4), *_heads(), f(1, 2, 3, 4), f(1, 2, 3), 0.0, True)], None, grad=())
 
