@@ -221,6 +221,26 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     return check_slots(g, s->args, s->nargs);
 }
 
+/* [(the first, how many)] of steps that run side by side, in order; or NULL */
+static int parse_together(PyObject *o, Graph *g) {
+    if (!(g->together = zeroed(g->nsteps, 1))) return -1;
+    memset(g->together, 1, g->nsteps);
+    for (Py_ssize_t i = 0, done = 0; o && i < PyList_GET_SIZE(o); i++) {
+        int begin, count;
+        PyObject *pair = PyList_GET_ITEM(o, i);
+        if (!PyTuple_Check(pair)) FAIL("steps that run side by side are given by the first and how many");
+        if (!PyArg_ParseTuple(pair, "ii", &begin, &count)) return -1;
+        if (begin < done || count < 2 || count > MOST_TOGETHER || count > g->nsteps - begin) FAIL("steps from %d on, %d, can't run side by side", begin, count);
+        done = begin + count;
+        for (int k = begin; k < done; k++) {
+            const Step *s = &g->steps[k];
+            if ((s->kind != STEP_KERNEL && s->kind != STEP_GEMM && s->kind != STEP_NATIVE) || s->nargs + 2 > MOST_POINTERS) FAIL("step %d can't run beside others", k);
+            g->together[k] = k == begin ? (uint8_t)count : 0;
+        }
+    }
+    return 0;
+}
+
 /* ("slot", slot, place of the offset, layout or None for the whole array) ("input", k) ("constant", object) ("number", place)
  * ("value", slot) */
 static int parse_output(PyObject *o, Output *out, Graph *g) {
@@ -254,11 +274,11 @@ static int parse_output(PyObject *o, Output *out, Graph *g) {
 }
 
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"ninputs", "frame", "stages", "slots", "steps", "outputs", "arena", "on_error", "on_mismatch", "info", "light", NULL};
-    PyObject *frame, *stages, *slots, *steps, *outputs, *on_error, *on_mismatch, *info = Py_None;
+    static char *names[] = {"ninputs", "frame", "stages", "slots", "steps", "outputs", "arena", "on_error", "on_mismatch", "info", "light", "together", NULL};
+    PyObject *frame, *stages, *slots, *steps, *outputs, *on_error, *on_mismatch, *info = Py_None, *together = NULL;
     int ninputs, arena, light = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO!O!O!O!O!iOO|Op", names, &ninputs, &PyList_Type, &frame, &PyList_Type, &stages, &PyList_Type,
-                                     &slots, &PyList_Type, &steps, &PyList_Type, &outputs, &arena, &on_error, &on_mismatch, &info, &light))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO!O!O!O!O!iOO|OpO!", names, &ninputs, &PyList_Type, &frame, &PyList_Type, &stages, &PyList_Type,
+                                     &slots, &PyList_Type, &steps, &PyList_Type, &outputs, &arena, &on_error, &on_mismatch, &info, &light, &PyList_Type, &together))
         return NULL;
     Graph *g = (Graph *)type->tp_alloc(type, 0);
     if (!g) return NULL;
@@ -293,6 +313,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         g->nsteps++;
         if (parse_step(PyList_GET_ITEM(steps, i), &g->steps[i], g) < 0) goto fail;
     }
+    if (parse_together(together, g) < 0) goto fail;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); i++) {
         g->noutputs++;
         if (parse_output(PyList_GET_ITEM(outputs, i), &g->outputs[i], g) < 0) goto fail;
@@ -332,6 +353,7 @@ static void graph_dealloc(Graph *g) {
     }
     PyMem_Free(g->lives);
     PyMem_Free(g->stops);
+    PyMem_Free(g->together);
     PyMem_Free(g->seconds);
     PyMem_Free(g->frame);
     PyMem_Free(g->stages);

@@ -26,6 +26,8 @@ enum {
 enum { BIND_SIZE, BIND_STRIDE, BIND_VALUE };
 #define MOST_ROW_STEPS 16         /* of a launch over rows, and the buffers that one of them takes */
 #define MOST_ROW_ARGS 60
+#define MOST_TOGETHER 16         /* steps side by side, and the pointers that one of them is handed */
+#define MOST_POINTERS 64
 
 /* All integers of a graph live in its frame, an array of int64; the tables hold places in it. A graph of constant sizes has one frame, a
  * graph of symbolic sizes makes a copy at each call, reads its symbols from the inputs and computes the rest by its code. */
@@ -143,6 +145,7 @@ typedef struct {
     int arena;                  /* F[arena]: its bytes */
     Life *lives;                /* of each slot; NULL before the first call of `consume` */
     uint8_t *stops;             /* of each step: whether memory is taken and given back before it */
+    uint8_t *together;          /* of each step: how many run side by side from it on; 0 for those that follow it among them */
     double *seconds;            /* that each step took since time_steps(True), NULL: not asked for */
     PyObject *on_error, *on_mismatch, *info, *dict, *weakrefs;
 } Graph;

@@ -348,30 +348,74 @@ static void run_native(Call *c, const Step *s) {
     flb_parallel(kernel_range, &call, f[s->total], f[s->grain]);
 }
 
-#define WANTS_GIL(step) ((step).kind == STEP_CALL || (step).kind == STEP_TELL)
+/* Steps that don't depend on one another, each made by one thread; what they report is written down as if they had run in turn. */
+typedef struct {
+    Call *c;
+    int first;
+    int64_t (*status)[STATUS_WORDS];
+    double *seconds;
+} Together;
 
-static int run_step(Call *c, const Step *s) {
-    if (s->kind == STEP_CALL) return run_call(c, s);
-    if (s->kind == STEP_TELL) return run_tell(c, s);
-    if (c->g->light) {
-        run_native(c, s);
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        run_native(c, s);
-        Py_END_ALLOW_THREADS
-    }
-    return 0;
+static double now(void) {
+    struct timespec t = {0};
+    clock_gettime(flb_timing, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void run_member(void *context, int64_t begin, int64_t end) {
+    Together *t = context;
+    char *pointers[MOST_POINTERS];
+    for (int64_t k = begin; k < end; k++) {
+        Call own = *t->c;
+        own.pointers = pointers;
+        memset(own.status, 0, sizeof own.status);
+        double start = t->seconds ? now() : 0;
+        run_native(&own, &t->c->g->steps[t->first + k]);
+        memcpy(t->status[k], own.status, sizeof own.status);
+        if (t->seconds) t->seconds[k] = now() - start;
+    }
+}
+
+/* The step, or all that run beside it; how many that are. NOTE: as run_native. */
+static int run_next(Call *c, int i, double *seconds) {
+    int n = c->g->together[i];
+    if (n < 2) {
+        run_native(c, &c->g->steps[i]);
+        return 1;
+    }
+    int64_t status[MOST_TOGETHER][STATUS_WORDS];
+    Together t = {c, i, status, seconds};
+    flb_parallel(run_member, &t, n, 1);
+    for (int k = 0; k < n; k++)
+        if (status[k][0]) memcpy(c->status, status[k], sizeof c->status);
+    return n;
+}
+
+#define WANTS_GIL(step) ((step).kind == STEP_CALL || (step).kind == STEP_TELL)
+
+/* How many steps ran, -1 with an exception. */
+static int run_step(Call *c, int i, double *seconds) {
+    const Step *s = &c->g->steps[i];
+    int n;
+    if (s->kind == STEP_CALL) return run_call(c, s) < 0 ? -1 : 1;
+    if (s->kind == STEP_TELL) return run_tell(c, s) < 0 ? -1 : 1;
+    if (c->g->light) return run_next(c, i, seconds);
+    Py_BEGIN_ALLOW_THREADS
+    n = run_next(c, i, seconds);
+    Py_END_ALLOW_THREADS
+    return n;
+}
+
+/* Steps side by side share the time that they took together in proportion to what each took on its thread. */
 static int run_timed(Call *c, int begin, int end) {
     Graph *g = c->g;
     if (!g->seconds && !(g->seconds = PyMem_Calloc(g->nsteps + 1, sizeof(double)))) return PyErr_NoMemory(), -1;
-    struct timespec t = {0}, u = {0};
-    clock_gettime(flb_timing, &t);
-    for (int i = begin; i < end && !c->status[0]; i++, t = u) {
-        if (run_step(c, &g->steps[i]) < 0) return -1;
-        clock_gettime(flb_timing, &u);
-        g->seconds[i] += (u.tv_sec - t.tv_sec) + 1e-9 * (u.tv_nsec - t.tv_nsec);
+    for (int i = begin, n; i < end && !c->status[0]; i += n) {
+        double each[MOST_TOGETHER] = {0}, sum = 0, start = now();
+        if ((n = run_step(c, i, each)) < 0) return -1;
+        double whole = now() - start;
+        for (int k = 0; k < n; k++) sum += each[k];
+        for (int k = 0; k < n; k++) g->seconds[i + k] += sum > 0 ? whole * each[k] / sum : whole / n;
     }
     return 0;
 }
@@ -381,23 +425,24 @@ static int run_range(Call *c, int begin, int end) {
     if (flb_timing) return run_timed(c, begin, end);
     if (!g->has_call) {
         if (g->light) {
-            for (int i = begin; i < end; i++) run_native(c, &g->steps[i]);
+            for (int i = begin; i < end;) i += run_next(c, i, NULL);
         } else {
             Py_BEGIN_ALLOW_THREADS
-            for (int i = begin; i < end; i++) run_native(c, &g->steps[i]);
+            for (int i = begin; i < end;) i += run_next(c, i, NULL);
             Py_END_ALLOW_THREADS
         }
         return 0;
     }
-    for (int i = begin; i < end && !c->status[0]; i++) { /* after a failure sizes that follow would be wrong */
+    for (int i = begin; i < end && !c->status[0];) { /* after a failure sizes that follow would be wrong */
         if (WANTS_GIL(g->steps[i]) || g->light) {
-            if (run_step(c, &g->steps[i]) < 0) return -1;
+            int n = run_step(c, i, NULL);
+            if (n < 0) return -1;
+            i += n;
             continue;
         }
         Py_BEGIN_ALLOW_THREADS
-        for (; i < end && !WANTS_GIL(g->steps[i]) && !c->status[0]; i++) run_native(c, &g->steps[i]);
+        while (i < end && !WANTS_GIL(g->steps[i]) && !c->status[0]) i += run_next(c, i, NULL);
         Py_END_ALLOW_THREADS
-        i--;
     }
     return 0;
 }

@@ -50,7 +50,7 @@ int flb_graph_lives(Graph *g) {
     }
     for (int i = 0; i < g->nsteps; i++) {
         since += turned[i];
-        if (!i || since * STOPS >= all) g->stops[i] = 1, since = 0;
+        if (!i || (g->together[i] && since * STOPS >= all)) g->stops[i] = 1, since = 0;
     }
     PyMem_Free(turned);
     g->lives = lives;

@@ -12,7 +12,8 @@ from collections import Counter
 from .. import _C
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
-from . import autotune, cache, debug, memory, metrics
+from . import autotune, cache, debug, metrics
+from .branches import arrange
 from .codegen import write_kernel
 from .donate import donate, pass_on, spend
 from .ir import ExternCall, eliminate_dead, loads, stores, verify
@@ -21,7 +22,7 @@ from .opening import open_graph
 from .plan import Plan
 from .program import assemble
 from .recall import recall, remember
-from .rows import RowChain, chain_rows, effects, flat
+from .rows import RowChain, chain_rows, flat
 from .schedule import build, fuse, merge
 from .settings import config
 from .sums import join_sums
@@ -237,13 +238,16 @@ def compile_program(program, times=None, onto=None):
     passed("chain rows")
     choices = autotune.tune(launches, lowering.buffers) if config.max_autotune else []
     passed("autotune")
-    offsets, arena, notes = memory.plan(lowering.buffers, [effects(s) for s in launches], lowering.backed_hint)
+    placed = {a: b for a, b in inplace.values()}
+    launches, together, offsets, arena, notes = arrange(
+        launches, lowering.buffers, placed, lowering.backed_hint, config.parallel_branches
+    )
     passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
     addresses = cache.addresses(kernels) if kernels else {}
     passed("compile")
-    source = _source(launches, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
-    plan = assemble(lowering, launches, offsets, arena, {a: b for a, b in inplace.values()})
+    source = _source(launches, together, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
+    plan = assemble(lowering, launches, together, offsets, arena, placed)
     info = CompiledInfo(
         source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices, lowering.orders
     )
@@ -377,10 +381,15 @@ def _operations(kernel) -> str:
     return ", ".join([*names, *reductions]) or "copy"
 
 
-def _source(steps, kernels, notes, arena) -> str:
+def _source(steps, together, kernels, notes, arena) -> str:
     """What the graph runs, as text: the launches in order, then each kernel once."""
     lines = [f"; arena of {arena} bytes", *(f"; {n}" for n in notes)]
-    lines += _launches(steps)
+    done = 0
+    for begin, count in together:
+        lines += [*_launches(steps[done:begin]), f"; side by side, the next {count}:"]
+        done = begin + count
+        lines += [f";   {line[2:]}" for line in _launches(steps[begin:done])]
+    lines += _launches(steps[done:])
     return "\n".join([*lines, "", *kernels.values()])
 
 

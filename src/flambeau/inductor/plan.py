@@ -27,7 +27,8 @@ __all__ = ["Plan", "read_plan", "write_plan"]
 class Plan:
     """The arguments of ``_runtime.Graph`` with names in the place of addresses: a kernel step has its kernel's, a product its type.
     ``dtypes``: of the tensors among the inputs. ``messages``: what errors of kernels are about. ``checks``: (place of a number that depends
-    on data, its symbol, a relation that the program checks, the words when it doesn't hold)."""
+    on data, its symbol, a relation that the program checks, the words when it doesn't hold). ``together``:
+    (the first, how many) of steps that run side by side."""
 
     inputs: int
     values: list[int]
@@ -40,6 +41,7 @@ class Plan:
     dtypes: list[Any]
     small: bool
     checks: list[tuple[int, Any, Any, str]] = dataclasses.field(default_factory=list)
+    together: list[tuple[int, int]] = dataclasses.field(default_factory=list)
 
     def bind(self, addresses: dict[str, int], info: Any) -> Any:
         """The native graph; ``addresses`` of the kernels by name."""
@@ -69,6 +71,7 @@ class Plan:
             self._on_mismatch,
             info,
             self.small,
+            self.together,
         )
 
     def _on_error(self, code, value, size):
@@ -173,6 +176,7 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
         "dtypes": [None if d is None else dtype_name(d) for d in plan.dtypes],
         "small": plan.small,
         "checks": [[place, enc.expr(s), enc.expr(r), message] for place, s, r, message in plan.checks],
+        "together": list(map(list, plan.together)),
     }
 
 
@@ -252,6 +256,7 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
         [None if d is None else dtypes[d] for d in rows["dtypes"]],
         rows["small"],
         [(place, dec.expr(s), dec.expr(r), message) for place, s, r, message in rows["checks"]],
+        list(map(tuple, rows["together"])),
     )
 
 

@@ -179,9 +179,9 @@ class _Assembly:
         return "slot", self.slot(b.name), offset, self.layout(b, region.shape, region.strides)
 
 
-def assemble(lowering, steps, offsets, arena_size, inplace) -> Plan:
-    """``steps``: Kernel, ExternCall or RowChain, in order. ``offsets``: of the buffers in the arena. ``inplace``: output buffers that lie in an
-    input's memory."""
+def assemble(lowering, steps, together, offsets, arena_size, inplace) -> Plan:
+    """``steps``: Kernel, ExternCall or RowChain, in order. ``together``: see branches.py. ``offsets``: of the buffers in the arena.
+    ``inplace``: output buffers that lie in an input's memory."""
     made = _Assembly(lowering, offsets, inplace)
     out_steps = [made.step(s) for s in steps]
     outputs = [made.output(o) for o in lowering.outputs]
@@ -198,4 +198,5 @@ def assemble(lowering, steps, offsets, arena_size, inplace) -> Plan:
         [None if n is None else numpy_dtype(lowering.buffers[n]) for n in lowering.inputs],
         made.cost < 150,
         made.checks(),
+        together,
     )

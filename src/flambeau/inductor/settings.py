@@ -13,6 +13,9 @@ KNOBS = {
     "epilogue_fusion": Knob(
         True, "take blocks of rows through products and the kernels beside them", ("FLAMBEAU_EPILOGUE_FUSION",)
     ),
+    "parallel_branches": Knob(
+        True, "run small launches that don't depend on one another side by side", ("FLAMBEAU_PARALLEL_BRANCHES",)
+    ),
     "reduction_piece": Knob(
         4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int
     ),
