@@ -1,8 +1,12 @@
 """Sums of small products become one product: same values, fewer products; other sums stay."""
 
+import functools
+
 import pytest
 
 import flambeau as torch
+from flambeau.inductor import sums
+from flambeau.inductor.settings import config
 from flambeau.inductor.utils import run_and_get_code
 
 
@@ -71,3 +75,20 @@ def test_recurrence_trains_as_eager(kind):
     plain = grads(net)
     for got, want in zip(grads(torch.compile(net)), plain):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_terms_stand_in_the_same_order_each_time(monkeypatch):
+    """Another order of the terms is another rounding; where their makers lie in memory says nothing."""
+    a, b = _pairs(12)
+
+    def f(a, b):
+        return functools.reduce(torch.add, [x.t() @ y for x, y in zip(a, b)])
+
+    seen = set()
+    for sign in (1, -1):
+        torch._dynamo.reset()
+        monkeypatch.setattr(sums, "id", lambda x, sign=sign: sign * id(x), raising=False)
+        with config.patch(force_disable_caches=True):
+            _, (source,) = run_and_get_code(torch.compile(f), a, b)
+        seen.add(source)
+    assert len(seen) == 1

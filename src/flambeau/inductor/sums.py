@@ -35,6 +35,7 @@ def join_sums(program: Program) -> None:
                     readers[id(x)] = readers.get(id(x), 0) + 1
     joined: dict[tuple, Call] = {}  # the rows of several tensors, by their makers
     calls, program.calls = program.calls, []
+    order = {id(c): i for i, c in enumerate(calls)}
     place = {}
     gone: set[int] = set()
     for call in reversed(calls):  # the whole sum before its parts
@@ -48,7 +49,7 @@ def join_sums(program: Program) -> None:
         if id(call) in gone:
             continue
         if id(call) in place:
-            _replace(program, call, place[id(call)], joined)
+            _replace(program, call, place[id(call)], joined, order)
         program.calls.append(call)
     _copy_weights(program)
     for call in program.calls:
@@ -100,9 +101,11 @@ def _inside(call, terms):
     return out
 
 
-def _replace(program, call, terms, joined) -> None:
+def _replace(program, call, terms, joined, order: dict[int, int]) -> None:
     if terms[0].target is aten.mm.default:
-        terms = sorted(terms, key=lambda c: id(_source(c.args[0])[0]))  # any order, and the same for the column sums
+        terms = sorted(
+            terms, key=lambda c: order[id(_source(c.args[0])[0])]
+        )  # the program's, and the same for the column sums
         sources = [_source(c.args[0]) for c in terms]
         if all(turned for _, turned in sources):
             rows = _together(program, [x for x, _ in sources], 0, joined)
@@ -112,7 +115,7 @@ def _replace(program, call, terms, joined) -> None:
         right = _together(program, [c.args[1] for c in terms], 0, joined)
         call.target, call.args, call.kwargs = aten.mm.default, (left, right), {}
     else:
-        terms = sorted(terms, key=lambda c: id(c.args[0]))
+        terms = sorted(terms, key=lambda c: order[id(c.args[0])])
         rows = _together(program, [c.args[0] for c in terms], 0, joined)
         call.target, call.args, call.kwargs = aten.sum.dim_IntList, (rows, *terms[0].args[1:]), {}
 
