@@ -47,7 +47,7 @@ typedef struct {
 #define FEW 64                  /* output positions of an image below which several images share a block */
 
 typedef struct {
-    const Conv *c;
+    Conv *c;
     int what, f64;
     GemmFn gemm;
     char *x, *w, *y;            /* input, weight, output; the one that `what` makes is written */
@@ -56,7 +56,6 @@ typedef struct {
     int64_t chunks, images, cuts, span;  /* blocks of columns: `images` images each, or an image in `cuts` pieces of `span` positions */
     int64_t blocks, block;      /* blocks of input channels of a group */
     int way;                    /* WAY_GATHER ... */
-    int xlast, wlast, ylast;    /* operands in channels-last order */
     int64_t parts;              /* WEIGHT: sums over columns that are made apart and added */
     char *sums;
     int *failed;                /* set when there is no memory */
@@ -271,6 +270,8 @@ static int usual(const Job *j) {
     return !j->f64 && flb_shift_fits(j->c, j->what) ? WAY_SHIFT : WAY_GATHER;
 }
 
+static void run_in_order(Job *j);
+
 /* Everything is cut by sizes alone. */
 static void run(Job *j) {
     const Conv *c = j->c;
@@ -283,7 +284,7 @@ static void run(Job *j) {
         return;
     }
     if (j->way == WAY_POINT) {
-        if (flb_point(c, j->what, j->f64, j->x, j->xlast, j->w, j->y, j->ylast, j->bias) < 0) *j->failed = 1;
+        if (flb_point(c, j->what, j->f64, j->x, j->w, j->y, j->bias) < 0) *j->failed = 1;
         return;
     }
     if (j->way == WAY_TAPS) {
@@ -293,8 +294,11 @@ static void run(Job *j) {
     if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT) {
         int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias) : flb_shift(c, j->what, x, w, y, bias);
         if (odd < 0) *j->failed = 1;
-        if (odd <= 0) return;
-        if (j->what == INPUT) memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
+        if (odd > 0) {
+            j->way = WAY_GATHER;
+            run_in_order(j);
+        }
+        return;
     }
     j->block = j->what == FORWARD ? j->per : ceil_div(192, j->taps) < j->per ? ceil_div(192, j->taps) : j->per;
     j->blocks = ceil_div(j->per, j->block);
@@ -374,7 +378,7 @@ static void open_step(const View *v, const int64_t *numbers, Conv *to, Job *job)
     j.way = (int)numbers[13];
     if (j.way == WAY_USUAL || !can(&j, j.way)) j.way = usual(&j);
     int64_t item = f64 ? 8 : 4;
-    j.xlast = is_last(x, item), j.wlast = is_last(w, item), j.ylast = is_last(y, item);
+    to->xlast = is_last(x, item), to->wlast = is_last(w, item), to->ylast = is_last(y, item);
     *job = j;
 }
 
@@ -382,17 +386,41 @@ static void open_step(const View *v, const int64_t *numbers, Conv *to, Job *job)
 typedef struct {
     char **place, *own, *given; /* the pointer of the job; the copy; where the operand is */
     int64_t count, channels, places;
-    int made;
+    int *last, made;
 } Turned;
 
 static int turned_operands(Job *j, Turned *t) {
+    Conv *c = j->c;
+    int64_t in = c->in[0] * c->in[1] * c->in[2];
+    int n = 0, reads_images = j->way == WAY_POINT || j->way == WAY_DEPTHWISE || j->way == WAY_WINOGRAD;
+    if (c->xlast && !reads_images)
+        t[n++] = (Turned){.place = &j->x, .count = c->images, .channels = c->channels, .places = in, .last = &c->xlast, .made = j->what == INPUT};
+    if (c->ylast && !reads_images)
+        t[n++] = (Turned){.place = &j->y, .count = c->images, .channels = c->outputs, .places = j->positions, .last = &c->ylast, .made = j->what == FORWARD};
+    if (c->wlast && j->way != WAY_WINOGRAD)
+        t[n++] = (Turned){.place = &j->w, .count = c->outputs, .channels = j->per, .places = j->taps, .last = &c->wlast, .made = j->what == WEIGHT};
+    return n;
+}
+
+/* run() with operands in the order that its way reads, and with zeros where it adds. */
+static void run_in_order(Job *j) {
     const Conv *c = j->c;
-    int64_t in = c->in[0] * c->in[1] * c->in[2], n = 0;
-    int by_itself = j->way == WAY_POINT;
-    if (j->xlast && !by_itself) t[n++] = (Turned){.place = &j->x, .count = c->images, .channels = c->channels, .places = in, .made = j->what == INPUT};
-    if (j->ylast && !by_itself) t[n++] = (Turned){.place = &j->y, .count = c->images, .channels = c->outputs, .places = j->positions, .made = j->what == FORWARD};
-    if (j->wlast && !by_itself) t[n++] = (Turned){.place = &j->w, .count = c->outputs, .channels = j->per, .places = j->taps, .made = j->what == WEIGHT};
-    return (int)n;
+    int64_t item = j->f64 ? 8 : 4;
+    Turned t[3];
+    int turned = turned_operands(j, t);
+    for (int i = 0; i < turned; i++) {
+        t[i].given = *t[i].place;
+        if ((t[i].own = flb_api->scratch(t[i].count * t[i].channels * t[i].places * item))) {
+            *t[i].place = t[i].own, *t[i].last = 0;
+            if (!t[i].made) flb_turn(t[i].given, t[i].own, t[i].count, t[i].places, t[i].channels, item);
+        } else *j->failed = 1;
+    }
+    if (!*j->failed && wants_zeros(j)) memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
+    if (!*j->failed) run(j);
+    for (int i = 0; i < turned; i++) {
+        if (t[i].made && !*j->failed) flb_turn(t[i].own, t[i].given, t[i].count, t[i].channels, t[i].places, item);
+        flb_api->free(t[i].own);
+    }
 }
 
 int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
@@ -402,22 +430,7 @@ int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *sta
     open_step(v, numbers, &c, &j);
     j.failed = &failed;
     if (!j.gemm) return -1; /* lowering asks for a library first */
-    int64_t item = j.f64 ? 8 : 4;
-    Turned t[3];
-    int turned = turned_operands(&j, t);
-    for (int i = 0; i < turned; i++) {
-        t[i].given = *t[i].place;
-        if (!failed && (t[i].own = flb_api->scratch(t[i].count * t[i].channels * t[i].places * item))) {
-            *t[i].place = t[i].own;
-            if (!t[i].made) flb_turn(t[i].given, t[i].own, t[i].count, t[i].places, t[i].channels, item);
-        } else failed = 1, t[i].own = NULL;
-    }
-    if (!failed && wants_zeros(&j)) memset(j.x, 0, c.images * c.channels * c.in[0] * c.in[1] * c.in[2] * item);
-    if (!failed) run(&j);
-    for (int i = 0; i < turned; i++) {
-        if (t[i].made && !failed) flb_turn(t[i].own, t[i].given, t[i].count, t[i].channels, t[i].places, item);
-        flb_api->free(t[i].own);
-    }
+    run_in_order(&j);
     return failed ? -1 : 0;
 }
 
@@ -447,14 +460,43 @@ static int three(PyObject *o, int n, int64_t fill, int64_t *out) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray
+/* Whether an array is as convolve() takes it; *last: in channels-last order. */
+static int suits(PyArrayObject *a, int *last) {
+    *last = 0;
+    if (PyArray_ISCARRAY_RO(a)) return 1;
+    int n = PyArray_NDIM(a);
+    npy_intp step = PyArray_ITEMSIZE(a), *shape = PyArray_DIMS(a), *strides = PyArray_STRIDES(a);
+    if (n < 4 || !PyArray_ISALIGNED(a) || !PyArray_ISNOTSWAPPED(a)) return 0;
+    for (int i = 0; i < n; i++) {
+        int d = i == 0 ? 1 : i == n - 1 ? 0 : n - i;
+        if (shape[d] != 1 && strides[d] != step) return 0;
+        step *= shape[d];
+    }
+    return *last = 1;
+}
+
+/* A new array, its second dimension innermost if `last`. */
+static PyObject *new_array(int n, npy_intp *shape, int type, int last) {
+    if (!last || n < 4) return PyArray_SimpleNew(n, shape, type);
+    npy_intp lies[5], order[5];
+    for (int d = 0; d < n; d++) lies[d] = shape[d == 0 ? 0 : d == n - 1 ? 1 : d + 1], order[d] = d == 0 ? 0 : d == 1 ? n - 1 : d - 1;
+    PyObject *made = PyArray_SimpleNew(n, lies, type);
+    if (!made) return NULL;
+    PyArray_Dims permuted = {order, n};
+    PyObject *turned = PyArray_Transpose((PyArrayObject *)made, &permuted);
+    Py_DECREF(made);
+    return turned;
+}
+
+/* convolve(what, a, b, bias, sizes, stride, padding, dilation, groups, last) -> ndarray
  * what 0: (input, weight) -> output, `sizes` unused. 1: (output cotangent, weight) -> input cotangent of spatial `sizes`.
- * 2: (output cotangent, input) -> weight cotangent of kernel `sizes`. All in C order, float32 or float64; None without a BLAS library. */
+ * 2: (output cotangent, input) -> weight cotangent of kernel `sizes`. All in C or channels-last order (the result: by `last`), float32 or float64; None
+ * without a BLAS library. */
 PyObject *flb_convolve(PyObject *self, PyObject *args) {
     PyObject *first, *second, *bias, *sizes, *stride, *padding, *dilation, *result = NULL;
-    int what;
+    int what, last, last_a, last_b;
     long long groups;
-    if (!PyArg_ParseTuple(args, "iO!O!OOOOOL", &what, &PyArray_Type, &first, &PyArray_Type, &second, &bias, &sizes, &stride, &padding, &dilation, &groups))
+    if (!PyArg_ParseTuple(args, "iO!O!OOOOOLp", &what, &PyArray_Type, &first, &PyArray_Type, &second, &bias, &sizes, &stride, &padding, &dilation, &groups, &last))
         return NULL;
     PyArrayObject *a = (PyArrayObject *)first, *b = (PyArrayObject *)second, *d = bias == Py_None ? NULL : (PyArrayObject *)bias;
     int n = PyArray_NDIM(a) - 2, type = PyArray_TYPE(a), f64 = type == NPY_DOUBLE;
@@ -462,9 +504,9 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     Job j = {.c = &c, .what = what, .f64 = f64, .gemm = flb_blas_gemm(f64)};
     if (!j.gemm) Py_RETURN_NONE;
     if (what < FORWARD || what > WEIGHT || n < 1 || n > 3 || PyArray_NDIM(b) != n + 2 || (type != NPY_FLOAT && type != NPY_DOUBLE) ||
-        PyArray_TYPE(b) != type || !PyArray_ISCARRAY_RO(a) || !PyArray_ISCARRAY_RO(b) || groups < 1 ||
+        PyArray_TYPE(b) != type || !suits(a, &last_a) || !suits(b, &last_b) || groups < 1 ||
         (d && (!PyArray_Check(bias) || PyArray_TYPE(d) != type || PyArray_NDIM(d) != 1 || !PyArray_ISCARRAY_RO(d))))
-        return PyErr_SetString(PyExc_ValueError, "convolve: float32 or float64 arrays of 3 to 5 dimensions in C order are expected"), NULL;
+        return PyErr_SetString(PyExc_ValueError, "convolve: float32 or float64 arrays of 3 to 5 dimensions in C or channels-last order are expected"), NULL;
     if (three(stride, n, 1, c.stride) < 0 || three(padding, n, 0, c.padding) < 0 || three(dilation, n, 1, c.dilation) < 0) return NULL;
     npy_intp *s = PyArray_DIMS(a), *t = PyArray_DIMS(b);
     for (int i = 0; i < 3; i++) c.in[i] = c.out[i] = c.kernel[i] = 1;
@@ -493,8 +535,13 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     j.way = usual(&j);
     npy_intp shape[5] = {what == WEIGHT ? c.outputs : c.images, what == FORWARD ? c.outputs : what == INPUT ? c.channels : j.per};
     for (int i = 0; i < n; i++) shape[2 + i] = what == FORWARD ? c.out[3 - n + i] : what == INPUT ? c.in[3 - n + i] : c.kernel[3 - n + i];
-    result = wants_zeros(&j) ? PyArray_ZEROS(n + 2, shape, type, 0) : PyArray_SimpleNew(n + 2, shape, type);
+    result = new_array(n + 2, shape, type, last);
     if (!result) return NULL;
+    int last_made = 0;
+    suits((PyArrayObject *)result, &last_made);
+    c.xlast = what == FORWARD ? last_a : what == INPUT ? last_made : last_b;
+    c.wlast = what == WEIGHT ? last_made : last_b;
+    c.ylast = what == FORWARD ? last_made : last_a;
     char *made = PyArray_DATA((PyArrayObject *)result), *pa = PyArray_DATA(a), *pb = PyArray_DATA(b);
     j.bias = d ? PyArray_DATA(d) : NULL;
     j.x = what == FORWARD ? pa : what == INPUT ? made : pb;
@@ -503,7 +550,7 @@ PyObject *flb_convolve(PyObject *self, PyObject *args) {
     int failed = 0;
     j.failed = &failed;
     Py_BEGIN_ALLOW_THREADS
-    run(&j);
+    run_in_order(&j);
     Py_END_ALLOW_THREADS
     if (failed) {
         Py_DECREF(result);

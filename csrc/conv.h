@@ -6,6 +6,7 @@
 typedef struct {
     int64_t images, channels, outputs, groups;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+    int xlast, wlast, ylast;    /* operands whose channels lie innermost (channels last), instead of in C order */
 } Conv;
 
 enum { FORWARD, INPUT, WEIGHT };
@@ -25,19 +26,19 @@ typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
 /* Whether winograd() makes this, and faster. Depends on sizes and the CPU only. */
 int flb_winograd_fits(const Conv *c, int what);
 int flb_winograd_can(const Conv *c, int what); /* whether it makes this at all */
-/* x, w, y: input, weight, output, float32 in C order; the one that `what` makes is written. bias (FORWARD) may be NULL.
+/* x, w, y: input, weight, output, float32, in either order; the one that `what` makes is written. bias (FORWARD) may be NULL.
  * -1: no memory; 1: some result isn't finite, so none of them counts. */
 int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
-/* The same for one or two dimensions as products of shifted rows (conv_shift.c). */
+/* The same for one or two dimensions in C order as products of shifted rows (conv_shift.c). */
 int flb_shift_fits(const Conv *c, int what);
 int flb_shift_can(const Conv *c, int what);
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
-/* Where each channel is convolved by itself (conv_depthwise.c); any result counts. */
+/* Where each channel is convolved by itself (conv_depthwise.c), images in either order; any result counts. */
 int flb_depthwise_fits(const Conv *c);
 int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
-/* One tap, stride one, one group (conv_last.c), float32 or float64; xlast, ylast: images that lie with their channels innermost. -1: no memory. */
+/* One tap, stride one, one group (conv_last.c), float32 or float64, images in either order. -1: no memory. */
 int flb_point_can(const Conv *c);
-int flb_point(const Conv *c, int what, int f64, char *x, int xlast, char *w, char *y, int ylast, const char *bias);
+int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const char *bias);
 /* to[i][b][a] = from[i][a][b] for `count` matrices of rows by columns of elements of 4 or 8 bytes. */
 void flb_turn(const void *from, void *to, int64_t count, int64_t rows, int64_t columns, int64_t item);
 #endif

@@ -128,6 +128,17 @@ static WIDE void weigh(const Axis *h, const Axis *v, const V *x, const V *y, V *
         }
 }
 
+/* Planes of up to 16 channels, of `places` each, one after the other or, where the channels lie innermost, `channels` apart. */
+static void read_lanes(const float *from, int last, int64_t channels, int64_t places, int lanes, float *to) {
+    if (last) load_lanes(from, channels, places, lanes, to);
+    else gather_lanes(from, places, places, lanes, to);
+}
+
+static void write_lanes(const float *from, int64_t places, int lanes, float *to, int last, int64_t channels) {
+    if (last) store_lanes(from, places, lanes, to, channels);
+    else spread_lanes(from, places, lanes, to, places);
+}
+
 /* Pieces [begin, end): a group of channels of an image (FORWARD, INPUT) or of a part of the images (WEIGHT). */
 static WIDE void range(void *context, int64_t begin, int64_t end) {
     Job *j = context;
@@ -151,19 +162,20 @@ static WIDE void range(void *context, int64_t begin, int64_t end) {
             memset(j->sums + i * taps, 0, taps * sizeof(V));
         }
         for (; n < last; n++) {
-            float *xs = j->x + (n * c->channels + c0) * in, *ys = j->y + (n * c->channels + c0) * out;
-            if (j->what != INPUT) gather_lanes(xs, in, in, lanes, (float *)x);
-            if (j->what != FORWARD) gather_lanes(ys, out, out, lanes, (float *)y);
+            float *xs = j->x + (c->xlast ? n * in * c->channels + c0 : (n * c->channels + c0) * in);
+            float *ys = j->y + (c->ylast ? n * out * c->channels + c0 : (n * c->channels + c0) * out);
+            if (j->what != INPUT) read_lanes(xs, c->xlast, c->channels, in, lanes, (float *)x);
+            if (j->what != FORWARD) read_lanes(ys, c->ylast, c->channels, out, lanes, (float *)y);
             if (j->what == FORWARD) {
                 V start = j->bias ? (V)_mm512_maskz_loadu_ps((__mmask16)((1u << lanes) - 1), j->bias + c0) : zero;
                 correlate(&j->h, &j->v, x, w, start, y);
-                spread_lanes((float *)y, out, lanes, ys, out);
+                write_lanes((float *)y, out, lanes, ys, c->ylast, c->channels);
             } else if (j->what == INPUT) {
                 if (j->h.stride == 1 && j->v.stride == 1) {
                     for (int64_t t = 0; t < taps; t++) turned[t] = w[taps - 1 - t];
                     correlate(&h, &v, y, turned, zero, x);
                 } else scatter(&j->h, &j->v, x, w, y);
-                spread_lanes((float *)x, in, lanes, xs, in);
+                write_lanes((float *)x, in, lanes, xs, c->xlast, c->channels);
             } else weigh(&j->h, &j->v, x, y, j->sums + i * taps);
         }
     }

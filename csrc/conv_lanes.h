@@ -25,6 +25,18 @@ LINE turn(__m512 *r) {
     for (int i = 0; i < 16; i++) r[i] = t[i];
 }
 
+/* n vectors: element c of vector i is from[i * ld + c]; those from `lanes` on are 0. */
+static inline WIDE void load_lanes(const float *from, int64_t ld, int64_t n, int lanes, float *to) {
+    __mmask16 m = (__mmask16)((1u << lanes) - 1);
+    for (int64_t i = 0; i < n; i++, from += ld, to += L) _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(m, from));
+}
+
+/* The inverse of load_lanes. */
+static inline WIDE void store_lanes(const float *from, int64_t n, int lanes, float *to, int64_t ld) {
+    __mmask16 m = (__mmask16)((1u << lanes) - 1);
+    for (int64_t i = 0; i < n; i++, from += L, to += ld) _mm512_mask_storeu_ps(to, m, _mm512_loadu_ps(from));
+}
+
 /* n vectors: element c of vector i is from[c * ld + i]; those from `lanes` on are 0. */
 static WIDE void gather_lanes(const float *from, int64_t ld, int64_t n, int lanes, float *to) {
     for (int64_t i = 0; i < n; i += 16, to += 256) {

@@ -140,7 +140,8 @@ int flb_point_can(const Conv *c) {
     return all == 1 && c->in[0] * c->in[1] * c->in[2] == c->out[0] * c->out[1] * c->out[2];
 }
 
-int flb_point(const Conv *c, int what, int f64, char *x, int xlast, char *w, char *y, int ylast, const char *bias) {
+int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const char *bias) {
+    int xlast = c->xlast, ylast = c->ylast;
     int64_t item = f64 ? 8 : 4, places = c->out[0] * c->out[1] * c->out[2], rows = c->images * places;
     int64_t made = what == INPUT ? c->channels : c->outputs, deep = what == INPUT ? c->outputs : c->channels;
     GemmFn gemm = flb_blas_gemm(f64);
@@ -163,7 +164,7 @@ int flb_point(const Conv *c, int what, int f64, char *x, int xlast, char *w, cha
     if (whole) xlast = ylast = 1;
     if (what == WEIGHT) {
         GemmSizes s = {.m = c->outputs, .n = c->channels, .k = rows, .lda = c->outputs, .ldb = c->channels, .ldc = c->channels};
-        flb_gemm(gemm, f64, 'T', 'N', &s, 0, PRODUCT_USUAL, own_y, own_x, w);
+        flb_gemm(gemm, f64, 'T', 'N', &s, 0, BY_SIZES, own_y, own_x, w);
         flb_api->free(room);
         return 0;
     }
@@ -180,10 +181,10 @@ int flb_point(const Conv *c, int what, int f64, char *x, int xlast, char *w, cha
     s->k = deep;
     if (to_last) {
         s->m = batch ? places : rows, s->n = made, s->lda = from_last ? deep : places, s->ldb = what == INPUT ? made : deep, s->ldc = made;
-        flb_gemm(gemm, f64, from_last ? 'N' : 'T', what == INPUT ? 'N' : 'T', s, batch, PRODUCT_USUAL, from, w, to);
+        flb_gemm(gemm, f64, from_last ? 'N' : 'T', what == INPUT ? 'N' : 'T', s, batch, BY_SIZES, from, w, to);
     } else {
         s->m = made, s->n = places, s->lda = what == INPUT ? made : deep, s->ldb = from_last ? deep : places, s->ldc = places;
-        flb_gemm(gemm, f64, what == INPUT ? 'T' : 'N', from_last ? 'T' : 'N', s, batch, PRODUCT_USUAL, w, from, to);
+        flb_gemm(gemm, f64, what == INPUT ? 'T' : 'N', from_last ? 'T' : 'N', s, batch, BY_SIZES, w, from, to);
     }
     if (what == FORWARD && bias) {
         Bias b = {.y = to, .bias = bias, .width = to_last ? 0 : places, .outputs = c->outputs, .f64 = f64};

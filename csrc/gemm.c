@@ -87,6 +87,7 @@ static GemmFn by_choice(GemmFn fn, int f64, char tb, const GemmSizes *s, int cho
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c) {
     GemmCall call = {by_choice(fn, f64, tb, s, choice), f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
     int64_t count = 1, threads = flb_get_num_threads();
+    if (choice == BY_SIZES) threads = flb_is_own(call.fn) ? threads : 4, choice = PRODUCT_USUAL;
     for (int d = 0; d < nbatch; d++) count *= s->batch[4 * d];
     if (!count || !s->m || !s->n) return;
     double flops = 2.0 * s->m * s->n * s->k;

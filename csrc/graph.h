@@ -157,8 +157,9 @@ extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *flb_graph_consume(PyObject *self, PyObject *list);
-/* How a product is made where somebody has measured: a way, plus BY_ROWS or BY_COLUMNS for a piece a thread along that side. PRODUCT_USUAL: by sizes. */
-enum { PRODUCT_USUAL, PRODUCT_OWN, PRODUCT_LIBRARY, PRODUCT_WAYS, BY_ROWS = 16, BY_COLUMNS = 32, MOST_CHOICE = 48 };
+/* How a product is made where somebody has measured: a way, plus BY_ROWS or BY_COLUMNS for a piece a thread along that side. PRODUCT_USUAL: by sizes. BY_SIZES: the pieces
+ * too, where it isn't ours, whose elements have the same bits in any piece. */
+enum { PRODUCT_USUAL, PRODUCT_OWN, PRODUCT_LIBRARY, PRODUCT_WAYS, BY_ROWS = 16, BY_COLUMNS = 32, MOST_CHOICE = 48, BY_SIZES = 64 };
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c);
 GemmFn flb_own_gemm(int f64);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);

@@ -105,6 +105,7 @@ typedef struct {
     int64_t th, tw;             /* tiles of an image */
     int64_t per, rows, strips;  /* a strip: `per` images, or `rows` rows of tiles of one image */
     int64_t most;               /* tiles of a strip, a multiple of 4 */
+    int xlast, wlast, ylast;    /* channels innermost: of x, of the weight, of y */
     int turned;                 /* weight (cin, cout, 3, 3) with turned taps, instead of (cout, cin, 3, 3) */
     const float *x, *bias;
     float *weight, *y;
@@ -132,10 +133,11 @@ static int64_t tiles_of(const Wino *w, int64_t s) {
     return around((n1 - n0) * (r1 - r0) * w->tw, 4) * 4;
 }
 
-/* Rows [y0, y0 + height) and columns [x0, x0 + width) of 16 planes as vectors; zero outside. */
-static void read_planes(const float *x, int64_t h, int64_t wide, int64_t y0, int64_t height, int64_t x0, int64_t width, float *to) {
+/* Rows [y0, y0 + height) and columns [x0, x0 + width) of planes [16 block, 16 block + 16) of image n as vectors; zero outside. */
+static void read_planes(const float *x, int last, int64_t n, int64_t channels, int64_t block, int64_t h, int64_t wide, int64_t y0, int64_t height, int64_t x0, int64_t width, float *to) {
     int64_t lo = x0 < 0 ? -x0 : 0, hi = smaller(width, wide - x0);
     if (hi < lo) hi = lo;
+    x += last ? n * h * wide * channels + block * L : (n * channels + block * L) * h * wide;
     for (int64_t r = 0; r < height; r++, to += width * L) {
         int64_t y = y0 + r;
         if (y < 0 || y >= h || hi == lo) {
@@ -143,7 +145,8 @@ static void read_planes(const float *x, int64_t h, int64_t wide, int64_t y0, int
             continue;
         }
         memset(to, 0, lo * L * sizeof(float));
-        gather_lanes(x + y * wide + x0 + lo, h * wide, hi - lo, L, to + lo * L);
+        if (last) load_lanes(x + (y * wide + x0 + lo) * channels, channels, hi - lo, L, to + lo * L);
+        else gather_lanes(x + y * wide + x0 + lo, h * wide, hi - lo, L, to + lo * L);
         memset(to + hi * L, 0, (width - hi) * L * sizeof(float));
     }
 }
@@ -155,7 +158,7 @@ static WIDE void input_tiles(const Wino *w, int64_t s, int64_t cb, float *plane,
     int64_t n0, n1, r0, r1, width = 4 * w->tw + 2, t = 0;
     strip_at(w, s, &n0, &n1, &r0, &r1);
     for (int64_t n = n0; n < n1; n++) {
-        read_planes(w->x + (n * w->cin + cb * L) * w->h * w->w, w->h, w->w, 4 * r0 - w->ph, 4 * (r1 - r0) + 2, -w->pw, width, plane);
+        read_planes(w->x, w->xlast, n, w->cin, cb, w->h, w->w, 4 * r0 - w->ph, 4 * (r1 - r0) + 2, -w->pw, width, plane);
         for (int64_t r = 0; r < r1 - r0; r++)
             for (int64_t c = 0; c < w->tw; c++, t++) {
                 const V *d = (const V *)(plane + (4 * r * width + 4 * c) * L);
@@ -173,7 +176,7 @@ static WIDE void cotangent_tiles(const Wino *w, int64_t s, int64_t ob, float *pl
     int64_t n0, n1, r0, r1, width = 4 * w->tw, t = 0;
     strip_at(w, s, &n0, &n1, &r0, &r1);
     for (int64_t n = n0; n < n1; n++) {
-        read_planes(w->y + (n * w->cout + ob * L) * w->oh * w->ow, w->oh, w->ow, 4 * r0, 4 * (r1 - r0), 0, width, plane);
+        read_planes(w->y, w->ylast, n, w->cout, ob, w->oh, w->ow, 4 * r0, 4 * (r1 - r0), 0, width, plane);
         for (int64_t r = 0; r < r1 - r0; r++)
             for (int64_t c = 0; c < w->tw; c++, t++) {
                 const V *d = (const V *)(plane + (4 * r * width + 4 * c) * L);
@@ -192,7 +195,15 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
     float taps[16 * 16 * 9];
     for (int64_t c = c0; c < c1; c += 16) {
         int64_t k = smaller(16, c1 - c);
-        if (w->turned)
+        if (w->wlast && w->turned)
+            for (int64_t i = 0; i < k; i++) load_lanes(w->weight + (c + i) * 9 * w->cout + ob * L, w->cout, 9, L, taps + i * 9 * L);
+        else if (w->wlast)
+            for (int64_t t = 0; t < 9; t++) {
+                float lines[16 * L];
+                gather_lanes(w->weight + (ob * L * 9 + t) * w->cin + c, 9 * w->cin, k, L, lines);
+                store_lanes(lines, k, L, taps + t * L, 9 * L);
+            }
+        else if (w->turned)
             for (int64_t i = 0; i < k; i++) gather_lanes(w->weight + ((c + i) * w->cout + ob * L) * 9, 9, 9, L, taps + i * 9 * L);
         else gather_lanes(w->weight + (ob * L * w->cin + c) * 9, w->cin * 9, k * 9, L, taps);
         for (int64_t i = 0; i < k; i++, to += L) {
@@ -232,9 +243,12 @@ static WIDE void output_tiles(const Wino *w, int64_t s, int64_t ob, const float 
                     for (int j = 0; j < 4; j++) to[i * width + j] += bias, none += 0.f * to[i * width + j];
                 }
             }
-        float *y = w->y + (n * w->cout + ob * L) * w->oh * w->ow;
+        float *y = w->y + (w->ylast ? n * w->oh * w->ow * w->cout + ob * L : (n * w->cout + ob * L) * w->oh * w->ow);
         int64_t height = smaller(4 * r1, w->oh) - 4 * r0;
-        for (int64_t r = 0; r < height; r++) spread_lanes(plane + r * width * L, w->ow, L, y + (4 * r0 + r) * w->ow, w->oh * w->ow);
+        for (int64_t r = 0; r < height; r++) {
+            if (w->ylast) store_lanes(plane + r * width * L, w->ow, L, y + (4 * r0 + r) * w->ow * w->cout, w->cout);
+            else spread_lanes(plane + r * width * L, w->ow, L, y + (4 * r0 + r) * w->ow, w->oh * w->ow);
+        }
     }
     look(w, none);
 }
@@ -356,7 +370,12 @@ static WIDE void taps_range(void *context, int64_t begin, int64_t end) {
                 for (int j = 0; j < 3; j++) taps_line(half + 6 * j, 1, (V *)(taps + (r * 9 + 3 * j) * L), 1);
                 for (int j = 0; j < 9; j++) none += 0.f * *(V *)(taps + (r * 9 + j) * L);
             }
-            spread_lanes(taps, 16 * 9, L, w->weight + ((o + k) * L * w->cin + c * L) * 9, w->cin * 9);
+            if (!w->wlast) spread_lanes(taps, 16 * 9, L, w->weight + ((o + k) * L * w->cin + c * L) * 9, w->cin * 9);
+            for (int64_t t = 0; t < 9 && w->wlast; t++) {
+                float lines[16 * L];
+                load_lanes(taps + t * L, 9 * L, 16, L, lines);
+                spread_lanes(lines, 16, L, w->weight + ((o + k) * L * 9 + t) * w->cin + c * L, 9 * w->cin);
+            }
         }
     }
     look(w, none);
@@ -449,7 +468,8 @@ int flb_winograd_fits(const Conv *c, int what) {
 
 int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
     int odd = 0;
-    Wino o = {.images = c->images, .weight = w, .bias = bias, .odd = &odd};
+    Wino o = {.images = c->images, .weight = w, .bias = bias, .odd = &odd, .wlast = c->wlast};
+    o.xlast = what == INPUT ? c->ylast : c->xlast, o.ylast = what == INPUT ? c->xlast : c->ylast;
     if (what == INPUT) {
         o.cin = c->outputs, o.cout = c->channels, o.h = c->out[1], o.w = c->out[2], o.oh = c->in[1], o.ow = c->in[2];
         o.ph = 2 - c->padding[1], o.pw = 2 - c->padding[2], o.turned = 1, o.x = y, o.y = x;

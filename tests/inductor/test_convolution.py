@@ -138,8 +138,8 @@ def test_operands_in_either_order(case, dtype):
 
 
 @pytest.mark.parametrize("odd", [np.inf, np.nan, 3e38])
-@pytest.mark.parametrize("channels", [32, 20])
-def test_what_is_not_finite_reaches_only_its_windows(channels, odd):
+@pytest.mark.parametrize("channels, last", [(32, False), (20, False), (32, True), (20, True)])
+def test_what_is_not_finite_reaches_only_its_windows(channels, last, odd):
     """Sums of transformed tiles would spread it over the tile, products with the zeros beside an image over rows."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, channels, 12, 12)).astype("f")
@@ -150,11 +150,14 @@ def test_what_is_not_finite_reaches_only_its_windows(channels, odd):
         want = reference._forward_numpy(x.astype("d"), w.astype("d"), *how, 1).astype("f")
         back = reference._weight_adjoint_numpy(x.astype("d"), x.astype("d"), (3, 3), *how, 1).astype("f")
         into = reference._input_adjoint_numpy(x.astype("d"), w.astype("d"), (12, 12), *how, 1).astype("f")
+    if last:
+        x, w = (np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2) for a in (x, w))
     for got, exact in (
-        (blas.convolve(0, x, w, None, (), *how, 1), want),
-        (blas.convolve(1, x, w, None, (12, 12), *how, 1), into),
-        (blas.convolve(2, x, x, None, (3, 3), *how, 1), back),
+        (blas.convolve(0, x, w, None, (), *how, 1, last), want),
+        (blas.convolve(1, x, w, None, (12, 12), *how, 1, last), into),
+        (blas.convolve(2, x, x, None, (3, 3), *how, 1, last), back),
     ):
+        assert got.strides == in_order(exact, last).strides
         finite = np.isfinite(exact) & (np.abs(exact) < 1e37)
         assert np.isfinite(got)[finite].all()
         small = finite & (np.abs(exact) < 1e4)

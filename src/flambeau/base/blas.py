@@ -100,13 +100,13 @@ def native_matmul():
     return _runtime.matmul
 
 
-def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups):
-    """A convolution of float32 or float64 ndarrays in C order, or an adjoint, over the thread pool. ``what`` 0: output (N, O, *S') of input
-    (N, C, *S) and weight (O, C / groups, *K); 1: cotangent of the input, whose spatial shape is ``sizes``, from that of the output and the
-    weight; 2: cotangent of the weight, whose spatial shape is ``sizes``, from that of the output and the input. ValueError for shapes that
-    don't fit."""
+def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups, last=False):
+    """A convolution of float32 or float64 ndarrays in C or channels-last order (the result: by ``last``), or an adjoint, over the thread pool.
+    ``what`` 0: output (N, O, *S') of input (N, C, *S) and weight (O, C / groups, *K); 1: cotangent of the input, whose spatial shape is ``sizes``,
+    from that of the output and the weight; 2: cotangent of the weight, whose spatial shape is ``sizes``, from that of the output and the input.
+    ValueError for shapes that don't fit."""
     share_threads()
-    return _runtime.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups)
+    return _runtime.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups, last)
 
 
 def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, boost: float = 1.0, of_mask=None):

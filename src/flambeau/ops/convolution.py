@@ -12,9 +12,10 @@ import math
 import numpy as np
 
 from ..base import blas
+from ..base.memory_format import is_last
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
-from ..core.layouts import common_image_strides, in_order
+from ..core.layouts import common_image_strides, in_order, strides_of
 from ..core.operator import namespace
 
 aten = namespace("aten")
@@ -43,10 +44,11 @@ def _columns(x, kernel, stride, padding, dilation, groups):
 
 
 def _in_order(a):
-    return a if a.flags.c_contiguous and a.flags.aligned else a.copy()
+    there = a.flags.c_contiguous or is_last(a.shape, strides_of(a))
+    return a if there and a.flags.aligned else a.copy()
 
 
-def _native(what, a, b, bias, sizes, stride, padding, dilation, groups):
+def _native(what, a, b, bias, sizes, stride, padding, dilation, groups, last):
     """The runtime's convolution; None for dtypes, dimensions and paddings it doesn't have, and for empty tensors."""
     if (
         a.dtype != b.dtype
@@ -60,11 +62,11 @@ def _native(what, a, b, bias, sizes, stride, padding, dilation, groups):
         return None
     if bias is not None:
         bias = _in_order(bias.astype(a.dtype, copy=False))
-    return blas.convolve(what, _in_order(a), _in_order(b), bias, sizes, stride, padding, dilation, groups)
+    return blas.convolve(what, _in_order(a), _in_order(b), bias, sizes, stride, padding, dilation, groups, last)
 
 
-def _forward(x, weight, stride, padding, dilation, groups, bias=None):
-    out = _native(0, x, weight, bias, (), stride, padding, dilation, groups)
+def _forward(x, weight, stride, padding, dilation, groups, bias=None, last=False):
+    out = _native(0, x, weight, bias, (), stride, padding, dilation, groups, last)
     if out is None:
         out = _forward_numpy(x, weight, stride, padding, dilation, groups)
         if bias is not None:
@@ -72,13 +74,13 @@ def _forward(x, weight, stride, padding, dilation, groups, bias=None):
     return out
 
 
-def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups):
-    out = _native(1, g, weight, None, spatial, stride, padding, dilation, groups)
+def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups, last=False):
+    out = _native(1, g, weight, None, spatial, stride, padding, dilation, groups, last)
     return _input_adjoint_numpy(g, weight, spatial, stride, padding, dilation, groups) if out is None else out
 
 
-def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups):
-    out = _native(2, g, x, None, kernel, stride, padding, dilation, groups)
+def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups, last=False):
+    out = _native(2, g, x, None, kernel, stride, padding, dilation, groups, last)
     return _weight_adjoint_numpy(g, x, kernel, stride, padding, dilation, groups) if out is None else out
 
 
@@ -200,6 +202,12 @@ def _strides(shape, input, weight):
     return common_image_strides(shape, *((input, weight) if len(shape) > 3 else (weight,)))
 
 
+def _is_last(input, weight) -> bool:
+    """Whether the results are channels last."""
+    shape = (2,) * input.ndim
+    return is_last(shape, _strides(shape, input, weight))
+
+
 def _meta(input, weight, bias, *rest):
     shape = _check(input, weight, bias, *rest)
     return TensorMeta(shape, _strides(shape, input, weight), input.dtype, input.device)
@@ -217,9 +225,9 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     kind, (x, w) = _wide(input, weight)
     if transposed:
         sizes = _transposed_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation, output_padding)
-        out = _input_adjoint(x, w, sizes, stride, padding, dilation, groups)
+        out = _input_adjoint(x, w, sizes, stride, padding, dilation, groups, _is_last(input, weight))
     else:
-        out = _forward(x, w, stride, padding, dilation, groups, bias)
+        out = _forward(x, w, stride, padding, dilation, groups, bias, _is_last(input, weight))
     if bias is not None and transposed:
         out = out + bias.reshape(-1, *[1] * (x.ndim - 2)).astype(out.dtype, copy=False)
     out = out.astype(kind, copy=False)
@@ -252,19 +260,20 @@ def convolution_backward(
             f"{list(grad_output.shape)}"
         )
     kind, (g, x, w) = _wide(grad_output, input, weight)
+    last = _is_last(input, weight)
     d_input = d_weight = d_bias = None
     if output_mask[0]:
         # NOTE: with output padding there may be room for one more window than the input has elements.
         d_input = (
-            _forward(g, w, stride, padding, dilation, groups)[(..., *map(slice, x.shape[2:]))]
+            _forward(g, w, stride, padding, dilation, groups, last=last)[(..., *map(slice, x.shape[2:]))]
             if transposed
-            else _input_adjoint(g, w, x.shape[2:], stride, padding, dilation, groups)
+            else _input_adjoint(g, w, x.shape[2:], stride, padding, dilation, groups, last)
         )
     if output_mask[1]:
         d_weight = (
-            _weight_adjoint(x, g, w.shape[2:], stride, padding, dilation, groups)
+            _weight_adjoint(x, g, w.shape[2:], stride, padding, dilation, groups, last)
             if transposed
-            else _weight_adjoint(g, x, w.shape[2:], stride, padding, dilation, groups)
+            else _weight_adjoint(g, x, w.shape[2:], stride, padding, dilation, groups, last)
         )
     if output_mask[2]:
         d_bias = g.sum((0, *range(2, g.ndim)))
