@@ -198,6 +198,31 @@ def test_order_of_reading(dtype, ordered, monkeypatch):
                 take(draw((8, 1024), dtype), torch.tensor(bad))
 
 
+PARTS = [
+    ("twice", lambda x: torch.cat([x, x], 1)),
+    ("computed", lambda x: torch.cat([x * 2, x.abs(), x - 1], 1)),
+    ("of another", lambda x: torch.cat([x, x.flip(1), x.flip(0)], 1) * 2),
+    ("nine", lambda x: torch.cat([x + i for i in range(9)], 1)),
+    ("below one another", lambda x: torch.cat([x, x + 1])),
+    ("in between", lambda x: torch.stack([x, x[:, :1] - x], 2)),
+    ("across", lambda x: torch.cat([x.t(), x.t() * 2], 1)),
+    ("unlike", lambda x: torch.cat([x, x[:, 1:], x[:, :-1], x], 1)),
+    ("converted", lambda x: torch.cat([x, x > 0], 1)),
+    ("by index", lambda x: torch.cat([x, x[torch.arange(x.shape[0]).flip(0)]], 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (70, 33), (130, 64), (64, 700)], ids=str)
+def test_parts_of_a_buffer(shape, dtype):
+    """Parts of equal shape are made by one kernel."""
+    for name, fn in PARTS:
+        if not dtype.is_complex or name not in ("computed", "converted"):
+            same(fn, draw(shape, dtype))
+    _, sources = run_and_get_code(torch.compile(PARTS[0][1]), draw((70, 33), torch.float32))
+    assert sum(text.count("define void") for text in sources) == 1
+
+
 def within_arrays() -> None:
     places = guard_pages.GuardPages(False), guard_pages.GuardPages(True)
     with config.patch({"streamed_bytes": 1024}):
@@ -208,6 +233,9 @@ def within_arrays() -> None:
                     t = torch.from_numpy(place(x))
                     for fn in (*(fn for _, fn in ACROSS[:5]), *STREAMS[:4], *STREAMS[8:14]):
                         same(fn, t)
+        for _, fn in PARTS:
+            for place in places:
+                same(fn, torch.from_numpy(place(np.random.default_rng(0).normal(0, 40, (70, 33)).astype(np.float32))))
         for shape, fn in ORDERED:
             for place in places:
                 same(fn, torch.from_numpy(place(np.random.default_rng(0).normal(0, 40, shape).astype(np.float32))))

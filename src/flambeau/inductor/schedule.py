@@ -36,6 +36,7 @@ from .codegen import Kernel, past_cache
 from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
 from .nests import all_nodes, flat_loops, ids, substitute_in
 from .orders import turned, turned_group
+from .settings import config
 from .values import HEAVY, Value, Values, loaded_atoms, walk, weight
 
 __all__ = ["Group", "build", "fuse", "merge"]
@@ -43,6 +44,7 @@ __all__ = ["Group", "build", "fuse", "merge"]
 WINDOW = 6  # how many groups back an unrelated node may be fused
 MAX_NODES = 48  # in a group
 MAX_BUFFERS = 24  # that a group touches, for unrelated nodes
+PARTS = 8  # of a buffer, made by one kernel
 MAX_SCRATCH = 1 << 18  # bytes of rows kept on the stack
 
 
@@ -249,11 +251,13 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
                 last_writer[name] = len(groups) - 1
             continue
         if node.combine == "part" and isinstance(node, Pointwise):
-            # One of the stores that fill a buffer together: nobody can follow a single one of them.
-            group = Group("loops")
-            group.outer, group.closed = _extents(node.loops), True
-            group.add(node)
-            groups.append(group)
+            # One of the stores that fill a buffer together: nobody can follow a single one of them. Those over the same loops are one kernel, which
+            # writes the buffer's lines from end to end.
+            if not (enabled and groups and _fills_too(groups[-1], node, buffers)):
+                group = Group("loops")
+                group.outer, group.closed = _extents(node.loops), True
+                groups.append(group)
+            groups[-1].add(node)
             last_writer[node.buffer] = len(groups) - 1
             continue
         if node.combine == "half" and isinstance(node, Pointwise):
@@ -294,6 +298,22 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
             chosen = len(groups) - 1
         last_writer[node.buffer] = chosen
     return groups
+
+
+def _fills_too(group, node, buffers) -> bool:
+    """Whether a group is of parts of a buffer that a part is to be made beside: of one that isn't so large that it is stored past the cache, where
+    lines are cut at borders that are each part's own."""
+    size = buffers[node.buffer].size
+    return (
+        group.kind == "loops"
+        and len(group.nodes) < PARTS
+        and all(getattr(n, "combine", None) == "part" and n.buffer == node.buffer for n in group.nodes)
+        and group.outer == _extents(node.loops)
+        and len(group.outer) > 1
+        and type(size) is not Expr
+        and size * itemsize(buffers[node.buffer].dtype) < config.streamed_bytes
+        and node.buffer not in loads(node)
+    )
 
 
 def merge(groups: list[Group], values: Values) -> list[Group]:
@@ -523,8 +543,9 @@ def _stages(mapped, inner, has_reduction, buffers, values, keep):
     stage_nodes: dict[int, list] = {}
     once_nodes: dict[int, list] = {}
     budget = MAX_SCRATCH
-    for m in mapped:
-        stage = 0
+    for place, m in enumerate(mapped):
+        # Parts of a buffer have a loop each: one after the other they read and write fewer lines at a time.
+        stage = place if getattr(m.node, "combine", None) == "part" else 0
         for v in walk(m.value):
             if v.op == "load" and v.args[0] in producers:
                 p = producers[v.args[0]]
