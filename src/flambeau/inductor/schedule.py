@@ -529,8 +529,10 @@ class Stored:
         return Stored(self.buffer, value, index, self.combine, self.internal, self.reduction)
 
 
-def _expensive(value) -> bool:
-    ws = walk(value)
+def _expensive(value, inner) -> bool:
+    """Whether a value costs more to make again for each inner element than to keep; what is the same along a row is made once a row."""
+    along = set(inner)
+    ws = [v for v in walk(value) if along & v.variables()]
     return any(v.op in HEAVY or v.op in ("div", "sqrt", "rsqrt", "reciprocal") for v in ws) or weight(ws) > 12
 
 
@@ -562,7 +564,7 @@ def _stages(mapped, inner, has_reduction, buffers, values, keep):
             p = producers[name]
             if isinstance(p.node, Reduction) or p.level == "row":
                 return v  # bound to a register
-            if p.stage == m.stage or m.level == "row" or not _expensive(p.value):
+            if p.stage == m.stage or m.level == "row" or not _expensive(p.value, inner):
                 return p.value
             if name not in keep and name not in rows:
                 size = values.hint(inner_size) * itemsize(v.dtype)
