@@ -292,11 +292,12 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     if mode.written:
         graph, constants = _functional(mode, graph)
         graph.eliminate_dead_code()
+    bases = [_base(n) for n in graph.output_node().args[0]]
     identities(graph)
     common_subexpressions(graph)
     graph.eliminate_dead_code()
     if not whole:
-        _separate_outputs(graph, traced)
+        _separate_outputs(graph, traced, bases)
     if traced.joint:
         _keep_overwritten(graph, traced)
     gm = GraphModule(constants, graph, "joint_graph" if traced.joint else "graph")
@@ -305,20 +306,30 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     return gm
 
 
-def _separate_outputs(graph: Graph, traced: Traced) -> None:
-    """Outputs that were different tensors stay so, though their values turned out equal to each other or to an input."""
+def _base(n):
+    """What an output is a view of, at the end."""
+    while isinstance(n, Node) and getattr(n.target, "kind", None) == "view":
+        n = n.args[0]
+    return n
+
+
+def _separate_outputs(graph: Graph, traced: Traced, bases: list) -> None:
+    """Outputs that were different tensors stay so, though their values turned out equal to each other or to an input. ``bases``: what each was a
+    view of when it was traced; those of one base share its memory."""
     out = graph.output_node()
     values = list(out.args[0])
-    seen: set[Node] = set()
+    seen: dict[Node, Any] = {}
     for k in range(len(traced.mutated), traced.num_forward):
         node = values[k]
         if not isinstance(node, Node) or isinstance(node.meta.get("val"), NUMBERS):
             continue
         if node.op in ("placeholder", "get_attr") or node in seen:
+            shares = node in seen and seen[node] is bases[k]
+            again = namespace("aten").alias if shares else namespace("aten").clone
             with graph.inserting_before(out):
-                values[k] = graph.call_function(namespace("aten").clone.default, (node,))
+                values[k] = graph.call_function(again.default, (node,))
             values[k].meta.update(node.meta)
-        seen.add(node)
+        seen.setdefault(node, bases[k])
     out.args = (tuple(values),)
 
 

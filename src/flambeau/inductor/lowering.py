@@ -66,6 +66,11 @@ def _may_divide_by_zero(node) -> bool:
     return not (isinstance(node.args[1], (int, float)) and node.args[1])
 
 
+def _root(x):
+    """The tensor that ``x`` is a view of, or itself."""
+    return x if x.view is None else _root(x.view[0])
+
+
 class Lowering(ComplexLowering):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
@@ -281,6 +286,7 @@ class Lowering(ComplexLowering):
         return weight(probe) > 6 or sum(v.op == "load" for v in probe) > 2
 
     def finish(self, results, vals) -> None:
+        roots = [id(_root(x)) for k, x in enumerate(results) if isinstance(x, Lazy) and k not in self.free]
         for k, (x, val) in enumerate(zip(results, vals)):
             if not isinstance(x, Lazy):
                 self.outputs.append(self.plain_output(x))
@@ -291,6 +297,7 @@ class Lowering(ComplexLowering):
             dense = strides is None or is_dense(x.sizes, strides, self.values.hint)
             if not dense:
                 x = self.as_view(x, strides)
+            if not dense or roots.count(id(_root(x))) > 1:  # results that share memory in eager share it here
                 self.realize_base(x)
             region = self.realize(x, strides)
             if dense and strides is not None and not same_layout(x.sizes, region.strides, strides):
