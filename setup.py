@@ -47,6 +47,7 @@ RUNTIME = (
     "gemv",
     "product",
     "product_bf16",
+    "prepack",
     "rows",
     "conv",
     "conv_shift",

@@ -3,8 +3,7 @@
  * What counts is that each element of B is read once and from where it lies. A's rows are packed, a slice of K at a time. Where rows of memory of B run along
  * the columns of C, a tile is as wide as the registers allow beside all rows, or one vector by 16 rows, and what is next of B is asked for far ahead. Where they run
  * along K (B stored (n, k), the weight of Linear), an element of C is a dot product: SIDE rows of B by HIGH rows of A, a vector of sums each, folded at the end of the
- * slice. An element's sum depends on K alone, not on the tile that it is in. B may have been packed before (flb_pack_product): then it is one run of memory, in the
- * same slices, and bits are the same. */
+ * slice. An element's sum depends on K alone, not on the tile that it is in. */
 
 #define ACROSS ((int64_t)(64 / sizeof(T)))
 #define TARGET target("avx512f,avx512vl,avx512dq,fma")
@@ -55,16 +54,16 @@ __attribute__((TARGET, FAST, always_inline)) static inline NAME(Wide) NAME(some)
 #endif
 }
 
-/* C (rows, columns) = or += R packed rows of A times SIDE rows of B, over `steps` vectors and then `rest` elements. Rows of B lie `ldb` apart and go on by `next`. */
+/* C (rows, columns) = or += R packed rows of A times SIDE rows of B, over `steps` vectors and then `rest` elements. */
 #define DOTTED(name, R)                                                                                                                             \
-    __attribute__((TARGET, FAST)) static void NAME(name)(int64_t steps, int64_t rest, const T *a, const T *b, int64_t ldb, int64_t next, T *c,    \
-                                                         int64_t ldc, int64_t rows, int64_t columns, int more) {                                   \
+    __attribute__((TARGET, FAST)) static void NAME(name)(int64_t steps, int64_t rest, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc, \
+                                                         int64_t rows, int64_t columns, int more) {                                                \
         NAME(Wide) sum[(R * SIDE + 7) / 8 * 8];                                                                                                                \
         const T *at[SIDE];                                                                                                                         \
         EACH (int j = 0; j < SIDE; j++) at[j] = b + (j < columns ? j : columns - 1) * ldb;                                                         \
         EACH (int i = 0; i < (R * SIDE + 7) / 8 * 8; i++) sum[i] = (NAME(Wide)){0};                                                                         \
         int64_t from = 0;                                                                                                                          \
-        for (; steps; steps--, a += R * ACROSS, from += next) {                                                                                     \
+        for (; steps; steps--, a += R * ACROSS, from += ACROSS) {                                                                                     \
             NAME(Wide) x[R];                                                                                                                       \
             EACH (int r = 0; r < R; r++) x[r] = ((const NAME(Wide) *)a)[r];                                                                        \
             EACH (int j = 0; j < SIDE; j++) {                                                                                                      \
@@ -106,21 +105,18 @@ __attribute__((TARGET, FAST)) static void NAME(pack_lines)(int at, int64_t m, in
         }
 }
 
-/* B is (n, k) in memory, or `packed` as few_packed() leaves it. */
-static int NAME(few_dots)(int at, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int packed) {
+/* B is (n, k) in memory. */
+static int NAME(few_dots)(int at, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum) {
     int64_t depth = NAME(few_depth)(1, k), high = m <= 2 ? 2 : 4;
     T *left = panels((m + 3) * depth * sizeof(T));
     if (!left) return -1;
     for (int64_t p0 = 0; p0 < k; p0 += depth) {
-        int64_t deep = p0 + depth < k ? depth : k - p0, steps = (deep + ACROSS - 1) / ACROSS, whole = packed ? steps : deep / ACROSS;
+        int64_t deep = p0 + depth < k ? depth : k - p0, steps = (deep + ACROSS - 1) / ACROSS;
         NAME(pack_lines)(at, m, high, deep, at ? a + p0 * lda : a + p0, lda, left);
-        for (int64_t i = 0; i < n; i += SIDE) {
-            int64_t columns = n - i < SIDE ? n - i : SIDE;
-            const T *cols = packed ? b + ((n + SIDE - 1) / SIDE * p0 + i / SIDE * steps * ACROSS) * SIDE : b + i * ldb + p0;
+        for (int64_t i = 0; i < n; i += SIDE)
             for (int64_t r = 0; r < m; r += high)
-                (high == 4 ? NAME(dotted4) : NAME(dotted2))(whole, packed ? 0 : deep % ACROSS, left + r * steps * ACROSS, cols, packed ? ACROSS : ldb,
-                                                            packed ? SIDE * ACROSS : ACROSS, c + r * ldc + i, ldc, m - r < high ? m - r : high, columns, sum || p0);
-        }
+                (high == 4 ? NAME(dotted4) : NAME(dotted2))(deep / ACROSS, deep % ACROSS, left + r * steps * ACROSS, b + i * ldb + p0, ldb, c + r * ldc + i, ldc,
+                                                            m - r < high ? m - r : high, n - i < SIDE ? n - i : SIDE, sum || p0);
     }
     return 0;
 }
@@ -138,9 +134,11 @@ static const NAME(Kernel) NAME(of_few)[][2] = {
     {NAME(f2x1), NAME(f2x8)}, {NAME(f4x1), NAME(f4x6)}, {NAME(f8x1), NAME(f8x3)}, {NAME(f12x1), NAME(f12x2)}, {NAME(f16x1), NAME(f16x1)},
 };
 
-/* B is (k, n) in memory, or `packed`: tiles of few_width() columns, then of a vector. */
-static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int packed) {
-    int64_t depth = NAME(few_depth)(0, k), most = NAME(few_width)(0, m), padded = (n + ACROSS - 1) / ACROSS * ACROSS;
+/* B is (k, n) in memory: tiles of few_width() columns, then of a vector. Or it is packed, with `whole` columns in all of which n0 is the first: slices of K, in each panels
+ * of a vector's columns, which the memory gives faster than lines a row apart. */
+static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, const T *packed,
+                          int64_t n0, int64_t whole) {
+    int64_t depth = NAME(few_depth)(0, k), most = packed ? ACROSS : NAME(few_width)(0, m), padded = (whole + ACROSS - 1) / ACROSS * ACROSS;
     T *left = panels((m + 3 + ACROSS) * depth * sizeof(T)), *right = left + (m + 3) * depth;
     if (!left) return -1;
     for (int64_t p0 = 0; p0 < k; p0 += depth) {
@@ -152,7 +150,7 @@ static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, i
         for (int64_t i = 0; i < n; i += width) {
             width = n - i < most ? ACROSS : most;
             int64_t columns = n - i < width ? n - i : width, step = packed || columns < width ? width : ldb;
-            const T *cols = packed ? b + p0 * padded + i * deep : columns < width ? right : b + p0 * ldb + i;
+            const T *cols = packed ? packed + p0 * padded + (n0 + i) * deep : columns < width ? right : b + p0 * ldb + i;
             if (cols == right) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
             for (int64_t r = 0; r < m; r += height) {
                 height = NAME(few_height)(m - r);
@@ -162,12 +160,27 @@ static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, i
     }
     return 0;
 }
+
+/* Panels [from, to) of B, as few_rows() reads them. */
+static void NAME(pack_few)(int bt, int64_t n, int64_t k, const void *b_, int64_t ldb, void *to_, int64_t from, int64_t to) {
+    int64_t depth = NAME(few_depth)(0, k), padded = (n + ACROSS - 1) / ACROSS * ACROSS;
+    const T *b = b_;
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        for (int64_t i = from * ACROSS; i < n && i < to * ACROSS; i += ACROSS)
+            NAME(pack)(bt ? b + i * ldb + p0 : b + p0 * ldb + i, !bt, ldb, n - i < ACROSS ? n - i : ACROSS, ACROSS, deep, (T *)to_ + p0 * padded + i * deep);
+    }
+}
+#else
+static void NAME(pack_few)(int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end) {}
 #endif
 
-/* Whether a product of so many rows is made here, -1: no memory for panels. */
-static int NAME(few)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int packed) {
+/* -1: no memory for panels. */
+static int NAME(few)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, const T *packed, int64_t n0,
+                     int64_t whole) {
 #if defined(__x86_64__)
-    return (bt ? NAME(few_dots) : NAME(few_rows))(at, m, n, k, a, lda, b, ldb, c, ldc, sum, packed);
+    if (bt && !packed) return NAME(few_dots)(at, m, n, k, a, lda, b, ldb, c, ldc, sum);
+    return NAME(few_rows)(at, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole);
 #else
     return -1;
 #endif

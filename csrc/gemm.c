@@ -19,6 +19,7 @@ typedef struct {
     const GemmSizes *s;
     char *a, *b, *c;
     int64_t rows, columns;      /* pieces of one product along m and n */
+    int packed;                 /* how b is packed, 0: it isn't */
 } GemmCall;
 
 #define GEMM_PIECE 1e6          /* flops that are worth a thread: some ten microseconds */
@@ -33,9 +34,9 @@ void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, i
     fn(&tb, &ta, &n, &m, &k, alpha, b, &ldb, a, &lda, beta, c, &ldc);
 }
 
-/* Piece `part` of `parts` of a side, cut at multiples of 16: [from, to). */
-static void cut(int64_t side, int64_t parts, int64_t part, int64_t *from, int64_t *to) {
-    int64_t step = ((side + parts - 1) / parts + 15) / 16 * 16;
+/* Piece `part` of `parts` of a side, cut at multiples of `unit`: [from, to). */
+static void cut(int64_t side, int64_t parts, int64_t part, int64_t unit, int64_t *from, int64_t *to) {
+    int64_t step = ((side + parts - 1) / parts + unit - 1) / unit * unit;
     *from = part * step;
     *to = *from + step < side ? *from + step : side;
 }
@@ -47,8 +48,8 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         char *a = call->a, *b = call->b, *c = call->c;
         int64_t rest = i / parts, m0, m1, n0, n1;
-        cut(s->m, call->rows, i % parts / call->columns, &m0, &m1);
-        cut(s->n, call->columns, i % call->columns, &n0, &n1);
+        cut(s->m, call->rows, i % parts / call->columns, 16, &m0, &m1);
+        cut(s->n, call->columns, i % call->columns, call->packed ? PACKED_CUT : 16, &n0, &n1);
         if (m0 >= m1 || n0 >= n1) continue;
         for (int d = call->nbatch - 1; d >= 0; d--) {
             const int64_t *row = s->batch + 4 * d;
@@ -57,10 +58,11 @@ static void gemm_range(void *context, int64_t begin, int64_t end) {
             a += at * row[1], b += at * row[2], c += at * row[3];
         }
         a += m0 * (call->ta == 'N' ? s->lda : 1) * item;
+        const char *whole = call->packed ? b : NULL;
         b += n0 * (call->tb == 'N' ? 1 : s->ldb) * item;
         c += (m0 * s->ldc + n0) * item;
         if (flb_is_own(call->fn))
-            flb_product_piece(call->f64, call->ta != 'N', call->tb != 'N', m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc, s->m, s->n);
+            flb_product_piece(call->f64, call->ta != 'N', call->tb != 'N', m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, c, s->ldc, s->m, s->n, whole, n0, call->packed);
         else
             flb_blas_call(call->fn, call->f64, call->ta, call->tb, m1 - m0, n1 - n0, s->k, a, s->lda, b, s->ldb, 0, c, s->ldc);
     }
@@ -78,20 +80,20 @@ static void matrix_vector(const GemmCall *g) {
 /* What makes a product by a way that was chosen; the usual one where this process has no library. */
 static GemmFn by_choice(GemmFn fn, int f64, char tb, const GemmSizes *s, int choice) {
     int way = choice & 15;
-    if (way == PRODUCT_OWN) return flb_own_gemm(f64);
+    if (way == PRODUCT_OWN || way >= PRODUCT_PANELS) return flb_own_gemm(f64);
     if (way == PRODUCT_LIBRARY && library[f64]) return library[f64];
     return flb_for_sizes(fn, f64, tb, s->m, s->n, s->k);
 }
 
 /* All products of a batch; a, b, c are where the buffers begin. */
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c) {
-    GemmCall call = {by_choice(fn, f64, tb, s, choice), f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1};
+    GemmCall call = {by_choice(fn, f64, tb, s, choice), f64, nbatch, ta, tb, s, a + s->offset[0], b + s->offset[1], c + s->offset[2], 1, 1, (choice & 15) >= PRODUCT_PANELS ? choice & 15 : 0};
     int64_t count = 1, threads = flb_get_num_threads();
     if (choice == BY_SIZES) threads = flb_is_own(call.fn) ? threads : 4, choice = PRODUCT_USUAL;
     for (int d = 0; d < nbatch; d++) count *= s->batch[4 * d];
     if (!count || !s->m || !s->n) return;
     double flops = 2.0 * s->m * s->n * s->k;
-    if (count == 1 && (s->m == 1 || s->n == 1) && s->k) {
+    if (count == 1 && (s->m == 1 || s->n == 1) && s->k && !call.packed) {
         matrix_vector(&call);
         return;
     }
@@ -201,7 +203,7 @@ PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     if (n < 2 || n > 3 || !PyArray_Check(args[0]) || !PyArray_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "matmul(ndarray, ndarray[, choice])"), NULL;
     long choice = n == 3 ? PyLong_AsLong(args[2]) : PRODUCT_USUAL;
     if (choice == -1 && PyErr_Occurred()) return NULL;
-    if (choice < 0 || choice >= MOST_CHOICE || (choice & 15) >= PRODUCT_WAYS) return PyErr_Format(PyExc_ValueError, "matmul: there is no choice %ld", choice), NULL;
+    if (choice < 0 || choice >= MOST_CHOICE || (choice & 15) >= PRODUCT_PANELS) return PyErr_Format(PyExc_ValueError, "matmul: there is no choice %ld", choice), NULL;
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
     int nd = PyArray_NDIM(a), type = PyArray_TYPE(a), f64 = type == NPY_DOUBLE;
     if ((nd != 2 && nd != 3) || PyArray_NDIM(b) != nd || PyArray_TYPE(b) != type || (type != NPY_FLOAT && type != NPY_DOUBLE)) Py_RETURN_NONE;

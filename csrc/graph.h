@@ -157,9 +157,10 @@ extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *flb_graph_consume(PyObject *self, PyObject *list);
-/* How a product is made where somebody has measured: a way, plus BY_ROWS or BY_COLUMNS for a piece a thread along that side. PRODUCT_USUAL: by sizes. BY_SIZES: the pieces
+/* How a product is made where somebody has measured: a way, plus BY_ROWS or BY_COLUMNS for a piece a thread along that side. PRODUCT_USUAL: by sizes;
+ * PRODUCT_PANELS, PRODUCT_FEW: by ours, from a right operand that is packed (prepack.c) for many or for few rows. BY_SIZES: the pieces
  * too, where it isn't ours, whose elements have the same bits in any piece. */
-enum { PRODUCT_USUAL, PRODUCT_OWN, PRODUCT_LIBRARY, PRODUCT_WAYS, BY_ROWS = 16, BY_COLUMNS = 32, MOST_CHOICE = 48, BY_SIZES = 64 };
+enum { PRODUCT_USUAL, PRODUCT_OWN, PRODUCT_LIBRARY, PRODUCT_PANELS, PRODUCT_FEW, PRODUCT_WAYS, BY_ROWS = 16, BY_COLUMNS = 32, MOST_CHOICE = 48, BY_SIZES = 64 };
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c);
 GemmFn flb_own_gemm(int f64);
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
@@ -231,7 +232,18 @@ GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
 void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, int more, void *c, int64_t ldc);
 GemmFn flb_for_sizes(GemmFn fn, int f64, char tb, int64_t m, int64_t n, int64_t k);
-void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns);
+void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns,
+                       const void *packed, int64_t n0, int way);
+#define PACKED_CUT 96           /* columns where a piece may begin that reads a packed operand: whole panels and lines of every kind of CPU */
+int flb_packed_way(int f64, int bt, int64_t m, int64_t n, int64_t k);
+int64_t flb_packed_panels(int f64, int way, int64_t n, int64_t k, int64_t *size);
+void flb_pack_few(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end);
+int64_t flb_bf16_packed_size(int turned, int64_t m, int64_t n, int64_t k);
+PyObject *flb_packed_elements(PyObject *self, PyObject *args);
+int flb_prepack_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_product_packed_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_product_bf16_packed_step(const View *v, int n, const int64_t *numbers, int64_t *status);
+int flb_prepack_bf16_step(const View *v, int n, const int64_t *numbers, int64_t *status);
 int flb_is_own(GemmFn fn);      /* whether product.c makes it */
 void flb_packed_size(int f64, int64_t n, int64_t k, int64_t *bytes, int64_t *npanels);
 void flb_pack_panels(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end);

@@ -642,6 +642,8 @@ static PyMethodDef functions[] = {
     {"gemm_address", flb_gemm_address, METH_O, "gemm_address(f64): the function that makes products of float64 or float32, with Fortran's convention"},
     {"matmul", (PyCFunction)(void (*)(void))flb_matmul, METH_FASTCALL,
      "matmul(a, b) -> ndarray, split over the pool; None unless both are float32 or float64 matrices (or stacks) that BLAS reads in place"},
+    {"packed_elements", flb_packed_elements, METH_VARARGS,
+     "packed_elements(type, turned, m, n, k) -> (elements, way): of the right operand of products (m, k) (k, n) of float32 (0), float64 or bfloat16, packed once"},
     {"bf16_products", flb_bf16_products, METH_NOARGS, "bf16_products() -> int: how products of bfloat16 are made: 0 in float32, 1 by AVX512_BF16, 2 by AMX"},
     {"convolve", flb_convolve, METH_VARARGS,
      "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},

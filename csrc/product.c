@@ -20,6 +20,7 @@
 #define SHORT 256               /* and where it isn't */
 #define SIDE 6                  /* rows of B that are read together for dot products */
 #define FEW_TERMS 64            /* of a dot product that is worth it, */
+#define TURNED_ROWS 4           /* from which panels are faster still, where B may be packed once for all */
 #define TERMS_A_ROW 12          /* and for each row of A: what packing costs is shared by them */
 #define SMALL 20000             /* bytes of B that aren't packed either: they fit into the first-level cache */
 #define NARROW 24               /* columns below which the library is faster */
@@ -67,9 +68,9 @@ static void *panels(size_t size) {
     return kept;
 }
 
-/* Depth of a slice of K where B is packed whole: slices are as equal as they can be. */
-static int64_t slice(int64_t k) {
-    int64_t slices = (k + DEEP - 1) / DEEP;
+/* Depth of a slice of K, `narrow`: beside few columns. Slices are as equal as they can be. */
+static int64_t slice(int64_t k, int narrow) {
+    int64_t most = narrow ? DEEP * 4 / 3 : DEEP, slices = (k + most - 1) / most;
     return slices ? (k + slices - 1) / slices : 1;
 }
 
@@ -119,15 +120,38 @@ GemmFn flb_for_sizes(GemmFn fn, int f64, char tb, int64_t m, int64_t n, int64_t 
     return flb_is_own(fn) && passed_on(f64, tb != 'N', m, n, k) ? library[f64] : fn;
 }
 
-/* A piece, some rows and columns, of a product with so many `rows` and `columns` that flb_for_sizes() leaves to us. */
-void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns) {
-    if (f64) multiply_f64(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, rows, columns);
-    else multiply_f32(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, rows, columns);
+/* A piece, some rows and columns from n0 on, of a product with so many `rows` and `columns` that flb_for_sizes() leaves to us. `packed`: its right operand packed by a
+ * way, or NULL; then n0 is a multiple of PACKED_CUT. */
+void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns,
+                       const void *packed, int64_t n0, int way) {
+    if (f64) multiply_f64(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, rows, columns, packed, n0, way == PRODUCT_FEW);
+    else multiply_f32(at, bt, m, n, k, a, lda, b, ldb, c, ldc, 0, rows, columns, packed, n0, way == PRODUCT_FEW);
 }
 
 GemmFn flb_own_gemm(int f64) { return f64 ? product_f64 : product_f32; }
 
 int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
+
+/* How the right operand of a product may be packed once for many calls: PRODUCT_PANELS, PRODUCT_FEW, or 0: B is read where it lies, or the library makes the product. The result
+ * has the bits that it has without, where a product of many rows packs the same panels at each call; but for few rows beside B (n, k), whose result has the bits of that with B (k, n). */
+int flb_packed_way(int f64, int bt, int64_t m, int64_t n, int64_t k) {
+    if (!flb_is_own(flb_blas_gemm(f64)) || m < 2 || n < 2 || k < 1 || passed_on(f64, bt, m, n, k)) return 0;
+    if (is_few(bt, m, k)) return bt && m < TURNED_ROWS ? 0 : PRODUCT_FEW;
+    return bt || n * k * (f64 ? 8 : 4) > SMALL ? PRODUCT_PANELS : 0;
+}
+
+/* Panels of B that may be packed apart, and elements of all. */
+int64_t flb_packed_panels(int f64, int way, int64_t n, int64_t k, int64_t *size) {
+    int64_t across = f64 ? 8 : 16, npanels;
+    if (way == PRODUCT_FEW) return *size = (n + across - 1) / across * across * k, (n + across - 1) / across;
+    flb_packed_size(f64, n, k, size, &npanels);
+    *size /= f64 ? 8 : 4;
+    return npanels;
+}
+
+void flb_pack_few(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from, int64_t end) {
+    (f64 ? pack_few_f64 : pack_few_f32)(bt, n, k, b, ldb, to, from, end);
+}
 
 /* Products with a B that is packed once for many blocks of rows. Panels of B (k, n) may be packed apart: *npanels of them, *bytes together. */
 void flb_packed_size(int f64, int64_t n, int64_t k, int64_t *bytes, int64_t *npanels) {

@@ -28,6 +28,14 @@ static void steps_of(const View *v, int64_t *to) {
     to[0] = d ? v->strides[0] / 2 : 0, to[1] = v->strides[d] / 2, to[2] = v->strides[d + 1] / 2;
 }
 
+/* alpha A B + beta D; the numbers are the bits of doubles. */
+static void with_addend(Product *p, const View *d, const int64_t *numbers) {
+    double weights[2];
+    memcpy(weights, numbers, sizeof weights);
+    p->addend = (const uint16_t *)d->ptr, p->alpha = (float)weights[0], p->beta = (float)weights[1];
+    steps_of(d, p->addend_step);
+}
+
 /* --- in float32 --------------------------------------------------------------------------------------------------------- */
 
 static float widened(uint16_t x) {
@@ -291,25 +299,30 @@ __attribute__((VECTORS)) static void dots(void *context, int64_t begin, int64_t 
     }
 }
 
-static int by_pairs(Product p) {
+/* Whether nothing is packed: few rows beside columns of B that are contiguous. */
+static int is_dots(int turned, int64_t batch, int64_t m) { return batch == 1 && m <= FEW && turned; }
+
+/* `packed`: B is in p.panels. */
+static int by_pairs(Product p, int packed) {
     /* A stride of a dimension of size 1 may be anything. */
     if (p.k == 1) p.a_step[2] = p.b_step[1] = 1;
     if (p.m == 1 && p.a_step[2] == 1) p.a_step[1] = p.k;
     if (p.n == 1 && p.b_step[1] == 1) p.b_step[2] = p.k;
-    if (p.batch == 1 && p.m <= FEW && p.a_step[2] == 1 && p.b_step[1] == 1) {
+    if (!packed && is_dots(p.b_step[1] == 1, p.batch, p.m) && p.a_step[2] == 1) {
         flb_parallel(dots, &p, (p.n + 3) / 4, 1 + 50000 / (4 * p.m * p.k));
         return 0;
     }
     p.deep = (p.k + STEP - 1) / STEP * STEP;
     int64_t panels = (p.n + 15) / 16, row_blocks = (p.m + 31) / 32;
     int copied = p.a_step[2] != 1 || p.deep != p.k;
-    size_t of_panels = (size_t)(p.batch * panels * 16 * p.deep * 2), of_rows = copied ? (size_t)(p.batch * p.m * p.deep * 2) : 0;
-    char *room = flb_api->scratch(of_panels + of_rows + 64);
-    if (!room) return -1;
-    p.panels = (uint16_t *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
-    if (copied) p.rows = (uint16_t *)((char *)p.panels + of_panels);
+    size_t of_panels = packed ? 0 : (size_t)(p.batch * panels * 16 * p.deep * 2), of_rows = copied ? (size_t)(p.batch * p.m * p.deep * 2) : 0;
+    char *room = of_panels + of_rows ? flb_api->scratch(of_panels + of_rows + 64) : NULL;
+    if (!room && of_panels + of_rows) return -1;
+    char *begin = (char *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
+    if (!packed) p.panels = (uint16_t *)begin;
+    if (copied) p.rows = (uint16_t *)(begin + of_panels);
     p.column_groups = (p.n + GROUP - 1) / GROUP;
-    flb_parallel(pack_panels, &p, p.batch * panels, 1 + 40000 / (16 * p.deep));
+    if (!packed) flb_parallel(pack_panels, &p, p.batch * panels, 1 + 40000 / (16 * p.deep));
     if (copied) flb_parallel(pack_rows, &p, p.batch * row_blocks, 1 + 20000 / (32 * p.deep));
     double flops = 2. * 32 * (double)(p.n < GROUP ? p.n : GROUP) * (double)p.deep;
     flb_parallel(blocks, &p, p.batch * row_blocks * p.column_groups, 1 + (int64_t)(4e6 / flops));
@@ -317,9 +330,40 @@ static int by_pairs(Product p) {
     return 0;
 }
 
+/* Elements of B (k, n) packed for products with m rows; 0: it isn't packed. */
+int64_t flb_bf16_packed_size(int turned, int64_t m, int64_t n, int64_t k) {
+    return !kind() || m < 1 || n < 1 || k < 1 || is_dots(turned, 1, m) ? 0 : (n + 15) / 16 * 16 * ((k + STEP - 1) / STEP * STEP);
+}
+
+/* Views: B (k, n), one of whose strides is that of an element; what it is packed to. */
+int flb_prepack_bf16_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    Product p = {.batch = 1, .k = v[0].shape[0], .n = v[0].shape[1], .b = (const uint16_t *)v[0].ptr, .panels = (uint16_t *)v[1].ptr};
+    steps_of(&v[0], p.b_step);
+    if (p.k == 1) p.b_step[1] = 1;
+    if (p.n == 1 && p.b_step[1] == 1) p.b_step[2] = p.k;
+    p.deep = (p.k + STEP - 1) / STEP * STEP;
+    if (!kind() || v[1].shape[0] != (p.n + 15) / 16 * 16 * p.deep) return -1;
+    flb_parallel(pack_panels, &p, (p.n + 15) / 16, 1 + 40000 / (16 * p.deep));
+    return 0;
+}
+
+/* Views: A (m, k), packed B, C (m, n) in C order, or A, B, D, C and the numbers alpha and beta. */
+int flb_product_bf16_packed_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+    Product p = {.batch = 1, .m = v[0].shape[0], .k = v[0].shape[1], .n = v[n - 1].shape[1], .a = (const uint16_t *)v[0].ptr, .alpha = 1, .c = (uint16_t *)v[n - 1].ptr, .panels = (uint16_t *)v[1].ptr};
+    if (!p.m || !p.n) return 0;
+    if (!kind() || v[1].shape[0] != (p.n + 15) / 16 * 16 * ((p.k + STEP - 1) / STEP * STEP)) return -1;
+    steps_of(&v[0], p.a_step);
+    p.b_step[1] = p.b_step[2] = 1;
+    if (n == 4) with_addend(&p, &v[2], numbers);
+    return by_pairs(p, 1);
+}
+
 #else
-static int by_pairs(Product p) { return -1; }
+static int by_pairs(Product p, int packed) { return -1; }
 static int kind(void) { return 0; }
+int64_t flb_bf16_packed_size(int turned, int64_t m, int64_t n, int64_t k) { return 0; }
+int flb_prepack_bf16_step(const View *v, int n, const int64_t *numbers, int64_t *status) { return -1; }
+int flb_product_bf16_packed_step(const View *v, int n, const int64_t *numbers, int64_t *status) { return -1; }
 #endif
 
 /* Views: A, B, C, or A, B, D, C and the numbers alpha and beta (the bits of doubles). Of the rows and columns of A and of B one lies side by side. */
@@ -329,13 +373,8 @@ int flb_product_bf16_step(const View *v, int n, const int64_t *numbers, int64_t 
                  .a = (const uint16_t *)v[0].ptr, .b = (const uint16_t *)v[1].ptr, .c = (uint16_t *)v[n - 1].ptr};
     if (!p.batch || !p.m || !p.n) return 0;
     steps_of(&v[0], p.a_step), steps_of(&v[1], p.b_step);
-    if (n == 4) {
-        double weights[2];
-        memcpy(weights, numbers, sizeof weights);
-        p.addend = (const uint16_t *)v[2].ptr, p.alpha = (float)weights[0], p.beta = (float)weights[1];
-        steps_of(&v[2], p.addend_step);
-    }
-    return p.k && kind() ? by_pairs(p) : in_float32(&p);
+    if (n == 4) with_addend(&p, &v[2], numbers);
+    return p.k && kind() ? by_pairs(p, 0) : in_float32(&p);
 }
 
 /* bf16_products(): how they are made, 0 in float32, 1 by AVX512_BF16, 2 by AMX. */

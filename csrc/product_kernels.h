@@ -151,7 +151,7 @@ static const struct {
 /* Panels [from, to) of B (k, n) packed whole: slices of K one after the other, in each all columns in panels of a tile. */
 static void NAME(pack_panels)(int bt, int64_t n, int64_t k, const void *b_, int64_t ldb, void *to_, int64_t from, int64_t to) {
     const Shape *s = &NAME(levels)[flb_cpu_level()].shape;
-    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile, depth = slice(k);
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile, depth = slice(k, n <= WIDE / (int64_t)sizeof(T) / 2);
     const T *b = b_;
     for (int64_t p0 = 0; p0 < k; p0 += depth) {
         int64_t deep = p0 + depth < k ? depth : k - p0;
@@ -166,7 +166,7 @@ static void NAME(pack_panels)(int bt, int64_t n, int64_t k, const void *b_, int6
 static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const void *a_, int64_t lda, const void *b_, void *c_, int64_t ldc) {
     int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
-    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile, depth = slice(k);
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile, depth = slice(k, n <= WIDE / (int64_t)sizeof(T) / 2);
     const T *a = a_;
     T *left = panels((m + s->rows[0]) * depth * sizeof(T) + 64), *c = c_;
     if (!left) return -1;
@@ -224,21 +224,31 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
 #undef AHEAD
 #undef FAR
 
+/* B[p, i] (k, n) of what is packed, `few`: by pack_few(). */
+static T NAME(packed_at)(const T *packed, int few, int64_t n, int64_t k, int64_t p, int64_t i) {
+    int64_t lanes = NAME(levels)[flb_cpu_level()].shape.bytes / (int64_t)sizeof(T), tile = few ? lanes : 2 * lanes;
+    int64_t depth = few ? NAME(few_depth)(0, k) : slice(k, n <= WIDE / (int64_t)sizeof(T) / 2), p0 = p / depth * depth;
+    int64_t deep = k - p0 < depth ? k - p0 : depth, j = i / tile * tile, width = n - j <= lanes ? lanes : tile;
+    return packed[p0 * ((n + tile - 1) / tile * tile) + j * deep + (p - p0) * width + i - j];
+}
+
 /* In the row-major sense C = A B, or += with `sum`; `at`: A is stored (k, m), `bt` likewise. `all` and `whole`: the rows and columns of the result that this is a piece
- * of. They say how K is cut, so that an element's sum doesn't depend on the pieces. */
-static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole) {
-    if (is_few(bt, all, k) && NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, 0) == 0) return;
+ * of, from column n0 on. They say how K is cut, so that an element's sum doesn't depend on the pieces. `packed`: all of B as flb_pack_panels() leaves it, or
+ * flb_pack_few() (`few`), or NULL. */
+static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole,
+                           const T *packed, int64_t n0, int few) {
+    if ((packed ? few : is_few(bt, all, k)) && NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole) == 0) return;
     int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
     int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
-    int64_t limit = whole <= wide / 2 ? DEEP * 4 / 3 : DEEP, slices = (k + limit - 1) / limit, depth = slices ? (k + slices - 1) / slices : 0, high = m < HIGH ? m : HIGH, most = n < wide ? n : wide;
-    int in_place = !bt && (m <= FEW_ROWS || n * k * (int64_t)sizeof(T) <= SMALL);
-    T *left = slices ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
+    int64_t depth = slice(k, whole <= wide / 2), high = m < HIGH ? m : HIGH, most = packed ? 0 : n < wide ? n : wide, padded = (whole + tile - 1) / tile * tile;
+    int in_place = !packed && !bt && (m <= FEW_ROWS || n * k * (int64_t)sizeof(T) <= SMALL);
+    T *left = k > 0 && !(packed && few) ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
     if (!left) {
         for (int64_t r = 0; r < m; r++) /* nothing to sum, or no memory for panels: as it is written */
             for (int64_t i = 0; i < n; i++) {
                 T x = sum ? c[r * ldc + i] : 0;
-                for (int64_t p = 0; p < k; p++) x += (at ? a[p * lda + r] : a[r * lda + p]) * (bt ? b[i * ldb + p] : b[p * ldb + i]);
+                for (int64_t p = 0; p < k; p++) x += (at ? a[p * lda + r] : a[r * lda + p]) * (packed ? NAME(packed_at)(packed, few, whole, k, p, n0 + i) : bt ? b[i * ldb + p] : b[p * ldb + i]);
                 c[r * ldc + i] = x;
             }
         return;
@@ -257,7 +267,7 @@ static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, cons
             }
             for (int64_t i0 = 0; i0 < n; i0 += wide) {
                 int64_t i1 = i0 + wide < n ? i0 + wide : n;
-                if (!in_place) {
+                if (!in_place && !packed) {
                     T *to = right;
                     for (int64_t i = i0; i < i1;) {
                         int64_t width = i1 - i <= lanes ? lanes : tile, columns = i1 - i < width ? i1 - i : width;
@@ -269,7 +279,7 @@ static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, cons
                 for (int64_t r = r0; r < r1;) {
                     int which = NAME(next)(s, r1 - r);
                     int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
-                    const T *from = right;
+                    const T *from = packed ? packed + p0 * padded + (n0 + i0) * deep : right;
                     for (int64_t i = i0; i < i1;) {
                         int64_t width = i1 - i <= lanes ? lanes : tile, columns = i1 - i < width ? i1 - i : width, step = width;
                         const T *cols = from;
@@ -291,7 +301,7 @@ static void NAME(product)(const char *tb, const char *ta, const int64_t *n, cons
                           const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc) {
     int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
     if (passed_on(!SINGLE, bt, *m, *n, *k)) library[!SINGLE](tb, ta, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc);
-    else NAME(multiply)(at, bt, *m, *n, *k, a, *lda, b, *ldb, c, *ldc, *(const T *)beta != 0, *m, *n);
+    else NAME(multiply)(at, bt, *m, *n, *k, a, *lda, b, *ldb, c, *ldc, *(const T *)beta != 0, *m, *n, NULL, 0, 0);
 }
 #undef BY_FOUR
 #undef EACH

@@ -152,7 +152,7 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
     for (int i = 0; i < r->nsteps; i++) {
         const Step *s = &r->steps[i];
         int64_t n = 0;
-        if (s->kind == STEP_GEMM && r->num[i] && flb_is_own(s->gemm)) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &c.bytes[i], &n);
+        if (s->kind == STEP_GEMM && r->num[i] && s->choice != PRODUCT_PANELS && flb_is_own(s->gemm)) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &c.bytes[i], &n);
         c.bytes[i] = (c.bytes[i] + 63) & ~(int64_t)63;
         count[i] = s->kind == STEP_GEMM && s->nbatch ? r->rows / r->period : 1;
         whole += count[i] * c.bytes[i];
@@ -166,6 +166,7 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
     char *at = (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
     for (int i = 0; i < r->nsteps; i++)
         if (c.bytes[i]) c.packed[i] = at, at += count[i] * c.bytes[i];
+        else if (r->steps[i].kind == STEP_GEMM && r->steps[i].choice == PRODUCT_PANELS) c.packed[i] = places[r->steps[i].args[1]].ptr + sizes_of(&c, &r->steps[i])->offset[1];
     int64_t npanels = c.panels[r->nsteps];
     if (npanels) flb_parallel(pack_range, &c, npanels, 1 + npanels * 50000 / whole);
     /* Two blocks a thread at least, where that leaves blocks worth packing for; sums are the same for any number of threads. */

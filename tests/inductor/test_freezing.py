@@ -1,5 +1,6 @@
 """Parameters and buffers as constants: what is folded, that it is right, and that every write is noticed."""
 
+import math
 import os
 import subprocess
 import sys
@@ -372,3 +373,118 @@ def test_marks():
         with pytest.raises(TypeError):
             _C.marks(*bad)
     assert _C.marks((t,), (0,)) == _C.marks((t,), (0,)) != _C.marks((t[1:],), (0,))
+
+
+class Mixer(nn.Module):
+    """A chain of two products, a residual and a normalisation."""
+
+    def __init__(self, wide=160):
+        super().__init__()
+        self.up, self.down = nn.Linear(96, wide), nn.Linear(wide, 96, bias=False)
+        self.norm = nn.LayerNorm(96)
+
+    def forward(self, x):
+        return self.norm(x + self.down(nn.functional.gelu(self.up(x))))
+
+
+@pytest.fixture
+def packed(monkeypatch):
+    """What was packed: (rows, columns, size, turned, way) of the last graph."""
+    found = []
+    pack = freezing.pack
+
+    def packing(graph, constant):
+        found[:] = pack(graph, constant)
+        return list(found)
+
+    monkeypatch.setattr(freezing, "pack", packing)
+    torch.compiler.reset()
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("rows", [(1,), (5,), (16,), (65,), (130,), (4, 33)])
+def test_packed_weights(rows, dtype, threads, packed):
+    """The bits of the graph that packs at each call, where weights are packed and not copied; writes are noticed."""
+    torch.manual_seed(0)
+    kind = getattr(torch, dtype)
+    model, x = Mixer().to(kind).eval(), torch.randn(*rows, 96).to(kind)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        frozen = differential(model, x, bound={"float32": 2e-5, "float64": 1e-12, "bfloat16": 4e-2}[dtype])
+        with torch.no_grad():
+            if math.prod(rows) > 64 or dtype == "bfloat16":  # few rows: see test_products.py
+                assert torch.equal(frozen(x), torch.compile(model)(x))
+            model.up.weight.mul_(0.5)
+            model.down.weight.data[3] = 2.0
+            same(frozen(x), model(x), 4e-2 if dtype == "bfloat16" else 2e-5)
+    finally:
+        torch.set_num_threads(before)
+    # Where our kernels don't make products, and beside one row, weights stay as they are.
+    assert len(packed) in ((0, 1, 2) if math.prod(rows) >= 4 or dtype == "bfloat16" else (0,))
+
+
+def test_two_products_with_one_weight(packed):
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(96, 96))
+
+        def forward(self, x, y):
+            return torch.cat([x @ self.w.t(), y @ self.w.t(), y @ self.w, self.w])
+
+    differential(Twice().eval(), torch.randn(130, 96), torch.randn(70, 96), bound=1e-4)
+
+
+def test_what_is_packed_replaces_the_weight(packed):
+    """The rest of the graph reads no weight that it has packed."""
+    model, x = Mixer().eval(), torch.randn(130, 96)
+    read = []
+    living = freezing._living
+
+    def looking(*args):
+        graph, kept = living(*args)
+        read.append(len(kept))
+        return graph, kept
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(freezing, "_living", looking)
+        torch.compile(model, options=OPTIONS)(x)
+    assert read == [4 if packed else 6]  # x, the bias, weight and bias of the normalisation; weights
+
+
+PACKED_ELSEWHERE = """
+import flambeau as torch
+from test_freezing import Mixer, OPTIONS
+torch.manual_seed(0)
+model = Mixer().eval()
+with torch.no_grad():
+    for rows in (16, 130):
+        x = torch.randn(rows, 96)
+        got, want = torch.compile(model, options=OPTIONS)(x), model(x)
+        assert (got - want).abs().max() < 1e-5, rows
+"""
+
+
+@pytest.mark.parametrize("first", ["", "default"])
+def test_another_cpu_finds_the_graph_on_disk(first, tmp_path):
+    """What was packed for one kind of CPU, or way of products, isn't read by another that shares the cache."""
+    ways = [
+        {"FLAMBEAU_CPU": ""},
+        {"FLAMBEAU_CPU": "avx2"},
+        {"FLAMBEAU_CPU": "default", "FLAMBEAU_PRODUCTS": "own"},
+        {"FLAMBEAU_PRODUCTS": "library"},
+    ]
+    for way in ways if not first else ways[::-1]:
+        env = {
+            **os.environ,
+            "FLAMBEAU_CACHE_DIR": str(tmp_path),
+            "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{os.path.dirname(__file__)}",
+            **way,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", PACKED_ELSEWHERE], env=env, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, (way, done.stderr)

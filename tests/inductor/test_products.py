@@ -10,7 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.base import blas
+from flambeau.base import blas, prepacked
 from flambeau.testing import guard_pages
 
 SIDES = (1, 3, 8, 12, 13, 16, 17, 33, 65, 100)
@@ -165,6 +165,72 @@ def test_bf16_eager_and_compiled():
         assert e.dtype is c.dtype
         for got in (e, c):
             torch.testing.assert_close(got.float(), f, rtol=0.02, atol=0.02 * f.abs().max().item())
+
+
+def packed_as_unpacked(place=lambda x: x, shapes=None) -> int:
+    """Products with a right operand that was packed before have the bits of those that pack it, whatever the threads; how many were tried."""
+    rng, tried = np.random.default_rng(0), 0
+    shapes = shapes or itertools.product((2, 9, 33, 65, 100, 290), (24, 31, 97, 130, 600), (1, 97, 513, 1030))
+    for i, (m, n, k) in enumerate(shapes):
+        dtype, turned = (np.float32, np.float64, BF16)[i % 3], i // 3 % 2 == 0
+        size, way = prepacked.elements(np.dtype(dtype), m, n, k, turned)
+        a, b = (rng.normal(size=s).astype(dtype) for s in ((m, k), (n, k) if turned else (k, n)))
+        a, b = place(a), place(b).T if turned else place(b)
+        if size > 0:
+            torch.set_num_threads(2)
+            got = prepacked.multiply(a, place(prepacked.pack(b, size, turned, way)), n, turned, way)
+            torch.set_num_threads(1)
+            assert (
+                got.tobytes() == prepacked.multiply(a, prepacked.pack(b, size, turned, way), n, turned, way).tobytes()
+            )
+            want = np.empty((m, n), dtype)
+            if dtype is BF16:
+                _runtime.native("product_bf16", (a, b, want), ())
+            else:
+                want = _runtime.matmul(a, b if m > 64 else np.ascontiguousarray(b), 1)  # few rows: as if it lay by rows
+            assert got.tobytes() == want.tobytes(), (m, n, k, dtype, turned)
+            tried += 1
+    return tried
+
+
+def at_least(cases: int) -> None:
+    assert packed_as_unpacked() >= cases
+
+
+@pytest.mark.parametrize("level, products", [("", ""), ("", "own"), ("avx2", "own"), ("default", "own"), ("avx2", "")])
+def test_packed_operands(level, products):
+    least = 0 if level and not products else 30
+    guard_pages.run_alone(__file__, f"at_least({least})", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS=products)
+
+
+def packed_inside() -> None:
+    for at_end in (False, True):
+        shapes = (
+            (70, 40, 9),
+            (13, 33, 5),
+            (65, 101, 70),
+            (33, 49, 65),
+            (9, 130, 33),
+            (20, 34, 40),
+            (66, 24, 400),
+            (17, 50, 31),
+            (66, 97, 33),
+        )
+        assert packed_as_unpacked(guard_pages.GuardPages(at_end), shapes) > 4
+
+
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
+def test_packed_operands_stay_in_their_arrays():
+    guard_pages.run_alone(__file__, "packed_inside()")
+
+
+def test_packed_operands_of_another_size_are_refused():
+    blas.share_threads()
+    a, packed, out = np.ones((70, 8), "f"), np.ones(11, "f"), np.ones((70, 40), "f")
+    with pytest.raises(MemoryError):
+        _runtime.native("product_packed", (a, packed, out), (1, 0, 3))
+    with pytest.raises(MemoryError):
+        _runtime.native("prepack", (a, packed), (0, 0, 3))
 
 
 def test_the_library_insisted_on():

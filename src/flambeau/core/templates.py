@@ -35,6 +35,7 @@ __all__ = [
     "logcumsumexp",
     "max_pool",
     "max_pool_backward",
+    "packed_product_bf16",
     "product_bf16",
     "running",
     "scan",
@@ -288,13 +289,23 @@ def takes_bf16(a, b, *more) -> bool:
 
 def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):
     """``alpha * a @ b + beta * addend`` of operands that :func:`takes_bf16` takes, rounded once; without an addend, the product."""
+    return _product_bf16(h, "product_bf16", val, [_by_lines(h, a), _by_lines(h, b)], addend, beta, alpha)
 
-    def operand(x):
-        part = h.realize(x)
-        by_lines = any(part.strides[d] == 1 or part.shape[d] == 1 for d in (-1, -2))
-        return part if by_lines else h.contiguous(x)
 
-    shape, given, weights = sizes(val.shape), [operand(a), operand(b)], []
+def packed_product_bf16(h, val, a, packed, addend):
+    """``a`` times what was packed (csrc/product_bf16.c) plus ``addend``, which may be None."""
+    return _product_bf16(h, "product_bf16_packed", val, [_by_lines(h, a), h.contiguous(packed)], addend, 1, 1)
+
+
+def _by_lines(h, x):
+    """A matrix in memory whose rows or columns are contiguous."""
+    part = h.realize(x)
+    by_lines = any(part.strides[d] == 1 or part.shape[d] == 1 for d in (-1, -2))
+    return part if by_lines else h.contiguous(x)
+
+
+def _product_bf16(h, name, val, given, addend, beta, alpha):
+    shape, weights = sizes(val.shape), []
     if addend is not None:
         part = h.realize(addend)
         lead = len(shape) - len(part.shape)
@@ -302,7 +313,7 @@ def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):
         given.append(h.part(part, shape, (*[0] * lead, *strides)))
         weights = [_bits(float(alpha)), _bits(float(beta))]
     out = (shape, dense_strides(shape), dtypes.bfloat16, val.device)
-    return h.launch("product_bf16", given, [out], weights, 2 * math.prod(shape) * given[0].shape[-1])[0]
+    return h.launch(name, given, [out], weights, 2 * math.prod(shape) * given[0].shape[-1])[0]
 
 
 # ---- pooling -----------------------------------------------------------------------------------------------------------

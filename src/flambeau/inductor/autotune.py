@@ -26,7 +26,7 @@ from ..base.logs import ARTIFACTS
 from ..base.memory_format import is_last
 from ..base.threads import get_num_threads
 from . import cache
-from .gemm import Gemm
+from .gemm import PACKED, Gemm
 from .ir import ExternCall
 from .settings import config
 
@@ -201,7 +201,7 @@ def _key(step: ExternCall, buffers: dict) -> str | None:
     if step.what == "gemm":
         g: Gemm = step.data
         numbers = [g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *(n for b in g.batch for n in b)]
-        if any(type(n) is not int for n in numbers) or (min(g.m, g.n) == 1 and not g.batch):
+        if any(type(n) is not int for n in numbers) or (min(g.m, g.n) == 1 and not g.batch) or g.choice >= PACKED:
             return None
         count = math.prod(b[0] for b in g.batch)
         if count * (g.m * g.k + g.k * g.n + g.m * g.n) > _MOST:

@@ -16,7 +16,7 @@ from ..core import modes
 from ..core.operator import namespace
 from ..fx import Graph, Node
 
-__all__ = ["fold", "follows"]
+__all__ = ["Writer", "fold", "follows", "number"]
 
 aten = namespace("aten")
 _PURE = {"pointwise", "reduction", "view", "contraction", "composite", "factory"}
@@ -27,6 +27,8 @@ def follows(n: Node, constant: set[Node]) -> bool:
     if n.op != "call_function" or not n.all_input_nodes or not all(a in constant for a in n.all_input_nodes):
         return False
     if n.target is operator.getitem:
+        return True
+    if getattr(n.target, "_opname", None) == "_prepack":
         return True
     pure = getattr(n.target, "kind", None) in _PURE and not n.is_impure()
     return pure and not {"nondeterministic_seeded", "has_side_effects"} & set(n.target.tags)
@@ -47,7 +49,7 @@ def fold(graph: Graph, constant: set[Node]) -> int:
         if channels is None or len(source.users) != 1 or not _alike(source, made):
             continue
         with graph.inserting_before(n):
-            write = _Writer(graph, frozen)
+            write = Writer(graph, frozen)
             parts = scale(write, channels), shift(write, channels)
             if None not in parts:
                 new = _folded(write, source, channels, *parts)
@@ -57,7 +59,15 @@ def fold(graph: Graph, constant: set[Node]) -> int:
     return count
 
 
-class _Writer:
+def number(n) -> int | None:
+    """A size as a number, also where that was found out later (a size of a buffer that had to be equal to a constant)."""
+    if type(n) is int:
+        return n
+    found = n.env.simplify(n.expr) if isinstance(n, NUMBERS) else None
+    return found if type(found) is int else None
+
+
+class Writer:
     """Adds calls to a graph; all but the last one of a fold follow from constants."""
 
     def __init__(self, graph: Graph, frozen: set[Node]):
@@ -110,7 +120,7 @@ def _channels(source: Any, frozen: set[Node]) -> int | None:
 # -- what follows ---------------------------------------------------------------------------------------------------------------------
 
 
-def _nothing(write: _Writer, channels: int):
+def _nothing(write: Writer, channels: int):
     return ()
 
 
@@ -151,7 +161,7 @@ def _step(n: Node, frozen: set[Node]):
     return None
 
 
-def _a_channel(write: _Writer, c: Node, ndim: int, channels: int) -> Node | None:
+def _a_channel(write: Writer, c: Node, ndim: int, channels: int) -> Node | None:
     """A constant as one number a channel (dimension 1 of ``ndim``), None where it has others."""
     shape = list(c.meta["val"].shape)
     if len(shape) > ndim:
@@ -185,7 +195,7 @@ def _normalised(n: Node, frozen: set[Node]):
 # -- into weight and bias ----------------------------------------------------------------------------------------------------------------
 
 
-def _folded(write: _Writer, source: Node, channels: int, scale, shift) -> Node:
+def _folded(write: Writer, source: Node, channels: int, scale, shift) -> Node:
     """The convolution or product with its result's channels scaled and shifted."""
     dtype = source.meta["val"].dtype
     convolution = source.target is aten.convolution.default

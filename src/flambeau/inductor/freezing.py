@@ -4,7 +4,7 @@ A graph is split in two. What follows from constants alone is the *frozen* part:
 again only when one of the constants was written or replaced (``_C.marks``: writes by whatever name, ``.data`` among them).
 The *living* part is compiled. Its last inputs are the results of the frozen one, so that what is compiled doesn't depend on
 the constants' values and may come from the disk. Before that, factors and summands that follow a convolution or a product
-move into its weight and bias (folding.py).
+move into its weight and bias (folding.py), and constant right operands of products are packed (packing.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _C
-from ..base.symint import NUMBERS
 from ..core import modes
 from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
 from .compile import compile_graph, recalled
-from .folding import fold, follows
+from .folding import fold, follows, number
+from .packing import pack
 
 __all__ = ["compile_frozen"]
 
@@ -39,14 +39,15 @@ def compile_frozen(gm, example_inputs=None, **_unused) -> Callable:
         return _compiled(gm, gm.graph, getattr(gm, "onto", None) or {}, "")
     _made_static(work, constant)
     folds = fold(work, constant)
+    packs = pack(work, constant)
     work.eliminate_dead_code()
     wanted = _split(work, constant)
     if not wanted:
         return _compiled(gm, gm.graph, getattr(gm, "onto", None) or {}, "")
     living, kept = _living(work, wanted, constant)
     onto = {k: kept.index(i) for k, i in (getattr(gm, "onto", None) or {}).items()}
-    # What is folded follows from the graph, its name says the rest.
-    graph = _compiled(gm, living, onto, f"{sorted(getattr(gm, 'held', ()))} {folds}")
+    # What is folded follows from the graph, what is packed from the machine and the environment too; its name says the rest.
+    graph = _compiled(gm, living, onto, f"{sorted(getattr(gm, 'held', ()))} {folds} {packs}")
     first, read = _first(work, wanted)
     return _Frozen(GraphModule(gm, first), tuple(read), kept, graph)
 
@@ -119,19 +120,11 @@ def _copy(graph: Graph) -> Graph:
     return out
 
 
-def _number(n) -> int | None:
-    """A size as a number, also where that was found out later (a size of a buffer that had to be equal to a constant)."""
-    if type(n) is int:
-        return n
-    found = n.env.simplify(n.expr) if isinstance(n, NUMBERS) else None
-    return found if type(found) is int else None
-
-
 def _is_static(val) -> bool:
     """Whether it is a tensor on the CPU all of whose sizes are numbers."""
     if not isinstance(val, _C.TensorBase) or val._device.type != "cpu":
         return False
-    return all(_number(n) is not None for n in (*val.shape, *val.stride()))
+    return all(number(n) is not None for n in (*val.shape, *val.stride()))
 
 
 def _made_static(graph: Graph, constant: set[Node]) -> None:
@@ -139,7 +132,7 @@ def _made_static(graph: Graph, constant: set[Node]) -> None:
     for n in _spread(graph, constant):
         val = n.meta.get("val")
         if _is_static(val) and any(type(s) is not int for s in (*val.shape, *val.stride())):
-            sizes, strides = (list(map(_number, s)) for s in (val.shape, val.stride()))
+            sizes, strides = (list(map(number, s)) for s in (val.shape, val.stride()))
             with val.fake_mode, modes.disabled("function"), _C.Guard(grad_enabled=0):
                 n.meta["val"] = aten.empty_strided.default(sizes, strides, dtype=val.dtype, device=val.device)
 

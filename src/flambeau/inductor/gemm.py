@@ -12,7 +12,7 @@ from ..core.definition import TensorMeta
 from .ir import ExternCall, Region, dense_strides
 from .values import short
 
-__all__ = ["Gemm", "lower_contraction"]
+__all__ = ["PACKED", "Gemm", "lower_contraction", "packed_product"]
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Gemm:
     ldb: int
     ldc: int
     batch: tuple
-    choice: int = 0  # a way of csrc/gemm.c (PRODUCT_OWN ...), 0: what sizes let expect
+    choice: int = 0  # a way of csrc/gemm.c (PRODUCT_OWN ...), 0: what sizes let expect; from PACKED on
 
     def flops(self):
         return 2 * self.m * self.n * self.k * math.prod(b[0] for b in self.batch)
@@ -74,30 +74,46 @@ def lower_contraction(lowering, op, full, val):
     if (n == 1 or m == 1) and not _is_large_matrix(lowering, batch, left, right, rows, columns, summed, a, b):
         return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
 
-    def operand(x, letters, row, column):
-        """(region, transposed?, leading dimension, batch strides): a matrix of ``row`` by ``column`` with one of them contiguous."""
-        for region in (lowering.realize(x), None):
-            region = region if region is not None else lowering.contiguous(_detached(lowering, x))
-            stride = dict(zip(letters, region.strides))
-            r = stride[row[0]] if row else 0
-            c = stride[column[0]] if column else 0
-            own = dict(
-                zip(letters, region.shape)
-            )  # a guard may say that a size equals the other operand's, in other symbols
-            nr, nc = (own[g[0]] if g else 1 for g in (row, column))
-            if (c == 1 or nc == 1) and (at_least(r - nc, 0) or nr == 1):
-                return region, "N", maximum(r if nr != 1 else nc, nc, 1), stride
-            if (r == 1 or nr == 1) and (at_least(c - nr, 0) or nc == 1):
-                return region, "T", maximum(c if nc != 1 else nr, nr, 1), stride
-        raise AssertionError("a contiguous operand has a leading dimension")
-
-    ra, ta, lda, sa = operand(a, left, rows, summed)
-    rb, tb, ldb, sb = operand(b, right, summed, columns)
+    ra, ta, lda, sa = _matrix(lowering, a, left, rows, summed)
+    rb, tb, ldb, sb = _matrix(lowering, b, right, summed, columns)
     buffer = lowering.new_buffer(shape, dense_strides(shape), t)
     sc = dict(zip(out, buffer.strides))
     plan = Gemm(t, ta, tb, m, n, k, lda, ldb, maximum(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
     lowering.add(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
+
+
+def _matrix(lowering, x, letters, row, column):
+    """(region, transposed?, leading dimension, batch strides): a matrix of ``row`` by ``column`` with one of them contiguous."""
+    for region in (lowering.realize(x), None):
+        region = region if region is not None else lowering.contiguous(_detached(lowering, x))
+        stride = dict(zip(letters, region.strides))
+        r = stride[row[0]] if row else 0
+        c = stride[column[0]] if column else 0
+        own = dict(
+            zip(letters, region.shape)
+        )  # a guard may say that a size equals the other operand's, in other symbols
+        nr, nc = (own[g[0]] if g else 1 for g in (row, column))
+        if (c == 1 or nc == 1) and (at_least(r - nc, 0) or nr == 1):
+            return region, "N", maximum(r if nr != 1 else nc, nc, 1), stride
+        if (r == 1 or nr == 1) and (at_least(c - nr, 0) or nc == 1):
+            return region, "T", maximum(c if nc != 1 else nr, nr, 1), stride
+    raise AssertionError("a contiguous operand has a leading dimension")
+
+
+PACKED = 3  # PRODUCT_PANELS of csrc/graph.h: from this way on the right operand is packed
+
+
+def packed_product(lowering, val, x, packed, addend, turned, way):
+    """``x`` (m, k) times what was packed before (csrc/prepack.c), plus ``addend`` in bfloat16; ``turned``: from (n, k); ``way``: a choice."""
+    if val.dtype is dtypes.bfloat16:
+        return templates.packed_product_bf16(lowering, val, x, packed, addend)
+    (m, n), k, t = val.shape, x.sizes[1], short(val.dtype)
+    rx, tx, ld, _ = _matrix(lowering, x, "mk", "m", "k")
+    buffer = lowering.new_buffer((m, n), (n, 1), t)
+    plan = Gemm(t, tx, "T" if turned else "N", m, n, k, ld, n, n, (), way)
+    lowering.add(ExternCall("gemm", "_mm_prepacked", [rx, lowering.contiguous(packed)], [buffer.name], plan))
+    return lowering.in_memory(Region(buffer.name, (m, n), buffer.strides), val.dtype, buffer.strides, val.device)
 
 
 def replace_dtype(val) -> TensorMeta:

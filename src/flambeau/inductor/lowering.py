@@ -44,7 +44,7 @@ from .codegen import weight
 from .complex_lowering import ComplexLowering
 from .complex_values import OPERATIONS as PAIRED
 from .eager_call import EagerCall, Number, call_rule, call_schema, replace, same_layout
-from .gemm import lower_contraction
+from .gemm import lower_contraction, packed_product
 from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, is_dense
 from .lazy import DEEPEST, Lazy, broadcast_coords
 from .opening import Call
@@ -362,6 +362,7 @@ class Lowering(ComplexLowering):
     other_view = native.other_view
     sized, linear, special = native_sizes, native_linalg, native_special  # modules of rules that take the lowering
     recurrence, recurrence_backward = native_recurrence.forward, native_recurrence.backward
+    packed_product = packed_product
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):

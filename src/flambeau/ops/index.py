@@ -99,6 +99,9 @@ adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d 
 avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices
 max_pool2d_with_indices_backward max_pool3d max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d
 """,
+    "prepacked": """
+_mm_prepacked _prepack
+""",
     "recurrence": """
 _recurrence _recurrence_backward
 """,
