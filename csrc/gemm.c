@@ -78,12 +78,13 @@ static void matrix_vector(const GemmCall *g) {
 }
 
 /* What makes a product by a way that was chosen; the usual one where this process has no library. */
-static GemmFn by_choice(GemmFn fn, int f64, char tb, const GemmSizes *s, int choice) {
+GemmFn flb_chosen(GemmFn usual, int f64, int choice) {
     int way = choice & 15;
     if (way == PRODUCT_OWN || way >= PRODUCT_PANELS) return flb_own_gemm(f64);
-    if (way == PRODUCT_LIBRARY && library[f64]) return library[f64];
-    return flb_for_sizes(fn, f64, tb, s->m, s->n, s->k);
+    return way == PRODUCT_LIBRARY && library[f64] ? library[f64] : usual;
 }
+
+static GemmFn by_choice(GemmFn fn, int f64, char tb, const GemmSizes *s, int choice) { return flb_chosen(flb_for_sizes(fn, f64, tb, s->m, s->n, s->k), f64, choice); }
 
 /* All products of a batch; a, b, c are where the buffers begin. */
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c) {

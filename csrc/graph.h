@@ -163,6 +163,7 @@ PyObject *flb_graph_consume(PyObject *self, PyObject *list);
 enum { PRODUCT_USUAL, PRODUCT_OWN, PRODUCT_LIBRARY, PRODUCT_PANELS, PRODUCT_FEW, PRODUCT_WAYS, BY_ROWS = 16, BY_COLUMNS = 32, MOST_CHOICE = 48, BY_SIZES = 64 };
 void flb_gemm(GemmFn fn, int f64, char ta, char tb, const GemmSizes *s, int nbatch, int choice, char *a, char *b, char *c);
 GemmFn flb_own_gemm(int f64);
+GemmFn flb_chosen(GemmFn usual, int f64, int choice); /* what makes a product by a way, where sizes don't decide */
 PyObject *flb_matmul(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *flb_convolve(PyObject *self, PyObject *args);
 NativeFn flb_native(const char *name, int views, int numbers); /* NULL: there is none that takes so many */

@@ -89,14 +89,14 @@ static void run_block(RowsCall *c, char *local, int64_t part, int64_t from, int6
         if (!r->num[i]) {
             char *a = pointers[0] + offset[0] + row * (s->ta == 'N' ? 1 : z->lda) * item, *b = pointers[1] + offset[1] + row * (s->tb == 'N' ? z->ldb : 1) * item;
             char *to = lane ? c->partial[i] + (part * (c->lanes - 1) + lane - 1) * z->m * z->n * item : pointers[2] + offset[2];
-            flb_blas_call(s->gemm, s->f64, s->ta, s->tb, z->m, z->n, m, a, z->lda, b, z->ldb, more, to, lane ? z->n : z->ldc);
+            flb_blas_call(flb_chosen(s->gemm, s->f64, s->choice), s->f64, s->ta, s->tb, z->m, z->n, m, a, z->lda, b, z->ldb, more, to, lane ? z->n : z->ldc);
             continue;
         }
         char *a = pointers[0] + offset[0] + row * (s->ta == 'N' ? z->lda : 1) * item, *to = pointers[2] + offset[2] + row * z->ldc * item;
         if (c->packed[i]) {
             if (flb_multiply_packed(s->f64, s->ta == 'T', m, z->n, z->k, a, z->lda, c->packed[i] + at * c->bytes[i], to, z->ldc) < 0) c->status[0] = -1;
         } else
-            flb_blas_call(s->gemm, s->f64, s->ta, s->tb, m, z->n, z->k, a, z->lda, pointers[1] + offset[1], z->ldb, 0, to, z->ldc);
+            flb_blas_call(flb_chosen(s->gemm, s->f64, s->choice), s->f64, s->ta, s->tb, m, z->n, z->k, a, z->lda, pointers[1] + offset[1], z->ldb, 0, to, z->ldc);
     }
 }
 
@@ -152,7 +152,7 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
     for (int i = 0; i < r->nsteps; i++) {
         const Step *s = &r->steps[i];
         int64_t n = 0;
-        if (s->kind == STEP_GEMM && r->num[i] && s->choice != PRODUCT_PANELS && flb_is_own(s->gemm)) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &c.bytes[i], &n);
+        if (s->kind == STEP_GEMM && r->num[i] && s->choice != PRODUCT_PANELS && flb_is_own(flb_chosen(s->gemm, s->f64, s->choice))) flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &c.bytes[i], &n);
         c.bytes[i] = (c.bytes[i] + 63) & ~(int64_t)63;
         count[i] = s->kind == STEP_GEMM && s->nbatch ? r->rows / r->period : 1;
         whole += count[i] * c.bytes[i];

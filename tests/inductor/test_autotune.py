@@ -13,7 +13,7 @@ import pytest
 import flambeau as torch
 from flambeau import _runtime
 from flambeau.base import blas, disk
-from flambeau.inductor import autotune
+from flambeau.inductor import autotune, autotune_rows
 from flambeau.inductor.settings import config
 
 F = torch.nn.functional
@@ -280,3 +280,68 @@ def test_the_log_is_asked_for_by_the_environment(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "[__autotuning]" in done.stderr
+
+
+def chained(x, w, v):
+    """A launch over rows: two products, a kernel between them and one behind."""
+    return F.layer_norm(x + F.linear(F.gelu(F.linear(x, w)), v), (128,))
+
+
+def of_a_chain():
+    torch.manual_seed(0)
+    return torch.randn(512, 128), torch.randn(256, 128), torch.randn(128, 256)
+
+
+@pytest.mark.parametrize("way", sorted(autotune_rows.NAMES))
+def test_ways_of_a_chain(way, cold, monkeypatch):
+    """Our products have the same bits in blocks of any size; what was chosen is kept for the next graph."""
+    args = of_a_chain()
+    with torch.no_grad():
+        want = torch.compile(chained)(*args)
+        ways = {}
+
+        def best(times, least):
+            ways.update(times)
+            return way if way in times else "usual"
+
+        monkeypatch.setattr(autotune, "best", best)
+        made = torch.compile(chained, mode="max-autotune")
+        got = made(*args)
+        monkeypatch.setattr(autotune_rows, "_measured", lambda *args: pytest.fail("it was measured before"))
+        torch._dynamo.reset()
+        assert torch.equal(torch.compile(chained, mode="max-autotune")(*args), got)
+    assert len(ways) > 3  # of five: one is the usual one
+    if way in autotune_rows.WAYS:
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+    else:
+        assert torch.equal(got, want)
+    kept = [p.read_bytes() for p in (cold / "choices").rglob("a*") if p.is_file()]
+    assert len(kept) == 1 and b"chain over 512 rows" in kept[0]
+
+
+@pytest.mark.parametrize("how", ["wrong", "raises"])
+def test_a_way_of_a_chain_that_fails_is_dropped_with_one_line(how, cold, monkeypatch, caplog):
+    seen = []
+
+    def agree(made, wanted):
+        seen.append(made)
+        if len(seen) == 1 and how == "raises":
+            raise RuntimeError("no\nluck")
+        return len(seen) != 1
+
+    monkeypatch.setattr(autotune_rows, "_agree", agree)
+    args = of_a_chain()
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "flambeau.inductor"):
+        want = torch.compile(chained)(*args)
+        got = torch.compile(chained, mode="max-autotune")(*args)
+    (line,) = [r.getMessage() for r in caplog.records if "autotuning" in r.getMessage()]
+    assert "is dropped for chain over 512 rows" in line and "\n" not in line
+    assert len(seen) > 2
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_chains_without_time_stay_as_usual(cold):
+    args = of_a_chain()
+    with torch.no_grad(), config.patch(autotune_seconds=0.0):
+        assert torch.equal(torch.compile(chained, mode="max-autotune")(*args), torch.compile(chained)(*args))
+    assert not list(cold.rglob("choices/*/a*"))

@@ -30,10 +30,25 @@ from .gemm import PACKED, Gemm
 from .ir import ExternCall
 from .settings import config
 
-__all__ = ["Choice", "clock", "decide", "is_whole", "tune"]
+__all__ = [
+    "AUTOTUNING",
+    "MOST",
+    "OVER",
+    "ROUNDS",
+    "SHARE",
+    "Choice",
+    "best",
+    "clock",
+    "decide",
+    "dropped",
+    "is_whole",
+    "recalled",
+    "remember",
+    "tune",
+]
 
 log = logging.getLogger("flambeau.inductor")
-_AUTOTUNING = ARTIFACTS["autotuning"]
+AUTOTUNING = ARTIFACTS["autotuning"]
 
 ROUNDS = 7  # times that each way runs, one after the other in turn
 WORTH = 0.97  # of the usual way's time, above which that one stays
@@ -67,7 +82,7 @@ def tune(launches: list, buffers: dict) -> list[str]:
         key = _key(step, buffers) if isinstance(step, ExternCall) and step.what in _MAKERS else None
         if not key:
             continue
-        name = _recalled(key)
+        name = recalled(key, _NAMES)
         if name is None:
             end = clock() + config.autotune_seconds if end is None else end
             if clock() >= end:
@@ -80,14 +95,14 @@ def tune(launches: list, buffers: dict) -> list[str]:
             if name is None:
                 lines.append(f"{key}: {OVER}")
                 continue
-            _remember(key, name)
+            remember(key, name)
         if step.what == "gemm":
             step.data.choice = _GEMM.get(name, 0)
         else:
             step.data.numbers[13] = _CONVOLUTION.get(name, 0)
         lines.append(f"{key}: {name}")
     for line in lines:
-        _AUTOTUNING("%s", line)
+        AUTOTUNING("%s", line)
     return lines
 
 
@@ -112,10 +127,10 @@ def decide(choice: Choice, end: float) -> str | None:
         except Exception as e:  # whatever a way raises, the usual one is still there
             if wanted is None:
                 raise
-            _dropped(choice, name, f"{type(e).__name__}: {e}")
+            dropped(choice.key, name, f"{type(e).__name__}: {e}")
             continue
         if not right:
-            _dropped(choice, name, "its result is out of the bounds of the usual one's")
+            dropped(choice.key, name, "its result is out of the bounds of the usual one's")
             continue
         wanted = result if wanted is None else wanted
         times[name], spent[name] = ([took] if took >= cap else []), took
@@ -125,20 +140,20 @@ def decide(choice: Choice, end: float) -> str | None:
             if spent[name] >= cap:
                 continue
             if clock() >= end:
-                return _best(times, 3)
+                return best(times, 3)
             number, start = choice.ways[name], clock()
             for _ in range(calls[name]):
                 choice.run(number)
             took = clock() - start
             spent[name] += took
             found.append(took / calls[name])
-    return _best(times, 1)
+    return best(times, 1)
 
 
-def _best(times: dict[str, list[float]], least: int) -> str | None:
+def best(times: dict[str, list[float]], least: int) -> str | None:
     """The fastest by median of those that ran ``least`` times; None where the usual one did not."""
     medians = {name: statistics.median(found) for name, found in times.items() if len(found) >= least}
-    _AUTOTUNING("%s", ", ".join(f"{name} {m * 1e6:.1f} us" for name, m in medians.items()) or "one way only")
+    AUTOTUNING("%s", ", ".join(f"{name} {m * 1e6:.1f} us" for name, m in medians.items()) or "one way only")
     usual = next(iter(times))
     if len(times) == 1:
         return usual
@@ -148,8 +163,8 @@ def _best(times: dict[str, list[float]], least: int) -> str | None:
     return best if medians[best] < WORTH * medians[usual] else usual
 
 
-def _dropped(choice: Choice, name: str, why: str) -> None:
-    log.warning("autotuning: %s is dropped for %s: %s", name, choice.key, " ".join(why.split()))
+def dropped(key: str, name: str, why: str) -> None:
+    log.warning("autotuning: %s is dropped for %s: %s", name, key, " ".join(why.split()))
 
 
 # ---- what was found ----------------------------------------------------------------------------------------------------
@@ -162,7 +177,8 @@ def _entry(key: str) -> str:
     return os.path.join("choices", name[1:3], name)
 
 
-def _recalled(key: str) -> str | None:
+def recalled(key: str, names) -> str | None:
+    """The name that was chosen for a key, one of ``names``."""
     entry = _entry(key)
     if entry in _known:
         return _known[entry]
@@ -173,13 +189,13 @@ def _recalled(key: str) -> str | None:
         found, name = json.loads(body)
     except ValueError:
         return None
-    if found != key or name not in _NAMES:
+    if found != key or name not in names:
         return None
     _known[entry] = name
     return name
 
 
-def _remember(key: str, name: str) -> None:
+def remember(key: str, name: str) -> None:
     entry = _entry(key)
     _known[entry] = name
     if not config.force_disable_caches:
@@ -193,7 +209,7 @@ _GEMM |= {
     f"{way}, {side}": n + more for way, n in _GEMM.items() for side, more in (("by rows", 16), ("by columns", 32))
 }
 _SPLIT = 2e6  # operations from which csrc/gemm.c splits a product over threads
-_MOST = 1 << 27  # elements of operands and result that are made to measure
+MOST = 1 << 27  # elements of operands and result that are made to measure
 
 
 def _key(step: ExternCall, buffers: dict) -> str | None:
@@ -204,7 +220,7 @@ def _key(step: ExternCall, buffers: dict) -> str | None:
         if any(type(n) is not int for n in numbers) or (min(g.m, g.n) == 1 and not g.batch) or g.choice >= PACKED:
             return None
         count = math.prod(b[0] for b in g.batch)
-        if count * (g.m * g.k + g.k * g.n + g.m * g.n) > _MOST:
+        if count * (g.m * g.k + g.k * g.n + g.m * g.n) > MOST:
             return None
         batch = "".join(f" batch {b}" for b in g.batch)
         return f"product {g.t} {g.ta}{g.tb} {g.m}x{g.k}x{g.n} ld {g.lda} {g.ldb}{batch}"
@@ -213,7 +229,7 @@ def _key(step: ExternCall, buffers: dict) -> str | None:
     operands = (*step.inputs, buffers[step.outputs[0]])
     shapes = [tuple(x.shape) for x in operands]
     numbers = [*step.data.numbers[:13], *(n for s in shapes for n in s)]
-    if any(type(n) not in (int, bool) for n in numbers) or sum(map(math.prod, shapes)) > _MOST:
+    if any(type(n) not in (int, bool) for n in numbers) or sum(map(math.prod, shapes)) > MOST:
         return None
     last = "".join(" last" if is_last(x.shape, x.strides) else " first" for x in operands) if len(shapes[0]) > 3 else ""
     return f"convolution {' '.join(map(str, shapes))}{last} how {[int(n) for n in step.data.numbers[:13]]}"

@@ -12,7 +12,7 @@ from collections import Counter
 from .. import _C
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
-from . import autotune, cache, debug, metrics
+from . import autotune, autotune_rows, cache, debug, metrics
 from .branches import arrange
 from .codegen import write_kernel
 from .donate import donate, pass_on, spend
@@ -236,7 +236,9 @@ def compile_program(program, times=None, onto=None):
     else:
         launches = steps
     passed("chain rows")
+    begin = autotune.clock()
     choices = autotune.tune(launches, lowering.buffers) if config.max_autotune else []
+    left = config.autotune_seconds - (autotune.clock() - begin)
     passed("autotune")
     placed = {a: b for a, b in inplace.values()}
     launches, together, offsets, arena, notes = arrange(
@@ -246,8 +248,12 @@ def compile_program(program, times=None, onto=None):
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
     addresses = cache.addresses(kernels) if kernels else {}
     passed("compile")
-    source = _source(launches, together, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
     plan = assemble(lowering, launches, together, offsets, arena, placed)
+    if config.max_autotune:
+        plan, more = autotune_rows.tune(plan, launches, lowering, addresses, autotune.clock() + left)
+        choices = [*choices, *more]
+        passed("autotune")
+    source = _source(launches, together, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
     info = CompiledInfo(
         source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices, lowering.orders
     )
