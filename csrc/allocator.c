@@ -29,7 +29,6 @@
 #define SMALLEST ((size_t)1 << 15)
 #define CLASSES 400
 #define LOOKED_AT 64                 /* blocks of a class that a request compares */
-#define PAGE ((size_t)4096)          /* sizes are multiples of it */
 #define SEGMENT ((size_t)1 << 28)
 #define DECAY 20                     /* seconds */
 #define ZERO_BY_HAND ((size_t)1 << 26) /* above, calloc prefers fresh pages: many are never touched */
@@ -56,6 +55,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Block *free_blocks[CLASSES], *bare_blocks, *newest, *oldest;
 static time_t swept;                 /* when what nobody wanted was last given back */
 static size_t limit;
+static size_t page = 4096;           /* bytes of the system's; sizes are multiples of it */
 static struct { size_t in_use, peak, kept, hits, misses, released, blocks; } stats;
 
 /* Class of a size: the greatest (8 + m) << e, for m in 0..7, that is no larger. */
@@ -105,6 +105,11 @@ static void link_bare(Block *b) {
     bare_blocks = b;
 }
 
+/* Give pages back: they are zeros from here on, whatever the system says (it doesn't take locked ones). */
+static void give_back(void *from, size_t bytes) {
+    if (bytes && madvise(from, bytes, MADV_DONTNEED)) memset(from, 0, bytes);
+}
+
 /* One block of two neighbours; neither is in a list. */
 static Block *joined(Block *b, Block *right) {
     if (right->total > b->total) b->since = right->since;
@@ -122,7 +127,7 @@ static Block *with_neighbours(Block *b, int state) {
         if (!other || (int)other->state != state) continue;
         (state == KEPT ? unlink_kept : unlink_bare)(other);
         b = joined(pairs[i][0], pairs[i][1]);
-        if (state == BARE) madvise(pairs[i][1], PAGE, MADV_DONTNEED); /* what was a header */
+        if (state == BARE) give_back(pairs[i][1], page); /* what was a header */
     }
     return b;
 }
@@ -143,7 +148,7 @@ static size_t release(Block *b) {
     size_t total = b->total;
     unlink_kept(b);
     stats.released += total;
-    madvise((char *)b + PAGE, total - PAGE, MADV_DONTNEED);
+    give_back((char *)b + page, total - page);
     b = with_neighbours(b, BARE);
     if (b->left || b->right) link_bare(b);
     else munmap(b, b->total);
@@ -232,7 +237,7 @@ static Block *new_block(size_t total, int *clean) {
 static void *large_block(size_t size, int zero) {
     static unsigned place;
     if (size > ((size_t)1 << 47)) return NULL;
-    size_t total = (size + sizeof(Block) + 64 * (SPREAD + 1) + PAGE - 1) & ~(PAGE - 1);
+    size_t total = (size + sizeof(Block) + 64 * (SPREAD + 1) + page - 1) & ~(page - 1);
     pthread_mutex_lock(&lock);
     int clean = zero && total > ZERO_BY_HAND;
     Block *b = clean ? NULL : kept_block(total);
@@ -254,7 +259,7 @@ static void *large_block(size_t size, int zero) {
     Tag *tag = (Tag *)data - 1;
     tag->block = b;
     tag->size = size;
-    if (zero) memset(data, 0, clean ? (size_t)((char *)b + PAGE - data) : size);
+    if (zero) memset(data, 0, clean ? (size_t)((char *)b + page - data) : size);
     return data;
 }
 
@@ -418,6 +423,7 @@ static size_t default_limit(void) {
 
 int flb_init_allocator(PyObject *module) {
     limit = default_limit();
+    page = (size_t)sysconf(_SC_PAGESIZE);
     pthread_atfork(before_fork, after_fork, after_fork);
     const char *choice = getenv("FLAMBEAU_ALLOCATOR");
     if (!choice || strcmp(choice, "system")) {

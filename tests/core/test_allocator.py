@@ -1,6 +1,8 @@
 """The caching allocator behind arrays."""
 
 import contextvars
+import ctypes
+import mmap
 import os
 import resource
 import subprocess
@@ -324,3 +326,18 @@ print(kept, torch.cpu.memory_stats()["released"])
 def test_what_is_kept_goes_back_when_the_system_refuses():
     kept, released = map(int, _run(PRESSURE).split())
     assert kept >= 400_000_000 and released >= 350_000_000
+
+
+def test_locked_pages_come_back_as_zeros():
+    """The system doesn't take pages back that the program has locked; fresh memory is zeros all the same."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = torch.ones(1_000_000)  # what is in use keeps the mapping
+    old = torch.full((25_000_000,), 7.0)
+    start = old.data_ptr() + (8 << 20) & ~(mmap.PAGESIZE - 1)
+    if libc.mlock(ctypes.c_void_p(start), ctypes.c_size_t(1 << 20)):
+        pytest.skip(f"this process may not lock memory: {os.strerror(ctypes.get_errno())}")
+    del old
+    _C.memory_release()
+    fresh = [np.zeros(25_000_000, np.float32) for _ in range(4)]
+    (again,) = (a for a in fresh if a.ctypes.data <= start < a.ctypes.data + a.nbytes)
+    assert np.count_nonzero(again) == 0 and before.data_ptr() < start
