@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import math
 import os
 import struct
 import sys
@@ -18,6 +19,8 @@ import numpy
 
 from .. import _runtime
 from .dtypes import bfloat16
+from .expr import at_least
+from .sizes import sizes
 
 __all__ = [
     "added_bf16",
@@ -32,6 +35,7 @@ __all__ = [
     "product_library",
     "scan",
     "share_threads",
+    "takes_bf16",
     "wide",
 ]
 
@@ -60,6 +64,20 @@ def matmul_bf16(a, b):
     out = numpy.empty((*a.shape[:-1], b.shape[-1]), _BF16)
     _runtime.native("product_bf16", (a, b, out), ())
     return out
+
+
+BF16_WORTH = 32768  # multiply-adds from which the CPU's own product of bfloat16 beats one in float32 that fuses with its neighbours
+_UNKNOWN = 32  # what a size that only the call knows counts for
+
+
+def takes_bf16(a, b, *more) -> bool:
+    """Whether csrc/product_bf16.c makes the product of two matrices, or of two stacks of them, to which others may be added: all bfloat16, none
+    empty, large enough, and a CPU that multiplies such."""
+    if any(x.dtype is not bfloat16 for x in (a, b, *more)) or not bf16_products() or a.ndim not in (2, 3):
+        return False
+    loops = sizes((*a.shape, b.shape[-1]))
+    work = math.prod(n if type(n) is int else _UNKNOWN for n in loops)
+    return a.ndim == b.ndim and all(at_least(n, 1) for n in loops) and work >= BF16_WORTH
 
 
 def added_bf16(addend, a, b, beta, alpha):

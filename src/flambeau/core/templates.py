@@ -40,7 +40,6 @@ __all__ = [
     "running",
     "scan",
     "search",
-    "takes_bf16",
     "transform",
     "weight_only",
 ]
@@ -273,22 +272,8 @@ def weight_only(h, val, x, weight, scales, group):
     return h.as_dtype(made, val.dtype)
 
 
-BF16_WORTH = 32768  # multiply-adds from which the CPU's own product of bfloat16 beats one in float32 that fuses with its neighbours
-_UNKNOWN = 32  # what a size that only the call knows counts for
-
-
-def takes_bf16(a, b, *more) -> bool:
-    """Whether csrc/product_bf16.c makes the product of two matrices, or of two stacks of them, to which others may be added: all bfloat16, none
-    empty, large enough, and a CPU that multiplies such."""
-    if any(x.dtype is not dtypes.bfloat16 for x in (a, b, *more)) or not blas.bf16_products() or a.ndim not in (2, 3):
-        return False
-    loops = sizes((*a.shape, b.shape[-1]))
-    work = math.prod(n if type(n) is int else _UNKNOWN for n in loops)
-    return a.ndim == b.ndim and all(at_least(n, 1) for n in loops) and work >= BF16_WORTH
-
-
 def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):
-    """``alpha * a @ b + beta * addend`` of operands that :func:`takes_bf16` takes, rounded once; without an addend, the product."""
+    """``alpha * a @ b + beta * addend`` of what ``blas.takes_bf16`` takes, rounded once; without an addend, the product."""
     return _product_bf16(h, "product_bf16", val, [_by_lines(h, a), _by_lines(h, b)], addend, beta, alpha)
 
 

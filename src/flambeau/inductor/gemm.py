@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..base import dtypes
+from ..base import blas, dtypes
 from ..base.expr import at_least, maximum
-from ..core import templates
 from ..core.definition import TensorMeta
 from .ir import ExternCall, Region, dense_strides
 from .values import short
@@ -48,7 +47,7 @@ def lower_contraction(lowering, op, full, val):
     summed = [c for c in left if c in right and c not in out]
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or out != "".join([*batch, *rows, *columns]):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
-    if out in ("mn", "bmn") and templates.takes_bf16(a, b):
+    if out in ("mn", "bmn") and blas.takes_bf16(a, b):
         return lowering.product_bf16(val, a, b)
     if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
@@ -107,7 +106,7 @@ PACKED = 3  # PRODUCT_PANELS of csrc/graph.h: from this way on the right operand
 def packed_product(lowering, val, x, packed, addend, turned, way):
     """``x`` (m, k) times what was packed before (csrc/prepack.c), plus ``addend`` in bfloat16; ``turned``: from (n, k); ``way``: a choice."""
     if val.dtype is dtypes.bfloat16:
-        return templates.packed_product_bf16(lowering, val, x, packed, addend)
+        return lowering.packed_product_bf16(val, x, packed, addend)
     (m, n), k, t = val.shape, x.sizes[1], short(val.dtype)
     rx, tx, ld, _ = _matrix(lowering, x, "mk", "m", "k")
     buffer = lowering.new_buffer((m, n), (n, 1), t)

@@ -350,7 +350,8 @@ class Lowering(ComplexLowering):
     )  # fmt: skip
     scan, convolution, attention = templates.scan, templates.convolution, templates.attention
     max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
-    arrange, weight_only, product_bf16 = templates.arrange, templates.weight_only, templates.product_bf16
+    arrange, weight_only = templates.arrange, templates.weight_only
+    product_bf16, packed_product_bf16 = templates.product_bf16, templates.packed_product_bf16
     running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
     transform = templates.transform
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation

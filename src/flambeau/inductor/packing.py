@@ -6,8 +6,8 @@ one of few rows with a weight (N, K) those of ``x @ w.t().contiguous()``."""
 from __future__ import annotations
 
 from ..base import dtypes, prepacked
+from ..base.blas import takes_bf16
 from ..core.operator import namespace
-from ..core.templates import takes_bf16
 from ..fx import Graph, Node
 from .folding import Writer, follows, number
 

@@ -10,7 +10,6 @@ from ..base.memory_format import contiguous_format
 from ..base.shapes import broadcast_shapes
 from ..core.declare import composite, contraction, explicit
 from ..core.operator import namespace
-from ..core.templates import takes_bf16
 from .reductions import as_dtype, widened
 
 aten = namespace("aten")
@@ -92,7 +91,7 @@ def _in_one_launch(op):
 
     @op.override("whole")
     def _(self, a, b, beta, alpha):
-        return beta != 0 and takes_bf16(a, b, self)
+        return beta != 0 and blas.takes_bf16(a, b, self)
 
     @op.override("lower")
     def _(lowering, val, self, a, b, beta, alpha):
