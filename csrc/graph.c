@@ -75,7 +75,7 @@ static int parse_stage(PyObject *o, Stage *s, Graph *g) {
     return 0;
 }
 
-/* ("input", k, layout) ("arena", place of the offset, layout) ("output", place of the bytes, plain, stage, layout) ("constant", ndarray)
+/* ("input", k, layout) ("arena", place of the offset, layout) ("output", place of the bytes, plain, stage, layout) ("constant", ndarray) ("own", place of the bytes, layout)
  * ("local", bytes of the locals before it, bytes of a row): rows in a thread's scratch memory ("object", layout): what a Python step returns; ("value",): any object it returns, for an output only */
 static int parse_slot(PyObject *o, Slot *s, Graph *g) {
     const char *kind = kind_of(o);
@@ -106,7 +106,10 @@ static int parse_slot(PyObject *o, Slot *s, Graph *g) {
         s->kind = SLOT_LOCAL;
         return PyArg_ParseTuple(o, "sni", &kind, &s->index, &s->at) ? 0 : -1;
     default:
-        s->kind = kind[1] == 'u' ? SLOT_OUTPUT : SLOT_OBJECT;
+        s->kind = kind[1] == 'u' ? SLOT_OUTPUT : kind[1] == 'w' ? SLOT_OWN : SLOT_OBJECT;
+        if (s->kind == SLOT_OWN) {
+            if (!PyArg_ParseTuple(o, "siO", &kind, &s->at, &layout) || check_place(g, s->at, 1) < 0) return -1;
+        } else
         if (s->kind == SLOT_OUTPUT) {
             if (!PyArg_ParseTuple(o, "sipiO", &kind, &s->at, &s->plain, &s->stage, &layout) || check_place(g, s->at, 1) < 0) return -1;
             if (s->stage < 0 || s->stage >= g->nstages) FAIL("stage %d does not exist", s->stage);
@@ -253,7 +256,7 @@ static int parse_output(PyObject *o, Output *out, Graph *g) {
         if (!PyArg_ParseTuple(o, "siiO", &kind, &out->slot, &out->at, &x) || check_place(g, out->at, 1) < 0) return -1;
         out->whole = x == Py_None;
         if (check_slots(g, &out->slot, 1) < 0) return -1;
-        if (g->slots[out->slot].kind == SLOT_ARENA) FAIL("slot %d is gone when the call ends", out->slot);
+        if (g->slots[out->slot].kind == SLOT_ARENA || g->slots[out->slot].kind == SLOT_OWN) FAIL("slot %d is gone when the call ends", out->slot);
         return parse_layout(x, &out->layout, g);
     case 'i':
         out->kind = OUT_INPUT;
@@ -318,6 +321,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         g->noutputs++;
         if (parse_output(PyList_GET_ITEM(outputs, i), &g->outputs[i], g) < 0) goto fail;
     }
+    if (flb_graph_turns(g) < 0) goto fail;
     return (PyObject *)g;
 fail:
     Py_DECREF(g);
@@ -354,6 +358,8 @@ static void graph_dealloc(Graph *g) {
     PyMem_Free(g->lives);
     PyMem_Free(g->stops);
     PyMem_Free(g->together);
+    PyMem_Free(g->takes);
+    PyMem_Free(g->gives);
     PyMem_Free(g->seconds);
     PyMem_Free(g->frame);
     PyMem_Free(g->stages);
@@ -399,7 +405,7 @@ static PyObject *get_seconds(Graph *g, void *closure) {
 
 static PyGetSetDef graph_getset[] = {
     {"step_seconds", (getter)get_seconds, NULL, "seconds that each step has taken while time_steps was on, over all calls"},
-    {"arena_size", (getter)get_arena, NULL, "bytes of intermediate results; 0 where sizes are symbolic"},
+    {"arena_size", (getter)get_arena, NULL, "bytes of the intermediate results that don't live by themselves; 0 where sizes are symbolic"},
     {NULL},
 };
 

@@ -13,7 +13,7 @@
 #include "native.h"
 #include "runtime.h"
 
-enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE, SLOT_LOCAL };
+enum { SLOT_INPUT, SLOT_ARENA, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_OBJECT, SLOT_VALUE, SLOT_LOCAL, SLOT_OWN };
 enum { STEP_KERNEL, STEP_GEMM, STEP_NATIVE, STEP_CALL, STEP_ROWS, STEP_TELL };
 enum { OUT_SLOT, OUT_INPUT, OUT_CONSTANT, OUT_NUMBER, OUT_VALUE };
 /* From OP_AND on: integers without algebra, then floating-point numbers, whose 64 bits stand in a place as they are. */
@@ -61,7 +61,7 @@ typedef struct {
 typedef struct {
     int kind, stage;
     Py_ssize_t index;           /* input number; local: bytes of the locals before it, in a row of all */
-    int at;                     /* arena: F[at] is the offset in bytes; output: F[at] its bytes; local: bytes of a row */
+    int at;                     /* arena: F[at] is the offset in bytes; output, own: F[at] its bytes; local: bytes of a row */
     int plain;                  /* an output in C order */
     PyObject *constant;
     Layout layout;              /* inputs, outputs, and whatever a Python step returns */
@@ -131,6 +131,11 @@ typedef struct {
     int first, last, kept;
 } Life;
 
+/* A slot with memory of its own and the step before which it is taken, or after which it is given back. */
+typedef struct {
+    int step, slot;
+} Owned;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -146,6 +151,8 @@ typedef struct {
     Life *lives;                /* of each slot; NULL before the first call of `consume` */
     uint8_t *stops;             /* of each step: whether memory is taken and given back before it */
     uint8_t *together;          /* of each step: how many run side by side from it on; 0 for those that follow it among them */
+    int nowned;                 /* slots with memory of their own, */
+    Owned *takes, *gives;        /* in the order in which they are taken, and given back */
     double *seconds;            /* that each step took since time_steps(True), NULL: not asked for */
     PyObject *on_error, *on_mismatch, *info, *dict, *weakrefs;
 } Graph;
@@ -255,7 +262,8 @@ void flb_transpose(int f64, int64_t rows, int64_t columns, const void *from, int
 void flb_multiply_panels(int f64, int64_t m, int64_t r0, int64_t r1, int64_t n, int64_t k, int64_t p0, int64_t deep, const void *a, const void *b, int64_t ldb,
                          void *c, int64_t ldc, int more);
 GemmFn flb_best_gemm(int f64, GemmFn theirs);  /* ours, or the library's where that is the better one */
-int flb_graph_lives(Graph *g);   /* fill `lives` and `stops`, see lives.c */
+int flb_graph_lives(Graph *g);   /* fill `lives` and `stops`, see lives.c, */
+int flb_graph_turns(Graph *g);   /* `takes` and `gives` */
 int flb_cpu_level(void);        /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);
 PyObject *flb_gemm_address(PyObject *self, PyObject *arg);

@@ -1,6 +1,6 @@
 /* flambeau._runtime: the launch of a compiled graph as one call.
  *
- * A Graph is a table of slots (places where data lives) and a list of steps over them. Slots: an input, a piece of the arena, an output
+ * A Graph is a table of slots (places where data lives) and a list of steps over them. Slots: an input, a piece of the arena, memory of its own, an output
  * allocated at each call, a constant, an object that a Python step returned. Steps: a kernel over a parallel range, a batch of matrix
  * products, numbers in memory that are sizes from here on, a Python callable on tensors. The arena is taken from the caching allocator for the time of a call, so graphs that run one after
  * the other share memory, and concurrent calls don't. Sizes that are symbols are read from the inputs, and what depends on them is
@@ -32,6 +32,8 @@ typedef struct {
     Place *places;
     char **pointers;            /* room for a kernel's arguments */
     char *arena;
+    int taken, given;           /* of the slots with memory of their own, in the order of the graph's `takes` and `gives` */
+    int starved;                /* one got none: the rest of the call is left out */
     int consumes;               /* whether inputs and results are dropped after their last use */
     int64_t status[STATUS_WORDS];
 } Call;
@@ -348,6 +350,26 @@ static void run_native(Call *c, const Step *s) {
     flb_parallel(kernel_range, &call, f[s->total], f[s->grain]);
 }
 
+/* Memory of their own for slots that live from a step before `end` on. -1: there is none, which is reported at the end of the call. Needs no GIL. */
+static int take(Call *c, int end) {
+    const Graph *g = c->g;
+    for (; c->taken < g->nowned && g->takes[c->taken].step < end; c->taken++) {
+        int slot = g->takes[c->taken].slot;
+        if (!(c->places[slot].ptr = flb_api->scratch(c->f[g->slots[slot].at]))) return c->starved = 1, c->status[0] = -1;
+    }
+    return 0;
+}
+
+/* Give back the memory of slots that no step from `end` on touches. */
+static void give(Call *c, int end) {
+    const Graph *g = c->g;
+    for (; c->given < g->nowned && g->gives[c->given].step < end; c->given++) {
+        Place *p = &c->places[g->gives[c->given].slot];
+        flb_api->free(p->ptr);
+        p->ptr = NULL;
+    }
+}
+
 /* Steps that don't depend on one another, each made by one thread; what they report is written down as if they had run in turn. */
 typedef struct {
     Call *c;
@@ -376,18 +398,19 @@ static void run_member(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The step, or all that run beside it; how many that are. NOTE: as run_native. */
+/* The step, or all that run beside it; how many that are, or all of the graph's when there is no memory. NOTE: as run_native. */
 static int run_next(Call *c, int i, double *seconds) {
-    int n = c->g->together[i];
-    if (n < 2) {
-        run_native(c, &c->g->steps[i]);
-        return 1;
+    int n = c->g->together[i] > 1 ? c->g->together[i] : 1;
+    if (take(c, i + n) < 0) return c->g->nsteps;
+    if (n == 1) run_native(c, &c->g->steps[i]);
+    else {
+        int64_t status[MOST_TOGETHER][STATUS_WORDS];
+        Together t = {c, i, status, seconds};
+        flb_parallel(run_member, &t, n, 1);
+        for (int k = 0; k < n; k++)
+            if (status[k][0]) memcpy(c->status, status[k], sizeof c->status);
     }
-    int64_t status[MOST_TOGETHER][STATUS_WORDS];
-    Together t = {c, i, status, seconds};
-    flb_parallel(run_member, &t, n, 1);
-    for (int k = 0; k < n; k++)
-        if (status[k][0]) memcpy(c->status, status[k], sizeof c->status);
+    give(c, i + n);
     return n;
 }
 
@@ -397,8 +420,12 @@ static int run_next(Call *c, int i, double *seconds) {
 static int run_step(Call *c, int i, double *seconds) {
     const Step *s = &c->g->steps[i];
     int n;
-    if (s->kind == STEP_CALL) return run_call(c, s) < 0 ? -1 : 1;
-    if (s->kind == STEP_TELL) return run_tell(c, s) < 0 ? -1 : 1;
+    if (WANTS_GIL(*s)) {
+        if (take(c, i + 1) < 0) return c->g->nsteps;
+        int failed = (s->kind == STEP_CALL ? run_call(c, s) : run_tell(c, s)) < 0;
+        give(c, i + 1);
+        return failed ? -1 : 1;
+    }
     if (c->g->light) return run_next(c, i, seconds);
     Py_BEGIN_ALLOW_THREADS
     n = run_next(c, i, seconds);
@@ -413,6 +440,7 @@ static int run_timed(Call *c, int begin, int end) {
     for (int i = begin, n; i < end && !c->status[0]; i += n) {
         double each[MOST_TOGETHER] = {0}, sum = 0, start = now();
         if ((n = run_step(c, i, each)) < 0) return -1;
+        if (c->starved) break;
         double whole = now() - start;
         for (int k = 0; k < n; k++) sum += each[k];
         for (int k = 0; k < n; k++) g->seconds[i + k] += sum > 0 ? whole * each[k] / sum : whole / n;
@@ -455,6 +483,7 @@ static int run_steps(Call *c) {
         if (turn_over(c, begin, end) < 0) return -1;
         if (end > g->nsteps) break; /* there is none */
         if (run_range(c, begin, end) < 0) return -1;
+        if (c->starved) break;
     }
     return 0;
 }
@@ -540,6 +569,7 @@ static PyObject *run(Graph *g, PyObject *const *args, PyObject **own) {
         else Py_CLEAR(result);
     }
 done:
+    give(&c, INT_MAX);
     for (int i = 0; i < g->nslots; i++) Py_XDECREF(c.places[i].owner);
     if (c.places != few_places) PyMem_Free(c.places);
     if (c.pointers != few_pointers) PyMem_Free(c.pointers);

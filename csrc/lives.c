@@ -1,7 +1,9 @@
-/* How long a graph's slots live, for calls that consume their inputs: saved values are freed after their last use, gradients get memory when they are made.
+/* How long a graph's slots live. Large intermediate results have memory of their own from their first step to their last. For calls that consume their
+ * inputs: saved values are freed after their last use, gradients get memory when they are made.
  *
- * Arrays are made and freed with the GIL held, so it happens at few stops, not at every step: another thread may have to be waited for at each. */
+ * Memory of intermediate results needs no GIL. Arrays are made and freed with the GIL held, so it happens at few stops, not at every step: another thread may have to be waited for at each. */
 #include "graph.h"
+#include <stdlib.h>
 
 #define STOPS 24 /* about as many in a graph */
 
@@ -13,6 +15,35 @@ static void touch(Life *lives, const Step *s, int i) {
         lives[slot].last = i;
     }
     for (int j = 0; s->rows && j < s->rows->nsteps; j++) touch(lives, &s->rows->steps[j], i);
+}
+
+static int by_step(const void *a, const void *b) {
+    const Owned *x = a, *y = b;
+    return x->step != y->step ? (x->step > y->step) - (x->step < y->step) : (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* 0, or -1 with an exception. */
+int flb_graph_turns(Graph *g) {
+    int n = 0;
+    for (int i = 0; i < g->nslots; i++) n += g->slots[i].kind == SLOT_OWN;
+    if (!n) return 0;
+    Life *lives = PyMem_Calloc(g->nslots, sizeof(Life));
+    g->takes = PyMem_Calloc(n, sizeof(Owned)), g->gives = PyMem_Calloc(n, sizeof(Owned));
+    if (!lives || !g->takes || !g->gives) {
+        PyMem_Free(lives);
+        return PyErr_NoMemory(), -1;
+    }
+    for (int i = 0; i < g->nslots; i++) lives[i].last = -1;
+    for (int i = 0; i < g->nsteps; i++) touch(lives, &g->steps[i], i);
+    for (int i = 0; i < g->nslots; i++) {
+        if (g->slots[i].kind != SLOT_OWN || lives[i].last < 0) continue;
+        g->takes[g->nowned] = (Owned){lives[i].first, i};
+        g->gives[g->nowned++] = (Owned){lives[i].last, i};
+    }
+    PyMem_Free(lives);
+    qsort(g->takes, g->nowned, sizeof(Owned), by_step);
+    qsort(g->gives, g->nowned, sizeof(Owned), by_step);
+    return 0;
 }
 
 /* Bytes of an input or output; where sizes are symbols, each counts as one. */

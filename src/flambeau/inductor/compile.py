@@ -12,7 +12,7 @@ from collections import Counter
 from .. import _C
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
-from . import autotune, autotune_rows, cache, debug, metrics
+from . import autotune, autotune_rows, cache, debug, memory, metrics
 from .branches import arrange
 from .codegen import write_kernel
 from .donate import donate, pass_on, spend
@@ -241,6 +241,7 @@ def compile_program(program, times=None, onto=None):
     left = config.autotune_seconds - (autotune.clock() - begin)
     passed("autotune")
     placed = {a: b for a, b in inplace.values()}
+    own = memory.apart(lowering.buffers, launches, lowering.backed_hint)
     launches, together, offsets, arena, notes = arrange(
         launches, lowering.buffers, placed, lowering.backed_hint, config.parallel_branches
     )
@@ -253,7 +254,8 @@ def compile_program(program, times=None, onto=None):
         plan, more = autotune_rows.tune(plan, launches, lowering, addresses, autotune.clock() + left)
         choices = [*choices, *more]
         passed("autotune")
-    source = _source(launches, together, kernels, [*(f"{n} (reuse)" for n in notes), *choices], arena)
+    where = f"{arena} bytes in the arena, {len(own)} buffers of their own" if own else f"arena of {arena} bytes"
+    source = _source(launches, together, kernels, [where, *own, *(f"{n} (reuse)" for n in notes), *choices])
     info = CompiledInfo(
         source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices, lowering.orders
     )
@@ -387,9 +389,9 @@ def _operations(kernel) -> str:
     return ", ".join([*names, *reductions]) or "copy"
 
 
-def _source(steps, together, kernels, notes, arena) -> str:
+def _source(steps, together, kernels, notes) -> str:
     """What the graph runs, as text: the launches in order, then each kernel once."""
-    lines = [f"; arena of {arena} bytes", *(f"; {n}" for n in notes)]
+    lines = [f"; {n}" for n in notes]
     done = 0
     for begin, count in together:
         lines += [*_launches(steps[done:begin]), f"; side by side, the next {count}:"]

@@ -1,14 +1,34 @@
-"""Where intermediate buffers lie in the arena of a graph: two share memory when their lifetimes don't overlap."""
+"""Where intermediate buffers lie.
+
+Small ones lie in the arena of a graph, which is there during a whole call: two share memory when their lifetimes don't overlap. Large ones have
+memory of their own (kind "own"), taken from the allocator before the first launch that touches them and given back after the last: so those of a
+backward lie where saved values were."""
 
 from __future__ import annotations
 
 from ..base.expr import Expr, at_least, floordiv
 from .builder import itemsize
 from .ir import Buffer
+from .rows import effects
+from .settings import config
 
-__all__ = ["plan"]
+__all__ = ["apart", "plan"]
 
 ALIGN = 64
+
+
+def apart(buffers: dict[str, Buffer], steps: list, hint=int) -> list[str]:
+    """Let large temporary buffers of the launches have memory of their own; a line for each. ``hint``: as for :func:`plan`."""
+    notes = []
+    for name in dict.fromkeys(n for s in steps for n in sorted(effects(s)[1])):
+        b = buffers[name]
+        if b.kind != "temp":
+            continue
+        size = hint(b.size * b.width * itemsize(b.dtype))
+        if size is not None and size >= config.own_bytes:
+            b.kind = "own"
+            notes.append(f"{name}: {size} bytes of its own")
+    return notes
 
 
 def plan(

@@ -81,7 +81,7 @@ class Plan:
                     raise RuntimeError(message)
             return
         if code < 0:
-            raise MemoryError("a compiled kernel got no memory for a row of intermediate results")
+            raise MemoryError("a compiled graph got no memory for intermediate results")
         if self.messages[code - 1].startswith("!"):  # a condition that the program states
             raise RuntimeError(self.messages[code - 1][1:].replace("{value}", str(value)))
         if self.messages[code - 1].startswith("#"):

@@ -82,6 +82,9 @@ class _Assembly:
                 entry = ("value",)
             elif b.kind == "object":
                 entry = ("object", self.layout(b))
+            elif b.kind == "own":
+                size = b.size * b.width * itemsize(b.dtype)
+                entry = ("own", self.frame.number(size), self.layout(b))
             elif b.kind == "output" or name not in self.offsets:
                 size = b.size * numpy_dtype(b).itemsize
                 stage = self.frame.stage(size, *b.shape, *b.strides)

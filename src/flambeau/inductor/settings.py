@@ -25,6 +25,13 @@ KNOBS = {
         in_key=True,
         type=int,
     ),
+    "own_bytes": Knob(
+        1 << 18,
+        "size from which an intermediate result lives by itself instead of in the graph's arena",
+        ("FLAMBEAU_OWN_BYTES",),
+        in_key=True,
+        type=int,
+    ),
     "force_disable_caches": Knob(
         False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)
     ),
