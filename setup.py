@@ -53,6 +53,7 @@ RUNTIME = (
     "conv_shift",
     "conv_depthwise",
     "conv_last",
+    "planes",
     "winograd",
     "attention",
     "scan",

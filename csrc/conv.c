@@ -20,6 +20,7 @@ typedef struct {
     int64_t run;                /* from the first to behind the last output position, in places */
     int64_t front;              /* the greatest shift */
     int64_t *shift, *phase;     /* where each tap reads */
+    const Planes *planes;
     int *failed;
 } Few;
 
@@ -58,6 +59,8 @@ typedef struct {
     int way;                    /* WAY_GATHER ... */
     int64_t parts;              /* WEIGHT: sums over columns that are made apart and added */
     char *sums;
+    Planes *planes;             /* FORWARD, INPUT: who takes what is finished, or NULL */
+    _Atomic int32_t *cut;       /* FORWARD: pieces of each image's group that are made */
     int *failed;                /* set when there is no memory */
 } Job;
 
@@ -74,6 +77,11 @@ static void multiply(const Job *j, char ta, char tb, int64_t m, int64_t n, int64
 static void gather(const Job *j, int64_t c0, int64_t c1, int64_t q0, int64_t q1, char *cols) {
     if (j->f64) gather_f64(j->c, (double *)j->x, c0, c1, q0, q1, (double *)cols);
     else gather_f32(j->c, (float *)j->x, c0, c1, q0, q1, (float *)cols);
+}
+
+static void move_runs(const Job *j, char *to, int64_t tr, int64_t tk, const char *from, int64_t fr, int64_t fk, int64_t rows, int64_t count, int64_t n, const char *bias) {
+    if (j->f64) move_runs_f64((double *)to, tr, tk, (const double *)from, fr, fk, rows, count, n, (const double *)bias);
+    else move_runs_f32((float *)to, tr, tk, (const float *)from, fr, fk, rows, count, n, (const float *)bias);
 }
 
 /* Columns of chunk i: images [n, n + count), positions [p0, p1) of each. */
@@ -98,23 +106,8 @@ static const char *outputs_at(const Job *j, int64_t group, int64_t n, int64_t co
         return from + p0 * item;
     }
     *ld = count * j->positions;
-    for (int64_t o = 0; o < j->made; o++)
-        for (int64_t i = 0; i < count; i++) memcpy(room + (o * count + i) * row, from + (i * j->c->outputs + o) * row, row);
+    move_runs(j, room, *ld, j->positions, from, j->positions, j->c->outputs * j->positions, j->made, count, j->positions, NULL);
     return room;
-}
-
-#define ADD_BIAS(T)                                                                                              \
-    for (int64_t o = 0; o < rows; o++) {                                                                         \
-        T f = ((const T *)bias)[o], *to = (T *)y + o * ld;                                                       \
-        for (int64_t i = 0; i < width; i++) to[i] += f;                                                          \
-    }
-
-static void add_bias(int f64, char *y, const char *bias, int64_t rows, int64_t width, int64_t ld) {
-    if (f64) {
-        ADD_BIAS(double)
-    } else {
-        ADD_BIAS(float)
-    }
 }
 
 static void forward_range(void *context, int64_t begin, int64_t end) {
@@ -132,16 +125,18 @@ static void forward_range(void *context, int64_t begin, int64_t end) {
         chunk_at(j, i / c->groups, &n, &count, &p0, &p1);
         int64_t width = (count - 1) * j->positions + p1 - p0, ldb = width;
         const char *cols = room, *w = j->w + group * j->made * rows * item;
-        if (in_place && count == 1) cols = j->x + ((n * c->channels + group * j->per) * j->positions + p0) * item, ldb = j->positions;
+        const char *x = j->x + ((n * c->channels + group * j->per) * j->positions + p0) * item, *bias = j->bias ? j->bias + group * j->made * item : NULL;
+        if (in_place && count == 1) cols = x, ldb = j->positions;
+        else if (in_place) move_runs(j, room, width, j->positions, x, j->positions, c->channels * j->positions, j->per, count, j->positions, NULL);
         else gather(j, group * j->per, (group + 1) * j->per, n * j->positions + p0, n * j->positions + p0 + width, room);
         char *y = j->y + ((n * c->outputs + group * j->made) * j->positions + p0) * item;
         char *to = count == 1 ? y : room + rows * most * item;
         int64_t ld = count == 1 ? j->positions : width;
         multiply(j, 'N', 'N', j->made, width, rows, w, rows, cols, ldb, 0, to, ld);
-        if (j->bias) add_bias(j->f64, to, j->bias + group * j->made * item, j->made, width, ld);
-        for (int64_t o = 0; count > 1 && o < j->made; o++)
-            for (int64_t k = 0; k < count; k++)
-                memcpy(y + (k * c->outputs + o) * j->positions * item, to + (o * count + k) * j->positions * item, j->positions * item);
+        if (count > 1) move_runs(j, y, j->positions, c->outputs * j->positions, to, ld, j->positions, j->made, count, j->positions, bias);
+        else if (bias) move_runs(j, y, ld, 0, y, ld, 0, j->made, 1, width, bias);
+        if (j->planes && (j->cuts == 1 || flb_last_band(j->cut + n * c->groups + group, j->cuts)))
+            flb_finished(j->planes, n, n + count, group * j->made, (group + 1) * j->made);
     }
     flb_api->free(room);
 }
@@ -171,6 +166,8 @@ static void input_range(void *context, int64_t begin, int64_t end) {
             else scatter_f32(c, (float *)j->x, c0, c1, q0, q0 + width, (float *)room);
             c0 -= group * j->per, c1 -= group * j->per;
         }
+        int64_t n0 = j->cuts > 1 ? unit : unit * j->images, n1 = n0 + j->images < c->images ? n0 + j->images : c->images;
+        flb_finished(j->planes, n0, n1, group * j->per + c0, group * j->per + c1);
     }
     flb_api->free(room);
 }
@@ -218,6 +215,7 @@ static void few_range(void *context, int64_t begin, int64_t end) {
 static void run_few(Job *j) {
     const Conv *c = j->c;
     Few f = {.c = c, .what = j->what, .f64 = j->f64, .x = j->x, .w = j->w, .y = j->y, .bias = j->bias, .taps = j->taps, .failed = j->failed};
+    f.planes = flb_planes_in(j->planes, j->what == FORWARD ? j->made : j->per);
     for (int d = 0; d < 3; d++) f.extent[d] = ((c->out[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d]) / c->stride[d] + 1;
     f.phases = c->stride[0] * c->stride[1] * c->stride[2];
     f.plane = f.extent[0] * f.extent[1] * f.extent[2];
@@ -279,12 +277,13 @@ static void run(Job *j) {
     double flops = 2.0 * c->images * c->outputs * rows * j->positions;
     float *x = (float *)j->x, *w = (float *)j->w, *y = (float *)j->y;
     const float *bias = (const float *)j->bias;
+    if (j->planes) j->planes->taken = 0;
     if (j->way == WAY_DEPTHWISE) {
-        if (flb_depthwise(c, j->what, x, w, y, bias) < 0) *j->failed = 1;
+        if (flb_depthwise(c, j->what, x, w, y, bias, j->planes) < 0) *j->failed = 1;
         return;
     }
     if (j->way == WAY_POINT) {
-        if (flb_point(c, j->what, j->f64, j->x, j->w, j->y, j->bias) < 0) *j->failed = 1;
+        if (flb_point(c, j->what, j->f64, j->x, j->w, j->y, j->bias, j->planes) < 0) *j->failed = 1;
         return;
     }
     if (j->way == WAY_TAPS) {
@@ -292,9 +291,10 @@ static void run(Job *j) {
         return;
     }
     if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT) {
-        int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias) : flb_shift(c, j->what, x, w, y, bias);
+        int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias, j->planes) : flb_shift(c, j->what, x, w, y, bias, j->planes);
         if (odd < 0) *j->failed = 1;
         if (odd > 0) {
+            if (j->planes) j->planes->taken = 0;
             j->way = WAY_GATHER;
             run_in_order(j);
         }
@@ -318,8 +318,17 @@ static void run(Job *j) {
     }
     int64_t units = j->images > 1 ? ceil_div(c->images, j->images) : c->images;
     j->chunks = units * j->cuts;
-    if (j->what == FORWARD) flb_parallel(forward_range, j, j->chunks * c->groups, (int64_t)(2e5 * j->chunks * c->groups / flops) + 1);
-    else if (j->what == INPUT) {
+    j->planes = flb_planes_in(j->planes, j->what == FORWARD ? j->made : j->blocks > 1 && j->planes && j->per % j->planes->unit == 0 ? j->block : j->per);
+    if (j->what == FORWARD) {
+        size_t counters = j->planes && j->cuts > 1 ? c->images * c->groups * sizeof(int32_t) : 0;
+        if (counters && !(j->cut = flb_api->scratch(counters))) {
+            *j->failed = 1;
+            return;
+        }
+        if (counters) memset(j->cut, 0, counters);
+        flb_parallel(forward_range, j, j->chunks * c->groups, (int64_t)(2e5 * j->chunks * c->groups / flops) + 1);
+        flb_api->free(j->cut);
+    } else if (j->what == INPUT) {
         int64_t total = units * j->blocks * c->groups;
         flb_parallel(input_range, j, total, (int64_t)(2e5 * total / flops) + 1);
     } else {
@@ -423,13 +432,17 @@ static void run_in_order(Job *j) {
     }
 }
 
-int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
+int flb_convolve_step(const View *v, int n, const int64_t *numbers, int64_t *status) { return flb_convolve_planes(v, numbers, NULL); }
+
+int flb_convolve_planes(const View *v, const int64_t *numbers, Planes *planes) {
     int failed = 0;
     Conv c;
     Job j;
     open_step(v, numbers, &c, &j);
     j.failed = &failed;
     if (!j.gemm) return -1; /* lowering asks for a library first */
+    j.planes = (j.what == FORWARD ? c.ylast : c.xlast) ? NULL : planes; /* channels last there are no planes */
+    if (planes) planes->channels = j.what == FORWARD ? c.outputs : c.channels, planes->taken = 0;
     run_in_order(&j);
     return failed ? -1 : 0;
 }

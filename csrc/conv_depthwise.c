@@ -8,7 +8,7 @@
 
 #if !defined(__x86_64__)
 int flb_depthwise_fits(const Conv *c) { return 0; }
-int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
+int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) { return -1; }
 #else
 #include "conv_lanes.h"
 
@@ -25,6 +25,7 @@ typedef struct {
     int what;
     float *x, *w, *y;
     const float *bias;
+    const Planes *planes;
     Axis h, v;                  /* rows, and places of a row */
     int64_t groups, parts;
     V *sums;                    /* WEIGHT: of each part and group, taps vectors */
@@ -139,6 +140,9 @@ static void write_lanes(const float *from, int64_t places, int lanes, float *to,
     else spread_lanes(from, places, lanes, to, places);
 }
 
+/* The first plane of piece i. */
+static int64_t plane_of(const Job *j, int64_t i) { return i / j->groups * j->c->channels + i % j->groups * L; }
+
 /* Pieces [begin, end): a group of channels of an image (FORWARD, INPUT) or of a part of the images (WEIGHT). */
 static WIDE void range(void *context, int64_t begin, int64_t end) {
     Job *j = context;
@@ -153,6 +157,7 @@ static WIDE void range(void *context, int64_t begin, int64_t end) {
     Axis h = {j->h.out, j->h.in, j->h.taps, 1, (j->h.taps - 1) * j->h.dilation - j->h.padding, j->h.dilation};
     Axis v = {j->v.out, j->v.in, j->v.taps, 1, (j->v.taps - 1) * j->v.dilation - j->v.padding, j->v.dilation};
     V zero = {0};
+    int64_t ready = begin, plane = (j->what == FORWARD ? out : in) * (int64_t)sizeof(V);
     for (int64_t i = begin; i < end; i++) {
         int64_t g = i % j->groups, n = i / j->groups, last = n + 1, c0 = g * L;
         int lanes = c->channels - c0 < L ? (int)(c->channels - c0) : L;
@@ -178,6 +183,10 @@ static WIDE void range(void *context, int64_t begin, int64_t end) {
                 write_lanes((float *)x, in, lanes, xs, c->xlast, c->channels);
             } else weigh(&j->h, &j->v, x, y, j->sums + i * taps);
         }
+        if (j->planes && (i + 1 == end || (i + 1 - ready) * plane >= TOGETHER)) {
+            j->planes->take(j->planes->context, plane_of(j, ready), plane_of(j, i + 1));
+            ready = i + 1;
+        }
     }
     flb_api->free(room);
 }
@@ -201,11 +210,12 @@ int flb_depthwise_fits(const Conv *c) {
 }
 
 /* -1: no memory. */
-int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
+int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
     Job j = {.c = c, .what = what, .x = x, .w = w, .y = y, .bias = bias, .groups = (c->channels + L - 1) / L, .parts = 1};
     j.h = (Axis){c->in[1], c->out[1], c->kernel[1], c->stride[1], c->padding[1], c->dilation[1]};
     j.v = (Axis){c->in[2], c->out[2], c->kernel[2], c->stride[2], c->padding[2], c->dilation[2]};
     int64_t taps = j.h.taps * j.v.taps, total = c->images * j.groups;
+    j.planes = flb_planes_in(planes, c->channels > L ? L : c->channels);
     double work = 2.0 * L * total * (j.h.out * j.v.out * (double)taps + 4.0 * (j.h.in * j.v.in + j.h.out * j.v.out)) + 1;
     if (what == WEIGHT) {
         j.parts = (LEAST + j.groups - 1) / j.groups;

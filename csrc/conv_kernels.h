@@ -45,6 +45,26 @@ static inline __attribute__((always_inline)) void NAME(add_row)(T *restrict to, 
     if (i + 2 < n) to[i + 2] += from[i + 2];
 }
 
+static inline __attribute__((always_inline)) void NAME(biased_row)(T *to, const T *from, T f, int64_t n) {
+    typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
+    typedef T Many __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+    enum { MANY = 64 / sizeof(T) };
+    int64_t i = 0;
+    for (; i + MANY <= n; i += MANY) *(Many *)(to + i) = *(const Many *)(from + i) + f;
+    for (; i + 4 <= n; i += 4) *(Four *)(to + i) = *(const Four *)(from + i) + f;
+    for (; i < n; i++) to[i] = from[i] + f;
+}
+
+/* Runs of n, `count` of each of `rows`: to[r * tr + k * tk ...] = from[r * fr + k * fk ...] (+ bias[r]). They may be the same ones. */
+BY_LEVEL(static void, NAME(move_runs), (T *to, int64_t tr, int64_t tk, const T *from, int64_t fr, int64_t fk, int64_t rows, int64_t count, int64_t n, const T *bias),
+         (to, tr, tk, from, fr, fk, rows, count, n, bias)) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < count; k++) {
+            if (bias) NAME(biased_row)(to + r * tr + k * tk, from + r * fr + k * fk, bias[r], n);
+            else NAME(copy_row)(to + r * tr + k * tk, from + r * fr + k * fk, n);
+        }
+}
+
 /* Rows (channel, tap) of channels [c0, c1) and columns [q0, q1) of (image, output position): what each tap reads, in `cols`, rows of q1 - q0. */
 BY_LEVEL(static void, NAME(gather), (const Conv *c, const T *x, int64_t c0, int64_t c1, int64_t q0, int64_t q1, T *cols), (c, x, c0, c1, q0, q1, cols)) {
     int64_t positions = c->out[0] * c->out[1] * c->out[2], plane = c->in[0] * c->in[1] * c->in[2], width = q1 - q0, sw = c->stride[2];
@@ -264,6 +284,7 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
     if (f->what == WEIGHT)
         for (int64_t d = 0; d < c->out[0]; d++)
             for (int64_t h = 0; h < c->out[1]; h++) memset(inside + f->front + (d * f->extent[1] + h) * f->extent[2], 255, c->out[2] * sizeof(T));
+    int64_t ready = begin, block = f->what == FORWARD ? made : per, plane = (f->what == FORWARD ? out : in) * block * (int64_t)sizeof(T);
     for (int64_t i = begin; i < end; i++) {
         int64_t g = f->what == WEIGHT ? i : i % c->groups, n = f->what == WEIGHT ? 0 : i / c->groups, last = f->what == WEIGHT ? c->images : n + 1;
         if (f->what == WEIGHT) memset(sums, 0, taps * per * made * MOST * sizeof(T));
@@ -308,6 +329,10 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
                     for (int k = 0; k < m; k++) half[k] += half[k + m];
                 w[g * made * per * taps + t] = half[0];
             }
+        if (f->planes && (i + 1 == end || (i + 1 - ready) * plane >= TOGETHER)) {
+            f->planes->take(f->planes->context, ready * block, (i + 1) * block);
+            ready = i + 1;
+        }
     }
     flb_api->free(room);
 }

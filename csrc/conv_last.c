@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SMALL 64                /* places of an image below which images are turned */
+#define CACHED 262144           /* bytes of the result that a thread makes before it goes on with them */
 
 /* ---- turning ----------------------------------------------------------------------------------------------------------------------------- */
 
@@ -90,13 +91,29 @@ typedef struct {
             for (int64_t k = 0; k < b->outputs; k++) y[k] += bias[k];                       \
     }
 
-static void bias_range(void *context, int64_t begin, int64_t end) {
+BY_LEVEL(static void, bias_range, (void *context, int64_t begin, int64_t end), (context, begin, end)) {
     const Bias *b = context;
     if (b->f64) {
         ADD(double)
     } else {
         ADD(float)
     }
+}
+
+/* Nothing where there is no bias. */
+static void add_bias(char *y, const char *bias, int64_t width, int64_t outputs, int64_t lines, int f64) {
+    Bias b = {.y = y, .bias = bias, .lines = lines, .width = width, .outputs = outputs, .f64 = f64};
+    if (bias) flb_parallel(bias_range, &b, lines, 1 + 32768 / (width ? width : outputs));
+}
+
+typedef struct {
+    const Planes *planes;
+    int64_t first;              /* in units */
+} Some;
+
+static void take_range(void *context, int64_t begin, int64_t end) {
+    const Some *s = context;
+    s->planes->take(s->planes->context, (s->first + begin) * s->planes->unit, (s->first + end) * s->planes->unit);
 }
 
 /* One image after the other onto the same sum, a piece of `high` rows and `wide` columns of it. */
@@ -140,11 +157,12 @@ int flb_point_can(const Conv *c) {
     return all == 1 && c->in[0] * c->in[1] * c->in[2] == c->out[0] * c->out[1] * c->out[2];
 }
 
-int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const char *bias) {
+int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const char *bias, Planes *planes) {
     int xlast = c->xlast, ylast = c->ylast;
     int64_t item = f64 ? 8 : 4, places = c->out[0] * c->out[1] * c->out[2], rows = c->images * places;
     int64_t made = what == INPUT ? c->channels : c->outputs, deep = what == INPUT ? c->outputs : c->channels;
     GemmFn gemm = flb_blas_gemm(f64);
+    if (planes && planes->channels % planes->unit) planes = NULL;
     if (what == WEIGHT && places >= SMALL && !(xlast && ylast)) {
         Sum s = {.c = c, .places = places, .f64 = f64, .xlast = xlast, .ylast = ylast, .x = x, .w = w, .y = y, .gemm = gemm};
         s.high = piece(c->outputs, 48, 4), s.wide = piece(c->channels, 64, s.high * 3 < c->outputs ? 1 : 4);
@@ -184,13 +202,21 @@ int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const
         flb_gemm(gemm, f64, from_last ? 'N' : 'T', what == INPUT ? 'N' : 'T', s, batch, BY_SIZES, from, w, to);
     } else {
         s->m = made, s->n = places, s->lda = what == INPUT ? made : deep, s->ldb = from_last ? deep : places, s->ldc = places;
-        flb_gemm(gemm, f64, what == INPUT ? 'T' : 'N', from_last ? 'T' : 'N', s, batch, BY_SIZES, w, from, to);
+        /* Some images at a time, where something more is to be done with them. */
+        int64_t image = made * places * item, some = bias || planes ? 1 + flb_get_num_threads() * CACHED / image : c->images;
+        for (int64_t n = 0; n < c->images; n += some) {
+            int64_t count = n + some < c->images ? some : c->images - n;
+            u.words[9] = count;
+            flb_gemm(gemm, f64, what == INPUT ? 'T' : 'N', from_last ? 'T' : 'N', s, batch, BY_SIZES, w, from + n * deep * places * item, to + n * image);
+            add_bias(to + n * image, bias, places, c->outputs, count * c->outputs, f64);
+            if (!whole && planes) {
+                planes->taken = 1;
+                Some p = {planes, n * made / planes->unit};
+                flb_parallel(take_range, &p, count * made / planes->unit, 1 + 32768 / (planes->unit * places));
+            }
+        }
     }
-    if (what == FORWARD && bias) {
-        Bias b = {.y = to, .bias = bias, .width = to_last ? 0 : places, .outputs = c->outputs, .f64 = f64};
-        b.lines = to_last ? rows : c->images * c->outputs;
-        flb_parallel(bias_range, &b, b.lines, 1 + 32768 / (to_last ? c->outputs : places));
-    }
+    if (to_last) add_bias(to, bias, 0, c->outputs, rows, f64);
     if (what == INPUT && turned_x) flb_turn(own_x, x, c->images, places, c->channels, item);
     if (what == FORWARD && turned_y) flb_turn(own_y, y, c->images, places, c->outputs, item);
     flb_api->free(room);

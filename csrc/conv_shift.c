@@ -15,7 +15,7 @@
 #if !defined(__x86_64__)
 int flb_shift_fits(const Conv *c, int what) { return 0; }
 int flb_shift_can(const Conv *c, int what) { return 0; }
-int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
+int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) { return -1; }
 #else
 #include <immintrin.h>
 
@@ -117,6 +117,8 @@ typedef struct {
     int64_t depth, high;        /* channels of the source and of the result, a group */
     int64_t images, band, across, blocks, bands, strips, cuts, cut; /* a window: images, rows, columns; how many of each; pieces of the result's channels */
     int tile;
+    const Planes *planes;
+    _Atomic int32_t *windows;   /* of each group, block of images and cut: windows that are made */
     float *packed;
     int64_t panels, per_phase[64]; /* panels of a phase; where its first one lies */
     int failed, odd;
@@ -370,6 +372,9 @@ static void product_range(void *context, int64_t begin, int64_t end) {
                     }
                 }
         }
+        int64_t bands = j->bands * j->strips;
+        if (j->planes && flb_last_band(j->windows + i / j->cuts / bands * j->cuts + i % j->cuts, bands))
+            flb_finished(j->planes, w.n0, w.n1, w.group * j->high + w.o0, w.group * j->high + w.o1);
     }
     flb_api->free(off);
 }
@@ -482,7 +487,7 @@ int flb_shift_fits(const Conv *c, int what) {
     return choose(&j) < (what == INPUT ? WASTE_BACK : WASTE) && j.axis[0].count * j.axis[1].count * c->images >= 64;
 }
 
-int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
+int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
     Job j;
     if (!prepare(&j, c, what)) return 1;
     int64_t taps = c->kernel[1] * c->kernel[2];
@@ -519,11 +524,14 @@ int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float
         j.cut = ceil_div(ceil_div(j.high, pieces), high) * high;
         if (j.cut < block) j.cut = block;
         j.cuts = ceil_div(j.high, j.cut);
-        j.packed = flb_api->scratch((size_t)c->groups * j.panels * high * j.depth * taps * sizeof(float));
-        if (j.packed) {
+        j.planes = flb_planes_in(planes, j.cuts > 1 && planes && j.high % planes->unit == 0 ? j.cut : j.high); /* a piece ends with its group, or at a `cut` */
+        size_t counters = j.planes ? ceil_div(c->groups * j.blocks * j.cuts * sizeof(int32_t), 64) * 64 : 0;
+        char *memory = flb_api->scratch(counters + (size_t)c->groups * j.panels * high * j.depth * taps * sizeof(float));
+        if (memory) {
+            j.packed = (float *)(memory + counters), j.windows = counters ? memset(memory, 0, counters) : NULL;
             flb_parallel(pack_range, &j, c->groups * j.panels, 1 + 100000 / (high * j.depth * taps));
             flb_parallel(product_range, &j, windows * j.cuts, (int64_t)(2e5 * windows * j.cuts / (flops + 1)) + 1);
-            flb_api->free(j.packed);
+            flb_api->free(memory);
         } else j.failed = 1;
     }
     flb_api->free(j.taps);

@@ -131,6 +131,22 @@ static int parse_parts(PyObject *parts, Step *s, Graph *g) {
 
 static int parse_step(PyObject *o, Step *s, Graph *g);
 
+/* The steps of a launch over rows, and what each has to an iteration. */
+static int parse_members(Rows *r, PyObject *steps, PyObject *ratios, Graph *g) {
+    Py_ssize_t n = PyList_GET_SIZE(steps);
+    if (n > MOST_ROW_STEPS || n != PyList_GET_SIZE(ratios)) FAIL("a wrong launch over rows");
+    for (Py_ssize_t i = 0; i < n; i++) {
+        long long num, den;
+        r->nsteps++;
+        if (parse_step(PyList_GET_ITEM(steps, i), &r->steps[i], g) < 0 || !PyArg_ParseTuple(PyList_GET_ITEM(ratios, i), "LL", &num, &den)) return -1;
+        r->num[i] = num, r->den[i] = den;
+        const Step *t = &r->steps[i];
+        if (num < 0 || den < 1 || (num ? r->unit * den % num != 0 : t->kind != STEP_GEMM || !t->nbatch || !r->lanes) || (t->kind != STEP_KERNEL && t->kind != STEP_GEMM) || t->nargs > MOST_ROW_ARGS)
+            FAIL("a wrong step of a launch over rows");
+    }
+    return 0;
+}
+
 /* ("rows", rows, period, unit, block, [bytes of a row of each local], [step], [(rows, iterations) that go together; (0, 1): a sum over rows], lanes) */
 static int parse_rows(PyObject *o, Step *s, Graph *g) {
     const char *kind;
@@ -140,31 +156,37 @@ static int parse_rows(PyObject *o, Step *s, Graph *g) {
     s->kind = STEP_ROWS;
     if (!r || !PyArg_ParseTuple(o, "sLLLLO!O!O!L", &kind, &rows, &period, &unit, &block, &PyList_Type, &locals, &PyList_Type, &steps, &PyList_Type, &ratios, &lanes)) return -1;
     r->rows = rows, r->period = period, r->unit = unit, r->block = block, r->lanes = lanes, r->slots = g->slots;
-    Py_ssize_t n = PyList_GET_SIZE(steps), nlocals = PyList_GET_SIZE(locals);
-    if (rows < 1 || period < 1 || rows % period || (period != rows && period % unit) || unit < 1 || block < unit || block % unit || lanes < 0 || lanes > period || n > MOST_ROW_STEPS || n != PyList_GET_SIZE(ratios) || nlocals > MOST_VIEWS * 4) FAIL("a wrong launch over rows");
+    Py_ssize_t nlocals = PyList_GET_SIZE(locals);
+    if (rows < 1 || period < 1 || rows % period || (period != rows && period % unit) || unit < 1 || block < unit || block % unit || lanes < 0 || lanes > period || nlocals > MOST_VIEWS * 4) FAIL("a wrong launch over rows");
     for (Py_ssize_t i = 0; i < nlocals; i++) {
         r->local[r->nlocals++] = PyLong_AsLongLong(PyList_GET_ITEM(locals, i));
         if (PyErr_Occurred()) return -1;
     }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        long long num, den;
-        r->nsteps++;
-        if (parse_step(PyList_GET_ITEM(steps, i), &r->steps[i], g) < 0 || !PyArg_ParseTuple(PyList_GET_ITEM(ratios, i), "LL", &num, &den)) return -1;
-        r->num[i] = num, r->den[i] = den;
-        const Step *t = &r->steps[i];
-        if (num < 0 || den < 1 || (num ? unit * den % num != 0 : t->kind != STEP_GEMM || !t->nbatch || !lanes) || (t->kind != STEP_KERNEL && t->kind != STEP_GEMM) || t->nargs > MOST_ROW_ARGS)
-            FAIL("a wrong step of a launch over rows");
-    }
+    return parse_members(r, steps, ratios, g);
+}
+
+/* (planes, unit, [kernel step], [(planes, iterations) that go together]): who takes the result of a convolution */
+static int parse_planes(PyObject *o, Step *s, Graph *g) {
+    long long planes, unit;
+    PyObject *steps, *ratios;
+    Rows *r = s->rows = zeroed(1, sizeof(Rows));
+    if (!r || !PyArg_ParseTuple(o, "LLO!O!", &planes, &unit, &PyList_Type, &steps, &PyList_Type, &ratios)) return -1;
+    r->rows = r->period = planes, r->unit = r->block = unit, r->slots = g->slots;
+    if (planes < 1 || unit < 1 || planes % unit || s->native != flb_convolve_step) FAIL("a wrong launch over planes");
+    if (parse_members(r, steps, ratios, g) < 0) return -1;
+    for (int i = 0; i < r->nsteps; i++)
+        if (r->steps[i].kind != STEP_KERNEL) FAIL("planes are taken by kernels");
     return 0;
 }
 
 /* ("kernel", address, slots, total, grain, params, number of params)
  * ("gemm", address, is_f64, (A, B, C), ta, tb, sizes, number of batch dimensions[, choice])
+ * ("native", name, slots, [(place of the offset, layout) within each slot], [place of each integer][, who takes the planes of its result])
  * ("tell", slots, [(place of the offset, layout) within each slot], stage)
  * ("call", callable, slots, [(place of the offset, layout) within each slot], result slots (-1: a number), stage, [place of each integer]) */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
     const char *kind = kind_of(o);
-    PyObject *args, *more, *numbers, *parts = NULL;
+    PyObject *args, *more = NULL, *numbers, *parts = NULL;
     unsigned long long address;
     if (!kind) return -1;
     if (kind[0] == 'r') return parse_rows(o, s, g);
@@ -185,13 +207,14 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     } else if (kind[0] == 'n') {
         const char *name;
         s->kind = STEP_NATIVE;
-        if (!PyArg_ParseTuple(o, "ssOO!O", &kind, &name, &args, &PyList_Type, &parts, &numbers)) return -1;
+        if (!PyArg_ParseTuple(o, "ssOO!O|O", &kind, &name, &args, &PyList_Type, &parts, &numbers, &more)) return -1;
         if (parse_ints(numbers, &s->numbers, &s->nnumbers) < 0) return -1;
         for (int i = 0; i < s->nnumbers; i++)
             if (check_place(g, s->numbers[i], 1) < 0) return -1;
         s->native = flb_native(name, (int)PyList_GET_SIZE(parts), s->nnumbers);
         if (s->native == flb_expect_step) g->has_call = 1; /* what follows relies on it */
         if (!s->native || s->nnumbers > MOST_NUMBERS) FAIL("there is no template %s of %d views", name, (int)PyList_GET_SIZE(parts));
+        if (more && parse_planes(more, s, g) < 0) return -1;
     } else if (kind[0] == 't') {
         s->kind = STEP_TELL;
         if (!PyArg_ParseTuple(o, "sOO!i", &kind, &args, &PyList_Type, &parts, &s->stage)) return -1;

@@ -101,7 +101,7 @@ typedef struct {
     Part *parts;
     int nresults, *results, stage, nnumbers, *numbers; /* the integers F[numbers[i]] follow the tensors */
     /* tell: the parts of args are int64 numbers, the sources of `stage`, which then begins: its symbols are bound and its memory is taken. No Python runs. */
-    Rows *rows;                 /* rows: see rows.c */
+    Rows *rows;                 /* rows: see rows.c; native: the kernels that take the planes of its result, or NULL, see planes.c */
 } Step;
 
 /* Products and kernels over the same rows, in blocks that are multiples of `unit` or end with a `period`, best of `block`; num[i] / den[i]: rows to an iteration of kernel i,
@@ -238,6 +238,7 @@ void flb_gemv(int f64, int by_dots, int64_t out, int64_t k, const void *matrix, 
 void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const char *a, int64_t ar, int64_t ac, const char *b, int64_t br, int64_t bc, char *c);
 GemmFn flb_blas_gemm(int f64);  /* NULL before use_blas */
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
+int flb_run_planes(const Rows *r, const Place *places, const Frame *f, const View *views, const int64_t *numbers, int64_t *status); /* -1: no memory */
 void flb_blas_call(GemmFn fn, int f64, char ta, char tb, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, int more, void *c, int64_t ldc);
 GemmFn flb_for_sizes(GemmFn fn, int f64, char tb, int64_t m, int64_t n, int64_t k);
 void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc, int64_t rows, int64_t columns,

@@ -339,7 +339,8 @@ static void run_native(Call *c, const Step *s) {
             views[i] = (View){c->places[s->args[i]].ptr + f[s->parts[i].at], l->ndim, f + l->at, f + l->at + l->ndim};
         }
         for (int i = 0; i < s->nnumbers; i++) numbers[i] = f[s->numbers[i]];
-        if (s->native(views, s->nargs, numbers, c->status) < 0) c->status[0] = -1;
+        int failed = s->rows ? flb_run_planes(s->rows, c->places, f, views, numbers, c->status) : s->native(views, s->nargs, numbers, c->status);
+        if (failed < 0) c->status[0] = -1;
         return;
     }
     char **pointers = c->pointers;

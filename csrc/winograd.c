@@ -20,7 +20,7 @@
 #if !defined(__x86_64__)
 int flb_winograd_fits(const Conv *c, int what) { return 0; }
 int flb_winograd_can(const Conv *c, int what) { return 0; }
-int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
+int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) { return -1; }
 #else
 #include "conv_lanes.h"
 
@@ -114,6 +114,8 @@ typedef struct {
     float *u, *all, *gall, *sums;
     int64_t first, last;        /* WEIGHT: strips of this round; whether it ends the sums */
     int more, ends;
+    const Planes *planes;
+    _Atomic int32_t *bands;     /* where a strip is a part of an image: strips of each image and 16 channels that are made */
     int *failed, *odd;          /* no memory; a result isn't finite */
 } Wino;
 
@@ -286,7 +288,14 @@ static void strip_range(void *context, int64_t begin, int64_t end) {
             for (int64_t o = 0; o < ob; o += 2)
                 tile_products(tiles, cb, v + p * vstep, tiles * L, w->u + p * ustep + o * w->cin * L, w->cin * L, o + 1 < ob, m + p * mstep + o * tiles * L,
                               tiles * L, 0);
-        for (int64_t o = 0; o < ob; o++) output_tiles(w, s, o, m + o * tiles * L, mstep, plane);
+        int64_t n0, n1, r0, r1;
+        strip_at(w, s, &n0, &n1, &r0, &r1);
+        int together = !w->bands && (n1 - n0) * w->cout * w->oh * w->ow * (int64_t)sizeof(float) <= TOGETHER;
+        for (int64_t o = 0; o < ob; o++) {
+            output_tiles(w, s, o, m + o * tiles * L, mstep, plane);
+            if (!together && (!w->bands || flb_last_band(w->bands + n0 * ob + o, around(w->th, w->rows)))) flb_finished(w->planes, n0, n1, o * L, (o + 1) * L);
+        }
+        if (together) flb_finished(w->planes, n0, n1, 0, w->cout);
     }
     flb_api->free(memory);
 }
@@ -402,9 +411,11 @@ static int forward(Wino *w, int64_t tiles) {
         flb_api->free(memory);
         return failed ? -1 : 0;
     }
-    char *memory = flb_api->scratch(PLACES * (w->cin * w->cout + L) * sizeof(float) + 64);
+    int64_t counters = w->planes && w->per == 1 && w->rows < w->th ? w->images * (w->cout / L) * (int64_t)sizeof(int32_t) : 0;
+    char *memory = flb_api->scratch(PLACES * (w->cin * w->cout + L) * sizeof(float) + 64 + counters);
     if (!memory) return -1;
-    w->u = aligned(memory);
+    w->u = aligned(memory + counters);
+    if (counters) w->bands = memset(memory, 0, counters);
     flb_parallel(weight_range, w, w->cout / L, 1 + (int64_t)(1e5 / (w->cin * 100.0)));
     if (!failed) flb_parallel(strip_range, w, w->strips, 1);
     flb_api->free(memory);
@@ -466,7 +477,7 @@ int flb_winograd_fits(const Conv *c, int what) {
     return .8 * tiles + (tiles <= ALL || what == WEIGHT ? 12 : 30) < .27 * (double)(c->images * c->out[1] * c->out[2]);
 }
 
-int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
+int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
     int odd = 0;
     Wino o = {.images = c->images, .weight = w, .bias = bias, .odd = &odd, .wlast = c->wlast};
     o.xlast = what == INPUT ? c->ylast : c->xlast, o.ylast = what == INPUT ? c->xlast : c->ylast;
@@ -485,6 +496,9 @@ int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const fl
         o.strips = o.images * around(o.th, o.rows);
     }
     o.most = around(o.per * o.rows * o.tw, 4) * 4;
+    /* Few tiles, or a large weight: the second-level cache has them to hold, and what takes planes would be in the way; large planes have left it. */
+    int fits = tiles_in(c, what) > ALL && PLACES * o.cin * o.cout <= 400000 && o.oh * o.ow <= 2048;
+    o.planes = fits ? flb_planes_in(planes, L) : NULL;
     int failed = what == WEIGHT ? gradient(&o) : forward(&o, tiles_in(c, what));
     return failed ? failed : odd;
 }

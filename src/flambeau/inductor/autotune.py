@@ -28,6 +28,7 @@ from ..base.threads import get_num_threads
 from . import cache
 from .gemm import PACKED, Gemm
 from .ir import ExternCall
+from .planes import PlaneChain
 from .settings import config
 
 __all__ = [
@@ -78,7 +79,8 @@ def tune(launches: list, buffers: dict) -> list[str]:
     written. Measuring ends ``config.autotune_seconds`` after its begin; what was not reached by then stays as usual, and is measured by a later
     compilation."""
     lines, end = [], None
-    for step in launches:
+    for launch in launches:
+        step = launch.steps[0] if isinstance(launch, PlaneChain) else launch
         key = _key(step, buffers) if isinstance(step, ExternCall) and step.what in _MAKERS else None
         if not key:
             continue

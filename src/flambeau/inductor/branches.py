@@ -13,8 +13,10 @@ import math
 from ..base.expr import Expr
 from . import memory
 from .builder import itemsize
+from .effects import effects
 from .ir import ExternCall
-from .rows import MOST_ARGS, RowChain, effects
+from .planes import PlaneChain
+from .rows import MOST_ARGS, RowChain
 from .values import loaded_atoms, walk
 
 __all__ = ["arrange", "side_by_side"]
@@ -43,7 +45,7 @@ _SILENT = {
 
 def _alone(step) -> float | None:
     """Microseconds, about, of a launch that one thread makes; None for one that is split, or must stay where it is."""
-    if isinstance(step, RowChain):
+    if isinstance(step, (RowChain, PlaneChain)):
         return None
     if not isinstance(step, ExternCall):
         if type(step.total) is Expr or step.params or len(step.args) > MOST_ARGS:
@@ -92,7 +94,7 @@ class _Memory:
 
 def _may_fail(step, known: dict[str, bool]) -> bool:
     """Whether it may report more than a lack of memory. ``known``: of kernels by name."""
-    if isinstance(step, RowChain):
+    if isinstance(step, (RowChain, PlaneChain)):
         return any(_may_fail(s, known) for s in step.steps)
     if isinstance(step, ExternCall):
         return step.what == "native" and step.data.name not in _SILENT

@@ -16,13 +16,15 @@ from . import autotune, autotune_rows, cache, debug, memory, metrics
 from .branches import arrange
 from .codegen import write_kernel
 from .donate import donate, pass_on, spend
+from .effects import flat
 from .ir import ExternCall, eliminate_dead, loads, stores, verify
 from .lowering import Lowering
 from .opening import open_graph
 from .plan import Plan
+from .planes import PlaneChain, chain_planes
 from .program import assemble
 from .recall import recall, remember
-from .rows import RowChain, chain_rows, flat
+from .rows import RowChain, chain_rows
 from .schedule import build, fuse, merge
 from .settings import config
 from .sums import join_sums
@@ -230,17 +232,17 @@ def compile_program(program, times=None, onto=None):
         passed("write LLVM text")
     inplace = _place(lowering, steps, onto or {})
     spend(steps, lowering)
+    placed = {a: b for a, b in inplace.values()}
     if config.epilogue_fusion:
-        launches = chain_rows(steps, lowering.buffers, {a: b for a, b in inplace.values()})
+        launches = chain_planes(chain_rows(steps, lowering.buffers, placed), lowering.buffers, placed)
         steps = flat(launches)
     else:
         launches = steps
-    passed("chain rows")
+    passed("chain rows and planes")
     begin = autotune.clock()
     choices = autotune.tune(launches, lowering.buffers) if config.max_autotune else []
     left = config.autotune_seconds - (autotune.clock() - begin)
     passed("autotune")
-    placed = {a: b for a, b in inplace.values()}
     own = memory.apart(lowering.buffers, launches, lowering.backed_hint)
     launches, together, offsets, arena, notes = arrange(
         launches, lowering.buffers, placed, lowering.backed_hint, config.parallel_branches
@@ -407,6 +409,13 @@ def _launches(steps) -> list[str]:
         if isinstance(s, RowChain):
             lines.append(f"; blocks of {s.block} of {s.rows} rows, through each of these:")
             lines += [f";   {line[2:]}" for line in _launches(s.steps)]
+        elif isinstance(s, PlaneChain):
+            first, *rest = _launches(s.steps)
+            lines += [
+                first,
+                f"; its {s.rows} planes, as they are finished, in multiples of {s.unit}, through each of these:",
+            ]
+            lines += [f";   {line[2:]}" for line in rest] + [f";   {a} lies in {b}" for a, b in s.over.items()]
         elif not isinstance(s, ExternCall):
             lines.append(
                 f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {_operations(s)}"

@@ -22,7 +22,8 @@ __all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "e
 class Buffer:
     """Memory of ``size`` elements; element ``i`` of a tensor with ``strides`` lies at ``sum(i * strides)`` (outputs and inputs start at
     their first element, so no offset). ``kind``: ``input``, ``constant``, ``temp``, ``output``. ``width``: 2 for complex numbers, which are
-    pairs of numbers of ``dtype``: positions in memory count these."""
+    pairs of numbers of ``dtype``: positions in memory count these. ``planar``: a large one
+    that a convolution finishes plane by plane (planes.py)."""
 
     name: str
     shape: tuple[int, ...]
@@ -32,6 +33,7 @@ class Buffer:
     np_dtype: Any = None  # where it isn't the one that ``dtype`` names
     constant: Any = None
     width: int = 1
+    planar: bool = False
 
     @property
     def size(self) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..base.expr import Expr, at_least, floordiv
 from .builder import itemsize
+from .effects import effects
 from .ir import Buffer
-from .rows import effects
 from .settings import config
 
 __all__ = ["apart", "plan"]

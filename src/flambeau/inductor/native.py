@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.expr import at_least
+from ..base.expr import Expr, at_least
 from ..base.sizes import size
-from .ir import ExternCall, Region
+from .builder import itemsize
+from .ir import ExternCall, Region, dense_strides
+from .settings import config
 from .values import short
 
 __all__ = ["Native", "as_dtype", "biased", "full", "launch", "message", "other_view", "part"]
@@ -22,6 +25,7 @@ class Native:
     flops: Any
 
 
+WEIGHT = 2  # the first number of the template `convolution`: a weight's gradient has no planes
 _TAKE_NOTHING = {
     "order",
     "scan",
@@ -32,6 +36,15 @@ _TAKE_NOTHING = {
 }  # templates that may be handed tensors without elements
 
 
+def _planar(name: str, numbers: list, buffer) -> bool:
+    """Whether a template's result is a convolution's whose planes are worth going on as they are finished (planes.py)."""
+    if name != "convolution" or numbers[0] == WEIGHT or any(type(n) is Expr for n in buffer.shape):
+        return False
+    if buffer.strides != dense_strides(buffer.shape):
+        return False
+    return math.prod(buffer.shape) * itemsize(buffer.dtype) >= config.planes_bytes
+
+
 def launch(lowering, name, inputs, outs, numbers, flops, effect=False, empty=False) -> list:
     """A launch of a template on ``inputs`` (regions); the Lazies of its results: ``outs`` has (shape, strides, dtype, device) of each. ``effect``: it
     runs in program order, wanted or not. ``empty``: inputs may have no elements."""
@@ -40,6 +53,7 @@ def launch(lowering, name, inputs, outs, numbers, flops, effect=False, empty=Fal
     made = []
     for shape, strides, dtype, device in outs:
         buffer = lowering.new_buffer(shape, strides, short(dtype))
+        buffer.planar = _planar(name, numbers, buffer)
         made.append(lowering.in_memory(Region(buffer.name, shape, buffer.strides), dtype, buffer.strides, device))
     plan = Native(name, [size(n) for n in numbers], flops)
     lowering.add(ExternCall("native", name, list(inputs), [x.region.buffer for x in made], plan, effect))

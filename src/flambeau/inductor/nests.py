@@ -11,9 +11,12 @@ from .builder import itemsize
 from .processor import follows_one_line
 from .values import loaded_atoms, walk
 
-__all__ = ["ROWS", "all_nodes", "flat_loops", "ids", "substitute_in"]
+__all__ = ["ROWS", "all_nodes", "flat_loops", "ids", "planar_loops", "substitute_in"]
 
 CHUNK = 4096  # elements of a piece of a flat loop
+TOGETHER = (
+    16  # small planes of a convolution's result that are an iteration: each way finishes so many together (planes.py)
+)
 TILE = 64, 16  # elements of a tile of a transposing loop along what is written, and the least there may be
 LINE, PAGE = 64, 4096  # bytes of a line of the cache, of a page
 ROWS = 4  # rows that are read by turns where each lies elsewhere
@@ -64,6 +67,40 @@ def flat_loops(variables, items, values, past=frozenset()):
         k -= 1
         n *= hint(variables[k].extent)
     return tuple(variables[:k]), tuple(variables[k:]), limits
+
+
+def planar_loops(shape, variables, items, values):
+    """The loops of :func:`flat_loops` so that an iteration is some whole planes of a convolution's result of this shape; None where there is
+    none, or the loops can't be cut so."""
+    if not shape or not variables or any(type(n) is Expr for n in (*shape, *(v.extent for v in variables))):
+        return None
+    if _transposed(list(variables), items, values) is not None:
+        return None
+    images, channels, *places = shape
+    plane = math.prod(places)
+    if plane >= 2 * CHUNK and images * channels < TOGETHER:
+        return None  # too few for the threads
+    together = math.gcd(channels, TOGETHER)
+    while together > 1 and together * plane > CHUNK:
+        together //= 2
+    whole = together * plane
+    if whole < 64:
+        return None
+    k, n = len(variables), 1
+    while k > 0 and n < whole:
+        k -= 1
+        v = variables[k]
+        if whole % (n * v.extent) == 0:
+            n *= v.extent
+        elif whole % n == 0 and v.extent % (whole // n) == 0:
+            lo = Var(next(ids), whole // n)
+            hi = Var(next(ids), v.extent // lo.extent)
+            for stored in all_nodes(items):
+                substitute_in(stored, {v: variable(hi) * lo.extent + variable(lo)}, values)
+            return (*variables[:k], hi), (lo, *variables[k + 1 :]), {}
+        else:
+            return None
+    return (variables[:k], variables[k:], {}) if n == whole else None
 
 
 def _transposed(variables, items, values):

@@ -55,6 +55,9 @@ class Plan:
                 lapack.ready("fdFD"[self.values[s[4][1]]])
             if s[0] == "native" and s[1] == "ufunc":
                 ufuncs.ready(self.values[s[4][0]])
+            if s[0] == "native" and len(s) > 5:  # who takes its planes
+                planes, unit, steps, ratios = s[5]
+                return (*s[:5], (planes, unit, list(map(bound, steps)), ratios))
             if s[0] == "gemm":
                 return ("gemm", blas.gemm_address(s[1]), s[1] == "f64", *s[2:])
             return (*s[:6], list(map(bound, s[6])), *s[7:]) if s[0] == "rows" else s
@@ -143,7 +146,7 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
 
     def step(s):
         if s[0] == "native":
-            return [*s[:3], [[at, layout(x)] for at, x in s[3]], s[4]]
+            return [*s[:3], [[at, layout(x)] for at, x in s[3]], *s[4:]]
         if s[0] == "tell":
             return [*s[:2], [[at, layout(x)] for at, x in s[2]], s[3]]
         if s[0] != "call":
@@ -230,7 +233,8 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
         if s[0] == "rows":
             return *s[:6], list(map(tuple, s[6])), list(map(tuple, s[7])), s[8]
         if s[0] == "native":
-            return *s[:3], [(at, layout(x)) for at, x in s[3]], s[4]
+            planes = [(*p[:2], list(map(tuple, p[2])), list(map(tuple, p[3]))) for p in s[5:]]
+            return *s[:3], [(at, layout(x)) for at, x in s[3]], s[4], *planes
         if s[0] == "tell":
             return *s[:2], [(at, layout(x)) for at, x in s[2]], s[3]
         if s[0] != "call":

@@ -9,6 +9,7 @@ from .builder import itemsize
 from .frame import SIZE, STRIDE, VALUE, Frame, lone
 from .ir import Buffer, ExternCall, Region
 from .plan import Plan
+from .planes import PlaneChain
 from .rows import RowChain
 
 __all__ = ["assemble", "numpy_dtype"]
@@ -113,6 +114,10 @@ class _Assembly:
                 ratios,
                 step.lanes,
             )
+        if isinstance(step, PlaneChain):
+            self.inplace = {**self.inplace, **step.over}
+            first, *steps = map(self.step, step.steps)
+            return (*first, (step.rows, step.unit, steps, [(r.numerator, r.denominator) for r in step.ratios]))
         if not isinstance(step, ExternCall):
             self.cost += step.cost
             args = [self.slot(a) for a in step.args]
@@ -183,7 +188,7 @@ class _Assembly:
 
 
 def assemble(lowering, steps, together, offsets, arena_size, inplace) -> Plan:
-    """``steps``: Kernel, ExternCall or RowChain, in order. ``together``: see branches.py. ``offsets``: of the buffers in the arena.
+    """``steps``: Kernel, ExternCall or a chain, in order. ``together``: see branches.py. ``offsets``: of the buffers in the arena.
     ``inplace``: output buffers that lie in an input's memory."""
     made = _Assembly(lowering, offsets, inplace)
     out_steps = [made.step(s) for s in steps]

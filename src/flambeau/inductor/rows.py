@@ -19,10 +19,11 @@ from typing import Any
 
 from ..base.expr import Expr, Var, const, terms
 from .builder import itemsize
-from .ir import ExternCall, dense_strides, loads, stores
+from .effects import effects
+from .ir import ExternCall, dense_strides
 from .values import loaded_atoms, walk
 
-__all__ = ["RowChain", "chain_rows", "effects", "flat"]
+__all__ = ["Chains", "Open", "RowChain", "chain_rows"]
 
 LEAST = 96  # rows that are worth it
 LEAST_EACH = 32  # of each matrix of a batch
@@ -53,29 +54,12 @@ class RowChain:
     lanes: int = 0
 
 
-def flat(steps) -> list:
-    """The members of chains in the place of the chains."""
-    return [m for s in steps for m in (s.steps if isinstance(s, RowChain) else [s])]
-
-
-def effects(step) -> tuple[set[str], set[str]]:
-    """(buffers that a launch reads, buffers that it writes), without those that live inside of it."""
-    if isinstance(step, ExternCall):
-        return set(loads(step)), set(stores(step))
-    if isinstance(step, RowChain):
-        parts = [effects(s) for s in step.steps]
-        writes = set().union(*(w for _, w in parts))
-        return set().union(*(r for r, _ in parts)) - writes, writes - step.locals.keys()
-    written = {n.buffer for n in step.nodes}
-    return set(step.args) - written, {a for a in step.args if a in written}
-
-
 def chain_rows(steps: list, buffers: dict, inplace: dict[str, str]) -> list:
     """``steps`` with chains in the place of their members. ``inplace``: output buffer -> the input whose memory it takes."""
-    return _Chains(steps, buffers, inplace).run()
+    return Chains(steps, buffers, inplace).run()
 
 
-class _Open:
+class Open:
     """A chain that is being made."""
 
     def __init__(self, rows: int):
@@ -88,7 +72,9 @@ class _Open:
         self.derived: set[str] = set()  # what is made of what the chain makes, by the steps in reach
 
 
-class _Chains:
+class Chains:
+    """Chains among ``steps``: which begin with a product, and what joins one."""
+
     def __init__(self, steps, buffers, inplace):
         self.steps, self.buffers, self.inplace = steps, buffers, inplace
         self.effects = [effects(s) for s in steps]
@@ -181,8 +167,8 @@ class _Chains:
         return self.places[i]
 
     # --- growing ------------------------------------------------------------------------------------------------------
-    def _grow(self, start: int, rows: int, gone: set[int]) -> _Open | None:
-        chain = _Open(rows)
+    def _grow(self, start: int, rows: int, gone: set[int]) -> Open | None:
+        chain = Open(rows)
         if not self._join(chain, start):
             return None
         chain.derived = self._derived(chain.written, start)
@@ -191,7 +177,7 @@ class _Chains:
         late_reads: set[str] = set()
         late_writes: set[str] = set()
         for j in range(start + 1, len(self.steps)):
-            if j - chain.members[-1] > WINDOW or len(chain.members) == MOST:
+            if j - chain.members[-1] > WINDOW or len(chain.members) == MOST or self._parts(j):
                 break
             reads, writes = self.effects[j]
             touched = writes | {self.inplace[w] for w in writes if w in self.inplace}
@@ -233,6 +219,10 @@ class _Chains:
         (name,) = self.effects[i][1]
         return any(j > i and self.effects[j][0] & chain.derived for j in self.readers.get(name, ()))
 
+    def _parts(self, i: int) -> bool:
+        """Whether a chain never goes on behind this step."""
+        return False
+
     def _meet(self, chain, reads, writes) -> bool:
         """Whether a step that is left out has to stay behind the chain."""
         touched = writes | {self.inplace[w] for w in writes if w in self.inplace}
@@ -249,12 +239,10 @@ class _Chains:
         ratio = self._join_product(chain, i) if i in self.rows else self._join_kernel(chain, i)
         if ratio is None:
             return self._join_sum(chain, i)
-        batched = i in self.rows and self.steps[i].data.batch
+        batched = i in self.rows and getattr(self.steps[i].data, "batch", ())
         period = self.steps[i].data.m if batched else chain.period
         unit = math.lcm(chain.unit, ratio.numerator)
-        if unit > min(ALIGNED, chain.rows // 2) or (period != chain.rows and period % unit):
-            return False
-        if batched and chain.period not in (chain.rows, period):
+        if not self._fits(chain, unit, period) or (batched and chain.period not in (chain.rows, period)):
             return False
         chain.unit, chain.period = unit, period
         chain.members.append(i)
@@ -262,6 +250,10 @@ class _Chains:
         chain.written |= writes
         chain.reads |= reads
         return True
+
+    def _fits(self, chain: Open, unit: int, period: int) -> bool:
+        """Whether blocks may be multiples of ``unit``."""
+        return unit <= min(ALIGNED, chain.rows // 2) and (period == chain.rows or period % unit == 0)
 
     def _join_product(self, chain, i: int) -> Fraction | None:
         s, rows = self.steps[i], chain.rows

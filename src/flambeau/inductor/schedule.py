@@ -34,7 +34,7 @@ from ..base.expr import (
 from .builder import itemsize
 from .codegen import Kernel, past_cache
 from .ir import Buffer, ExternCall, Pointwise, Reduction, loads, stores
-from .nests import all_nodes, flat_loops, ids, substitute_in
+from .nests import all_nodes, flat_loops, ids, planar_loops, substitute_in
 from .orders import turned, turned_group
 from .settings import config
 from .values import HEAVY, Value, Values, loaded_atoms, walk, weight
@@ -434,7 +434,9 @@ def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[st
         column = _prefers_column(outer, inner, items, limits, values)
     else:
         outer = _collapse(outer, items, values, limits)
-        outer, inner, limits = flat_loops(outer, items, values, past_cache(group.writes, buffers, leaving))
+        outer, inner, limits = planar_loops(_planar(group, buffers), outer, items, values) or flat_loops(
+            outer, items, values, past_cache(group.writes, buffers, leaving)
+        )
         column = False
     _flatten_scratch(items, scratch, inner, values)
     return _kernel(outer, inner, column, items, scratch, limits)
@@ -639,6 +641,11 @@ def _prefers_column(outer, inner, items, limits, values) -> bool:
     if any(kind == "loop" and any(not n.reduction for n in what) for kind, what in items):
         return False  # a row is stored: row order
     return _unit_strides(outer[-1], items) > max(_unit_strides(inner[-1], items), 0)
+
+
+def _planar(group, buffers) -> tuple | None:
+    """The shape of a convolution's result that the group reads, where planes of it are handed on (planes.py)."""
+    return next((buffers[n].shape for n in sorted(group.reads) if buffers[n].planar), None)
 
 
 def _flatten_scratch(items, scratch, inner, values):

@@ -32,6 +32,13 @@ KNOBS = {
         in_key=True,
         type=int,
     ),
+    "planes_bytes": Knob(
+        600_000,
+        "size of a convolution's result from which its planes go through the kernels behind it as they are finished: a smaller "
+        "one is in the cache anyway",
+        in_key=True,
+        type=int,
+    ),
     "force_disable_caches": Knob(
         False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)
     ),

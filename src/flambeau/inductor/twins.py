@@ -24,7 +24,7 @@ class _Form:
         self._values: dict[Value, int] = {}
         self._rows: list[tuple] = []  # of the values, operands first
         nodes = [self._node(node, level) for node, level in zip(group.nodes, group.levels)]
-        facts = tuple((buffers[n].dtype, n in keep) for n in self.buffers)
+        facts = tuple((buffers[n].dtype, n in keep, buffers[n].planar) for n in self.buffers)
         shape = (self._extents(group.outer), None if group.inner is None else self._extents(group.inner))
         limit = group.limit and tuple(self._number(x) for x in group.limit)
         self.key = (group.kind, *shape, limit, facts, tuple(self._rows), tuple(nodes))
