@@ -42,6 +42,7 @@ typedef struct {
     const uint8_t *kept;        /* dropout: weights that stay, times boost; bits */
     double boost;
     const char *mask;
+    int truths;                 /* the mask has a byte for each score, 0: -infinity is added to it */
     int64_t mask_stride[4];
     char *packed;               /* keys and values of all heads, for turned scores */
     int *failed;
@@ -140,7 +141,7 @@ static void run(Attention *a) {
 }
 
 /* Views: q, k, v, perhaps a mask over (B, H, T, S), perhaps what dropout keeps (bits in C order), then out and lse; or the cotangent, out, lse and the cotangents of q, k
- * and v, perhaps of the mask (its own shape, in C order). Numbers: causal, the bits of the scale, whether there is a mask, whether float64, whether there is dropout, the bits of
+ * and v, perhaps of the mask (its own shape, in C order). Numbers: causal, the bits of the scale, whether there is a mask (2: of truth values), whether float64, whether there is dropout, the bits of
  * what it multiplies by. */
 int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *status) {
     int masked = numbers[2] != 0, dropped = numbers[4] != 0, extra = masked + dropped, failed = 0, item = numbers[3] ? 8 : 4;
@@ -161,6 +162,7 @@ int flb_attention_step(const View *v, int n, const int64_t *numbers, int64_t *st
     }
     if (masked) {
         a.mask = v[3].ptr;
+        a.truths = numbers[2] == 2;
         for (int d = 0; d < 4; d++) a.mask_stride[d] = v[3].strides[d];
     }
     if (dropped) a.kept = (const uint8_t *)v[3 + masked].ptr;

@@ -3,6 +3,18 @@
 #define KEPT_BYTES ((a->keys + 7) / 8)
 #define KEPT_ROW(t) (kept + (t) * KEPT_BYTES)
 
+#define SCALE_AND_MASK \
+    { \
+        int64_t along = a->mask_stride[3]; \
+        const char *m = mask ? mask + (t0 + r) * a->mask_stride[2] + j0 * along : NULL; \
+        if (m && a->truths) \
+            for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + (m[j * along] ? (T)0 : -(T)INFINITY); \
+        else if (m) \
+            for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + *(const T *)(m + j * along); \
+        else \
+            for (int64_t j = 0; j < seen; j++) s[j] *= scale; \
+    }
+
 /* Rows of scores to weights: s[r] = exp(scale * s[r] + mask - the row's maximum so far), with sums and maxima carried from block to block of keys;
  * the outputs made so far are scaled to the new maximum. Columns from j0 on; a row t sees columns up to t where `causal`. The sums are those of all
  * weights, of which dropout then leaves the `kept`. */
@@ -12,12 +24,7 @@ ROWS_BY_LEVEL(static void, NAME(weigh), (const Attention *a, int64_t t0, int64_t
     for (int64_t r = 0; r < rows; r++, s += ld) {
         int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
         seen = seen < 0 ? 0 : seen > n ? n : seen;
-        if (mask) {
-            const char *m = mask + (t0 + r) * a->mask_stride[2] + j0 * a->mask_stride[3];
-            int64_t step = a->mask_stride[3] / (int64_t)sizeof(T);
-            for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + ((const T *)m)[j * step];
-        } else
-            for (int64_t j = 0; j < seen; j++) s[j] *= scale;
+        SCALE_AND_MASK
         T high = most[r];
         for (int64_t j = 0; j < seen; j++) high = s[j] > high ? s[j] : high;
         if (high == -INFINITY) {  /* nothing to see yet, or only what is no number */
@@ -66,12 +73,7 @@ ROWS_BY_LEVEL(static void, NAME(differentiate), (const Attention *a, int64_t t0,
         seen = seen < 0 ? 0 : seen > n ? n : seen;
         T whole = lse[r * step], sub = dot[r];
         if (whole == -INFINITY) seen = 0;
-        if (mask) {
-            const char *m = mask + (t0 + r) * a->mask_stride[2] + j0 * a->mask_stride[3];
-            int64_t by = a->mask_stride[3] / (int64_t)sizeof(T);
-            for (int64_t j = 0; j < seen; j++) s[j] = s[j] * scale + ((const T *)m)[j * by];
-        } else
-            for (int64_t j = 0; j < seen; j++) s[j] *= scale;
+        SCALE_AND_MASK
         uint8_t bytes[WIDE];
         const uint8_t *k = kept ? as_bytes(KEPT_ROW(t0 + r), j0, seen, bytes) : NULL;
         if (kept)
@@ -272,5 +274,6 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
 #undef MASK
 #undef KEPT
 #undef KEPT_ROW
+#undef SCALE_AND_MASK
 #undef KEPT_BYTES
 #undef ROW

@@ -51,9 +51,14 @@ TURNED_BY_LEVEL(static void, NAME(bias_turned), (const Attention *a, const char 
     mask += t0 * down + j0 * along;
     if (!down) {
         for (int64_t j = 0; j < n; j++) {
-            T x = *(const T *)(mask + j * along);
+            T x = a->truths ? mask[j * along] ? (T)0 : -(T)INFINITY : *(const T *)(mask + j * along);
             for (int64_t r = 0; r < high; r++) s[j * high + r] += x;
         }
+        return;
+    }
+    if (a->truths) {
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t r = 0; r < rows; r++) s[j * high + r] += mask[r * down + j * along] ? (T)0 : -(T)INFINITY;
         return;
     }
     if (along == (int64_t)sizeof(T)) flb_transpose(sizeof(T) == 8, rows, n, mask, down / (int64_t)sizeof(T), room, high);

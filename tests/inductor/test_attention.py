@@ -36,7 +36,8 @@ def _mask(kind, batch, queries, keys, rng):
 
 def whole(q, k, v, mask, causal=False, dropout=0.0):
     """Matrices of scores, by flambeau's own operators."""
-    k, v = (torch.repeat_interleave(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
+    if q.ndim == k.ndim == 4 and q.shape[1] > k.shape[1] > 1:
+        k, v = (torch.repeat_interleave(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
     s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     if causal:
         mask = torch.ones(s.shape[-2:], dtype=torch.bool).tril()
@@ -153,6 +154,55 @@ def test_second_derivative_with_dropout_and_a_mask():
         torch.testing.assert_close(x, y, rtol=1e-7, atol=1e-8)
 
 
+OTHER_SHAPES = [  # of query, key and value; shapes of masks
+    ((7, 4), (9, 4), (9, 4), [(7, 9), (1, 9)]),
+    ((7, 4), (9, 4), (9, 6), [(7, 1)]),
+    ((2, 7, 4), (2, 9, 4), (2, 9, 3), [(7, 9), (2, 7, 9), (2, 1, 9)]),
+    ((2, 3, 7, 4), (1, 1, 9, 4), (1, 1, 9, 4), [(3, 7, 9), (2, 3, 7, 9)]),
+    ((2, 1, 7, 4), (2, 3, 9, 4), (2, 3, 9, 4), [(1, 1, 7, 9)]),
+    ((7, 4), (2, 3, 9, 4), (2, 3, 9, 8), [(2, 1, 7, 9)]),
+    ((2, 2, 3, 7, 4), (2, 1, 1, 9, 4), (3, 9, 4), [(7, 9), (2, 1, 1, 7, 9), (1, 2, 3, 1, 9), (2, 2, 3, 7, 9)]),
+    ((2, 3, 70, 4), (2, 3, 300, 4), (2, 3, 300, 12), [(70, 300), (2, 1, 70, 300)]),
+]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("shapes", OTHER_SHAPES, ids=str)
+def test_other_shapes_go_by_the_same_kernel(shapes, dropout):
+    *shapes, masks = shapes
+    rng = np.random.default_rng(0)
+    sides = [torch.tensor(rng.normal(size=n), requires_grad=True) for n in shapes]
+    given = [None, "causal"]
+    for n in masks:
+        given += [torch.tensor(rng.normal(size=n), requires_grad=True), torch.tensor(rng.random(n) > 0.3)]
+    for mask in given:
+        causal = isinstance(mask, str)
+        mask = None if causal else mask
+        inputs = [*sides, *([mask] if mask is not None and mask.requires_grad else [])]
+        results = []
+        for run in (
+            lambda: F.scaled_dot_product_attention(*sides, mask, dropout, causal),
+            lambda: whole(*sides, mask, causal, dropout),
+        ):
+            torch.manual_seed(5)
+            out = run()
+            results.append((out, *torch.autograd.grad(out, inputs, torch.ones_like(out))))
+        assert results[0][0].stride() == results[1][0].stride()
+        for got, want in zip(*results):
+            torch.testing.assert_close(got, torch.nan_to_num(want), rtol=1e-9, atol=1e-9)
+
+
+def test_masks_of_truth_values_by_every_stride():
+    q, k, v = (torch.randn(2, 3, n, 8) for n in (70, 300, 300))
+    masks = [torch.rand(*n) > 0.3 for n in ((70, 300), (1, 300), (70, 1), (2, 1, 1, 300), (3, 70, 1), (2, 3, 70, 300))]
+    masks += [(torch.rand(300, 70) > 0.3).t(), (torch.rand(2, 70, 3, 600) > 0.3).transpose(1, 2)[..., ::2]]
+    for mask in masks:
+        for rows in (70, 5, 1):  # turned, few rows
+            part = mask[..., :rows, :] if mask.shape[-2] > 1 else mask
+            got = F.scaled_dot_product_attention(q[:, :, :rows], k, v, part)
+            torch.testing.assert_close(got, whole(q[:, :, :rows], k, v, part), rtol=1e-5, atol=1e-5)
+
+
 def test_three_dimensions_and_threads():
     q, k, v, mask = torch.randn(4, 70, 16), torch.randn(4, 90, 16), torch.randn(4, 90, 16), torch.randn(4, 70, 90)
     mask.requires_grad_()
@@ -265,6 +315,9 @@ def read_only_inside() -> None:
             out, lse = blas.attention(q, k, v, None if causal else mask, causal, 0.3)
             out, g = (guarded(x) for x in (out, q))
             blas.attention(q, k, v, None if causal else mask, causal, 0.3, g, out, guarded(lse))
+            truths = guarded(rng.random((1, 2, t, s)) > 0.3)
+            by_truths = blas.attention(q, k, v, truths, causal, 0.3)
+            blas.attention(q, k, v, truths, causal, 0.3, g, *map(guarded, by_truths))
             kept = guarded(rng.integers(0, 256, (1, 2, t, (s + 7) // 8), np.uint8))
             out, lse = blas.attention(q, k, v, mask, causal, 0.3, kept=kept, boost=1.4)
             parts = (guarded(x) for x in (g, out, lse))

@@ -129,10 +129,10 @@ def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups, la
 
 def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, boost: float = 1.0, of_mask=None):
     """softmax(scale q k^T + mask) v of float32 or float64 ndarrays q (B, H, T, E), k and v (B, H / group, S, E), none empty, rows in C order, and
-    the logarithm of each row's sum (B, H, T), -inf where a row sees nothing (its output is 0). ``mask``: None or (B, H, T, S), any strides; ``kept``:
-    None or bits in C order, uint8 (B, H, T, S / 8 rounded up), the weights that dropout leaves, times ``boost``. With ``backward``, the cotangent
-    of the output, the output and the logarithms: the cotangents of q, k and v, and of the mask where its own shape is given as ``of_mask``. None
-    without a BLAS library; ValueError for shapes that don't fit."""
+    the logarithm of each row's sum (B, H, T), -inf where a row sees nothing (its output is 0). ``mask``: None or (B, H, T, S), any strides,
+    truth values too; ``kept``: None or bits in C order, uint8 (B, H, T, S / 8 rounded up), the weights that dropout leaves, times ``boost``. With
+    ``backward``, the cotangent of the output, the output and the logarithms: the cotangents of q, k and v, and of the mask where its own shape is
+    given as ``of_mask``. None without a BLAS library; ValueError for shapes that don't fit."""
     (b, h, t, e), (_, held, s, _), kind = q.shape, k.shape, q.dtype
     cotangent, out, sums = backward or (None, None, None)
     wanted = [
@@ -147,7 +147,8 @@ def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, b
         ("the logarithmic sums", sums, (b, h, t)),
     ]
     for name, x, shape in wanted:
-        if x is not None and (x.shape != shape or x.dtype != kind or not x.flags.aligned):
+        fits = x is None or x.dtype == kind or (x is mask and x.dtype == bool)
+        if x is not None and (x.shape != shape or not fits or not x.flags.aligned):
             raise ValueError(f"attention: {name} has not the shape or dtype that is expected, {shape} and {kind}")
     bits = (b, h, t, (s + 7) // 8)
     if kept is not None and (kept.shape != bits or kept.dtype != numpy.uint8 or not kept.flags.c_contiguous):
@@ -170,7 +171,8 @@ def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, b
     else:
         made = [fresh(q), numpy.empty((b, t, h), kind).transpose(0, 2, 1)]
     given = [x for x in (q, k, v, mask, kept, *backward) if x is not None]
-    numbers = (causal, _bits(scale), mask is not None, kind.char == "d", kept is not None, _bits(boost))
+    masked = 0 if mask is None else 2 if mask.dtype == bool else 1
+    numbers = (causal, _bits(scale), masked, kind.char == "d", kept is not None, _bits(boost))
     _runtime.native("attention_backward" if backward else "attention", (*given, *made), numbers)
     return tuple(made)
 

@@ -255,7 +255,8 @@ def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boo
         elif len(shape) == 4 and not (strides[3] == 1 and at_least(strides[2] - shape[3], 0)):
             strides = dense_like(shape, dense_strides(shape))
         outs.append((shape, strides, kind, v.device))
-    numbers = [causal, _bits(float(scale)), mask is not None, kind is dtypes.float64, kept is not None, _bits(boost)]
+    masked = 0 if mask is None else 2 if mask.dtype is dtypes.bool_ else 1
+    numbers = [causal, _bits(float(scale)), masked, kind is dtypes.float64, kept is not None, _bits(boost)]
     flops = (10 if backward else 4) * b * heads * t * s * e
     return h.launch("attention_backward" if backward else "attention", parts, outs, numbers, flops)
 

@@ -10,7 +10,7 @@ from ..base.shapes import same_shape
 from ..base.symint import sym_sqrt
 from ..core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ..core.operator import namespace
-from .attention import streamed, streams
+from .attention import streamed, streamed_whole, streams
 from .reductions import as_dtype, widened
 
 aten = namespace("aten")
@@ -426,6 +426,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
         if streams(*heads, attn_mask, dropout_p, enable_gqa):
             out = streamed(*heads, attn_mask, dropout_p, is_causal, scale)
             return aten._unsafe_view.default(out, list(out.shape[1:]))
+    out = streamed_whole(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if out is not None:
+        return out
     if enable_gqa:
         heads, held, held_values = query.shape[-3], key.shape[-3], value.shape[-3]
         if heads % held or heads % held_values:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..base import blas, dtypes
-from ..base.shapes import contiguous_strides
+from ..base.shapes import broadcast_shapes, contiguous_strides
 from ..base.symint import sym_sqrt
 from ..core.declare import extern, random
 from ..core.definition import TensorMeta
@@ -43,10 +43,7 @@ def streamed(query, key, value, mask, dropout_p, causal, scale):
     """Dropout draws as ``dropout`` of the matrix of weights would."""
     kind = query.dtype
     query, key, value = (widened(t) for t in (query, key, value))
-    if mask is not None and mask.dtype is dtypes.bool_:
-        zero = aten.zeros.default(list(mask.shape), dtype=query.dtype, device=query.device)
-        mask = aten.masked_fill.Scalar(zero, aten.logical_not.default(mask), -math.inf)
-    elif mask is not None:
+    if mask is not None and mask.dtype is not dtypes.bool_:
         mask = widened(mask)
     if dropout_p or (mask is not None and differentiated(mask)):
         kept = None
@@ -58,6 +55,58 @@ def streamed(query, key, value, mask, dropout_p, causal, scale):
         query, key, value, 0.0, causal, attn_mask=mask, scale=scale
     )
     return as_dtype(kind, out[0])
+
+
+def streamed_whole(query, key, value, mask, dropout_p, causal, scale, grouped):
+    """Attention of tensors that have not four dimensions, are broadcast, have values of another width than keys, or lie otherwise, by the same
+    kernel on tensors that are made like it; the result in C order. None where that isn't possible."""
+    tensors = (query, key, value)
+    sizes = [n for x in tensors for n in x.shape]
+    if not 0 <= dropout_p < 1 or any(type(n) is not int or n < 1 for n in sizes) or min(x.ndim for x in tensors) < 2:
+        return None
+    if query.dtype not in _KINDS or any(x.dtype is not query.dtype or x.device.type != "cpu" for x in tensors):
+        return None
+    if mask is not None and (mask.ndim < 2 or mask.dtype not in (dtypes.bool_, query.dtype)):
+        return None
+    heads, held, held_values = (x.shape[-3] if x.ndim > 2 else 1 for x in tensors)
+    if grouped and (held != held_values or heads % held):
+        return None
+    rank = max(x.ndim for x in tensors)
+    try:
+        batch = broadcast_shapes(*(tuple(x.shape[:-3]) for x in tensors))
+        if not grouped:
+            shared = held == held_values == 1  # one head of keys for all
+            (heads,) = broadcast_shapes((heads,), (held,), (held_values,))
+            held = 1 if shared else heads
+        whole = (*batch, heads, query.shape[-2], key.shape[-2])
+        if mask is not None and (mask.ndim > rank or broadcast_shapes(tuple(mask.shape), whole) != whole):
+            return None
+    except RuntimeError:  # whole matrices will say it
+        return None
+    mask = None if mask is None else _folded_mask(mask, batch)
+    e, ev = query.shape[-1], value.shape[-1]
+    made = []
+    for x, h in ((query, heads), (key, held), (value, held)):
+        x = aten.expand.default(x, [*batch, h, *x.shape[-2:]])
+        x = aten.reshape.default(x, [math.prod(batch), h, *x.shape[-2:]])
+        if x.shape[-1] < max(e, ev):
+            x = aten.constant_pad_nd.default(x, [0, max(e, ev) - x.shape[-1]])
+        made.append(aten.contiguous.default(x))
+    out = streamed(*made, mask, dropout_p, causal, _scale(query, scale))
+    if ev < e:
+        out = aten.contiguous.default(aten.narrow.default(out, -1, 0, ev))
+    return aten.reshape.default(out, [*((*batch, heads) if rank > 2 else ()), query.shape[-2], ev])
+
+
+def _folded_mask(mask, batch):
+    """A mask for (batch, heads, T, S), of at most four dimensions."""
+    lead = tuple(mask.shape[:-3])
+    if all(n == 1 for n in lead):
+        return aten.reshape.default(mask, list(mask.shape[-3:])) if lead else mask
+    if len(batch) == 1:
+        return mask
+    rest = list(mask.shape[-3:])
+    return aten.reshape.default(aten.expand.default(mask, [*batch, *rest]), [math.prod(batch), *rest])
 
 
 def _by_place(like):
@@ -208,6 +257,8 @@ def _second(ct0, ct1, ct2, ct3, grad_out, query, key, value, mask, kept, boost, 
     if is_causal:
         keep = aten.tril.default(aten.ones.default(list(scores.shape[-2:]), dtype=dtypes.bool_, device=query.device))
         scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)
+    elif mask is not None and mask.dtype is dtypes.bool_:
+        scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(mask), -math.inf)
     elif mask is not None:
         scores = add(scores, mask)
     kept = None if kept is None else _truths(kept, key.shape[2])
