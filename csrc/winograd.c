@@ -204,6 +204,8 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
                 float lines[16 * L];
                 gather_lanes(w->weight + (ob * L * 9 + t) * w->cin + c, 9 * w->cin, k, L, lines);
                 store_lanes(lines, k, L, taps + t * L, 9 * L);
+                if (c + 16 < c1) /* the next lines lie far from one another */
+                    for (int o = 0; o < L; o++) __builtin_prefetch(w->weight + ((ob * L + o) * 9 + t) * w->cin + c + 16);
             }
         else if (w->turned)
             for (int64_t i = 0; i < k; i++) gather_lanes(w->weight + ((c + i) * w->cout + ob * L) * 9, 9, 9, L, taps + i * 9 * L);
