@@ -12,6 +12,7 @@ from ..base.expr import Expr, coefficient, variable
 from .addressing import FETCHED, LINE, NEXT, Addressing, Scope
 from .builder import Builder, itemsize
 from .nests import ROWS
+from .processor import holds_lines
 from .values import Value, loaded_atoms, walk, weight
 
 __all__ = ["Tiles"]
@@ -157,7 +158,11 @@ class Tiles(Addressing):
         ):
             return False
         item = itemsize(found[0].dtype)
-        if _side(item) * item != LINE or any(x.op == "checked" for n in nodes for x in walk(n.value)):
+        if (
+            _side(item) * item != LINE
+            or not holds_lines()
+            or any(x.op == "checked" for n in nodes for x in walk(n.value))
+        ):
             return False
         return all(itemsize(n.value.dtype) == item and coefficient(n.index, self.vv) == 1 for n in nodes)
 
