@@ -350,10 +350,9 @@ class Lowering(ComplexLowering):
     )  # fmt: skip
     scan, convolution, attention = templates.scan, templates.convolution, templates.attention
     max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
-    arrange, weight_only = templates.arrange, templates.weight_only
+    arrange, weight_only, transform = templates.arrange, templates.weight_only, templates.transform
     product_bf16, packed_product_bf16 = templates.product_bf16, templates.packed_product_bf16
     running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
-    transform = templates.transform
     draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
     draw_bits = native_random.draw_bits
     expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
