@@ -29,8 +29,7 @@ ONE = [
     ("mish", F.mish, [1e4, -1e4, 0, 1e30, -1e30], [1, 0, 0.6, 1, 0], [0, 0, 0.64, 0, 0]),
     ("silu", F.silu, [1e4, -1e4, 0, 1e30, -1e30], [1, 0, 0.5, 1, 0], [0, 0, 0.5, 0, 0]),
     ("hardswish", F.hardswish, [3, -3, 4, -4, INF, -INF], [1, 0, 1, 0, 1, 0], None),
-    # At nan PyTorch has 0 in whole vectors and 1 in what is left over behind them.
-    ("hardtanh", F.hardtanh, [1, -1, 0.5, 2, INF, NAN], [0, 0, 1, 0, 0, 0], None),
+    ("hardtanh", F.hardtanh, [1, -1, 0.5, 2, INF, NAN], [0, 0, 1, 0, 0, 1], None),
     ("relu6", F.relu6, [0, 6, 3, -1, INF], [0, 0, 1, 0, 0], None),
     ("leaky_relu", F.leaky_relu, [0, INF, -INF, NAN], [0.01, 1, 0.01, 0.01], None),
     ("logsigmoid", F.logsigmoid, [1e4, -1e4, 0, INF, -INF], [0, 1, 0.5, 0, 1], [0, 0, -0.25, 0, 0]),

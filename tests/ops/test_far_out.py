@@ -15,8 +15,8 @@ VALUES = {
     "softplus": (F.softplus, [INF, 0, NAN, 3e38, 0, 0.01814993, 0.6931472]),
 }
 GRADIENTS = {
-    "hardtanh": (F.hardtanh, [0, 0, 0, 0, 0, 0, 1]),
-    "relu6": (F.relu6, [0, 0, 0, 0, 0, 0, 0]),
+    "hardtanh": (F.hardtanh, [0, 0, 1, 0, 0, 0, 1]),
+    "relu6": (F.relu6, [0, 0, 1, 0, 0, 0, 0]),
     "hardswish": (F.hardswish, [1, 0, 1, 1, 0, 0, 0.5]),
 }
 

@@ -79,8 +79,8 @@ def hardtanh(s, self, min_val, max_val):
     inplace=False,
 )
 def hardtanh_backward(s, grad_output, self, min_val, max_val):
-    """Nothing at the ends themselves, and of nan."""
-    return s.where(s.logical_and(s.gt(self, min_val), s.lt(self, max_val)), grad_output, 0)
+    """Nothing at the ends themselves. Of nan all of it, as in PyTorch's loop over what whole vectors leave over (its vectors have 0)."""
+    return s.where(s.logical_or(s.le(self, min_val), s.ge(self, max_val)), 0, grad_output)
 
 
 hardtanh.derivative(self=lambda ct, self, min_val, max_val: hardtanh_backward(ct, self, min_val, max_val))
