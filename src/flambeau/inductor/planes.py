@@ -46,8 +46,10 @@ def chain_planes(launches: list, buffers: dict, inplace: dict[str, str]) -> list
 
 class _Chains(Chains):
     def _product_rows(self, s) -> int | None:
-        made = self.buffers[s.outputs[0]] if isinstance(s, ExternCall) and s.what == "native" else None
-        if made is None or not made.planar or any(type(n) is Expr for r in s.inputs for n in r.shape):
+        if not isinstance(s, ExternCall) or s.what != "native" or not s.outputs:
+            return None
+        made = self.buffers[s.outputs[0]]
+        if not made.planar or any(type(n) is Expr for r in s.inputs for n in r.shape):
             return None
         return made.shape[0] * made.shape[1]
 
