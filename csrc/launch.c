@@ -677,7 +677,7 @@ static PyMethodDef functions[] = {
      "packed_elements(type, turned, m, n, k) -> (elements, way): of the right operand of products (m, k) (k, n) of float32 (0), float64 or bfloat16, packed once"},
     {"bf16_products", flb_bf16_products, METH_NOARGS, "bf16_products() -> int: how products of bfloat16 are made: 0 in float32, 1 by AVX512_BF16, 2 by AMX"},
     {"convolve", flb_convolve, METH_VARARGS,
-     "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
+     "convolve(what, a, b, bias, sizes, stride, padding, dilation, groups, channels last?) -> ndarray: 0 output, 1 input cotangent, 2 weight cotangent"},
     {"default_engine", flb_default_engine, METH_NOARGS, "default_engine() -> ndarray: the state of the default generator, see random.c"},
     {"use_lapack", flb_use_lapack, METH_VARARGS, "use_lapack(type, wide, addresses): LAPACK's routines for an element type, as of lapack.h"},
     {"use_ufunc", flb_use_ufunc, METH_VARARGS, "use_ufunc(slot, ufunc, types): the loop of a ufunc that the template \"ufunc\" runs for a slot"},

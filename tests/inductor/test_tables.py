@@ -50,8 +50,8 @@ def test_sizes_of_a_convolution_that_overflow():
     x, w = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 5), np.float32)
     for dilation in (2**62, 2**61, 2**63 - 1):
         with pytest.raises(ValueError, match="fit"):
-            _runtime.convolve(0, x, w, None, (), (1,), (0,), (dilation,), 1)
+            _runtime.convolve(0, x, w, None, (), (1,), (0,), (dilation,), 1, False)
     with pytest.raises(ValueError, match="fit"):
-        _runtime.convolve(0, x, w, None, (), (1,), (2**62,), (1,), 1)
+        _runtime.convolve(0, x, w, None, (), (1,), (2**62,), (1,), 1, False)
     with pytest.raises(RuntimeError):
         torch.nn.functional.conv1d(torch.ones(1, 1, 5), torch.ones(1, 1, 5), dilation=2**62)
