@@ -64,6 +64,26 @@ REFUSED = {
         RuntimeError,
         "Expected dtype int64 for index",
     ),
+    "number among rows": (
+        lambda: torch.searchsorted(torch.zeros(0, 3, 2), 1.0),
+        RuntimeError,
+        "a scalar only when boundaries tensor dimension is 1",
+    ),
+    "rows among other rows": (
+        lambda: torch.searchsorted(torch.zeros(2, 3), torch.ones(3, 2)),
+        RuntimeError,
+        "dimensions of boundaries tensor",
+    ),
+    "nothing to search": (
+        lambda: torch.searchsorted(X[0], X),
+        RuntimeError,
+        "boundaries tensor should have positive dimension",
+    ),
+    "order of another shape": (
+        lambda: torch.searchsorted(X, X, sorter=I),
+        RuntimeError,
+        "boundary and sorter must have the same size",
+    ),
     "complex into real": (
         lambda: X.masked_fill(X > 1, 1j),
         RuntimeError,

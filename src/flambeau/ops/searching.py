@@ -14,12 +14,22 @@ from ..core.operator import namespace
 aten = namespace("aten")
 
 
-def _places_meta(sequence, self, out_int32, right, side, sorter):
-    shape = tuple(self.shape)
-    if len(sequence.shape) != 1 and tuple(sequence.shape[:-1]) != shape[:-1]:
+def _check_search(sequence, values, right, side, sorter) -> None:
+    """RuntimeError for a search whose shapes or sides don't fit."""
+    bounds, shape = tuple(sequence.shape), tuple(values.shape)
+    if len(bounds) != 1 and not shape:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
+            f"dim({len(bounds)}) and input value's dim(0) numel(1)"
+        )
+    if not bounds:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if len(bounds) != 1 and bounds[:-1] != shape[:-1]:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
-            f"tensor must match, but we got boundaries tensor {list(sequence.shape)} and input value tensor {list(shape)}"
+            f"tensor must match, but we got boundaries tensor {list(bounds)} and input value tensor {list(shape)}"
         )
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -27,15 +37,21 @@ def _places_meta(sequence, self, out_int32, right, side, sorter):
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
-    if sorter is not None and tuple(sorter.shape) != tuple(sequence.shape):
+    if sorter is not None and tuple(sorter.shape) != bounds:
         raise RuntimeError(
-            f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {list(sequence.shape)} and got "
+            f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {list(bounds)} and got "
             f"sorter tensor {list(sorter.shape)}"
         )
+
+
+def _places_meta(sequence, self, out_int32, right, side, sorter):
+    _check_search(sequence, self, right, side, sorter)
+    shape = tuple(self.shape)
     return TensorMeta(shape, contiguous_strides(shape), int32 if out_int32 else int64, self.device)
 
 
 def _places(sequence, values, out_int32, right, side, sorter):
+    _check_search(sequence, values, right, side, sorter)
     side = "right" if right or side == "right" else "left"
     kind = np.int32 if out_int32 else np.int64
     if sorter is not None:
@@ -82,13 +98,13 @@ def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
 
 def _bucket_meta(self, boundaries, out_int32, right):
     if len(boundaries.shape) != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
     return _places_meta(boundaries, self, out_int32, right, None, None)
 
 
 def _buckets(values, boundaries, out_int32, right):
     if boundaries.ndim != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return _places(boundaries, values, out_int32, right, None, None)
 
 
