@@ -12,6 +12,7 @@ in memory.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +36,13 @@ ALIGNED = 512  # most rows that a block must be a multiple of
 MOST_ARGS = 60  # of a kernel
 LANES = 8  # pieces that a chain with sums should have: its rows can't be cut anywhere
 PARTIAL = 8  # sums of lanes take at most this part of what the chain keeps out of memory
+
+
+def _is_symbolic(product) -> bool:
+    """Whether some size, step or offset of a product is known at the call only."""
+    g = product.data
+    numbers = (g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *(r.offset for r in product.inputs), *itertools.chain(*g.batch))
+    return any(type(x) is Expr for x in numbers)
 
 
 @dataclass(slots=True)
@@ -117,17 +125,7 @@ class Chains:
         if not isinstance(s, ExternCall) or s.what != "gemm":
             return None
         g = s.data
-        numbers = (
-            g.m,
-            g.n,
-            g.k,
-            g.lda,
-            g.ldb,
-            g.ldc,
-            *(r.offset for r in s.inputs),
-            *(x for row in g.batch for x in row),
-        )
-        if any(type(x) is Expr for x in numbers) or g.n < NARROW or (g.batch and g.m < LEAST_EACH):
+        if _is_symbolic(s) or g.n < NARROW or (g.batch and g.m < LEAST_EACH):
             return None
         rows = g.m * math.prod(row[0] for row in g.batch)
         return rows if rows >= LEAST else None
@@ -277,21 +275,7 @@ class Chains:
         if not isinstance(s, ExternCall) or s.what != "gemm" or not chain.members:
             return False
         g = s.data
-        sizes = (
-            g.m,
-            g.n,
-            g.k,
-            g.lda,
-            g.ldb,
-            g.ldc,
-            *(r.offset for r in s.inputs),
-            *(x for row in g.batch for x in row),
-        )
-        if (
-            not g.batch
-            or any(type(x) is Expr for x in sizes)
-            or g.k * math.prod(row[0] for row in g.batch) != chain.rows
-        ):
+        if not g.batch or _is_symbolic(s) or g.k * math.prod(row[0] for row in g.batch) != chain.rows:
             return False
         if chain.period not in (chain.rows, g.k) or g.k % chain.unit or min(g.m, g.n) * 2 > g.k:
             return False
