@@ -172,7 +172,7 @@ for _name in ("SGD", "AdamW"):
         )
 
 
-# Kernels of docs/performance.md
+# Kernels of docs/measurements/performance.md
 
 
 def _gelu_layer_norm(torch):

@@ -9,7 +9,7 @@ resident size during one less that before it, caches emptied.
 Rows are written to ``--out`` as they are done, and a row that is there already isn't measured again: the same command goes on where it ended.
 After ``--minutes`` no row is begun. ``--rows TEXT,TEXT`` takes those whose name contains one of the texts, ``--peers`` some peers only.
 ``--threads N`` keeps every peer on N processors, ``--cpu-time`` counts processor time (for a machine with other work, with one thread).
-``--into docs/performance.md`` puts the table of ``--out`` into the document; with ``--rounds 0`` nothing is measured before.
+``--into docs/measurements/performance.md`` puts the table of ``--out`` into the document; with ``--rounds 0`` nothing is measured before.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ benchmarks/jax_ports.py has them (compared with NumPy at the small size first). 
 own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
 call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
 ``--quick`` takes one short round, waits half a minute at most and asks torch only for programs without Python loops over arrays (the others it
-unrolls), twenty minutes at most (``--minutes``). ``--into docs/performance.md`` puts the table into the document.
+unrolls), twenty minutes at most (``--minutes``). ``--into docs/measurements/performance.md`` puts the table into the document.
 """
 
 from __future__ import annotations

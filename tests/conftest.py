@@ -2,8 +2,12 @@
 
 import ctypes
 import gc
+import os
+import signal
 import sys
+import traceback
 import types
+import warnings
 
 import pytest
 
@@ -45,3 +49,46 @@ def spare_code_objects():
 @pytest.fixture
 def failing_memory():
     return FailingMemory(pytest.importorskip("_testcapi", reason="this CPython has no allocation hooks"))
+
+
+def in_a_fork(test):
+    """Call ``test()`` in a forked child, which has one thread; an exception there is an AssertionError with its traceback here."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        # CPython 3.12 warns about every fork of a process with threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        os.close(read)
+        text = ""
+        try:
+            test()
+        except BaseException:
+            text = traceback.format_exc()
+        with open(write, "w") as out:
+            out.write(text)
+        os._exit(0)
+    os.close(write)
+    try:
+        with open(read) as source:
+            text = source.read()
+        status = os.waitpid(child, 0)[1]
+        child = 0
+    finally:
+        if child:
+            # A time limit ended the wait.
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    assert not text, text
+    assert status == 0, f"the child ended with status {os.waitstatus_to_exitcode(status)}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Allocations fail in every thread of a process: a test that makes them fail has a process of its own where a worker's thread listens."""
+    if "failing_memory" not in pyfuncitem.fixturenames or "PYTEST_XDIST_WORKER" not in os.environ:
+        return None
+    spare_code_objects()
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    in_a_fork(lambda: pyfuncitem.obj(**arguments))
+    return True

@@ -1,6 +1,7 @@
 """The flambeau command: what it refuses, and a small demo from beginning to end."""
 
 import re
+import sys
 
 import pytest
 
@@ -46,3 +47,13 @@ def test_small_demo(tmp_path, capsys, extra):
     assert "eager: loss" in out
     assert ("the loss curves agree" in out) == (not extra)
     assert (tmp_path / "flambeau_demo_loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("package", ["rich", "matplotlib"])
+def test_demo_without_its_extra(package, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["demo"]) == 2
+    assert capsys.readouterr().err == (
+        f"flambeau demo: error: flambeau demo needs the package '{package}', which is not installed: "
+        "pip install 'flambeau[demo]'\n"
+    )

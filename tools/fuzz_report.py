@@ -1,4 +1,4 @@
-"""What a fuzzer of random programs beside PyTorch reported, without what docs/differences.md explains.
+"""What a fuzzer of random programs beside PyTorch reported, without what docs/reference/differences.md explains.
 
     python fuzz.py --n 3000 --modes eager > report.txt; python tools/fuzz_report.py report.txt
 
@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# (beginning of the row in docs/differences.md, class, message, statement or program): regular expressions, searched for.
+# (beginning of the row in docs/reference/differences.md, class, message, statement or program): regular expressions, searched for.
 _HUGE = "nan|inf|e\\+(1[5-9]|[2-9][0-9])"
 RULES = [
     ("a value changed in place", "missing error", "modified by an inplace operation", ""),
@@ -77,7 +77,7 @@ def reports(text: str):
 
 
 def explained(kind: str, message: str, program: str) -> str | None:
-    """The row of docs/differences.md that says why."""
+    """The row of docs/reference/differences.md that says why."""
     for row, kinds, says, contains in RULES:
         if (
             re.fullmatch(kinds.replace("grads", "grads2?"), kind)

@@ -1,7 +1,7 @@
-"""flambeau beside PyTorch's operator database: every entry, facet by facet, and the table docs/coverage.md.
+"""flambeau beside PyTorch's operator database: every entry, facet by facet, and the table docs/reference/coverage.md.
 
     python tools/op_coverage.py --facets forward,gradient --state coverage.json      # where PyTorch is installed
-    python tools/op_coverage.py --state coverage.json --report docs/coverage.md      # write the table from what is in the state
+    python tools/op_coverage.py --state coverage.json --report docs/reference/coverage.md      # write the table from what is in the state
 
 Each entry runs in a child process with a time limit, so that a crash or an endless loop is one failed cell. The state file keeps what is done;
 a second run goes on from there (``--again`` names entries to run once more). Samples are PyTorch's, carried over through NumPy.
@@ -667,15 +667,15 @@ REASONS = (
         "a rounding of 16 bits apart",
     ),
     (r"complex|view_as_complex", "float16", "NumPy has no complex numbers of half precision"),
-    (r".*max_unpool|triangular_solve", "forward_ad forward_over_reverse", "docs/differences.md"),
+    (r".*max_unpool|triangular_solve", "forward_ad forward_over_reverse", "docs/reference/differences.md"),
     (
         r"linalg\.(cholesky|eigh|eigvalsh)",
         "forward_over_reverse",
         "tangents that aren't Hermitian of matrices that are",
     ),
     (r"linalg\.norm\.subgradients", "forward_over_reverse", "nan in other places, at infinite slopes"),
-    (r"(std|var)_mean\.unbiased", "forward_ad", "docs/differences.md: of nothing"),
-    (r"as_strided_scatter|.*ctc_loss", "gradient compiled_gradient", "docs/differences.md"),
+    (r"(std|var)_mean\.unbiased", "forward_ad", "docs/reference/differences.md: of nothing"),
+    (r"as_strided_scatter|.*ctc_loss", "gradient compiled_gradient", "docs/reference/differences.md"),
     (r".*linear_cross_entropy\.chunked", "second", "PyTorch has no second derivative here"),
     (r"narrow_copy", "errors", "an assertion of PyTorch's own, RuntimeError where narrow has IndexError"),
     (

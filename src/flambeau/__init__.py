@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars as _contextvars
 import importlib as _importlib
 import os as _os
+import sys as _sys
 
 import numpy as _np
 
@@ -103,6 +104,11 @@ def _accelerate(op, args, now):
     return find(op, args, now)
 
 
+def _describe(function):
+    """Signature and documentation of a public function, worked out when they are asked for."""
+    return _importlib.import_module("flambeau.core.describe").describe(function)
+
+
 def _vmap(fn):
     """What autograd.grad(is_grads_batched=True) maps with, imported when it is first asked for."""
     return _importlib.import_module("flambeau.func").vmap(fn)
@@ -122,6 +128,7 @@ def _storage_type(self):
 
 Tensor.storage, Tensor.storage_type = _storage, _storage_type
 autograd.engine.set_vmap(_vmap)
+_C.set_handlers(describe=_describe)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.backend.set_accelerator(_accelerate)
 
@@ -174,7 +181,7 @@ LAZY: dict[str, object] = {
 def __getattr__(name):
     target = LAZY.get(name)
     if target is None:
-        if name.startswith("__") and name.endswith("__") and name != "__config__":
+        if name.startswith("__") and name.endswith("__") and name not in ("__config__", "__future__"):
             raise AttributeError(name)  # what the import system asks
         value = _importlib.import_module("flambeau.compat.root").find(name)
         if value is None:
@@ -196,3 +203,8 @@ def __dir__():
 
 
 __import__("flambeau.compat.aliases", fromlist=["install"]).install()
+
+if (
+    "multiprocessing.reduction" in _sys.modules
+):  # a process that was spawned, say: its queues must not copy what is shared
+    _importlib.import_module("flambeau.core.sending")

@@ -115,6 +115,14 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--text: no such file or folder: {args.text}")
     if Path(args.out).exists() and not Path(args.out).is_dir():
         parser.error(f"--out: not a folder: {args.out}")
+    from flambeau.base.optional import optional
+
+    try:
+        for package in ("rich", "matplotlib"):
+            optional(package, "demo", "flambeau demo")
+    except ModuleNotFoundError as error:
+        print(f"flambeau demo: error: {error}", file=sys.stderr)
+        return 2
     from flambeau.demo.run import Options, demo, prepare
 
     options = Options(

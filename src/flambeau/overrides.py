@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
+import keyword
+import operator
+import types
 
 from . import _C
+from .compat.namespaces import parse
 from .core import keys
+from .core.bindings import Binder
+from .core.declare import EXPOSED
 from .core.modes import BaseTorchFunctionMode, TorchFunctionMode
+from .core.modes import current_function_mode as _get_current_function_mode  # noqa: F401
+from .core.modes import function_stack as _get_current_function_mode_stack  # noqa: F401
+from .core.operator import OpOverload, Packet
 from .core.overrides import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -65,67 +76,141 @@ def wrap_torch_function(dispatcher):
     return wrap
 
 
-@functools.cache
-def _namespaces():
-    import flambeau as torch
+# Public modules with functions that take part, as PyTorch names them. In each the public names count.
+_MODULES = (
+    "torch",
+    "torch.functional",
+    "torch.nn.functional",
+    "torch.nn.init",
+    "torch.linalg",
+    "torch.fft",
+    "torch.special",
+)
 
-    return [("torch", torch), ("torch.nn.functional", torch.nn.functional), ("torch.Tensor", Tensor)]
+
+@functools.cache
+def _namespaces() -> dict[str, object]:
+    """Path -> module, and "torch.Tensor" -> the class."""
+    found = {path: importlib.import_module("flambeau" + path.removeprefix("torch")) for path in _MODULES}
+    return {**found, "torch.Tensor": Tensor}
+
+
+def _functions(path: str, space) -> dict[str, object]:
+    """Name -> function of those that take part; of a class the getters of its properties, too."""
+    if isinstance(space, type):
+        given = {n: v for c in reversed(space.__mro__[:-1]) for n, v in vars(c).items()}
+        for name, v in given.items():
+            if type(v) is types.GetSetDescriptorType and not name.startswith("_"):
+                given[name] = v.__get__
+    else:
+        if path == "torch":
+            names = {*EXPOSED["function"], *parse(""), *vars(space)}
+        else:
+            names = getattr(space, "__all__", None) or dir(space)
+        given = {n: getattr(space, n, None) for n in names if n and not n.startswith("__")}
+    python = (types.FunctionType,) if path == "torch.nn.functional" else ()
+    ignored = get_ignored_functions()
+    return {
+        n: f
+        for n, f in given.items()
+        if (isinstance(f, _C.Function) or getattr(f, "__name__", "") == "__get__" or _overrides(f, python))
+        and f not in ignored
+    }
+
+
+def _overrides(f, python) -> bool:
+    """Whether a function in Python hands its call to ``__torch_function__``."""
+    return isinstance(f, python) and "handle_torch_function" in f.__code__.co_names
 
 
 @functools.cache
 def get_overridable_functions() -> dict:
-    """Namespace -> functions that go through ``__torch_function__``."""
-    out = {}
-    for _, space in _namespaces():
-        values = [v for c in (space.__mro__ if isinstance(space, type) else [space]) for v in vars(c).values()]
-        out[space] = [f for f in values if isinstance(f, _C.Function)]
-    return out
+    """Namespace -> functions that go through ``__torch_function__``; the getters of Tensor's properties are among those of the class."""
+    return {space: [*_functions(path, space).values()] for path, space in _namespaces().items()}
 
 
 @functools.cache
 def _names() -> dict:
+    """Function -> qualified public name."""
     return {
-        id(f): f"{prefix}.{n}"
-        for prefix, space in reversed(_namespaces())
-        for c in (space.__mro__ if isinstance(space, type) else [space])
-        for n, f in vars(c).items()
-        if isinstance(f, _C.Function)
+        f: f"{path}.{n}{'.__get__' if getattr(f, '__name__', '') == '__get__' else ''}"
+        for path, space in reversed(_namespaces().items())
+        for n, f in _functions(path, space).items()
     }
 
 
 def resolve_name(f) -> str | None:
     """Qualified public name of a function given to ``__torch_function__``, or None."""
-    if hasattr(f, "_schema"):
-        return f"torch.ops.{f}"
-    return _names().get(id(f))
+    if isinstance(f, OpOverload | Packet):
+        return str(f)
+    return _names().get(f)
+
+
+@functools.cache
+def _methods() -> frozenset:
+    return frozenset(get_overridable_functions()[Tensor])
 
 
 def is_tensor_method_or_property(f) -> bool:
-    name = resolve_name(f)
-    return getattr(f, "__name__", "") == "__get__" or (name or "").startswith("torch.Tensor.")
+    """Whether ``f`` is a method of Tensor's, or the getter of one of its properties."""
+    return getattr(f, "__name__", "") == "__get__" or f in _methods()
 
 
-def get_ignored_functions() -> set:
+@functools.cache
+def get_ignored_functions() -> frozenset:
     """Public functions that don't take part, since no argument could override."""
     import flambeau as torch
 
-    return {
-        torch.is_tensor,
-        torch.manual_seed,
-        torch.seed,
-        torch.get_default_dtype,
-        torch.set_default_dtype,
-        torch.promote_types,
-        torch.no_grad,
-        torch.enable_grad,
-        torch.set_grad_enabled,
-        torch.is_grad_enabled,
-    }
+    made = {getattr(torch, name) for name in _MAKERS}
+    return frozenset(made | {getattr(Tensor, name) for name in _PLAIN_METHODS if hasattr(Tensor, name)})
 
 
+_MAKERS = """
+arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fft frombuffer full hamming_window hann_window
+kaiser_window linspace logspace normal ones rand randint randn randperm range scalar_tensor tensor tril_indices triu_indices vander zeros
+is_tensor manual_seed seed get_default_dtype set_default_dtype promote_types no_grad enable_grad set_grad_enabled is_grad_enabled from_numpy
+from_file result_type can_cast rand_like randn_like randint_like sparse_coo_tensor complex
+""".split()
+_PLAIN_METHODS = """
+__delitem__ __dir__ __getattribute__ __init__ __iter__ __init_subclass__ __new__ __setattr__ __torch_dispatch__ __torch_function__ new new_tensor
+new_empty new_full new_ones new_zeros new_empty_strided
+""".split()
+
+
+def _returns(f) -> inspect.Signature:
+    """The parameters of ``f`` as users write them: of the operator's first overload, or of the function in Python."""
+    if getattr(f, "__name__", "") == "__get__":
+        return inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    overloads = f.impl.overloads() if isinstance(f, _C.Function) and isinstance(f.impl, Binder) else ()
+    if not overloads:
+        plain = getattr(f, "impl", f)
+        if isinstance(plain, types.BuiltinFunctionType):  # x[key]
+            plain = getattr(operator, plain.__name__)
+        return inspect.signature(plain).replace(return_annotation=inspect.Signature.empty)
+    first, *_ = sorted(overloads, key=lambda op: any(a.is_out for a in op._schema.arguments))
+    method = f in _methods()
+    parameters = []
+    for a in first._schema.arguments:
+        kind = inspect.Parameter.KEYWORD_ONLY if a.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        default = a.default_value if a.has_default or a.is_out else inspect.Parameter.empty
+        name = "input" if a.name == "self" and not method else f"{a.name}_" if keyword.iskeyword(a.name) else a.name
+        parameters.append(inspect.Parameter(name, kind, default=default))
+    return inspect.Signature(parameters)
+
+
+def _dummy(f):
+    def dummy(*args, **kwargs):
+        return -1
+
+    dummy.__name__ = f.__name__
+    dummy.__signature__ = _returns(f)
+    return dummy
+
+
+@functools.cache
 def get_testing_overrides() -> dict:
-    """Function -> a dummy with a compatible signature, for every overridable function."""
-    return {f: (lambda *args, **kwargs: -1) for fs in get_overridable_functions().values() for f in fs}
+    """Function -> one with its parameters that returns -1, for every function that takes part."""
+    return {f: _dummy(f) for functions in get_overridable_functions().values() for f in functions}
 
 
 def get_default_nowrap_functions() -> set:

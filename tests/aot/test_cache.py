@@ -193,3 +193,21 @@ def test_an_entry_whose_guards_do_not_hold_is_left(directory):
             args = inputs(False, n)
             for got, want in zip(compiled(*args), graph(make)(*args)):
                 assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_the_default_device_belongs_to_the_key(device):
+    """Functions with equal graphs share entries, and the tensors that such a graph makes lie where factories put them."""
+
+    def made():
+        def f(x):
+            return torch.zeros(2), x + 1
+
+        x = torch.ones(2, device="cpu")
+        return torch.compile(f, backend="aot_eager")(x)[0].device.type
+
+    others = {"meta": "cpu", "cpu": "meta"}
+    with torch.device(others[device]):
+        assert made() == others[device]
+    with torch.device(device):
+        assert made() == device

@@ -487,3 +487,32 @@ def test_a_logarithm_of_a_number_keeps_its_digits(fn):
         (got,) = torch.autograd.grad(fn(x, 2.0).sum(), x)
         (want,) = torch.autograd.grad(fn(x, torch.tensor(2.0, dtype=torch.float64)).sum(), x)
         assert got.tolist() == want.tolist()
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor=1.0, power=1):
+        ctx.factor = factor
+        return x**power * factor
+
+    @staticmethod
+    def backward(ctx, ct):
+        return ct * ctx.factor, *[None] * (len(ctx.needs_input_grad) - 1)
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "inductor"])
+def test_keywords_of_a_function_have_gradients(backend):
+    calls = [
+        lambda x: Scaled.apply(x=x),
+        lambda x: Scaled.apply(x, factor=3.0),
+        lambda x: Scaled.apply(factor=3.0, x=x),
+    ]
+    for call, want in zip(calls, (1.0, 3.0, 3.0)):
+        x = torch.ones(2, requires_grad=True)
+        (call if backend is None else torch.compile(call, backend=backend))(x).sum().backward()
+        assert x.grad.tolist() == [want, want]
+
+
+def test_a_gap_among_the_keywords_of_a_function():
+    with pytest.raises(TypeError, match="missing required argument: 'factor'"):
+        Scaled.apply(torch.ones(2), power=2)

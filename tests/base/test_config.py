@@ -1,8 +1,10 @@
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import unittest.mock
 
 import pytest
 
@@ -45,6 +47,42 @@ def test_patch_restores_also_after_an_error():
         return c.limit
 
     assert inside() == 2 and c.limit == 8
+
+
+def test_patch_of_a_class_of_tests():
+    c = make()
+    seen = []
+
+    @c.patch(limit=2)
+    class Tests(unittest.TestCase):
+        def test_inside(self):
+            seen.append(c.limit)
+
+    assert Tests.__name__ == "Tests" and c.limit == 8
+    assert unittest.TextTestRunner(io.StringIO()).run(unittest.TestSuite([Tests("test_inside")])).wasSuccessful()
+    assert seen == [2] and c.limit == 8
+    with pytest.raises(TypeError, match="the class int"):
+        c.patch(limit=2)(int)
+
+
+def test_mock_patches_and_restores():
+    c = make()
+    c.limit = 4
+    with unittest.mock.patch.object(c, "limit", 1):
+        assert c.limit == 1
+    assert c.limit == 4
+    del c.limit
+    with pytest.raises(AttributeError, match="limit was deleted"):
+        c.limit  # noqa: B018
+    assert c.key() == make().key() and not c.changed()
+
+
+def test_only_the_default_may_be_built():
+    c = Config("torch.x.config", {"validate": Knob(False, "checks", only=True)})
+    c.validate = False
+    with pytest.raises(NotImplementedError, match="torch.x.config.validate = True is not built: only False is"):
+        c.validate = True
+    assert c.validate is False
 
 
 def test_environment_and_key(monkeypatch):

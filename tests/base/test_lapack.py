@@ -1,4 +1,4 @@
-"""Factorisations by csrc/lapack.c multiplied back: element types, batches, layouts, sizes on both sides of what is split over the pool."""
+"""Factorisations by csrc/kernels/lapack.c multiplied back: element types, batches, layouts, sizes on both sides of what is split over the pool."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Triangular systems by csrc/triangular.c (with AVX-512; the library's elsewhere): sizes on both sides of blocks, what isn't read, what isn't finite."""
+"""Triangular systems by csrc/kernels/triangular.c (with AVX-512; the library's elsewhere): sizes on both sides of blocks, what isn't read, what isn't finite."""
 
 import itertools
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from flambeau.base import lapack
+from flambeau.base.kernels import Lapack
 from flambeau.testing import guard_pages
 
 SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 129, 200]
@@ -78,8 +79,9 @@ def within_pages() -> None:
         for upper, unit in WAYS:
             a = rng.standard_normal((n, n)).astype(char) + 9 * np.eye(n, dtype=char)
             b, x = rng.standard_normal((n, columns)).astype(char), place(np.zeros((columns, n), char)).T
-            flags = ord("L"), upper, ord("U" if unit else "N"), 0
-            lapack._run(lapack.TRIANGULAR, (place(np.ascontiguousarray(a.T)).T, place(b), x), flags)
+            letters = {"uplo": "U" if upper else "L", "diag": "U" if unit else "N"}
+            operands = place(np.ascontiguousarray(a.T)).T, place(b)
+            lapack._run(Lapack.TRIANGULAR, operands, [x], **letters)
             assert np.array_equal(x, lapack.solve_triangular(np.asfortranarray(a), b, upper, unit=unit))
 
 

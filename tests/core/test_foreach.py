@@ -1,4 +1,4 @@
-"""Operators on lists (csrc/foreach.c): what the single operators give, row by row, in one native call."""
+"""Operators on lists (csrc/core/foreach.c): what the single operators give, row by row, in one native call."""
 
 import sys
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _C, _frame, _runtime
+from flambeau import _C, _frame
+from flambeau.base import kernels
 from flambeau.utils._python_dispatch import TorchDispatchMode
 
 x = torch.ones(2, 3)
 ARRAY = np.ones(3)
 FACTS = (torch.Tensor, torch.float32, torch.device("cpu"), (3,), (1,), False, 0)
 CHECK, ACCESS = _frame.CHECK, _frame.ACCESS
-TEMPLATE = _runtime.template("count", 2, 0)
+TEMPLATE = kernels.count.capsule
 
 
 def tree(*checks, access="arg", key=0, parent=-1):

@@ -1,4 +1,4 @@
-"""Composites run as programs (csrc/opened.c): the third call of a description must do what the first, the body's own, did."""
+"""Composites run as programs (csrc/core/opened.c): the third call of a description must do what the first, the body's own, did."""
 
 import gc
 

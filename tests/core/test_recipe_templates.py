@@ -1,4 +1,4 @@
-"""Operators that recipes make of templates (csrc/natives.c) and of reads and writes by index: later calls do what the first, the kernel's, did, and run
+"""Operators that recipes make of native kernels (csrc/runtime/kernels.def) and of reads and writes by index: later calls do what the first did, and run
 no Python of the package's."""
 
 import sys

@@ -10,13 +10,17 @@ from flambeau.ops.index import FAMILIES
 for family in FAMILIES:
     ops.load_family(family)
 
-SCHEMAS = [
-    op._schema
-    for ns in ("aten", "prims")
-    if ns in namespaces
-    for packet in list(namespaces[ns]._packets.values())
-    for op in list(packet._overloads.values())
-]
+# In an order that doesn't depend on which operator was asked for first: each worker collects the same tests.
+SCHEMAS = sorted(
+    (
+        op._schema
+        for ns in ("aten", "prims")
+        if ns in namespaces
+        for packet in list(namespaces[ns]._packets.values())
+        for op in list(packet._overloads.values())
+    ),
+    key=lambda schema: (schema.name, schema.overload_name),
+)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda s: f"{s.name}.{s.overload_name}")

@@ -1,5 +1,6 @@
 """DataLoader: order, seeds, workers, errors; beside PyTorch where it is installed."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -22,6 +23,18 @@ class Rows(data.Dataset):
 
     def __getitem__(self, i):
         return {"x": self.x[i], "i": i, "name": f"row {i}"}
+
+
+class Wide(data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return {
+            "x": torch.full((30000,), float(i)),
+            "small": i,
+            "parts": [torch.full((20000,), 7.0)] * 300 if i < 2 else [0],
+        }
 
 
 class Stream(data.IterableDataset):
@@ -111,11 +124,23 @@ def test_timeout():
 
 
 def test_nothing_stays_in_shared_memory():
-    before = set(os.listdir("/dev/shm"))
-    iterator = iter(data.DataLoader(Rows(400), 4, num_workers=2))
+    gc.collect()
+    before = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
+    iterator = iter(data.DataLoader(Wide(), 2, num_workers=2))
     next(iterator)
     del iterator
-    assert not {n for n in set(os.listdir("/dev/shm")) - before if n.startswith(f"flambeau-{os.getpid()}-")}
+    assert (set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))) == before
+
+
+def test_large_batches_come_through_shared_memory():
+    batches = list(data.DataLoader(Wide(), 2, num_workers=2))
+    assert [b["x"][0, 0].item() for b in batches] == [0, 2, 4, 6]
+    assert all(b["x"].is_shared() and not b["small"].is_shared() for b in batches)
+    batches[0]["x"].zero_()
+    assert batches[1]["x"][0, 0] == 2
+    assert len(batches[0]["parts"]) == 300 and all(p[0, 0] == 7 for p in batches[0]["parts"]), (
+        "more than a message takes"
+    )
 
 
 def test_refused_arguments():

@@ -134,7 +134,7 @@ def test_the_registry_is_pytorchs():
 def test_beside_pytorch(pair):
     torch = pytest.importorskip("torch")
     if pair == ("ContinuousBernoulli", "Uniform"):
-        pytest.skip("PyTorch calls it infinite for a uniform variable on [0, 1], too (docs/differences.md)")
+        pytest.skip("PyTorch calls it infinite for a uniform variable on [0, 1], too (docs/reference/differences.md)")
     want, got = (
         importlib.import_module(f"{lib.__name__}.distributions").kl_divergence(*_both(lib, *pair))
         for lib in (torch, flambeau)

@@ -1,5 +1,5 @@
 """Long runs of the random programs: ``python tests/dynamo/fuzz.py KIND FIRST COUNT BACKENDS [FOLDER]``, KIND being programs, language,
-world, alias or generators.
+world, alias, generators or iterators.
 
 Seeds go in chunks of 250, each chunk in a process of its own, so that a crash or a hang costs one seed and is told like any other failure. Each
 *distinct* failure (type, place in the library, text without names and numbers) is kept once, as a file of FOLDER; all are counted. The last
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import collections
 import faulthandler
-import importlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -19,13 +19,14 @@ import traceback
 import warnings
 from pathlib import Path
 
+PACKAGE = Path(importlib.util.find_spec("flambeau").origin).parent
 CHUNK = 250
 SECONDS = 120  # for one program
 
 
 def signature(e: BaseException) -> str:
     """What two failures of one cause have in common."""
-    inside = [f for f in traceback.extract_tb(e.__traceback__) if "/flambeau/" in f.filename]
+    inside = [f for f in traceback.extract_tb(e.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
     where = f"{Path(inside[-1].filename).name}:{inside[-1].name}" if inside else ""
     text = re.sub(
         r"tensor\(\[[^\]]*\]|0x[0-9a-f]+|[-\d.]+(e[-+]\d+)?|\b[a-zA-Z]\w?\d+\b", "#", str(e).partition("\n")[0]

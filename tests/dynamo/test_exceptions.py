@@ -403,3 +403,23 @@ def test_the_exception_of_a_caller_is_noticed():
     except ValueError as e:
         assert g(X)[1] is e
     assert g(X)[1] is None
+
+
+def _drawn(x):
+    with torch.no_grad():
+        return x.uniform_(2, 1)
+
+
+def _drawn_late(x):
+    y = x + 1
+    with torch.no_grad():
+        y.uniform_(2, 1)
+        return y.clamp_(0, 1)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor", lambda gm, inputs: gm])
+@pytest.mark.parametrize("fn", [_drawn, _drawn_late])
+def test_an_error_leaves_the_grad_mode(fn, backend):
+    with pytest.raises(RuntimeError, match="uniform_ expects"):
+        torch.compile(fn, backend=backend)(torch.ones(3))
+    assert torch.is_grad_enabled()

@@ -300,3 +300,14 @@ def test_no_memory_while_compiling(backend, upto, step):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0 and done.stdout.startswith("refused"), done.stdout + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_compiler_that_is_being_loaded(backend, monkeypatch):
+    """A signal handler may compile while its thread loads the compiler: its graph is interpreted."""
+    x = torch.ones(3)
+    torch.compile(lambda x: x + 1, backend=backend)(x)
+    monkeypatch.setattr(sys.modules["flambeau.aot"].__spec__, "_initializing", True)
+    monkeypatch.setattr("flambeau.aot.aot_autograd", None)
+    monkeypatch.setattr("flambeau.aot.aot_eager", None)
+    assert torch.equal(torch.compile(lambda x: (x * 3).sin(), backend=backend)(x), (x * 3).sin())

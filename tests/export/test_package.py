@@ -177,6 +177,20 @@ def test_files_that_others_can_change_are_refused(package):
         os.chown(package, 12345, -1)
         with pytest.raises(PermissionError, match="another user"):
             aoti_load_package(package)
+        with open(package, "rb") as file, pytest.raises(PermissionError, match="another user"):
+            aoti_load_package(file)
+
+
+def test_open_files_and_pipes_are_looked_at_too(package, tmp_path):
+    with open(package, "rb") as file:
+        data = io.BytesIO(file.read())
+    assert callable(aoti_load_package(data)), "what is in memory is the caller's"
+    os.chmod(package, 0o666)
+    with open(package, "rb") as file, pytest.raises(PermissionError, match="everybody may write"):
+        aoti_load_package(file)
+    os.mkfifo(tmp_path / "pipe.pt2", 0o600)
+    with pytest.raises(PermissionError, match="it is no file"):
+        aoti_load_package(tmp_path / "pipe.pt2")
 
 
 def test_truncated_files(package):

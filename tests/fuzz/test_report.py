@@ -1,4 +1,4 @@
-"""tools/fuzz_report.py: every rule names a row of docs/differences.md, and tells reports apart."""
+"""tools/fuzz_report.py: every rule names a row of docs/reference/differences.md, and tells reports apart."""
 
 import importlib.util
 from pathlib import Path
@@ -26,7 +26,9 @@ STATS
 
 
 def test_rules_are_rows_of_the_document():
-    rows = [line[2:] for line in (ROOT / "docs" / "differences.md").read_text().splitlines() if line.startswith("| ")]
+    rows = [
+        line[2:] for line in (ROOT / "docs/reference/differences.md").read_text().splitlines() if line.startswith("| ")
+    ]
     for rule in fuzz_report.RULES:
         assert any(row.startswith(rule[0]) for row in rows), rule[0]
 

@@ -6,6 +6,7 @@ import pytest
 from flambeau.inductor import compile as passes
 from flambeau.inductor.ir import ExternCall
 from flambeau.inductor.settings import config
+from flambeau.testing.assembly import verified
 
 sys.path.insert(0, os.path.dirname(__file__))
 
@@ -13,6 +14,12 @@ sys.path.insert(0, os.path.dirname(__file__))
 @pytest.fixture(autouse=True, scope="session")
 def _private_cache(tmp_path_factory):
     os.environ["FLAMBEAU_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _verified():
+    with verified():
+        yield
 
 
 @pytest.fixture

@@ -7,8 +7,11 @@ import numpy as np
 import flambeau  # noqa: F401  (fills the scalar table)
 from flambeau import _runtime
 from flambeau.inductor import llvm
-from flambeau.inductor.builder import Builder, Names
+from flambeau.inductor.builder import Builder, stored_type
+from flambeau.inductor.code import Code, Names
+from flambeau.inductor.instructions import I64, PTR, VOID, Function, Operand, integer, label
 from flambeau.inductor.scalar_ops import emit_scalar
+from flambeau.inductor.verification import verify
 
 NUMPY = {
     "f32": np.float32,
@@ -20,7 +23,29 @@ NUMPY = {
     "u8": np.uint8,
     "bool": np.bool_,
 }
+ARGS, END = Operand("%args", PTR), Operand("%end", I64)
 _count = itertools.count()
+
+
+def _loop(name, names, body, lanes):
+    """A function that runs ``body`` once for each number ``%p`` in its range; ``%i`` is that many times ``lanes``."""
+    code = Code(names, [])
+    code.label(label("entry"))
+    code.out += names.entry
+    slot = code.named("%slot", "alloca", PTR, flags="i64")
+    code.write(0, slot)
+    each, done = label("body"), label("exit")
+    code.jump(each)
+    code.label(each)
+    p = code.read(I64, slot)
+    code.named("%i", "mul", I64, p, integer(lanes))
+    code.out += body
+    after = code.op("add", p, 1)
+    code.write(after, slot)
+    code.branch(code.cmp("slt", after, END), each, done)
+    code.label(done)
+    code.do("ret", flags="void")
+    return Function(name, VOID, (ARGS, Operand("%begin", I64), END), code.out)
 
 
 def elementwise(op, types, out, lanes):
@@ -28,40 +53,17 @@ def elementwise(op, types, out, lanes):
     names, body = Names(), []
     b, one = Builder(names, lanes, body), Builder(names, 1, body)
     compute = types[-1]
-    args, head = [], []
+    memory, args = [], []
+    i = Operand("%i", I64)
     for k in range(len(types) + 1):
-        slot = names.fresh()
-        head += [f"{slot} = getelementptr ptr, ptr %args, i64 {k}", f"%p{k} = load ptr, ptr {slot}"]
-    for k, t in enumerate(types):
-        at = one.emit(f"getelementptr {one.memory_type(t)}, ptr %p{k}, i64 %i")
-        args.append(b.load(t, at))
-    result = emit_scalar(b, op, compute, args)
-    at = one.emit(f"getelementptr {one.memory_type(out)}, ptr %p{len(types)}, i64 %i")
-    b.store(out, result, at)
+        memory.append(one.read(PTR, one.place(PTR, ARGS, k)))
+    for p, t in zip(memory, types):
+        args.append(b.load(t, one.place(stored_type(t), p, i)))
+    b.store(out, emit_scalar(b, op, compute, args), one.place(stored_type(out), memory[-1], i))
     name = f"test_{op}_{next(_count)}"
-    text = "\n".join(
-        [
-            *names.declares.values(),
-            f"define void @{name}(ptr %args, i64 %begin, i64 %end) {{",
-            "entry:",
-            *names.entry,
-            *head,
-            "%slot = alloca i64",
-            "store i64 0, ptr %slot",
-            "br label %body",
-            "body:",
-            "%p = load i64, ptr %slot",
-            f"%i = mul i64 %p, {lanes}",
-            *body,
-            "%next = add i64 %p, 1",
-            "store i64 %next, ptr %slot",
-            "%more = icmp slt i64 %next, %end",
-            "br i1 %more, label %body, label %exit",
-            "exit:",
-            "ret void",
-            "}",
-        ]
-    )
+    function = _loop(name, names, body, lanes)
+    verify(function)
+    text = "\n".join([*names.declares.values(), *function.lines()])
     address = llvm.load_object(llvm.compile_text(text), [name])[name]
 
     def call(*arrays):

@@ -459,6 +459,24 @@ def _(n):
     return run, [np.where(np.abs(a := draws(n)(n, odd(n, 37))) > 0.8, a, 0), draws(n + 1)(odd(n, 37), odd(n, 53))]
 
 
+@template("segments", how=TERMS, bound=lambda n: n + 8)
+def _(n):
+    rng = np.random.default_rng(n)
+    cuts = np.sort(rng.integers(0, n + 1, (3, 4)))
+    offsets = torch.from_numpy(np.concatenate([np.zeros((3, 1), int), cuts, np.full((3, 1), n)], 1))
+
+    def run(x):
+        lengths, first = offsets.diff(), x[0]
+        return (
+            *(torch.segment_reduce(x, r, lengths=lengths, axis=1, initial=0.5) for r in ("sum", "mean", "max")),
+            *(torch.segment_reduce(first, r, offsets=offsets[0], initial=0.5) for r in ("sum", "mean")),
+            torch.segment_reduce(x[..., 0], "sum", lengths=lengths, axis=1),
+            *graded(lambda x: torch.segment_reduce(x, "mean", lengths=lengths, axis=1, initial=0.0))(x),
+        )
+
+    return run, [draws(n)(3, n, odd(n, 37))]
+
+
 def _drawn(n):
     def run(x):
         torch.manual_seed(n)

@@ -12,7 +12,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.base import blas, disk
+from flambeau.base import blas, disk, kernels
+from flambeau.base.kernels import Way
 from flambeau.inductor import autotune, autotune_rows
 from flambeau.inductor.settings import config
 
@@ -250,7 +251,7 @@ def test_every_way_of_a_convolution(row, f64):
         draw(outputs, channels // groups, kernel, kernel),
         draw(outputs),
     )
-    how = [1, stride, stride, 0, padding, padding, 1, dilation, dilation]
+    how = {"stride": (1, stride, stride), "padding": (0, padding, padding), "dilation": (1, dilation, dilation)}
     blas.share_threads()
     pairs = (stride,) * 2, (padding,) * 2, (dilation,) * 2
     wide = [a.astype(np.float64) for a in (x, w, b)]
@@ -262,14 +263,15 @@ def test_every_way_of_a_convolution(row, f64):
         ((g, x), blas.convolve(2, g.astype(np.float64), wide[0], None, w.shape[2:], *pairs, groups)),
     ]
     for what, (given, want) in enumerate(wants):
-        numbers = (what, f64, what == 0, groups, *how)
+        numbers = {"direction": what, "f64": f64, "groups": groups, **how}
+        operands = [*given, None][:3]
         found, made = np.zeros(1, np.int64), np.empty(want.shape, dtype)
-        _runtime.native("convolution_ways", (*given, made, found), (*numbers, 0))
-        assert found[0] & 1 << autotune._CONVOLUTION["gather"]
-        for name, number in autotune._CONVOLUTION.items():  # one that can't make this is the usual one
+        kernels.convolution_ways([*operands, made], [found], **numbers, way=Way.USUAL)
+        assert found[0] & 1 << Way.GATHER
+        for way in Way:  # one that can't make this is the usual one
             out = np.full(want.shape, np.nan, dtype)
-            _runtime.native("convolution", (*given, out), (*numbers, number))
-            assert np.abs(out - want).max() <= 64 * np.finfo(dtype).eps * np.abs(want).max(), (what, name)
+            kernels.convolution(operands, [out], **numbers, way=way)
+            assert np.abs(out - want).max() <= 64 * np.finfo(dtype).eps * np.abs(want).max(), (what, way)
 
 
 def test_the_log_is_asked_for_by_the_environment(tmp_path):

@@ -4,6 +4,7 @@ import gc
 import io
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from flambeau._inductor import aoti_compile_and_package, aoti_load_package
 
 import flambeau as torch
 from flambeau import _runtime
+from flambeau.base import kernels
 from flambeau.export import package
 from flambeau.inductor import branches
 from flambeau.inductor.branches import side_by_side
 from flambeau.inductor.ir import Buffer, ExternCall, Region
+from flambeau.inductor.records import CallStep, KernelStep
 from flambeau.inductor.settings import config
 
 F = torch.nn.functional
@@ -235,13 +238,13 @@ class _Towers(torch.nn.Module):
     ],
 )
 def test_batches_that_are_refused(together):
-    kernel = ("kernel", 0, (), 0, 0, 0, 0)
+    kernel = KernelStep("k", [], 0, 0, 0, 0)
     with pytest.raises((ValueError, TypeError)):
         _runtime.Graph(0, [0, 0], [([], [])], [], [kernel, kernel], [], 0, None, None, None, False, together)
 
 
 def test_calls_are_no_members():
-    steps = [("kernel", 0, (), 0, 0, 0, 0), ("call", print, (), [], (), 0, ())]
+    steps = [KernelStep("k", [], 0, 0, 0, 0), CallStep(print, [], [], [], 0)]
     with pytest.raises(ValueError, match="beside"):
         _runtime.Graph(0, [0, 0], [([], [])], [], steps, [], 0, None, None, None, False, [(0, 2)])
 
@@ -251,9 +254,9 @@ def test_calls_are_no_members():
 
 @dataclass
 class Work:
-    """A template of so many operations."""
+    """A native kernel of so many operations."""
 
-    name: str = "convolution"
+    kernel: Any = kernels.convolution
     flops: int = 300_000
     numbers: list = field(default_factory=list)
 
@@ -303,9 +306,9 @@ def test_what_stays_in_turn():
     assert batches([a, step("y", "c", "call"), b]) == [0, 1, 2]
     assert batches([a, step("y", "c", "tell"), b]) == [0, 1, 2]
     assert batches([a, step("y", "c", data=BIG), b]) == [{0, 2}, 1]  # split over the threads: a member it isn't
-    checked = [step("x", n, data=Work("max_pool_backward", 30_000)) for n in "cd"]
+    checked = [step("x", n, data=Work(kernels.max_pool_backward, 30_000)) for n in "cd"]
     assert batches([a, *checked]) == [{0, 1}, 2]  # which may both fail, the first first
-    assert batches([step("x", n, data=Work("scan", 100)) for n in "cd"]) == [0, 1]  # not worth it
+    assert batches([step("x", n, data=Work(kernels.scan, 100)) for n in "cd"]) == [0, 1]  # not worth it
 
 
 def test_a_batch_has_an_end():

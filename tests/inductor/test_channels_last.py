@@ -8,6 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.inductor import compile as passes
+from flambeau.inductor.ir import BufferKind
 from flambeau.inductor.settings import config
 
 LAST = {4: "channels_last", 5: "channels_last_3d"}
@@ -245,7 +246,7 @@ def copied(graph, lowering):
     """Shapes of what a graph copies from one place to another and does nothing else with."""
     out = []
     for arguments in re.findall(r"; launch \w+\((.*?)\).*: copy$", graph.info.source, re.M):
-        names = [n for n in arguments.split(", ") if lowering.buffers[n].kind != "input"]
+        names = [n for n in arguments.split(", ") if lowering.buffers[n].kind != BufferKind.INPUT]
         out += [tuple(lowering.buffers[n].shape) for n in names if len(lowering.buffers[n].shape) >= 4]
     return out
 
@@ -266,7 +267,7 @@ def test_what_is_saved_lies_in_the_order_of_templates():
     (forward, _), (_, lowering) = made
     orders = forward.info.orders
     assert orders and set(orders.values()) == {(0, 1, 2, 3)}
-    saved = [b for b in lowering.buffers.values() if b.kind == "input" and b.shape == (2, 32, 9, 7)]
+    saved = [b for b in lowering.buffers.values() if b.kind == BufferKind.INPUT and b.shape == (2, 32, 9, 7)]
     assert sum(b.strides == (2016, 63, 7, 1) for b in saved) == len(saved) - 1  # all but the input itself
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _runtime
-from flambeau.base import blas
+from flambeau.base import blas, kernels
 
 reference = importlib.import_module("flambeau.ops.convolution")  # flambeau.ops has operators for attributes
 
@@ -125,14 +124,15 @@ def test_operands_in_either_order(case, dtype):
         ((g, w), reference._input_adjoint_numpy(wide, w.astype("d"), spatial, *how, groups), outputs * np.prod(kernel)),
         ((g, x), reference._weight_adjoint_numpy(wide, x.astype("d"), kernel, *how, groups), g[:, 0].size),
     ]
-    rest = [k for given, fill in zip(how, (1, 0, 1)) for k in (*[fill] * (3 - n), *given)]
+    named = zip(("stride", "padding", "dilation"), how, (1, 0, 1))
+    rest = {name: (*[fill] * (3 - n), *given) for name, given, fill in named}
     blas.share_threads()
     for what, (given, want, terms) in enumerate(wanted):
         for orders in itertools.product((False, True), repeat=3):
             parts = [*map(in_order, given[:2], orders), *given[2:]]
             made = in_order(np.full(want.shape, np.nan, dtype), orders[2])
-            numbers = (what, dtype is np.float64, len(given) == 3, groups, *rest, 0)
-            _runtime.native("convolution", (*parts, made), numbers)
+            numbers = {"direction": what, "f64": dtype is np.float64, "groups": groups, "way": kernels.Way.USUAL}
+            kernels.convolution(parts, [made], **numbers, **rest)
             bound = float(np.finfo(dtype).eps) * 8 * terms**0.5 * 12
             np.testing.assert_allclose(made, want, rtol=0, atol=bound, err_msg=f"{what} {orders}")
 

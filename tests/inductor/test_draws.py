@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _runtime
+from flambeau.base import kernels
+from flambeau.base.kernels import Draw
 from flambeau.core import generator
 from flambeau.testing import guard_pages
 
@@ -167,9 +168,7 @@ def test_streams_beside_numpy():
     bits = np.random.MT19937()
     bits._legacy_seeding(123)
     want = np.random.Generator(bits).integers(0, 2**32, 3000, dtype=np.uint32)
-    got = np.concatenate(
-        [generator.default_generator.draw(np.empty(n, np.uint32), generator.RAW) for n in (1, 700, 1, 2298)]
-    )
+    got = np.concatenate([generator.default_generator.words(n) for n in (1, 700, 1, 2298)])
     np.testing.assert_array_equal(got, want)
 
 
@@ -215,7 +214,10 @@ def stays_inside() -> None:
     """Numbers between pages that nobody may touch."""
     protect, maps = ctypes.CDLL(None, use_errno=True).mprotect, []
     for at_end in (False, True):
-        for what, dtype in ((0, "f4"), (0, "f8"), (1, "f4"), (1, "f8"), (2, "f8"), (3, "?"), (4, "i8"), (5, "i8")):
+        for what, dtype in (
+            *((Draw.UNIFORM, "f4"), (Draw.UNIFORM, "f8"), (Draw.NORMAL, "f4"), (Draw.NORMAL, "f8")),
+            *((Draw.SEQUENCE, "f8"), (Draw.BERNOULLI, "?"), ("integers", "i8"), ("permutation", "i8")),
+        ):
             for n in (1, 15, 16, 17, 511, 1024, 1025):
                 size = n * np.dtype(dtype).itemsize
                 room = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -224,7 +226,12 @@ def stays_inside() -> None:
                 for place in (start, start + mmap.PAGESIZE + room):
                     assert protect(ctypes.c_void_p(place), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
                 out = np.frombuffer(maps[-1], dtype, n, mmap.PAGESIZE + (room - size if at_end else 0))
-                _runtime.native("draw", (out,), (what, int(dtype == "f8"), 0, 10 if what == 4 else 4607182418800017408))
+                if what == "integers":
+                    kernels.draw_integers([], [out], wide=False, low=0, span=10)
+                elif what == "permutation":
+                    kernels.draw_permutation([], [out])
+                else:
+                    kernels.draw([], [out], what=what, f64=dtype == "f8", narrow=False, first=0.0, second=1.0)
     os._exit(0)
 
 

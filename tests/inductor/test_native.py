@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _runtime
-from flambeau.base import blas
+from flambeau.base import blas, kernels
 from flambeau.testing import guard_pages
 
 F = torch.nn.functional
@@ -159,13 +158,6 @@ def test_sums_over_a_few_channels():
         assert torch.allclose(got.double(), (x.double() * 2).sum(dims), rtol=2e-6)
 
 
-def test_a_template_that_does_not_exist():
-    with pytest.raises(ValueError, match="no template"):
-        _runtime.native("nothing", (), ())
-    with pytest.raises(ValueError, match="no template"):
-        _runtime.native("scan", (np.zeros(3),), (0, 0, 1))
-
-
 def read_only_inside() -> None:
     """Convolutions and scans over arrays between pages that nobody may touch."""
     rng = np.random.default_rng(0)
@@ -189,13 +181,15 @@ def read_only_inside() -> None:
             out = [(n + 2 * p - k) // stride + 1 for n, k, p in zip(x[2:], w[2:], (pad if w[2] > 1 else 0, pad))]
             a, b, y, bias = (guarded(s, at_end) for s in (x, w, (x[0], w[0], *out), (w[0],)))
             how = (stride, stride, pad if w[2] > 1 else 0, pad, 1, 1)
-            rest = (groups, 1, *how[:2], 0, *how[2:4], 1, *how[4:])
-            for way in range(6):
-                _runtime.native("convolution", (a, b, bias, y), (0, 0, 1, *rest, way))
-                _runtime.native("convolution", (y, b, a), (1, 0, 0, *rest, way))
-                _runtime.native("convolution", (y, a, b), (2, 0, 0, *rest, way))
+            rest = {"stride": (1, *how[:2]), "padding": (0, *how[2:4]), "dilation": (1, *how[4:])}
+            rest |= {"groups": groups, "f64": False}
+            for way in kernels.Way:
+                kernels.convolution([a, b, bias], [y], direction=kernels.Conv.FORWARD, way=way, **rest)
+                kernels.convolution([y, b], [a], direction=kernels.Conv.INPUT, way=way, **rest)
+                kernels.convolution([y, a], [b], direction=kernels.Conv.WEIGHT, way=way, **rest)
         for shape, dim in (((5, 37), 1), ((3, 11, 67), 1), ((1, 70000), 1)):
-            _runtime.native("scan", (guarded(shape, at_end), guarded(shape, at_end)), (dim, 0, 0))
+            given, made = ([guarded(shape, at_end)] for _ in range(2))
+            kernels.scan(given, made, dim=dim, product=False, element=kernels.Element.F32)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _runtime
-from flambeau.base import order
+from flambeau.base import kernels, order
+from flambeau.base.kernels import ELEMENTS, Order
 from flambeau.testing import guard_pages
 
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
@@ -33,16 +33,16 @@ def test_beside_a_stable_sort(dtype):
         a = lines(shape, dtype)
         for descending in (False, True):
             want = stable(a, dim, descending)
-            values, places = order.arrange(order.WHOLE, a, dim, descending)
+            values, places = order.arrange(Order.WHOLE, a, dim, descending)
             np.testing.assert_array_equal(places, want)
             picked = np.take_along_axis(a, want, dim)
             assert values.tobytes() == np.ascontiguousarray(picked).tobytes()  # zeros keep their signs
             for k in {1, min(3, a.shape[dim]), min(40, a.shape[dim]), a.shape[dim]}:
                 np.testing.assert_array_equal(
-                    order.arrange(order.FIRST, a, dim, descending, k)[1], np.take(want, range(k), dim)
+                    order.arrange(Order.FIRST, a, dim, descending, k)[1], np.take(want, range(k), dim)
                 )
             for rank in (0, a.shape[dim] // 2, a.shape[dim] - 1):
-                got = order.arrange(order.RANK, a, dim, descending, rank)[1]
+                got = order.arrange(Order.RANK, a, dim, descending, rank)[1]
                 np.testing.assert_array_equal(got, np.take(want, [rank], dim))
 
 
@@ -69,9 +69,9 @@ def test_lines_in_any_order(what):
     want = stable(a, 0, False)
     for x in (a, a.astype("f4")):
         want = stable(x, 0, False)
-        np.testing.assert_array_equal(order.arrange(order.WHOLE, x, 0)[1], want)
-        np.testing.assert_array_equal(order.arrange(order.FIRST, x, 0, k=50)[1], want[:50])
-        assert order.arrange(order.RANK, x, 0, k=n // 3)[1][0] == want[n // 3]
+        np.testing.assert_array_equal(order.arrange(Order.WHOLE, x, 0)[1], want)
+        np.testing.assert_array_equal(order.arrange(Order.FIRST, x, 0, k=50)[1], want[:50])
+        assert order.arrange(Order.RANK, x, 0, k=n // 3)[1][0] == want[n // 3]
 
 
 CALLS = {
@@ -134,7 +134,7 @@ def test_threads_do_not_matter():
     try:
         for n in (1, 2, 3):
             torch.set_num_threads(n)
-            made.append([order.arrange(w, a, 1, True, 7)[1] for w in (order.WHOLE, order.FIRST, order.RANK)])
+            made.append([order.arrange(w, a, 1, True, 7)[1] for w in (Order.WHOLE, Order.FIRST, Order.RANK)])
     finally:
         torch.set_num_threads(old)
     assert all((x == y).all() for other in made[1:] for x, y in zip(made[0], other))
@@ -147,10 +147,11 @@ def stays_inside() -> None:
         for dtype in ("float32", "float64", "int16", "uint8"):
             for shape, dim in SHAPES[:-1]:
                 a = lines(shape, dtype)
-                for what, k in ((order.WHOLE, a.shape[dim]), (order.FIRST, 2), (order.RANK, 1), (order.MEDIAN, 1)):
-                    out = (*shape[:dim], k if what in (order.WHOLE, order.FIRST) else 1, *shape[dim + 1 :])
+                for what, k in ((Order.WHOLE, a.shape[dim]), (Order.FIRST, 2), (Order.RANK, 1), (Order.MEDIAN, 1)):
+                    out = (*shape[:dim], k if what in (Order.WHOLE, Order.FIRST) else 1, *shape[dim + 1 :])
                     arrays = [guarded(x) for x in (a, np.zeros(out, dtype), np.zeros(out, np.int64))]
-                    _runtime.native("order", tuple(arrays), (dim, what, order.KINDS[dtype], 1, k, 1))
+                    numbers = {"part": what, "k": k, "descending": True, "sorted": True, "element": ELEMENTS[dtype]}
+                    kernels.order(arrays[:1], arrays[1:], dim=dim, **numbers)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

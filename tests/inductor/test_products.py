@@ -10,7 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.base import blas, prepacked
+from flambeau.base import blas, kernels, prepacked
 from flambeau.testing import guard_pages
 
 SIDES = (1, 3, 8, 12, 13, 16, 17, 33, 65, 100)
@@ -73,7 +73,7 @@ def sweep_bf16(way: int) -> None:
     blas.share_threads()
     for a, b in _pairs():
         out = np.full((*a.shape[:-1], b.shape[-1]), np.nan, BF16)
-        _runtime.native("product_bf16", (a, b, out), ())
+        kernels.product_bf16([a, b], [out], alpha=1.0, beta=0.0)
         a, b = a.astype("d"), b.astype("d")
         want, terms = a @ b, np.abs(a) @ np.abs(b)
         assert (np.abs(out.astype("d") - want) <= 2.0**-8 * np.abs(want) + 2e-7 * (a.shape[-1] + 2) * terms).all()
@@ -99,7 +99,7 @@ def bf16_stays_inside() -> None:
         guarded = guard_pages.GuardPages(at_end)
         for a, b in itertools.islice(_pairs(guarded), 0, None, 3):
             out = guarded(np.zeros((*a.shape[:-1], b.shape[-1]), BF16))
-            _runtime.native("product_bf16", (a, b, out), ())
+            kernels.product_bf16([a, b], [out], alpha=1.0, beta=0.0)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
@@ -185,7 +185,7 @@ def packed_as_unpacked(place=lambda x: x, shapes=None) -> int:
             )
             want = np.empty((m, n), dtype)
             if dtype is BF16:
-                _runtime.native("product_bf16", (a, b, want), ())
+                kernels.product_bf16([a, b], [want], alpha=1.0, beta=0.0)
             else:
                 want = _runtime.matmul(a, b if m > 64 else np.ascontiguousarray(b), 1)  # few rows: as if it lay by rows
             assert got.tobytes() == want.tobytes(), (m, n, k, dtype, turned)
@@ -228,9 +228,9 @@ def test_packed_operands_of_another_size_are_refused():
     blas.share_threads()
     a, packed, out = np.ones((70, 8), "f"), np.ones(11, "f"), np.ones((70, 40), "f")
     with pytest.raises(MemoryError):
-        _runtime.native("product_packed", (a, packed, out), (1, 0, 3))
+        kernels.product_packed([a, packed], [out], transposed=True, f64=False, way=kernels.Product.PANELS)
     with pytest.raises(MemoryError):
-        _runtime.native("prepack", (a, packed), (0, 0, 3))
+        kernels.prepack([a], [packed], transposed=False, f64=False, way=kernels.Product.PANELS)
 
 
 def test_the_library_insisted_on():

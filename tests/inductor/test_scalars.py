@@ -29,7 +29,7 @@ INEXACT = {
 }
 SERIES = frozenset(
     "i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr".split()
-)  # test_vector_math.py bounds them closer
+)  # test_expansions.py bounds them closer
 
 
 def _cases():

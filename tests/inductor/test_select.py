@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau import _runtime
-from flambeau.base import order, select
+from flambeau.base import kernels
+from flambeau.base.kernels import ELEMENTS
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -221,14 +221,17 @@ def stays_inside() -> None:
         for shape, dim in (((7,), 0), ((3, 70), 1), ((70, 3), 0), ((2, 30, 65), 1)):
             for name in ("float32", "float64", "int16", "uint8"):
                 a = np.random.default_rng(0).normal(size=shape).astype(name)
-                _runtime.native("running", place(a, a, np.zeros(shape, np.int64)), (dim, order.KINDS[name], 1))
+                outs = place(a, np.zeros(shape, np.int64))
+                kernels.running(place(a), outs, dim=dim, least=True, element=ELEMENTS[name])
                 if name.startswith("float"):
-                    _runtime.native("logcumsumexp", place(a, a), (dim, name == "float64"))
-                    _runtime.native("histogram", place(a, np.zeros(5, name)), (name == "float64", 0, 0, 0))
+                    f64 = name == "float64"
+                    kernels.logcumsumexp(place(a), place(a), dim=dim, f64=f64)
+                    kernels.histogram(place(a), place(np.zeros(5, name)), f64=f64, low=0.0, high=0.0)
                     s = np.sort(a.reshape(-1))
-                    _runtime.native("search", place(s, a, np.zeros(shape, np.int64)), (select.SEARCHED[name], 1, 0))
+                    found = place(np.zeros(shape, np.int64))
+                    kernels.search(place(s, a), found, right=True, narrow=False, element=ELEMENTS[name])
                 holds = a > 0
-                _runtime.native("nonzero", place(holds, np.zeros((int(holds.sum()), holds.ndim), np.int64)), (0,))
+                kernels.nonzero(place(holds), place(np.zeros((int(holds.sum()), holds.ndim), np.int64)), fill=0)
     os._exit(0)
 
 

@@ -199,55 +199,56 @@ def test_an_error_ends_the_graph_before_sizes_are_used():
 
 def guarded() -> None:
     """Each result by memory between pages that can't be touched."""
-    from flambeau import _runtime
+    from flambeau.base import kernels
+    from flambeau.base.kernels import Element
 
     for place in (guard_pages.GuardPages(False), guard_pages.GuardPages(True)):
         for n, m in [(1, 1), (7, 3), (64, 5), (1000, 1)]:
             a = np.random.default_rng(n).integers(0, 3, (n, m))
             truth = place(a == 1)
             count = place(np.zeros((), np.int64))
-            _runtime.native("count", (truth, count), ())
+            kernels.count([truth], [count])
             out = place(np.zeros((int(count), 2), np.int64))
-            _runtime.native("nonzero", (truth, out), (0,))
+            kernels.nonzero([truth], [out], fill=0)
             assert (out == np.argwhere(a == 1)).all()
             for kind, dtype in (
-                (0, np.float32),
-                (1, np.float64),
-                (2, np.int64),
-                (3, np.int32),
-                (4, np.int16),
-                (6, np.uint8),
+                (Element.F32, np.float32),
+                (Element.F64, np.float64),
+                (Element.I64, np.int64),
+                (Element.I32, np.int32),
+                (Element.I16, np.int16),
+                (Element.U8, np.uint8),
             ):
                 rows = place(a.astype(dtype))
                 order, begins, inverse = (place(np.zeros(k, np.int64)) for k in (n, n + 1, n))
-                _runtime.native("order_rows", (rows, order), (kind,))
-                _runtime.native("runs", (rows, order, begins, inverse, count), (kind, 1, 2))
+                kernels.order_rows([rows], [order], element=kind)
+                kernels.runs([rows, order], [begins, inverse, count], wanted=True, element=kind)
                 found, where, many = np.unique(a, axis=0, return_inverse=True, return_counts=True)
                 k = int(count)
                 assert (a[order[begins[:k]]] == found).all() and (np.diff(begins[: k + 1]) == many).all()
                 assert (inverse == where.reshape(-1)).all()
                 flat, found = place(a.reshape(-1).astype(dtype)), place(np.zeros(a.size, dtype))
                 counts, places = place(np.zeros(a.size, np.int64)), place(np.zeros(a.size, np.int64))
-                _runtime.native("distinct", (flat, found, counts, places, count), (kind, 1))
+                kernels.distinct([flat], [found, counts, places, count], wanted=True, element=kind)
                 want = np.unique(a, return_inverse=True, return_counts=True)
                 k = int(count)
                 assert (found[:k] == want[0]).all() and (counts[:k] == want[2]).all()
                 assert (places == want[1].reshape(-1)).all()
             line = place(a.reshape(-1))
-            _runtime.native("bincount_size", (line, count), (2, 0))
+            kernels.bincount_size([line], [count], least=2)
             counts = place(np.zeros(int(count), np.int64))
-            _runtime.native("bincount", (line, counts), ())
+            kernels.bincount([line], [counts])
             assert (counts == np.bincount(a.reshape(-1), minlength=2)).all()
-            _runtime.native("repeat_size", (line, count), (0,))
+            kernels.repeat_size([line], [count])
             out = place(np.zeros(int(count), np.int64))
-            _runtime.native("repeat", (line, out), ())
+            kernels.repeat([line], [out])
             assert (out == np.repeat(np.arange(a.size), a.reshape(-1))).all()
             x, edges = place(a.reshape(-1).astype(np.float32)), place(np.zeros(6, np.float32))
             sums = place(np.zeros(5))
-            _runtime.native("edges", (x, edges), (0, 0, 0, 0, 0))
-            _runtime.native("cells", (x, edges, sums), (0, 1))
+            kernels.edges([x], [edges], f64=False, given=False, low=0.0, high=0.0)
+            kernels.cells([x, edges], [sums], f64=False, equal=True)
             again = place(np.zeros(5))
-            _runtime.native("cells", (x, edges, again), (0, 0))
+            kernels.cells([x, edges], [again], f64=False, equal=False)
             assert (sums == again).all()
             assert sums.sum() == a.size
 

@@ -187,8 +187,7 @@ def test_views_by_strides(name, python_calls):
 
 
 def guarded() -> None:
-    from flambeau import _runtime
-    from flambeau.base import ufuncs
+    from flambeau.base import kernels, ufuncs
 
     for place in (guard_pages.GuardPages(False), guard_pages.GuardPages(True)):
         for n in (1, 5, 511, 513, 3000):
@@ -197,17 +196,16 @@ def guarded() -> None:
                 for name in ("j0", "gammainc", "airy"):
                     slot = ufuncs.slot_of(name, wide)
                     ufuncs.ready(slot)
-                    views = (x, y, out) if name == "gammainc" else (x, out)
-                    _runtime.native("ufunc", views, (slot, *[x.itemsize] * len(views)))
+                    kernels.ufunc([x, y] if name == "gammainc" else [x], [out], slot=slot)
                 degrees = place((np.arange(n) % 5).astype(dtype))
-                _runtime.native("polynomial", (x, degrees, out), (0, wide))
+                kernels.polynomial([x, degrees], [out], family=kernels.Polynomial.CHEBYSHEV_T, f64=wide)
                 a, b = place(np.ones((2, n, 3), dtype)), place(np.zeros((2, 4, 3), dtype))
                 made = place(np.zeros((2, n, 4), dtype))
-                _runtime.native("distances", (a, b, made), (wide, int(np.float64(2.0).view(np.int64))))
+                kernels.distances([a, b], [made], f64=wide, p=2.0)
                 assert np.allclose(made, 3**0.5)
                 p, u = place(np.ones((2, n), dtype)), place(np.linspace(0, 1, 14).reshape(2, 7))
                 drawn = place(np.zeros((2, 7), np.int64))
-                _runtime.native("categories", (p, u, drawn), (wide, 0, 0, 0))
+                kernels.categories([p, u], [drawn], f64=wide)
                 assert 0 <= drawn.min() and drawn.max() == n - 1
 
 
@@ -218,10 +216,11 @@ def test_kernels_stay_in_their_arrays():
 
 def test_a_graph_without_its_loop_is_refused():
     from flambeau import _runtime
+    from flambeau.base import kernels
 
     for slot in (-1, 255, 256):
         with pytest.raises(MemoryError):
-            _runtime.native("ufunc", (np.ones(3), np.ones(3)), (slot, 8, 8))
+            kernels.ufunc([np.ones(3)], [np.ones(3)], slot=slot)
     with pytest.raises(ValueError, match="ufunc"):
         _runtime.use_ufunc(0, np.mean, "f->f")
     with pytest.raises(ValueError, match="no loop"):

@@ -5,7 +5,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import Tensor
-from flambeau.library import Library, custom_op, infer_schema, opcheck, register_fake
+from flambeau.library import Library, custom_op, get_ctx, infer_schema, opcheck, register_fake
 from flambeau.testing.cross_ref import CrossRefFakeMode, MetadataMismatchError
 from flambeau.testing.schema_check import SchemaCheckMode
 from flambeau.utils._python_dispatch import TorchDispatchMode
@@ -227,3 +227,51 @@ def test_flops_by_module():
     with FlopCounterMode(display=False) as counter:
         torch.nn.functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3))
     assert counter.get_total_flops() == 2 * 3 * 9 * 2 * 9
+
+
+@pytest.fixture
+def rows(lib):
+    """An operator whose result has as many rows as its argument elements that aren't 0, between two bounds."""
+    lib.define("rows(Tensor x, int low, int? high) -> Tensor")
+
+    def rows(x, low, high):
+        return torch.tensor([[i] for i, v in enumerate(x.tolist()) if v], dtype=torch.int64).reshape(-1, 1)
+
+    lib.impl("rows", rows, "CPU")
+
+    @register_fake("testreg::rows")
+    def _(x, low, high):
+        return x.new_empty([get_ctx().new_dynamic_size(min=low, max=high), 1], dtype=torch.int64)
+
+    return torch.ops.testreg.rows
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_sizes_that_depend_on_data(rows, backend):
+    def f(x, low=0, high=None):
+        r = rows(x, low, high)
+        return r + 1, r.shape[0]
+
+    g = torch.compile(f, backend=backend, fullgraph=True, dynamic=False)
+    for x in ([1.0, 0, 2], [1.0] * 3, [0.0] * 3):
+        want, got = f(torch.tensor(x)), g(torch.tensor(x))
+        assert got[0].equal(want[0]) and got[1] == want[1]
+    assert g(torch.tensor([1.0, 0, 2]), 0, 2)[1] == 2
+    if backend != "eager":  # whose graphs have no shapes to hold the bounds against
+        for low, high in ((3, None), (0, 1)):
+            with pytest.raises(RuntimeError, match="assertion failed"):
+                g(torch.tensor([1.0, 0, 2]), low, high)
+    with pytest.raises(RuntimeError, match="greater than or equal to 0"):
+        g(torch.tensor([1.0]), -1)
+
+
+def test_context_of_a_shape_rule_is_there_only_while_it_runs(rows):
+    assert get_ctx() is None
+    with pytest.raises(RuntimeError, match="depends on the values"):
+        rows(torch.ones(2, device="meta"), 0, None)
+    assert get_ctx() is None
+
+
+def test_a_name_without_a_home_is_one_object():
+    assert torch.library.triton_op is torch.library.triton_op
+    assert torch.compile(lambda x: (x + 1, torch.library.triton_op.__name__))(torch.ones(1))[1] == "triton_op"

@@ -1,4 +1,4 @@
-"""Which of PyTorch's public names exist, by module. ``python tests/names/count.py [--write]`` shows (and writes docs/names.md)."""
+"""Which of PyTorch's public names exist, by module. ``python tests/names/count.py [--write]`` shows (and writes docs/reference/names.md)."""
 
 import importlib
 import json
@@ -41,7 +41,7 @@ def table() -> tuple[dict, int, int]:
 
 
 def document() -> str:
-    """docs/names.md: the counts by module, and what is missing."""
+    """docs/reference/names.md: the counts by module, and what is missing."""
     rows, there, every = table()
     lines = [
         "# PyTorch's public names",
@@ -62,7 +62,7 @@ def document() -> str:
 
 if __name__ == "__main__":
     if "--write" in sys.argv:
-        Path(__file__).parents[2].joinpath("docs", "names.md").write_text(document())
+        Path(__file__).parents[2].joinpath("docs/reference/names.md").write_text(document())
     rows, there, every = table()
     for name, (have, n, gone) in sorted(rows.items(), key=lambda r: -len(r[1][2])):
         if gone:

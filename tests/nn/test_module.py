@@ -1,5 +1,6 @@
 """Module: registration, traversal, hooks, saving and loading, printing."""
 
+import collections
 import copy
 import pickle
 
@@ -207,3 +208,98 @@ def test_parameter():
     assert float(p.sum()) == 3
     assert repr(nn.Parameter(torch.zeros(1))).startswith("Parameter containing:\ntensor([0.], requires_grad=True)")
     assert not isinstance(data, nn.Parameter)
+
+
+def _count_calls(module, *_):
+    module.calls = getattr(module, "calls", 0) + 1
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"])
+def test_handles_of_copies_remove_the_hooks_of_copies(copied):
+    module = nn.Linear(2, 2)
+    module.handle = module.register_forward_hook(_count_calls)
+    module.other = module.register_forward_pre_hook(_count_calls, with_kwargs=True)
+    module.other.remove()
+    made = copied(module)
+    made(torch.ones(2))
+    made.handle.remove()
+    made(torch.ones(2))
+    assert made.calls == 1 and not hasattr(module, "calls")
+    assert made.register_forward_hook(_count_calls).id > made.handle.id
+    module(torch.ones(2))
+    assert module.calls == 1
+
+
+@pytest.mark.parametrize("kind", [nn.BatchNorm1d, nn.InstanceNorm1d])
+def test_state_dicts_before_num_batches_tracked(kind):
+    state = kind(2, track_running_stats=True).state_dict()
+    del state["num_batches_tracked"]
+    assert state._metadata[""]["version"] == 2
+    module = kind(2, track_running_stats=True)
+    with pytest.raises(RuntimeError, match="num_batches_tracked"):
+        module.load_state_dict(state)
+    state._metadata[""]["version"] = 1
+    module.load_state_dict(state)
+    module.load_state_dict(dict(state))
+    assert module.num_batches_tracked == 0
+
+
+@pytest.mark.parametrize("first,second", [("", "full_"), ("full_", "")])
+def test_backward_hooks_of_both_names(first, second):
+    module = nn.Linear(2, 2)
+    register = lambda kind: getattr(module, f"register_{kind}backward_hook")(lambda *args: None)  # noqa: E731
+    register(first), register(first)
+    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+        register(second)
+
+
+def _of_keys(**more):
+    return nn.ParameterDict({"b": torch.ones(1), "a": torch.zeros(2), "n": 3, **more})
+
+
+# what is done, what it gives (keys of a dict, or the value), the keys afterwards
+PARAMETER_DICTS = {
+    "or": (lambda d: d | nn.ParameterDict({"q": torch.ones(1), "b": torch.ones(3)}), ["a", "b", "n", "q"], "abn"),
+    "or of a dict": (lambda d: d | {"q": 1}, ["a", "b", "n", "q"], "abn"),
+    "or after a dict": (lambda d: {"q": 1} | d, ["q", "a", "b", "n"], "abn"),
+    "or in place": (lambda d: d.__ior__({"q": torch.ones(1)}), ["a", "b", "n", "q"], "abnq"),
+    "pop": (lambda d: d.pop("n"), 3, "ab"),
+    "popitem": (lambda d: d.popitem(), ("n", 3), "ab"),
+    "clear": (lambda d: d.clear(), None, ""),
+    "copy": (lambda d: d.copy(), ["a", "b", "n"], "abn"),
+    "parameters of a copy": (lambda d: d.copy()["b"] is d["b"], True, "abn"),
+    "setdefault of a key": (lambda d: d.setdefault("n", 1), 3, "abn"),
+    "setdefault": (lambda d: d.setdefault("y"), None, "abny"),
+    "fromkeys": (lambda d: d.fromkeys(["u", "v"], torch.ones(1)), ["u", "v"], "abn"),
+    "reversed": (lambda d: list(reversed(d)), ["n", "b", "a"], "abn"),
+    "update of pairs": (lambda d: d.update([("r", torch.ones(1)), ("c", 1)]), None, "abnrc"),
+    "update of an OrderedDict": (lambda d: d.update(collections.OrderedDict(r=1, c=1)), None, "abnrc"),
+    "update of a dict": (lambda d: d.update({"r": 1, "c": 1}), None, "abncr"),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETER_DICTS)
+def test_parameter_dicts(name):
+    done, wanted, left = PARAMETER_DICTS[name]
+    parameters = _of_keys()
+    found = done(parameters)
+    assert (list(found.keys()) if isinstance(found, nn.ParameterDict | dict) else found) == wanted
+    assert "".join(parameters.keys()) == left
+    assert list(dict(parameters.named_parameters())) == [k for k in left if isinstance(parameters[k], torch.Tensor)]
+
+
+@pytest.mark.parametrize(
+    "done, error",
+    [
+        (lambda d: d.update(3), TypeError),
+        (lambda d: d | 3, TypeError),
+        (lambda d: d.update([("c", 1), ("r",)]), ValueError),
+        (lambda d: d.pop("x"), KeyError),
+        (lambda d: nn.ParameterDict().popitem(), KeyError),
+    ],
+)
+def test_parameter_dicts_are_as_they_were_after_an_error(done, error):
+    parameters = _of_keys()
+    with pytest.raises(error):
+        done(parameters)
+    assert list(parameters) == ["a", "b", "n"]

@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarnin
 torch = pytest.importorskip("torch")
 modules = pytest.importorskip("torch.testing._internal.common_modules")
 
-# docs/differences.md: the derivative of what was given
+# docs/reference/differences.md: the derivative of what was given
 APART = {"nn.CTCLoss": {"gradients"}}
 
 

@@ -1,4 +1,4 @@
-"""docs/numpy.md says what becomes of each NumPy function."""
+"""docs/reference/numpy.md says what becomes of each NumPy function."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from flambeau.testing.numpy_cover import MODULES, START, functions, status, table
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "numpy.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/numpy.md"
 
 
 def test_plain_functions_have_a_reason():
@@ -20,5 +20,5 @@ def test_plain_functions_have_a_reason():
 def test_document_is_current():
     text = DOCUMENT.read_text()
     if f"with NumPy {'.'.join(np.__version__.split('.')[:2])}." not in text:
-        pytest.skip(f"docs/numpy.md is written with another NumPy than {np.__version__}")
-    assert table() == text[text.index(START) :], "run: python -m flambeau.testing.numpy_cover docs/numpy.md"
+        pytest.skip(f"docs/reference/numpy.md is written with another NumPy than {np.__version__}")
+    assert table() == text[text.index(START) :], "run: python -m flambeau.testing.numpy_cover docs/reference/numpy.md"

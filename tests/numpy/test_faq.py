@@ -235,7 +235,7 @@ def test_a_mixed_program():
 
 # --- what a newcomer reads --------------------------------------------------------------------------------------------
 def segment(img, threshold):
-    img = img[::-1] * 2.0
+    img = img[::-2] * 2.0
     mask = img > threshold
     values = img[mask]
     labels = np.unique(np.round(values, 1))
@@ -253,7 +253,7 @@ def test_explain_says_what_becomes_of_each_line():
         if file == __file__
     }
     assert said == {
-        "img = img[::-1] * 2.0": "plain: a slice with a negative step; plain: an ndarray of dtype float64, strides (-64, 8)",
+        "img = img[::-2] * 2.0": "plain: a slice with a negative step; plain: an ndarray of dtype float64, strides (-128, 8)",
         "mask = img > threshold": "compiled",
         "values = img[mask]": "plain: getitem: index: the size of the result depends on the values of the arguments",
         "labels = np.unique(np.round(values, 1))": "compiled; plain: call to numpy.unique",

@@ -77,3 +77,51 @@ def test_gradients_pass_or_are_refused():
     assert torch.allclose(g, (t.cos() * t + t.sin() + 1).detach())
     with pytest.raises(RuntimeError, match="has no derivative"):
         np.interp(x, x, x)
+
+
+def _outs():
+    return np.array([1.0, -2.0]), np.empty(2), np.empty(2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, o, _: np.add(a, a, out=o),
+        lambda a, o, _: np.add(a, a, o),
+        lambda a, o, _: np.add(a, a, out=(o,)),
+        lambda a, o, _: np.concatenate((a[:1], a[1:]), out=o),
+        lambda a, o, _: np.cumsum(a, out=o),
+        lambda a, o, _: a.clip(0, 1, out=o),
+        lambda a, o, _: np.fabs(a, out=o),  # NumPy's own, on the memory
+    ],
+)
+def test_an_array_given_as_out_is_the_result(call):
+    a, o, _ = _outs()
+    assert call(a, o, _) is o
+    plain = call(*(numpy.asarray(x.tensor) for x in (a, np.empty(2), _)))
+    assert numpy.array_equal(numpy.asarray(o), plain)
+
+
+def test_several_outs_are_the_results():
+    a, q, r = _outs()
+    found = np.divmod(a, np.array([2.0, 3.0]), out=(q, r))
+    assert found[0] is q and found[1] is r
+    one = np.modf(a, out=(None, r))
+    assert one[1] is r and one[0] is not q
+
+
+def test_concatenate_takes_out_or_dtype():
+    a, o, _ = _outs()
+    with pytest.raises(TypeError, match="only takes `out` or `dtype`"):
+        np.concatenate((a, a), out=o, dtype="f4")
+    with pytest.raises(ValueError, match="need at least one array"):
+        np.stack([])
+
+
+def test_modules_below_an_alias_are_loaded_once():
+    import flambeau._numpy._ufuncs as a
+
+    import flambeau.numpy._ufuncs as b
+
+    assert a is b and "sin" in a._unary and "add" in a._binary and "modf" not in a._unary
+    assert np.sometrue is not None and np.float_ is numpy.float64

@@ -1,4 +1,4 @@
-"""A portion of PyTorch's operator database beside PyTorch: the whole is tools/op_coverage.py's table docs/coverage.md."""
+"""A portion of PyTorch's operator database beside PyTorch: the whole is tools/op_coverage.py's table docs/reference/coverage.md."""
 
 import importlib.util
 import sys

@@ -285,7 +285,7 @@ torch.tensor([1.0]).expand(2, 3)
 torch.Tensor.contiguous(x)
 """.strip().splitlines()
 
-# Deliberate, see docs/differences.md: (text, layouts)
+# Deliberate, see docs/reference/differences.md: (text, layouts)
 OTHER = {
     "F.scaled_dot_product_attention(x, x, x)": ("swapped", "heads"),
     "torch.select_scatter(x, x.select(1, 0), 1, 1)": ("gaps", "window"),

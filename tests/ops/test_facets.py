@@ -1,4 +1,4 @@
-"""docs/facets.md is what the declarations say."""
+"""docs/reference/facets.md is what the declarations say."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,8 +8,10 @@ from flambeau.testing.samples import every_operator
 
 
 def test_the_kept_table_is_current():
-    kept = Path(__file__).parents[2] / "docs" / "facets.md"
-    assert kept.read_text(encoding="utf-8") == facets.table(), "run: python -m flambeau.testing.facets docs/facets.md"
+    kept = Path(__file__).parents[2] / "docs/reference/facets.md"
+    assert kept.read_text(encoding="utf-8") == facets.table(), (
+        "run: python -m flambeau.testing.facets docs/reference/facets.md"
+    )
 
 
 def test_nothing_is_without_values_or_shape():

@@ -16,7 +16,7 @@ except ImportError:
 
 EDGES = [0.0, -0.0, 5e-324, 1e-40, 1.0, -1.0, 0.5, -0.5, 3.0, -3.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30, np.inf, -np.inf, np.nan]  # fmt: skip
 
-# Where the gradient is another one, and why (docs/differences.md).
+# Where the gradient is another one, and why (docs/reference/differences.md).
 DIFFERENT = {
     "digamma": "a pole is infinite",
     "special_digamma": "a pole is infinite",

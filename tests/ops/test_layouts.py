@@ -157,7 +157,7 @@ try:
 except ImportError:
     torch = None
 
-# These keep the gaps of an argument in PyTorch, and are dense here. See docs/differences.md.
+# These keep the gaps of an argument in PyTorch, and are dense here. See docs/reference/differences.md.
 KEEPS_GAPS = {"copy", "diagonal_scatter", "select_scatter", "slice_scatter"}
 BY_DTYPE = {"angle"}  # row-major for complex numbers in PyTorch
 

@@ -63,6 +63,42 @@ CASES = {
         lambda: torch.view_as_real(torch.empty(3, dtype=torch.cfloat).normal_(1, 2)),
         [2.136, 1.24725, 1.12583],
     ),
+    "randn_like transposed": (
+        lambda: torch.randn_like(torch.empty(6, 4).t()),
+        [0.803276, 0.0461824, -1.435179, -0.8646356, 0.9264109, -0.6779622],
+    ),
+    "randn_like permuted": (
+        lambda: torch.randn_like(torch.empty(2, 3, 4).permute(2, 0, 1)),
+        [0.803276, 0.0461824, -1.435179, -0.8646356, 0.9264109, -0.6779622],
+    ),
+    "randn_like complex, transposed": (
+        lambda: torch.view_as_real(torch.randn_like(torch.empty(5, 4, dtype=torch.cfloat).t())),
+        [0.568002, 0.1236259, -1.014825, 0.6911486, 0.6550714, 0.5767711],
+    ),
+    "uniform_ of half": (
+        lambda: torch.empty(4, dtype=torch.half).uniform_(-3.1, 7.3),
+        [-3.0546875, -2.00195312, -0.127197266, -2.8203125],
+    ),
+    "uniform_ of bfloat16": (
+        lambda: torch.empty(4, dtype=torch.bfloat16).uniform_(-3.1, 7.3),
+        [-3.0625, -2.0, -0.126953125, -2.8125],
+    ),
+    "randint of two words": (lambda: torch.randint(0, 2**28, (4,)), [35325592, 117892739, 252666824, 29254421]),
+    "randint of one": (lambda: torch.randint(0, 2**28 - 1, (4,)), [218175346, 35325593, 88681732, 117892752]),
+    "random_ of bfloat16": (
+        lambda: torch.empty(4, dtype=torch.bfloat16).random_(0, 200),
+        [186, 48, 137, 67],
+    ),
+    "random_ from": (lambda: torch.empty(4).random_(7, None), [72383, 1771275, 4796734, 453524]),
+    "random_ of truth values": (lambda: torch.empty(4, dtype=torch.bool).random_(0, None), [0, 0, 1, 1]),
+    "Wishart": (
+        lambda: torch.distributions.Wishart(torch.tensor([4.0, 5.0]), torch.eye(2).expand(2, 2, 2)).sample(),
+        [4.871115, 1.092912, 1.092912, 6.404474, 5.68835, -0.3919],
+    ),
+    "gumbel_softmax transposed": (
+        lambda: torch.nn.functional.gumbel_softmax(torch.zeros(4, 3).t()),
+        [0.76535, 0.0786018, 0.0179167, 0.138131, 0.088215, 0.1325398],
+    ),
     "dropout3d without a batch": (lambda: torch.nn.functional.dropout3d(torch.ones(3, 1, 1, 1)), [2, 2, 0]),
     "dropout": (lambda: torch.native_dropout(torch.ones(20), 0.4, True)[0], [1.66667, 1.66667, 0, 1.66667, 0, 0]),
 }
@@ -74,6 +110,32 @@ def test_stream(name):
     torch.manual_seed(3)
     got = draw().double().numpy().reshape(-1)
     np.testing.assert_allclose(got[: len(want)], want, atol=1.1e-5 * max(1, abs(max(want, key=abs))))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("backend", [None, "inductor"])
+def test_the_upper_end_is_not_drawn(dtype, backend):
+    def draw():
+        return torch.rand(50_000, dtype=dtype), torch.empty(50_000, dtype=dtype).uniform_(
+            1, 1 + 4 * torch.finfo(dtype).eps
+        )
+
+    torch.manual_seed(3)
+    drawn, stretched = (draw if backend is None else torch.compile(draw, backend=backend))()
+    assert drawn.max() < 1
+    assert sorted({round((float(x) - 1) / torch.finfo(dtype).eps) for x in stretched}) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("backend", [None, "inductor"])
+def test_uniform_is_rounded_once(backend):
+    def stretch(x):
+        return x.uniform_(-3, 7)
+
+    torch.manual_seed(3)
+    u = torch.rand(1000)
+    torch.manual_seed(3)
+    x = (stretch if backend is None else torch.compile(stretch, backend=backend))(torch.empty(1000))
+    assert torch.equal(x, (u.double() * 10 - 3).float())
 
 
 def test_integers():
@@ -164,3 +226,11 @@ def test_joined_floats_dont_go_into_integers(join):
     with pytest.raises(RuntimeError, match="can't be cast"):
         join([torch.ones(2) * 1.5, torch.ones(2)], out=out)
     assert out.shape == (0,)
+
+
+def test_ends_that_a_float_does_not_have_are_moved_inwards():
+    """To -2992 and 1992, as in PyTorch."""
+    torch.manual_seed(3)
+    with pytest.warns(UserWarning, match="within this range"):
+        drawn = torch.empty(4, dtype=torch.bfloat16).random_(-3001, 2000)
+    assert drawn.tolist() == [394, -1792, -2304, 1888]

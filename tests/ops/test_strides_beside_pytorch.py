@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.parity
 
 TOOLS = Path(__file__).parents[2] / "tools"
-# What differs on purpose (docs/differences.md), or asks of PyTorch what its samples have no room for (rearranged, an index is out of bounds).
+# What differs on purpose (docs/reference/differences.md), or asks of PyTorch what its samples have no room for (rearranged, an index is out of bounds).
 APART = {
     "conj_physical", "diagonal_scatter", "select_scatter", "slice_scatter", "nn.functional.conv3d", "nn.functional.conv_transpose3d",
     "nn.functional.layer_norm", "nn.functional.rms_norm", "nn.functional.linear", "roll", "linalg.lstsq", "index_copy", "put", "renorm",

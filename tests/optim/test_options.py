@@ -114,3 +114,38 @@ def test_muon_rounds_once_for_each_product():
         update = (-4.775 * gram + 2.0315 * (gram @ gram)).bfloat16().double()
         x = (3.4445 * wide + update @ wide).bfloat16()
     assert flambeau.equal(p.detach(), -x.float())
+
+
+def test_plateau_bounds_groups_that_came_later():
+    def after(min_lr):
+        optimizer = optim.SGD([Parameter(flambeau.ones(1))], 0.1)
+        scheduler = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=min_lr)
+        optimizer.add_param_group({"params": [Parameter(flambeau.ones(1))], "lr": 0.2})
+        scheduler.step(1.0)
+        scheduler.step(1.0)
+        return [group["lr"] for group in optimizer.param_groups]
+
+    assert after(0.05) == [0.05, 0.05]
+    with pytest.raises(RuntimeError, match="number of param groups"):
+        after([0.05])
+
+
+class _Scale:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return self.factor
+
+
+def test_cyclic_states_keep_the_attributes_of_a_scale_object():
+    def made(scale):
+        optimizer = optim.SGD([Parameter(flambeau.ones(1))], 0.1, momentum=0.9)
+        return optim.lr_scheduler.CyclicLR(optimizer, 0.1, 0.5, 2, scale_fn=scale)
+
+    state = made(_Scale(0.5)).state_dict()
+    assert state["_scale_fn_custom"] == {"factor": 0.5}
+    other = made(_Scale(2.0))
+    other.load_state_dict(state)
+    assert other.scale_fn(1) == 0.5
+    assert made(lambda x: 0.5).state_dict()["_scale_fn_custom"] is None

@@ -61,7 +61,7 @@ _POLICIES: dict = {}  # dtype -> {function: policy}
 
 
 class _Mode(Layer):
-    """csrc/autocast.c runs it where the arguments are plain tensors and numbers. The innermost one alone casts."""
+    """csrc/core/autocast.c runs it where the arguments are plain tensors and numbers. The innermost one alone casts."""
 
     def __init__(self, device, enabled, dtype, cache):
         super().__init__(device, enabled, dtype, cache)
@@ -161,12 +161,6 @@ def _enter_autocast(device_type: str, dtype, enabled: bool, cache_enabled: bool)
 
 def _exit_autocast(entered: autocast) -> None:
     entered.__exit__(None, None, None)
-
-
-def _settings() -> tuple:
-    """What the innermost block says: device, dtype, whether it is on, and whether casts may be kept."""
-    enabled, dtype, cache = current("cpu")
-    return "cpu", dtype, enabled, cache
 
 
 class CudaAutocast(autocast):

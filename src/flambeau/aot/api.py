@@ -14,8 +14,9 @@ import numpy as np
 
 from .. import _C
 from .. import autograd as _autograd
-from ..base import pytree
+from ..base import process_state, pytree
 from ..base.collector import collecting_later
+from ..base.errors import SharedArguments
 from ..base.logs import artifact
 from ..core import modes
 from ..core.layouts import overlaps_itself
@@ -247,7 +248,7 @@ def aot_function(
             return fn(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         unique, positions = _deduplicate(leaves)
-        key = (spec, tuple(positions), _autograd.is_grad_enabled(), *map(_key, unique))
+        key = (spec, tuple(positions), process_state.key(), *map(_key, unique))
         found = cache.get(key)
         if found is None:
             out_spec: list[Any] = []
@@ -335,7 +336,7 @@ def aot_module_simplified(
             positions if told else None,
             [*range(n), *sorted({n + positions[i] for i in _of_modules(mod)})],
         )
-    except RunsAsItIs as e:
+    except (RunsAsItIs, SharedArguments) as e:
         if not isinstance(mod, GraphModule):
             raise
         # A value that the backward needs is written over, say: the error is the program's own, and only if it gets there.

@@ -1,10 +1,10 @@
 """Traced and partitioned graphs on disk, so that a second process neither traces nor cuts.
 
-An entry belongs to a captured graph (its printed code), the metadata of its inputs, the settings that tracing reads and the very
-sources of flambeau. Graphs that refer to anything else (functions of the user, constant tensors, operators of other libraries)
-are not kept. Where sizes are symbols, the entry has the guards that tracing made: it is taken when they hold for the example of
-this process, which then has them too. Entries are marshalled rows of plain values (proxy/encoding.py) behind a checksum: reading
-one runs no code, and one that is damaged is made again.
+An entry belongs to a captured graph (its printed code), the metadata of its inputs, the settings and the state of the process that
+tracing reads (base/process_state.py) and the very sources of flambeau. Graphs that refer to anything else (functions of the user,
+constant tensors, operators of other libraries) are not kept. Where sizes are symbols, the entry has the guards that tracing made: it
+is taken when they hold for the example of this process, which then has them too. Entries are marshalled rows of plain values
+(proxy/encoding.py) behind a checksum: reading one runs no code, and one that is damaged is made again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import types
 from typing import Any
 
 from .. import _C
-from .. import autograd as _autograd
-from ..base import disk, dtypes
+from ..base import disk, process_state
 from ..base import relations as R
 from ..base.relations import FloatSymbol
 from ..base.shape_env import Guard
@@ -112,8 +111,7 @@ def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> 
         (o.name(), o.version) for p in namespace("aten")._packets.values() for o in p._overloads.values() if o.version
     )
     settings = (
-        _autograd.is_grad_enabled(),
-        str(dtypes.get_default_dtype()),
+        process_state.key(),
         partition.__module__,
         partition.__qualname__,
         config.key(),

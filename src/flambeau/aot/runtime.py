@@ -91,6 +91,8 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     names = [f"lifted_{i}" for i in range(n)] + args
     lines = [f"def call({', '.join(args)}):"]
     lines += [f"    {names[i]}._check_written()" for i in sorted(traced.mutated_under_grad)]
+    # Kernels store straight into what they are handed.
+    lines += [f"    {names[i]}._check_writable()" for i in traced.mutated]
     if traced.num_forward or traced.random or traced.fallible:
         lines.append(f"    outs = run({', '.join(names)})")
     # An output that is None lies in the input's memory already.

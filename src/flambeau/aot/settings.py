@@ -14,4 +14,53 @@ KNOBS = {
     ),
 }
 
+# PyTorch's other settings. Nothing here depends on the first ones; of the others only the default is built.
+_ACCEPTED = {
+    "autograd_cache_allow_custom_autograd_functions": False,
+    "autograd_cache_normalize_inputs": True,
+    "ban_recompute_long_fusible_chains": True,
+    "ban_recompute_materialized_backward": True,
+    "ban_recompute_not_in_allowlist": True,
+    "ban_recompute_reductions": True,
+    "ban_recompute_used_far_apart": True,
+    "bundled_autograd_cache": False,
+    "cse": True,
+    "custom_op_default_layout_constraint": "needs_exact_strides",
+    "debug_assert": False,
+    "debug_partitioner": False,
+    "decompose_custom_triton_ops": True,
+    "donated_buffer": True,
+    "enable_autograd_cache": True,
+    "enable_remote_autograd_cache": None,
+    "fake_tensor_allow_meta": True,
+    "guess_tangent_strides_as_outputs": True,
+    "max_dist_from_bw": 1000,
+    "static_weight_shapes": True,
+    "strict_autograd_cache": False,
+    "torch_compile_graph_format": "svg",
+    "treat_parameters_as_free_to_save": True,
+    "view_replay_for_aliased_outputs": True,
+}
+_ONLY = {
+    "activation_memory_budget_runtime_estimator": "flops",
+    "activation_memory_budget_solver": "dp",
+    "aggressive_recomputation": False,
+    "backward_pass_autocast": "same_as_forward",
+    "check_custom_op_aliasing": True,
+    "enable_activation_offloading": False,
+    "error_on_custom_op_aliasing": False,
+    "fake_tensor_allow_unsafe_data_ptr_access": True,
+    "fake_tensor_crossref": False,
+    "fake_tensor_propagate_real_tensors": False,
+    "functionalize_rng_ops": False,
+    "generate_fake_kernels_from_real_mismatches": False,
+    "joint_custom_pass": None,
+    "recompute_views": False,
+    "selective_decompose": False,
+    "unlift_effect_tokens": False,
+    "visualize_memory_budget_pareto": False,
+}
+KNOBS |= {name: Knob(value, "accepted for compatibility") for name, value in _ACCEPTED.items()}
+KNOBS |= {name: Knob(value, f"only {value!r} is built", only=True) for name, value in _ONLY.items()}
+
 config = Config("torch._functorch.config", KNOBS)

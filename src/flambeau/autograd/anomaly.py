@@ -5,40 +5,49 @@ from __future__ import annotations
 import warnings
 
 from .. import _C
+from ..base.switches import SWITCHES
 from ..core.operator import namespace
 from .record import fit
 
 aten = namespace("aten")
-__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
+__all__ = [
+    "detect_anomaly",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "set_anomaly_enabled",
+    "set_detect_anomaly",
+]
 _TRACEBACK = "traceback_"
-_check_nan = True
 
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on."""
-    return _C.is_anomaly_enabled()
+    return SWITCHES["anomaly"]
 
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether a backward that makes a nan is an error in anomaly mode."""
-    return _check_nan
+    return SWITCHES["anomaly_check_nan"]
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turns anomaly mode on or off. ``check_nan``: a nan in a gradient is a RuntimeError."""
+    _C.set_anomaly(mode)
+    SWITCHES["anomaly"], SWITCHES["anomaly_check_nan"] = bool(mode), bool(check_nan)
 
 
 class set_detect_anomaly:
-    """Turns anomaly mode on or off; as a context manager until its end. ``check_nan``: a nan in a gradient is a RuntimeError."""
+    """:func:`set_anomaly_enabled`; as a context manager until its end."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
-        global _check_nan
-        self._before = (_C.set_anomaly(mode), _check_nan)
-        _check_nan = check_nan
+        self._before = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+        set_anomaly_enabled(mode, check_nan)
 
     def __enter__(self):
         return None
 
     def __exit__(self, *exc):
-        global _check_nan
-        mode, _check_nan = self._before
-        _C.set_anomaly(mode)
+        set_anomaly_enabled(*self._before)
 
 
 class detect_anomaly(set_detect_anomaly):
@@ -50,10 +59,10 @@ class detect_anomaly(set_detect_anomaly):
             stacklevel=2,
         )
         self._check_nan = check_nan
-        self._before = (_C.is_anomaly_enabled(), is_anomaly_check_nan_enabled())
+        self._before = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
 
     def __enter__(self):
-        set_detect_anomaly(True, self._check_nan)
+        set_anomaly_enabled(True, self._check_nan)
 
 
 def _note(node) -> None:
@@ -81,7 +90,7 @@ def _run(node, cts):
     """The cotangents a node passes on."""
     try:
         got = node.apply(*cts)
-        if _check_nan:
+        if is_anomaly_check_nan_enabled():
             for k, g in enumerate(got):
                 if (
                     g is not None

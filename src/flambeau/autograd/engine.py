@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``: checks of what the user gave; the graph is run in C (csrc/autograd_engine.c)."""
+"""``backward`` and ``grad``: checks of what the user gave; the graph is run in C (csrc/autograd/engine.c)."""
 
 from __future__ import annotations
 

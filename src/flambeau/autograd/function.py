@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import threading
+from typing import Any
 
 from .. import _C
 from ..base import pytree
@@ -162,7 +163,7 @@ class Function(metaclass=_Meta):
     )
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
@@ -170,7 +171,7 @@ class Function(metaclass=_Meta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -185,12 +186,14 @@ class Function(metaclass=_Meta):
         )
 
     @classmethod
-    def apply(cls, *args, **kwargs):
+    def apply(cls, *args, **kwargs) -> Any:
         """Run forward without recording and leave one node for it."""
         if cls.setup_context is not Function.setup_context and (kwargs or getattr(cls.forward, "__defaults__", None)):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        elif kwargs:
+            args, kwargs = _in_order(cls.forward, args, kwargs)
         if _C.tls("transforms"):
             result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
             if result is not NotImplemented:
@@ -219,6 +222,19 @@ class Function(metaclass=_Meta):
             if look is not None:
                 look(ctx, output)
         return output if not recording or _record_one(ctx, args, output) else _record(cls, ctx, args, output)
+
+
+def _in_order(forward, args, kwargs):
+    """Arguments of ``forward(ctx, ...)`` with keywords at their positions, for gradients are given by position. TypeError for a gap."""
+    signature = inspect.signature(forward)
+    bound = signature.bind(None, *args, **kwargs)
+    at = len(bound.args)
+    for name, parameter in list(signature.parameters.items())[at:]:
+        if name in bound.arguments and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            raise TypeError(
+                f"forward() missing required argument: '{list(signature.parameters)[at]}' (position {at - 1})"
+            )
+    return bound.args[1:], bound.kwargs
 
 
 def _record_one(ctx, args, output) -> bool:

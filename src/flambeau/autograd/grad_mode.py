@@ -1,14 +1,16 @@
 """Switches of gradient recording. Each is a context manager, and a decorator when called without arguments.
 
-They are guards of the native dispatch state (csrc/state.c): entering and leaving can't be interrupted half-way.
+They are guards of the native dispatch state (csrc/core/state.c): entering and leaving can't be interrupted half-way.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+from typing import Any
 
 from .. import _C
+from .generator_mode import generator_under
 
 
 def is_grad_enabled() -> bool:
@@ -18,22 +20,9 @@ def is_grad_enabled() -> bool:
 class _Switch(_C.Guard):
     """Context manager and decorator over one field of the dispatch state."""
 
-    def __call__(self, fn):
+    def __call__(self, fn) -> Any:
         if inspect.isgeneratorfunction(fn):
-
-            @functools.wraps(fn)
-            def generator(*args, **kwargs):
-                gen = fn(*args, **kwargs)
-                value = None
-                try:
-                    while True:
-                        with self.clone():
-                            item = gen.send(value)
-                        value = yield item
-                except StopIteration as stop:
-                    return stop.value
-
-            return generator
+            return generator_under(self.clone, fn)
 
         @functools.wraps(fn)
         def wrapped(*args, **kwargs):
@@ -49,7 +38,7 @@ class _Switch(_C.Guard):
 class no_grad(_Switch):
     """Nothing is recorded."""
 
-    def __new__(cls, fn=None):
+    def __new__(cls, fn=None) -> Any:
         self = super().__new__(cls)
         if fn is not None:
             self.__init__()
@@ -87,7 +76,7 @@ class set_grad_enabled(_Switch):
 class inference_mode(_Switch):
     """As no_grad; what is made inside can't be saved for a backward pass, nor asked for a gradient or written outside."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode=True) -> Any:
         self = super().__new__(cls)
         if callable(mode):
             self.__init__(True)

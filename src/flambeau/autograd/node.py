@@ -1,4 +1,4 @@
-"""Names of the native backward graph (csrc/autograd_node.c, autograd_saved.c) and its Python part: hooks' handles and views replayed.
+"""Names of the native backward graph (csrc/autograd/node.c, autograd/saved.c) and its Python part: hooks' handles and views replayed.
 
 A :class:`Node` is one step of the backward pass: ``apply(*cotangents)`` gives one cotangent for each of ``next_edges`` (None where nothing
 flows). ``outputs`` holds (shape, dtype, device) of each forward result, to make zeros for cotangents that never came. A subclass written in

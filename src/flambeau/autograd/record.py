@@ -1,6 +1,6 @@
 """The AUTOGRAD key: run the operator below, leave a node on what it returns.
 
-The common case (plain tensors, nothing else interposed) is recorded in C (csrc/autograd_record.c), which asks here once an operator how its
+The common case (plain tensors, nothing else interposed) is recorded in C (csrc/autograd/record.c), which asks here once an operator how its
 calls are recorded (:func:`describe`) and once for each set of arguments which formula applies (:func:`choose`). Calls that reach Python
 (modes, subclasses, transforms) run the operator below their way and record with the same native functions.
 """

@@ -12,14 +12,16 @@ import functools
 import importlib
 import math
 import os
-import struct
 import sys
 
 import numpy
 
 from .. import _runtime
+from . import kernels
 from .dtypes import bfloat16
 from .expr import at_least
+from .kernels import Conv, Way, element
+from .memory_format import is_last
 from .sizes import sizes
 
 __all__ = [
@@ -50,7 +52,7 @@ def matmul(a, b):
 
 
 def matmul_bf16(a, b):
-    """:func:`matmul` of bfloat16, summed in float32 and rounded once: csrc/product_bf16.c."""
+    """:func:`matmul` of bfloat16, summed in float32 and rounded once: csrc/kernels/product_bf16.c."""
     if (
         not bf16_products()
         or b.dtype != _BF16
@@ -62,7 +64,7 @@ def matmul_bf16(a, b):
     if a.shape[:-2] != b.shape[:-2] or not a.size or not b.size or not all(_lies_by_lines(x) for x in (a, b)):
         return None
     out = numpy.empty((*a.shape[:-1], b.shape[-1]), _BF16)
-    _runtime.native("product_bf16", (a, b, out), ())
+    kernels.product_bf16([a, b], [out], alpha=1.0, beta=0.0)
     return out
 
 
@@ -71,8 +73,8 @@ _UNKNOWN = 32  # what a size that only the call knows counts for
 
 
 def takes_bf16(a, b, *more) -> bool:
-    """Whether csrc/product_bf16.c makes the product of two matrices, or of two stacks of them, to which others may be added: all bfloat16, none
-    empty, large enough, and a CPU that multiplies such."""
+    """Whether csrc/kernels/product_bf16.c makes the product of two matrices, or of two stacks of them, to which others may be added: all
+    bfloat16, none empty, large enough, and a CPU that multiplies such."""
     if any(x.dtype is not bfloat16 for x in (a, b, *more)) or not bf16_products() or a.ndim not in (2, 3):
         return False
     loops = sizes((*a.shape, b.shape[-1]))
@@ -98,7 +100,7 @@ def added_bf16(addend, a, b, beta, alpha):
         return None
     a, b = (x if _lies_by_lines(x) else numpy.ascontiguousarray(x) for x in (a, b))
     out = numpy.empty(shape, _BF16)
-    _runtime.native("product_bf16", (a, b, numpy.broadcast_to(addend, shape), out), (_bits(alpha), _bits(beta)))
+    kernels.product_bf16([a, b, numpy.broadcast_to(addend, shape)], [out], alpha=alpha, beta=beta)
     return out
 
 
@@ -118,13 +120,69 @@ def native_matmul():
     return _runtime.matmul
 
 
-def convolve(what: int, a, b, bias, sizes, stride, padding, dilation, groups, last=False):
+def convolve(direction: Conv, a, b, bias, sizes, stride, padding, dilation, groups, last=False):
     """A convolution of float32 or float64 ndarrays in C or channels-last order (the result: by ``last``), or an adjoint, over the thread pool.
-    ``what`` 0: output (N, O, *S') of input (N, C, *S) and weight (O, C / groups, *K); 1: cotangent of the input, whose spatial shape is ``sizes``,
-    from that of the output and the weight; 2: cotangent of the weight, whose spatial shape is ``sizes``, from that of the output and the input.
-    ValueError for shapes that don't fit."""
-    share_threads()
-    return _runtime.convolve(what, a, b, bias, sizes, stride, padding, dilation, groups, last)
+    FORWARD: output (N, O, *S') of input (N, C, *S) and weight (O, C / groups, *K); INPUT: cotangent of the input, whose spatial shape is ``sizes``,
+    from that of the output and the weight; WEIGHT: cotangent of the weight, whose spatial shape is ``sizes``, from that of the output and the input.
+    None without a BLAS library; ValueError for shapes that don't fit."""
+    n, kind = a.ndim - 2, a.dtype
+    fits = (
+        direction in tuple(Conv)
+        and 1 <= n <= 3
+        and b.ndim == n + 2
+        and kind.char in "fd"
+        and b.dtype == kind
+        and groups >= 1
+    )
+    if not fits or not (_in_image_order(a) and _in_image_order(b)):
+        raise ValueError(
+            "convolve: float32 or float64 arrays of 3 to 5 dimensions in C or channels-last order are expected"
+        )
+    if {len(stride), len(padding), len(dilation), len(sizes) or n} != {n}:
+        raise ValueError(f"convolve: {n} integers are expected")
+    if bias is not None and not (
+        bias.dtype == kind and bias.ndim == 1 and bias.flags.c_contiguous and bias.flags.aligned
+    ):
+        raise ValueError("convolve: the bias is a vector of the operands' dtype")
+    if not gemm_address("f64" if kind.char == "d" else "f32"):
+        return None
+    shape = _convolved(direction, a.shape, b.shape, sizes, stride, padding, dilation, groups)
+    if bias is not None and len(bias) != shape[1]:
+        raise ValueError("convolve: shapes don't fit")
+    if last and n > 1:
+        out = numpy.empty((shape[0], *shape[2:], shape[1]), kind).transpose(0, n + 1, *range(1, n + 1))
+    else:
+        out = numpy.empty(shape, kind)
+    how = (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+    numbers = {name: (*[fill] * (3 - n), *given) for name, given, fill in how}
+    numbers |= {"direction": direction, "f64": kind.char == "d", "groups": groups, "way": Way.USUAL}
+    kernels.convolution([a, b, bias], [out], **numbers)
+    return out
+
+
+def _in_image_order(a) -> bool:
+    return a.flags.aligned and (a.flags.c_contiguous or is_last(a.shape, [s // a.itemsize for s in a.strides]))
+
+
+def _convolved(direction, a, b, sizes, stride, padding, dilation, groups) -> tuple[int, ...]:
+    """The shape of what :func:`convolve` makes of operands of shapes ``a`` and ``b``. ValueError where these don't fit."""
+    if direction == Conv.FORWARD:
+        x, w = a, b
+    elif direction == Conv.INPUT:
+        x, w = (a[0], b[1] * groups, *sizes), b
+    else:
+        x, w = b, (a[1], b[1] // groups, *sizes)
+    positions = []
+    for p, k, s, pad, d in zip(x[2:], w[2:], stride, padding, dilation, strict=True):
+        reach, room = d * (k - 1) + 1, p + 2 * pad
+        there = min(p, k, s, d) > 0 <= pad and reach <= room < 2**63
+        positions.append((room - reach) // s + 1 if there else 0)
+    y = (x[0], w[0], *positions) if direction == Conv.FORWARD else a
+    # A cotangent may have fewer positions than there are windows: the last ones count as zero.
+    fits = x[0] == y[0] and x[1] == w[1] * groups and y[1] == w[0] and w[0] % groups == 0
+    if not fits or not all((*x, *w, *y)) or any(m > p for m, p in zip(y[2:], positions)):
+        raise ValueError("convolve: shapes don't fit")
+    return {Conv.FORWARD: y, Conv.INPUT: x, Conv.WEIGHT: w}[direction]
 
 
 def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, boost: float = 1.0, of_mask=None):
@@ -170,16 +228,10 @@ def attention(q, k, v, mask, causal: bool, scale: float, *backward, kept=None, b
         made = [*map(fresh, (q, k, v)), *(() if of_mask is None else (numpy.empty(of_mask, kind),))]
     else:
         made = [fresh(q), numpy.empty((b, t, h), kind).transpose(0, 2, 1)]
-    given = [x for x in (q, k, v, mask, kept, *backward) if x is not None]
-    masked = 0 if mask is None else 2 if mask.dtype == bool else 1
-    numbers = (causal, _bits(scale), masked, kind.char == "d", kept is not None, _bits(boost))
-    _runtime.native("attention_backward" if backward else "attention", (*given, *made), numbers)
+    kernel = kernels.attention_backward if backward else kernels.attention
+    numbers = {"causal": causal, "scale": scale, "boost": boost, "f64": kind.char == "d"}
+    kernel([q, k, v, mask, kept, *backward], made, **numbers, truths=mask is not None and mask.dtype == bool)
     return tuple(made)
-
-
-def _bits(x: float) -> int:
-    """A double as an integer."""
-    return struct.unpack("q", struct.pack("d", x))[0]
 
 
 def scan(a, dim: int, product: bool):
@@ -187,11 +239,8 @@ def scan(a, dim: int, product: bool):
     on in float64."""
     a = numpy.ascontiguousarray(a)
     out = numpy.empty(a.shape, a.dtype)
-    _runtime.native("scan", (a, out), (dim, product, _SCANNED[a.dtype.char]))
+    kernels.scan([a], [out], dim=dim, product=product, element=element(a.dtype))
     return out
-
-
-_SCANNED = {"f": 0, "d": 1, "l": 2, "q": 2}
 
 
 @functools.cache
@@ -244,7 +293,7 @@ def product_library() -> str:
 
 def gemm_address(t: str) -> int:
     """Address of the function that makes products of "f32" or "f64", called like Fortran's sgemm and dgemm: our own where it is the better one
-    (csrc/product.c), else the library's. Integers are passed by reference as 64-bit little-endian ones, which the library's 32-bit interface
+    (csrc/kernels/product.c), else the library's. Integers are passed by reference as 64-bit little-endian ones, which the library's 32-bit interface
     reads correctly too."""
     share_threads()
     return _runtime.gemm_address(t == "f64")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from dataclasses import dataclass
+import sys
 from typing import Any
+
+from .records import slotted
 
 __all__ = ["Config", "Knob"]
 
@@ -23,15 +25,17 @@ def _flag(text: str) -> bool:
 _PARSERS = {bool: _flag, int: int, float: float, str: str}
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Knob:
-    """``env``: environment variables that set it at start, the first one set wins. ``in_key``: a change makes cached code stale."""
+    """``env``: environment variables that set it at start, the first one set wins. ``in_key``: a change makes cached code stale.
+    ``only``: no value but the default is built."""
 
     default: Any
     help: str
     env: tuple[str, ...] = ()
     in_key: bool = False
     type: type | None = None
+    only: bool = False
 
     def initial(self) -> Any:
         kind = self.type or type(self.default)
@@ -73,7 +77,7 @@ class Config:
         name = self._aliases.get(name, name)
         if name in self._not_built:
             raise AttributeError(f"{self._path}.{name} is a setting of PyTorch that is not built here")
-        if name not in self._values:
+        if name not in self._knobs:
             raise AttributeError(f"{self._path}.{name} does not exist")
         return name
 
@@ -82,20 +86,33 @@ class Config:
             raise AttributeError(name)
         if name in self._groups:
             return self._groups[name]
-        return self._values[self._name(name)]
+        name = self._name(name)
+        if name not in self._values:
+            raise AttributeError(f"{self._path}.{name} was deleted")
+        return self._values[name]
 
     def __setattr__(self, name, value):
         name = self._name(name)
-        want = self._knobs[name].type
-        if want is not None and not isinstance(value, want):
-            raise TypeError(f"{self._path}.{name} must be {want.__name__}, not {type(value).__name__}")
-        before, self._values[name] = self._values[name], value
+        knob = self._knobs[name]
+        if knob.type is not None and not isinstance(value, knob.type):
+            raise TypeError(f"{self._path}.{name} must be {knob.type.__name__}, not {type(value).__name__}")
+        if knob.only and value != knob.default:
+            raise NotImplementedError(f"{self._path}.{name} = {value!r} is not built: only {knob.default!r} is")
+        before = self._values.get(name, knob.default)
+        self._values[name] = value
         try:
             for listener in self._listeners:
                 listener(name, value)
         except BaseException:
             self._values[name] = before
             raise
+
+    def __delattr__(self, name):
+        """Takes a knob away until it is set again: unittest.mock.patch deletes what it then puts back."""
+        name = self._name(name)
+        if name not in self._values:
+            raise AttributeError(f"{self._path}.{name} was deleted")
+        del self._values[name]
 
     def __dir__(self):
         return [*self._values, *self._groups, *self._aliases, "patch", "help", "key"]
@@ -139,7 +156,7 @@ class Config:
 
     def key(self) -> str:
         """Text of the settings that change generated code, for cache keys."""
-        own = [f"{n}={self._values[n]!r}" for n, k in sorted(self._knobs.items()) if k.in_key]
+        own = [f"{n}={self._values.get(n, k.default)!r}" for n, k in sorted(self._knobs.items()) if k.in_key]
         return " ".join(own + [f"{g}({c.key()})" for g, c in sorted(self._groups.items()) if c.key()])
 
     def patch(self, arg=None, value=None, **changes):
@@ -167,9 +184,29 @@ class _Patch:
         return False
 
     def __call__(self, fn):
+        if isinstance(fn, type):
+            return self._of_class(fn)
+
         @functools.wraps(fn)
         def wrapper(*args, **kwargs):
             with _Patch(self.config, self.changes):
                 return fn(*args, **kwargs)
 
         return wrapper
+
+    def _of_class(self, cls: type) -> type:
+        """``cls``, a unittest.TestCase, with the changes made around all of its tests. TypeError for any other class."""
+        unittest = sys.modules.get("unittest")  # nothing else here needs it
+        if unittest is None or not issubclass(cls, unittest.TestCase):
+            raise TypeError(f"patch() decorates functions and classes of tests, not the class {cls.__name__}")
+        config, changes = self.config, self.changes
+
+        def setUpClass(tests):
+            patch = _Patch(config, changes)
+            patch.__enter__()
+            tests.addClassCleanup(patch.__exit__)
+            super(patched, tests).setUpClass()
+
+        names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+        patched = type(cls)(cls.__name__, (cls,), {**names, "setUpClass": classmethod(setUpClass)})
+        return patched

@@ -123,7 +123,41 @@ ALL = (
     complex64,
     complex128,
 )
+# What came after typed tensors and typed storages (FloatTensor, FloatStorage) and has none.
+LATE = frozenset((uint16, uint32, uint64, float8_e4m3fn, float8_e5m2))
 globals()["bool"] = bool_  # DType.__reduce__ finds it by name
+
+
+class NamedDType(DType):
+    """A dtype of PyTorch's that can be named, compared and asked for its facts; tensors of it are not built."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, scalar_type: str, itemsize: int = 1):
+        self.name, self.short, self.scalar_type, self.itemsize = name, name, scalar_type, itemsize
+        self.is_floating_point, self.is_complex = name.startswith("float"), name.startswith("complex")
+        self.is_signed = name.startswith(("int", "complex")) or name.endswith("fnuz")
+        self.category = 3 if self.is_complex else 2 if self.is_floating_point else 1
+
+    @property
+    def np(self):
+        raise NotImplementedError(f"tensors of dtype {self} are not built")
+
+
+_NAMED = {
+    "complex32": NamedDType("complex32", "ComplexHalf", 4),
+    "float4_e2m1fn_x2": NamedDType("float4_e2m1fn_x2", "Float4_e2m1fn_x2"),
+    "float8_e4m3fnuz": NamedDType("float8_e4m3fnuz", "Float8_e4m3fnuz"),
+    "float8_e5m2fnuz": NamedDType("float8_e5m2fnuz", "Float8_e5m2fnuz"),
+    "float8_e8m0fnu": NamedDType("float8_e8m0fnu", "Float8_e8m0fnu"),
+    "bit": NamedDType("bit", "Bit"),
+    **{f"bits{n}": NamedDType(f"bits{n}", f"Bits{n}", 2 if n == "16" else 1) for n in ("16", "1x8", "2x4", "4x2", "8")},
+    **{f"int{n}": NamedDType(f"int{n}", f"Int{n}") for n in range(1, 8)},
+    **{f"uint{n}": NamedDType(f"uint{n}", f"UInt{n}") for n in range(1, 8)},
+    **{f"q{n}": NamedDType(f"q{n}", f"Q{'U' if n[0] == 'u' else ''}Int{n.removeprefix('u')[3:]}", 4 if n == "int32" else 1)
+       for n in ("int32", "int8", "uint2x4", "uint4x2", "uint8")},
+}  # fmt: skip
+globals().update(_NAMED)
 BY_NUMPY = {d.np: d for d in ALL}
 BY_NUMPY[np.dtype("longlong")] = int64
 BY_NUMPY[np.dtype("ulonglong")] = uint64
@@ -162,6 +196,8 @@ def of_scalar(value) -> DType:
     if isinstance(value, (bool_type, np.bool_)):
         return bool_
     if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert")
         return int64
     if isinstance(value, float):
         return _default
@@ -259,6 +295,7 @@ def result_type(*operands) -> DType:
     Tensors with dimensions decide; a zero-dimensional tensor or a number only counts when its category is higher.
     """
     dims = zero = number = None
+    numbers = []
     for x in operands:
         d = getattr(x, "dtype", None)
         if isinstance(d, DType):
@@ -267,8 +304,11 @@ def result_type(*operands) -> DType:
             else:
                 zero = d if zero is None else promote_types(zero, d)
         else:
-            d = of_scalar(x)
-            number = d if number is None else promote_types(number, d)
+            numbers.append(x)
+    floating = any(d is not None and d.category > int64.category for d in (dims, zero))
+    for x in numbers:
+        d = int64 if floating and type(x) is int else of_scalar(x)  # floating point takes integers beyond 64 bits
+        number = d if number is None else promote_types(number, d)
     out = dims
     for lower in (zero, number):
         if lower is None:
@@ -276,7 +316,8 @@ def result_type(*operands) -> DType:
         if out is None:
             out = lower
         elif lower.category > out.category:
-            out = promote_types(out, lower) if lower.category == 3 else lower
+            # Floating point keeps its width beside a complex number without dimensions.
+            out = out.to_complex() if out.category == 2 else promote_types(out, lower)
     return out
 
 

@@ -34,3 +34,7 @@ class Uncaptured(NotImplementedError):
 
 class OutOfBounds(IndexError, RuntimeError):
     """An index outside of its dimension. PyTorch raises the one or the other by operator: this is both."""
+
+
+class SharedArguments(RuntimeError):
+    """An operator without a functional form writes to an argument and is given its memory a second time."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 __all__ = [
     "Apply",
@@ -58,6 +59,8 @@ class Atom:
 
     __slots__ = ()
     key: tuple
+    args: Any  # of those that are made of others
+    name: str  # of symbols and functions
 
     def variables(self) -> frozenset:
         """Loop variables inside."""
@@ -269,6 +272,9 @@ class Expr:
     """``const + sum(coefficient * atom)``, canonical. ``terms``: pairs (atom, coefficient) in order, at least one."""
 
     __slots__ = ("terms", "const", "_hash", "__weakref__")
+    terms: tuple
+    const: int
+    _hash: int
 
     def __hash__(self):
         return self._hash

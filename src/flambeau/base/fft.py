@@ -1,16 +1,15 @@
-"""Fourier transforms of ndarrays (float32, float64, complex64, complex128) by csrc/fft.c, over the thread pool."""
+"""Fourier transforms of ndarrays (float32, float64, complex64, complex128) by csrc/kernels/fft.c, over the thread pool."""
 
 from __future__ import annotations
 
 import functools
 import math
-import struct
 
-from .. import _runtime
+from . import kernels
+from .kernels import Transform
 
-__all__ = ["FORWARD", "FROM_REAL", "FROM_REAL_WHOLE", "INVERSE", "TO_REAL", "described", "run", "suits"]
+__all__ = ["numbers", "run", "suits"]
 
-FORWARD, INVERSE, FROM_REAL, FROM_REAL_WHOLE, TO_REAL = range(5)
 _SHORT = 64  # points up to which a vector with a few lines in it is as fast as anything
 _LINES = 4  # that make longer vectors worth while
 _SPLIT = 256  # of whose multiples even one line fills vectors
@@ -38,13 +37,12 @@ def suits(shape, dims, real: bool) -> bool:
     return True
 
 
-def described(kind: int, dtype, dims, scale: float) -> tuple[int, ...]:
-    """What :func:`run` is to do: ``dtype`` is the result's, ``scale`` a factor. Of real numbers (FROM_REAL: the first half of the result;
+def numbers(kind: Transform, dtype, dims, scale: float) -> dict:
+    """Those of the kernel `fft`: ``dtype`` is the result's, ``scale`` a factor. Of real numbers (FROM_REAL: the first half of the result;
     FROM_REAL_WHOLE: all of it) the first of ``dims`` is the real one; TO_REAL has one, of which the first half is given."""
-    bits = struct.unpack("<q", struct.pack("<d", scale))[0]
-    return kind, dtype.char in "dD", bits, len(dims), *dims
+    return {"kind": kind, "f64": dtype.char in "dD", "scale": scale, "dims": dims}
 
 
-def run(a, out, numbers: tuple[int, ...]) -> None:
+def run(a, out, kind: Transform, dims, scale: float) -> None:
     """Write to ``out`` the transform of ``a``; neither is empty, both have any strides."""
-    _runtime.native("fft", (a, out), numbers)
+    kernels.fft([a], [out], **numbers(kind, out.dtype, dims, scale))

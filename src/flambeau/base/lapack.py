@@ -1,5 +1,8 @@
-"""Linear algebra of batches of matrices (float32, float64, complex64, complex128) by csrc/lapack.c: LAPACK of the library that NumPy holds, over
-the thread pool. All functions take ndarrays (*batch, m, n) of any strides, none empty, with batches that broadcast; matrices among the results
+"""Linear algebra of batches of matrices (float32, float64, complex64, complex128) by csrc/kernels/lapack.c.
+
+It is LAPACK of the library that NumPy holds, over the thread pool.
+
+All functions take ndarrays (*batch, m, n) of any strides, none empty, with batches that broadcast; matrices among the results
 are column-major (the last two strides), infos int32, as LAPACK's: 0 is success.
 """
 
@@ -7,23 +10,15 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 
 import numpy
 
 from .. import _runtime
-from . import blas
+from . import blas, kernels
+from .kernels import Element, Lapack, element
 
 __all__ = [
-    "CHOLESKY",
-    "CHOLESKY_INVERSE",
-    "EIGH",
-    "LU",
     "NOT_FINITE",
-    "QR",
-    "SOLVE",
-    "SVD",
-    "TRIANGULAR",
     "cholesky",
     "cholesky_inverse",
     "eig",
@@ -31,6 +26,7 @@ __all__ = [
     "least_squares",
     "lu",
     "lu_solve",
+    "numbers",
     "qr",
     "ready",
     "solve",
@@ -39,30 +35,34 @@ __all__ = [
 ]
 
 NOT_FINITE = -100  # info of a matrix with an infinity or a nan, which isn't handed to the routine
-_TYPES = {"f": 0, "d": 1, "F": 2, "D": 3}
-LU, SOLVE, LU_SOLVE, CHOLESKY, CHOLESKY_INVERSE, TRIANGULAR, QR, EIGH, SVD, EIG, LSTSQ = range(11)
 _ROUTINES = ("getrf", "getrs", "potrf", "potri", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gelsy", "laswp")
 _COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
-_NOTHING = (0, 0, 0, 0)
 
 
 @functools.cache
-def ready(char: str) -> int:
-    """The number of an element type, its routines handed to the runtime."""
+def ready(kind: Element) -> Element:
+    """A type of elements, its routines handed to the runtime."""
     blas.share_threads()
-    letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[char]
+    letter = {Element.F32: "s", Element.F64: "d", Element.C64: "c", Element.C128: "z"}[kind]
     names = [_COMPLEX.get(r, r) if letter in "cz" else r for r in _ROUTINES]
     addresses = [blas.function(letter + name, lapack=True) for name in names]
     addresses += [blas.function(letter + name) for name in ("trsm", "gemm")]
-    _runtime.use_lapack(_TYPES[char], blas.wide(), tuple(addresses))
-    return _TYPES[char]
+    _runtime.use_lapack(kind, blas.wide(), tuple(addresses))
+    return kind
 
 
-def _run(what: int, views: tuple, flags=_NOTHING, cut: int = 0) -> None:
-    kind = ready(views[what == LU_SOLVE and 2].dtype.char)
-    if not all(v.flags.aligned for v in views):
-        views = tuple(v if v.flags.aligned else numpy.ascontiguousarray(v) for v in views)
-    _runtime.native("lapack", views, (what, kind, *flags, cut))
+@functools.cache
+def numbers(routine: Lapack, dtype, *, trans="N", side="L", uplo="L", diag="N", job="N", cut=0.0) -> dict:
+    """The numbers of the kernel `lapack`, not to be changed: LAPACK's letters and ``cut``.
+
+    For least squares ``cut`` is the reciprocal of the condition up to which columns count. KeyError for a dtype that LAPACK doesn't have.
+    """
+    letters = {"trans": ord(trans), "side": ord(side), "uplo": ord(uplo), "diag": ord(diag), "job": ord(job)}
+    return {"routine": routine, "element": ready(element(dtype)), "cut": cut, **letters}
+
+
+def _run(routine: Lapack, operands, results, **letters) -> None:
+    kernels.lapack(operands, results, **numbers(routine, operands[-1].dtype, **letters))
 
 
 def _matrices(batch, m: int, n: int, dtype):
@@ -83,7 +83,7 @@ def lu(a):
     """(factors, pivots from 1 (int32), infos) of P L U = ``a``, by partial pivoting."""
     *batch, m, n = a.shape
     out = _matrices(batch, m, n, a.dtype), numpy.empty((*batch, min(m, n)), "i4"), numpy.empty(batch, "i4")
-    _run(LU, (a, *out))
+    _run(Lapack.LU, [a], out)
     return out
 
 
@@ -98,7 +98,7 @@ def solve(a, b, turned: bool = False):
     a = a.reshape((*batch, n, n))
     x, factors = _matrices(batch, n, columns, a.dtype), _matrices(batch, n, n, a.dtype)
     pivots, info = numpy.empty((*batch, n), "i4"), numpy.empty(batch, "i4")
-    _run(SOLVE, (a, _batched(b, batch, 2), x, factors, pivots, info), (ord("T" if turned else "N"), 0, 0, 0))
+    _run(Lapack.SOLVE, [a, _batched(b, batch, 2)], [x, factors, pivots, info], trans="T" if turned else "N")
     return x, factors, pivots, info
 
 
@@ -106,8 +106,8 @@ def lu_solve(factors, pivots, b, how: str = "N"):
     """x with op(P L U) x = b, op by ``how``: "N" nothing, "T" transposed, "C" adjoint. ``pivots``: int32, each a row (checked by the caller)."""
     batch = _common(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
     x = _matrices(batch, *b.shape[-2:], b.dtype)
-    views = _batched(factors, batch, 2), _batched(pivots, batch, 1), _batched(b, batch, 2), x
-    _run(LU_SOLVE, views, (ord(how), 0, 0, 0))
+    operands = _batched(factors, batch, 2), _batched(pivots, batch, 1), _batched(b, batch, 2)
+    _run(Lapack.LU_SOLVE, operands, [x], trans=how)
     return x
 
 
@@ -115,7 +115,7 @@ def cholesky(a):
     """(lower factors, infos) of Hermitian matrices, of which the lower triangles are read."""
     *batch, n, _ = a.shape
     out = _matrices(batch, n, n, a.dtype), numpy.empty(batch, "i4")
-    _run(CHOLESKY, (a, *out))
+    _run(Lapack.CHOLESKY, [a], out)
     return out
 
 
@@ -123,7 +123,7 @@ def cholesky_inverse(factor, upper: bool):
     """(inverses, infos) of the matrices with these Cholesky factors."""
     *batch, n, _ = factor.shape
     out = _matrices(batch, n, n, factor.dtype), numpy.empty(batch, "i4")
-    _run(CHOLESKY_INVERSE, (factor, *out), (ord("U" if upper else "L"), 0, 0, 0))
+    _run(Lapack.CHOLESKY_INVERSE, [factor], out, uplo="U" if upper else "L")
     return out
 
 
@@ -131,8 +131,8 @@ def solve_triangular(a, b, upper: bool, left: bool = True, unit: bool = False):
     """x with a x = b, or x a = b. A zero on the diagonal gives infinities and nans."""
     batch = _common(a.shape[:-2], b.shape[:-2])
     x = _matrices(batch, *b.shape[-2:], a.dtype)
-    flags = ord("L" if left else "R"), upper, ord("U" if unit else "N"), 0
-    _run(TRIANGULAR, (_batched(a, batch, 2), _batched(b, batch, 2), x), flags)
+    letters = {"side": "L" if left else "R", "uplo": "U" if upper else "L", "diag": "U" if unit else "N"}
+    _run(Lapack.TRIANGULAR, [_batched(a, batch, 2), _batched(b, batch, 2)], [x], **letters)
     return x
 
 
@@ -142,7 +142,7 @@ def qr(a, mode: str):
     k = m if mode == "complete" else min(m, n)
     r = _matrices(batch, k, n, a.dtype)
     q = None if mode == "r" else _matrices(batch, m, k, a.dtype)
-    _run(QR, (a, r) if q is None else (a, r, q), (q is not None, 0, 0, 0))
+    _run(Lapack.QR, [a], [r, q], job="N" if q is None else "V")
     return q, r
 
 
@@ -151,8 +151,7 @@ def eigh(a, lower: bool, vectors: bool):
     *batch, n, _ = a.shape
     values, info = numpy.empty((*batch, n), a.real.dtype), numpy.empty(batch, "i4")
     made = _matrices(batch, n, n, a.dtype) if vectors else None
-    views = (a, values, info, made) if vectors else (a, values, info)
-    _run(EIGH, views, (ord("V" if vectors else "N"), ord("L" if lower else "U"), 0, 0))
+    _run(Lapack.EIGH, [a], [values, info, made], job="V" if vectors else "N", uplo="L" if lower else "U")
     return values, made, info
 
 
@@ -162,10 +161,10 @@ def svd(a, full: bool, vectors: bool):
     k = min(m, n)
     s, info = numpy.empty((*batch, k), a.real.dtype), numpy.empty(batch, "i4")
     if not vectors:
-        _run(SVD, (a, s, info), (ord("N"), 0, 0, 0))
+        _run(Lapack.SVD, [a], [s, info])
         return None, s, None, info
     u, vh = _matrices(batch, m, m if full else k, a.dtype), _matrices(batch, n if full else k, n, a.dtype)
-    _run(SVD, (a, s, info, u, vh), (ord("A" if full else "S"), 0, 0, 0))
+    _run(Lapack.SVD, [a], [s, info, u, vh], job="A" if full else "S")
     return u, s, vh, info
 
 
@@ -174,7 +173,7 @@ def eig(a):
     *batch, n, _ = a.shape
     kind = numpy.result_type(a.dtype, numpy.complex64)
     values, vectors, info = numpy.empty((*batch, n), kind), _matrices(batch, n, n, kind), numpy.empty(batch, "i4")
-    _run(EIG, (a, values, info, vectors), (ord("V"), 0, 0, 0))
+    _run(Lapack.EIG, [a], [values, info, vectors], job="V")
     return values, vectors, info
 
 
@@ -184,6 +183,5 @@ def least_squares(a, b, cut: float):
     batch = _common(a.shape[:-2], b.shape[:-2])
     x = _matrices(batch, a.shape[-1], b.shape[-1], a.dtype)
     rank, info = numpy.empty(batch, "i8"), numpy.empty(batch, "i4")
-    views = (_batched(a, batch, 2), _batched(b, batch, 2), x, rank, info)
-    _run(LSTSQ, views, _NOTHING, struct.unpack("<q", struct.pack("<d", cut))[0])
+    _run(Lapack.LSTSQ, [_batched(a, batch, 2), _batched(b, batch, 2)], [x, rank, info], cut=cut)
     return x, rank, info

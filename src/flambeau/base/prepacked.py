@@ -1,4 +1,4 @@
-"""Right operands of matrix products that are packed once for many calls: csrc/prepack.c and csrc/product_bf16.c.
+"""Right operands of matrix products that are packed once for many calls: csrc/kernels/prepack.c and csrc/kernels/product_bf16.c.
 
 What is packed depends on the CPU and on the number of rows that the products have; it belongs to this process."""
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy
 
 from .. import _runtime
-from . import blas, dtypes
+from . import blas, dtypes, kernels
 
 __all__ = ["elements", "multiply", "pack"]
 
@@ -28,25 +28,23 @@ def pack(b: numpy.ndarray, size: int, turned: bool, way: int) -> numpy.ndarray:
     blas.share_threads()
     out = numpy.empty(size, b.dtype)
     if _TYPES[b.dtype] == 2:
-        _runtime.native("prepack_bf16", (b, out), ())
+        kernels.prepack_bf16([b], [out])
     else:
-        _runtime.native("prepack", (b, out), (turned, _TYPES[b.dtype], way))
+        kernels.prepack([b], [out], transposed=turned, f64=b.itemsize == 8, way=way)
     return out
 
 
 def multiply(
     a: numpy.ndarray, packed: numpy.ndarray, columns: int, turned: bool, way: int, addend=None
 ) -> numpy.ndarray:
-    """``a`` (rows, deep) times what was packed; see csrc/product.c for its bits. ``addend``: of bfloat16, added before the result is rounded."""
+    """``a`` (rows, deep) times what was packed; see csrc/kernels/product.c for its bits. ``addend``: of bfloat16, added before the result is
+    rounded."""
     blas.share_threads()
     out = numpy.empty((a.shape[0], columns), a.dtype)
     a = numpy.ascontiguousarray(a)
     if _TYPES[a.dtype] == 2:
-        more = () if addend is None else (numpy.broadcast_to(addend, out.shape),)
-        _runtime.native("product_bf16_packed", (a, packed, *more, out), _ONES if more else ())
+        spread = None if addend is None else numpy.broadcast_to(addend, out.shape)
+        kernels.product_bf16_packed([a, packed, spread], [out], alpha=1.0, beta=1.0)
     else:
-        _runtime.native("product_packed", (a, packed, out), (turned, _TYPES[a.dtype], way))
+        kernels.product_packed([a, packed], [out], transposed=turned, f64=a.itemsize == 8, way=way)
     return out
-
-
-_ONES = (numpy.float64(1).view(numpy.int64).item(),) * 2  # alpha and beta

@@ -11,11 +11,13 @@ What `dataclasses.dataclass(frozen=True, slots=True)` makes, at a quarter of its
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Any, dataclass_transform
 
 __all__ = ["replace", "slotted"]
 
 
-def slotted(cls=None, *, frozen: bool = True, eq: bool = True):
+@dataclass_transform(frozen_default=True)
+def slotted(cls=None, *, frozen: bool = True, eq: bool = True) -> Any:
     """The class anew with slots for its annotated names, in order parameters of ``__init__``. Immutable when ``frozen`` (AttributeError), compared
     and hashed by its fields when ``eq`` (not hashable when it isn't frozen). Methods that the class writes itself are kept. Bases
     may have methods, no fields."""
@@ -52,6 +54,6 @@ def _refuse(self, name, value=None):
     raise AttributeError(f"{type(self).__name__} is immutable: cannot change its field '{name}'")
 
 
-def replace(old, **changes):
+def replace(old: Any, **changes: Any) -> Any:
     """The record (or frozen dataclass) with some fields changed. TypeError for a name that is no field."""
     return type(old)(**{n: getattr(old, n) for n in old.__match_args__} | changes)

@@ -1,15 +1,16 @@
-"""Recurrent layers over all time steps on ndarrays: csrc/recurrent.c."""
+"""Recurrent layers over all time steps on ndarrays: csrc/kernels/recurrent.c."""
 
 from __future__ import annotations
 
 import numpy
 
-from .. import _runtime
+from . import kernels
+from .kernels import Recurrence
 
-__all__ = ["GATES", "GRU", "LSTM", "RELU", "TANH", "backward", "forward", "results"]
+__all__ = ["GATES", "backward", "forward", "results"]
 
-LSTM, GRU, TANH, RELU = range(4)
-GATES = (4, 3, 1, 1)
+LSTM, GRU = Recurrence.LSTM, Recurrence.GRU
+GATES = {LSTM: 4, GRU: 3, Recurrence.TANH: 1, Recurrence.RELU: 1}
 
 
 def results(kind: int, steps, batch, hidden, keep: bool) -> tuple:
@@ -23,9 +24,12 @@ def results(kind: int, steps, batch, hidden, keep: bool) -> tuple:
     )
 
 
-def _native(name, arrays, outs, numbers):
-    arrays = [numpy.ascontiguousarray(a) if not (a.flags.c_contiguous and a.flags.aligned) else a for a in arrays]
-    _runtime.native(name, (*arrays, *(a for a in outs if a.ndim > 1)), numbers)
+def _run(kernel, operands, outs, kind, reverse):
+    """A result without elements, which the kind doesn't have, isn't given."""
+    plain = lambda a: a is None or (a.flags.c_contiguous and a.flags.aligned)  # noqa: E731
+    operands = [a if plain(a) else numpy.ascontiguousarray(a) for a in operands]
+    made = [a if a.ndim > 1 else None for a in outs]
+    kernel(operands, made, kind=kind, reversed=bool(reverse), f64=outs[0].dtype == numpy.float64)
 
 
 def forward(kind: int, reverse: bool, keep: bool, inner, weight, biases, h, c):
@@ -34,9 +38,8 @@ def forward(kind: int, reverse: bool, keep: bool, inner, weight, biases, h, c):
     and of the state, the first state (B, H), for the LSTM the first cells. ``keep``: whether a backward is to follow."""
     outs = [numpy.empty(s, inner.dtype) for s in results(kind, *inner.shape[:2], h.shape[1], keep)]
     if outs[0].size:
-        given = [inner, weight, h, *biases, *([c] if kind == LSTM else [])]
-        numbers = (kind, bool(reverse), inner.dtype == numpy.float64, bool(biases), bool(keep))
-        _native("recurrence", given, outs, numbers)
+        operands = [inner, weight, h, *(biases or (None, None)), c if kind == LSTM else None]
+        _run(kernels.recurrence, operands, outs, kind, reverse)
     elif kind == LSTM:
         outs[1][...] = c
     return tuple(outs)
@@ -50,10 +53,7 @@ def backward(kind: int, reverse: bool, ct, ct_cells, weight, h, c, output, cells
     shapes = (wide, wide if kind == GRU else (0,), narrow, narrow if kind == LSTM else (0,))
     outs = [numpy.zeros(s, output.dtype) for s in shapes]
     if output.size:
-        given = [ct, weight, h, output]
-        given += [c, cells] if kind == LSTM else []
-        given += [gates] if kind in (LSTM, GRU) else []
-        given += [ct_cells] if kind == LSTM and ct_cells is not None else []
-        numbers = (kind, bool(reverse), output.dtype == numpy.float64, ct_cells is not None)
-        _native("recurrence_backward", given, outs, numbers)
+        operands = [ct, weight, h, output, *([c, cells] if kind == LSTM else [None, None])]
+        operands += [gates if kind in (LSTM, GRU) else None, ct_cells if kind == LSTM else None]
+        _run(kernels.recurrence_backward, operands, outs, kind, reverse)
     return tuple(outs)

@@ -20,6 +20,7 @@ from .expr import INF, Expr, Symbol
 from .logs import artifact
 from .records import slotted
 from .relations import FloatSymbol, Rel, as_symbol
+from .shape_settings import config
 from .symint import SymBool, SymFloat, SymInt, expression
 
 __all__ = [
@@ -114,11 +115,11 @@ def user_line() -> str | None:
 
 
 class ShapeEnv:
-    """``duck_shape``: equal sizes are one symbol. ``specialize_zero_one``: sizes 0 and 1 are constants and others at least 2.
-    ``where``: gives the user's line (a tracer that isn't on Python's stack sets it)."""
+    """``duck_shape``: equal sizes are one symbol (unless given, what ``use_duck_shape`` of the settings says). ``specialize_zero_one``: sizes 0
+    and 1 are constants and others at least 2. ``where``: gives the user's line (a tracer that isn't on Python's stack sets it)."""
 
-    def __init__(self, *, duck_shape: bool = True, specialize_zero_one: bool = True, where=None, **_unused):
-        self.duck_shape = duck_shape
+    def __init__(self, *, duck_shape: bool | None = None, specialize_zero_one: bool = True, where=None, **_unused):
+        self.duck_shape = config.use_duck_shape if duck_shape is None else duck_shape
         self.specialize_zero_one = specialize_zero_one
         self.where = where or user_line
         self.origins: dict[Any, Origin] = {}

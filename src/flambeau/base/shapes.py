@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from .memory_format import channels_last, format_strides, has_format
 from .relations import compare
-from .symint import expression, is_symbolic, wrap
+from .symint import SymInt, expression, is_symbolic, wrap
+
+
+def _size(i: int, n):
+    if isinstance(n, SymInt):
+        return n
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')") from None
 
 
 class Size(tuple):
-    """Shape of a tensor: a tuple of ints with ``numel()``."""
+    """Shape of a tensor: a tuple of ints with ``numel()``. TypeError for elements that are no integers."""
 
     __slots__ = ()
     __module__ = "flambeau"  # where users find it
+
+    def __new__(cls, sizes=()):
+        out = tuple.__new__(cls, sizes)
+        if all(n.__class__ is int or isinstance(n, SymInt) for n in out):
+            return out
+        return tuple.__new__(cls, (_size(i, n) for i, n in enumerate(out)))
 
     def numel(self) -> int:
         return math.prod(self)

@@ -1,4 +1,4 @@
-"""Loops of NumPy's and SciPy's functions of elements that graphs run without Python (the template "ufunc" of csrc/special.c)."""
+"""Loops of NumPy's and SciPy's functions of elements that graphs run without Python (the kernel "ufunc" of csrc/kernels/special.c)."""
 
 from __future__ import annotations
 

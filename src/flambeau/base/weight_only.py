@@ -1,11 +1,10 @@
-"""Products with weights of 8 and 4 bits on ndarrays: csrc/weight_only.c."""
+"""Products with weights of 8 and 4 bits on ndarrays: csrc/kernels/weight_only.c."""
 
 from __future__ import annotations
 
 import numpy
 
-from .. import _runtime
-from . import blas
+from . import blas, kernels
 
 __all__ = ["BLOCK", "multiply", "pack"]
 
@@ -19,7 +18,7 @@ def multiply(x, weight, scales, group: int):
     blas.share_threads()
     x, scales = (numpy.ascontiguousarray(a, numpy.float32) for a in (x, scales))
     out = numpy.empty((x.shape[0], weight.shape[0]), numpy.float32)
-    _runtime.native("weight_only", (x, numpy.ascontiguousarray(weight), scales, out), (group,))
+    kernels.weight_only([x, numpy.ascontiguousarray(weight), scales], [out], group=group)
     return out
 
 

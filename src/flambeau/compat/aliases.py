@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
 import types
 
@@ -41,12 +42,15 @@ ALIASES: dict[str, str] = {
     "_inductor.utils": "inductor.utils",
     "_numpy": "numpy",
     "_library": "library",
+    "_library.custom_ops": "library.custom_op",
+    "_library.infer_schema": "library.infer",
     "_library.utils": "utils._python_dispatch",
     "_subclasses": "fake",
     "_subclasses.fake_tensor": "fake.fake_tensor",
     "_subclasses.fake_utils": "testing.cross_ref",
     "_subclasses.schema_check_mode": "testing.schema_check",
     "fx.experimental": "proxy",
+    "fx.experimental._config": "base.shape_settings:config",
     "fx.experimental.proxy_tensor": "proxy",
     "fx.experimental.symbolic_shapes": "base.shape_env",
     "autograd.forward_ad": "func.forward_ad",
@@ -67,6 +71,7 @@ ALIASES: dict[str, str] = {
     "utils.data.dataloader": "utils.data.loader",
     "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.worker",
+    "utils._cxx_pytree": "base.pytree",
     "utils._pytree": "base.pytree",
     "utils.dlpack": "compat.dlpack",
     "utils.hooks": "compat.hooks",
@@ -155,13 +160,25 @@ def extend(module: types.ModuleType) -> None:
     module.__getattr__ = __getattr__
 
 
+def _target(name: str) -> str | None:
+    """What stands behind ``name``: a row of the table, or a module below the package that a row names (it must not be loaded a second time)."""
+    found = ALIASES.get(name)
+    if found is not None or "." not in name:
+        return found
+    parent, _, last = name.rpartition(".")
+    package = _target(parent)
+    if package is None or ":" in package or importlib.util.find_spec(f"flambeau.{package}.{last}") is None:
+        return None
+    return f"{package}.{last}"
+
+
 class _AliasFinder:
     """Loads an alias by importing its target; the module keeps its own name and spec."""
 
     def find_spec(self, fullname, path=None, target=None):
         if not fullname.startswith("flambeau."):
             return None
-        if fullname[9:] in ALIASES:
+        if _target(fullname[9:]) is not None:
             return importlib.machinery.ModuleSpec(fullname, self)
         if fullname[9:] in EXTENDED:
             spec = importlib.machinery.PathFinder.find_spec(fullname, path)
@@ -171,7 +188,7 @@ class _AliasFinder:
         return None
 
     def create_module(self, spec):
-        module, _, attribute = ALIASES[spec.name[9:]].partition(":")
+        module, _, attribute = _target(spec.name[9:]).partition(":")
         found = importlib.import_module(f"flambeau.{module}")
         for part in attribute.split(".") if attribute else ():
             found = getattr(found, part)

@@ -36,6 +36,8 @@ def broadcast_shapes(*shapes_):
     """The shape that all of these broadcast to. RuntimeError when they don't."""
     out: tuple = ()
     for s in shapes_:
+        if any(n < 0 for n in ((s,) if isinstance(s, int) else s)):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
         out = shapes.broadcast_shapes(out, (s,) if isinstance(s, int) else tuple(s))
     return shapes.Size(out)
 
@@ -81,6 +83,9 @@ def block_diag(*tensors):
 def cartesian_prod(*tensors):
     """All combinations of one element of each: (product of lengths, number of tensors)."""
     _all_tensors("cartesian_prod", tensors)
+    for t in tensors:
+        if t.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     grid = aten.meshgrid.indexing(list(tensors), indexing="ij")
@@ -89,6 +94,8 @@ def cartesian_prod(*tensors):
 
 def combinations(input, r: int = 2, with_replacement: bool = False):
     """All combinations of ``r`` elements of a vector, in order."""
+    if input.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -115,7 +122,11 @@ def range_(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=
 
 def vander(x, N=None, increasing: bool = False):  # noqa: N803
     """Powers of ``x``, one column each: from N - 1 down to 0, or up with ``increasing``."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
     powers = arange(n, device=x.device) if increasing else arange(n - 1, -1, -1, device=x.device)
     return (x if n > 1 else x.detach()).unsqueeze(-1) ** powers  # ones alone carry no gradient
 

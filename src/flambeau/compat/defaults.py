@@ -6,15 +6,7 @@ import importlib
 
 from ..base import dtypes
 from ..base.device import Device, as_device, current_device, set_default
-
-_state = {
-    "matmul": "highest",
-    "deterministic": 0,
-    "warn_always": False,
-    "interop": 1,
-    "anomaly": False,
-    "anomaly_nan": True,
-}
+from ..base.switches import SWITCHES
 
 
 def get_default_device() -> Device:
@@ -51,42 +43,46 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_float32_matmul_precision() -> str:
-    return _state["matmul"]
+    return SWITCHES["float32_matmul_precision"]
 
 
 def set_float32_matmul_precision(precision: str) -> None:
     """Remembered; products of float32 are computed in float32 at each setting."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"Unknown float32_matmul_precision: {precision}")
-    _state["matmul"] = precision
+    SWITCHES["float32_matmul_precision"] = precision
 
 
 def get_num_interop_threads() -> int:
-    return _state["interop"]
+    return SWITCHES["interop_threads"]
 
 
 def set_num_interop_threads(n: int) -> None:
     """Remembered: operators run one after the other here."""
     if n < 1:
         raise RuntimeError(f"set_num_interop_threads expects a positive integer, got {n}")
-    _state["interop"] = n
+    SWITCHES["interop_threads"] = n
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remembered: every algorithm here is deterministic."""
-    _state["deterministic"] = (1 if warn_only else 2) if mode else 0
+    """Remembered: every algorithm here is deterministic. TypeError for a mode that is no bool."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
+        )
+    SWITCHES["deterministic"] = (1 if warn_only else 2) if mode else 0
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    return _state["deterministic"] > 0
+    return SWITCHES["deterministic"] > 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    return _state["deterministic"] == 1
+    return SWITCHES["deterministic"] == 1
 
 
 def get_deterministic_debug_mode() -> int:
-    return _state["deterministic"]
+    return SWITCHES["deterministic"]
 
 
 def set_deterministic_debug_mode(mode) -> None:
@@ -95,24 +91,12 @@ def set_deterministic_debug_mode(mode) -> None:
         raise RuntimeError(
             f"invalid value of debug_mode, expected 0, 1, 2, 'default', 'warn' or 'error', but got {mode}"
         )
-    _state["deterministic"] = levels.get(mode, mode)
+    SWITCHES["deterministic"] = levels.get(mode, mode)
 
 
 def is_warn_always_enabled() -> bool:
-    return _state["warn_always"]
+    return SWITCHES["warn_always"]
 
 
 def set_warn_always(on: bool) -> None:
-    _state["warn_always"] = bool(on)
-
-
-def is_anomaly_enabled() -> bool:
-    return _state["anomaly"]
-
-
-def is_anomaly_check_nan_enabled() -> bool:
-    return _state["anomaly_nan"]
-
-
-def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    _state["anomaly"], _state["anomaly_nan"] = bool(mode), bool(check_nan)
+    SWITCHES["warn_always"] = bool(on)

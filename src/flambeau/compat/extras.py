@@ -32,14 +32,14 @@ from export: export
     "+func": "why: einops has it\nfrom compat.queries: debug_unwrap\nrefuses: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
     "+inductor.settings": "",
     "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"
-    "refuses: get_ctx",
+    "from library.registry: _scoped_library=scoped_library",
     "+base.shape_env": f"why: PyTorch's own classes of symbolic shapes\nclass: {' '.join(_SHAPES.split())}\n"
     "from compat.symbolic: guard_float guard_scalar guarding_hint_or_throw has_free_symbols has_free_unbacked_symbols "
     "free_unbacked_symbols has_symbolic_sizes_strides is_concrete_bool is_concrete_float is_concrete_int is_nested_int "
     "optimization_hint statically_known_false "
     "sym_and sym_or sym_eq is_symbol_binding_fx_node is_accessor_node\n"
     "refuses: canonicalize_bool_expr check_consistent compute_unbacked_bindings create_contiguous rebind_unbacked resolve_unbacked_bindings",
-    "+proxy": "why: an internal of PyTorch's tracing\nclass: DecompositionInterpreter PythonKeyTracer\n"
+    "+proxy": "why: an internal of PyTorch's tracing\nfrom base.shape_settings: _config=config\nclass: DecompositionInterpreter PythonKeyTracer\n"
     "returns None: get_proxy_mode get_innermost_proxy_mode\n"
     "context: maybe_disable_thunkify maybe_enable_thunkify\nrefuses: dispatch_trace handle_sym_dispatch selective_decompose\n"
     "from compat.symbolic: py_sym_types",

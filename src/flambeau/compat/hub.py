@@ -65,12 +65,25 @@ def set_dir(d) -> None:
     _dir = os.path.expanduser(str(d))
 
 
+_REPOSITORY = re.compile(r"([A-Za-z0-9-]+)/([A-Za-z0-9._-]+)(?::([A-Za-z0-9._/-]+))?")
+
+
+def _checkouts(repository: str) -> list[Path]:
+    """Where a checkout of "owner/name" or "owner/name:branch" lies; without a branch it is main or master. ValueError for another form. An owner's
+    name has no underscore, so no other owner's repository can have such a folder."""
+    found = _REPOSITORY.fullmatch(repository)
+    if found is None or found[2] in (".", ".."):
+        raise ValueError(f"torch.hub: expected a repository as 'owner/name[:branch]', got {repository!r}")
+    owner, name, branch = found.groups()
+    branches = [branch.replace("/", "_")] if branch else ["main", "master"]
+    return [Path(get_dir(), f"{owner}_{name}_{b}") for b in branches]
+
+
 def _module(folder, source: str):
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     if source == "github":
-        owner = str(folder).replace("/", "_").replace(":", "_")
-        found = next((p for p in sorted(Path(get_dir()).glob(f"{owner}*")) if (p / "hubconf.py").exists()), None)
+        found = next((p for p in _checkouts(str(folder)) if (p / "hubconf.py").exists()), None)
         if found is None:
             raise RuntimeError(
                 f"torch.hub: {folder} is not in {get_dir()}; flambeau loads repositories from local folders only: clone it and use "

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import enum
 
-import numpy as np
-
 from .. import _C
 from ..base import dtypes
 from ..base.device import as_device
 from ..base.dtypes import DType
 from ..core import conversion
+from ..core.nested import old_style
 from ..core.tensor import Tensor
+from ..core.typed_storage import TypedStorage
 
-_NARROW = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")  # dtypes that came after the last typed tensor
-TYPED = tuple(d for d in dtypes.ALL if d.name not in _NARROW)
+TYPED = tuple(d for d in dtypes.ALL if d not in dtypes.LATE)
 BY_DTYPE = {d: f"{d.scalar_type}Tensor" for d in TYPED}
 
 
@@ -28,21 +27,14 @@ class _TypedMeta(type):
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == "cpu"
 
     def __call__(cls, *args, device=None):
-        if not args:
-            return conversion.tensor([], dtype=cls.dtype)
-        first = args[0]
-        if isinstance(first, _C.TensorBase):
-            return first if first.dtype is cls.dtype else first.to(cls.dtype)
-        sizes = first if isinstance(first, tuple) and isinstance(first, _SIZE) else args
-        if all(isinstance(n, int) for n in sizes):
-            return _C.from_array(np.empty(tuple(sizes), cls.dtype.np))
-        return conversion.tensor(first, dtype=cls.dtype)
+        if args and isinstance(args[0], _C.TensorBase):
+            if args[0].dtype is not cls.dtype:
+                raise TypeError(f"expected a tensor of {cls.dtype} (got one of {args[0].dtype})")
+            return args[0]
+        return conversion.from_numpy(old_style(args, cls.dtype))
 
     def __repr__(cls):
         return f"<class 'torch.{cls.__name__}'>"
-
-
-_SIZE = type(Tensor(0).shape)
 
 
 def _tensor_type(kind: str, dtype: DType):
@@ -51,82 +43,6 @@ def _tensor_type(kind: str, dtype: DType):
 
 _TensorMeta = type(Tensor)
 UntypedStorage = type(Tensor(0).untyped_storage())
-
-
-class TypedStorage:
-    """The elements of a storage, with a dtype: what ``tensor.storage()`` gives. Indexing reads and writes elements."""
-
-    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
-        own = getattr(type(self), "dtype", None)
-        self.dtype = own if isinstance(own, DType) else dtype or dtypes.get_default_dtype()
-        if wrap_storage is None:
-            if args and not isinstance(args[0], int):
-                array = np.array(args[0], dtype=self.dtype.np)
-            else:
-                array = np.empty(args[0] if args else 0, dtype=self.dtype.np)
-            wrap_storage = _C.from_array(array).untyped_storage()
-        self._untyped_storage = wrap_storage
-
-    @property
-    def _elements(self) -> np.ndarray:
-        return self._untyped_storage.owner.reshape(-1).view(np.uint8).view(self.dtype.np)
-
-    def untyped(self):
-        return self._untyped_storage
-
-    def _numpy(self):
-        return self._elements
-
-    @property
-    def device(self):
-        return self._untyped_storage.device
-
-    is_cuda = False
-    is_sparse = False
-
-    def size(self) -> int:
-        return self._untyped_storage.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-    _size = size
-
-    def nbytes(self) -> int:
-        return self._untyped_storage.nbytes()
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def data_ptr(self) -> int:
-        return self._untyped_storage.data_ptr()
-
-    def tolist(self) -> list:
-        return self._elements.tolist()
-
-    def __iter__(self):
-        return iter(self.tolist())
-
-    def __getitem__(self, index):
-        found = self._elements[index]
-        return found.item() if found.ndim == 0 else type(self)(found, dtype=self.dtype)
-
-    def __setitem__(self, index, value):
-        self._elements[index] = value
-        self._untyped_storage._note_written()
-
-    def clone(self):
-        return type(self)(self._elements.copy(), dtype=self.dtype)
-
-    def is_shared(self) -> bool:
-        return self._untyped_storage.is_shared()
-
-    def share_memory_(self):
-        return self
-
-    def __repr__(self):
-        return (
-            "\n".join(f" {x}" for x in self.tolist())
-            + f"\n[torch.storage.TypedStorage(dtype={self.dtype}) of size {self.size()}]"
-        )
 
 
 def _storage_type(kind: str, dtype: DType):
@@ -140,23 +56,15 @@ for _dtype in TYPED:
 
 
 class _Named:
-    """A dtype, layout or format that can be named and compared; no tensor has it."""
+    """A layout or format that can be named and compared; no tensor has it."""
 
     def __init__(self, name: str):
         self.name = name
-
-    is_floating_point = is_complex = is_signed = False
 
     def __repr__(self):
         return f"torch.{self.name}"
 
 
-complex32, float4_e2m1fn_x2, float8_e8m0fnu = map(_Named, ("complex32", "float4_e2m1fn_x2", "float8_e8m0fnu"))
-bit, bits16, bits1x8, bits2x4, bits4x2, bits8 = map(_Named, ("bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8"))
-int1, int2, int3, int4, int5, int6, int7 = (_Named(f"int{n}") for n in range(1, 8))
-uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_Named(f"uint{n}") for n in range(1, 8))
-qint32, qint8, quint2x4, quint4x2, quint8 = map(_Named, ("qint32", "qint8", "quint2x4", "quint4x2", "quint8"))
-float8_e4m3fnuz, float8_e5m2fnuz = map(_Named, ("float8_e4m3fnuz", "float8_e5m2fnuz"))
 jagged, _mkldnn = map(_Named, ("jagged", "_mkldnn"))
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
     _Named, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")

@@ -21,20 +21,20 @@ from multiprocessing import (  # noqa: F401
     reducer,
 )
 
-from ..utils import shared_memory as _shared_memory  # noqa: F401  (how tensors are pickled)
+from ..core import sending as _sending  # noqa: F401  (how tensors are sent)
 from .weak import WeakIdRef as StorageWeakRef  # noqa: F401
 
 
 def get_all_sharing_strategies() -> set[str]:
-    return {"file_system"}
+    return {"file_descriptor"}
 
 
 def get_sharing_strategy() -> str:
-    return "file_system"
+    return "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Files in shared memory are the only strategy; "file_descriptor" is accepted and means them too. ValueError for others."""
+    """Descriptors are the only strategy; "file_system" is accepted and means them too. ValueError for others."""
     if new_strategy not in ("file_system", "file_descriptor"):
         raise ValueError(f"unknown sharing strategy {new_strategy!r}")
 

@@ -50,13 +50,14 @@ from sparse: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse
 from : spmm=mm dsmm=mm hsmm=hspmm saddmm=addmm
 from core.tensor: sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc layout=Layout
 refuses: parse_ir parse_schema parse_type_comment merge_type_from_type_comment unify_type_list import_ir_module import_ir_module_from_buffer
-returns False: cudnn_is_acceptable is_vulkan_available is_distributed
+returns False: cudnn_is_acceptable is_vulkan_available is_distributed _nnpack_available
 value 0: SUM
 value 1: AVG
 value True: has_lapack has_openmp has_spectral
 value False: has_mkl
 returns None: init_num_threads sym_constrain_range sym_constrain_range_for_size
 from jit: fork wait JITException=Error
+from compiler: _disable_dynamo=disable
 from futures: Future
 from amp: autocast GradScaler
 from core.overrides: DisableTorchFunction DisableTorchFunctionSubclass
@@ -66,7 +67,7 @@ from compat.defaults: get_default_device set_default_device get_device_module se
 from compat.defaults: get_float32_matmul_precision set_float32_matmul_precision get_num_interop_threads set_num_interop_threads
 from compat.defaults: are_deterministic_algorithms_enabled use_deterministic_algorithms is_deterministic_algorithms_warn_only_enabled
 from compat.defaults: get_deterministic_debug_mode set_deterministic_debug_mode is_warn_always_enabled set_warn_always
-from compat.defaults: is_anomaly_enabled set_anomaly_enabled is_anomaly_check_nan_enabled
+from autograd.anomaly: is_anomaly_enabled set_anomaly_enabled is_anomaly_check_nan_enabled
 from amp.state: autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache is_autocast_enabled set_autocast_enabled
 from amp.state: is_autocast_cache_enabled set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype
 from amp.state: get_autocast_cpu_dtype set_autocast_cpu_dtype is_autocast_cpu_enabled set_autocast_cpu_enabled
@@ -85,17 +86,16 @@ from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor In
 from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage
 from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
 from compat.legacy: qscheme Tag DispatchKey FatalError
-from base.dtypes: float8_e4m3fn float8_e5m2
-from compat.legacy: float8_e4m3fnuz float8_e5m2fnuz jagged _mkldnn
+from base.dtypes: float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float4_e2m1fn_x2 float8_e8m0fnu
+from base.dtypes: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7
+from base.dtypes: uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
+from compat.legacy: jagged _mkldnn
 from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
-from compat.legacy: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5
-from compat.legacy: uint6 uint7 float4_e2m1fn_x2 float8_e8m0fnu qint32 qint8 quint2x4 quint4x2 quint8
 value None: newaxis
 value 'contiguous_format': legacy_contiguous_format
 refuses: _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor
 from compat.composed: _shape_as_tensor
 from compat.queries: _check_with _check_tensor_all_with _check_tensor_all
-returns False: is_vulkan_available
 """,
     "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
     "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
@@ -103,22 +103,23 @@ returns False: is_vulkan_available
     "jit.frontend": "why: TorchScript's parser\nclass: NotSupportedError",
     "jit.mobile": "why: the mobile interpreter of TorchScript\nrefuses: _load_for_lite_interpreter",
     # Names of PyTorch's native module that libraries touch; flambeau's own answers first.
-    "_C": """
+    "_C": f"""
 why: PyTorch's native module; flambeau's is another
+class: {_SCRIPT}
 from compat.legacy: DispatchKey DispatchKeySet
 context: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch _DisableFuncTorch
 from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction
 from core.generator: Generator
 from linalg: _LinAlgError=LinAlgError
 from base.shapes: Size
-class: Value Graph Node ScriptModule ScriptObject Function _NodeBase TensorType
+class: Function _NodeBase
 returns None: _get_tracing_state _log_api_usage_once _get_privateuse1_backend_name _jit_set_texpr_fuser_enabled _jit_set_profiling_mode
 returns None: _jit_set_profiling_executor _jit_override_can_fuse_on_gpu _jit_set_nvfuser_enabled _jit_override_can_fuse_on_cpu
 returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_sdp_allow_fp16_bf16_reduction _set_grad_enabled
-returns False: _are_functorch_transforms_active _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
+returns False: _are_functorch_transforms_active _llvm_enabled _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
 returns 'cpu': _get_accelerator
 from compat.defaults: _get_default_device=get_default_device
-module: _nn _functorch _distributed_c10d
+module: _nn _functorch _distributed_c10d _profiler
 from core.tensor: _TensorBase=Tensor
 from compat.legacy: _TensorMeta
 """,
@@ -129,6 +130,9 @@ from compat.legacy: _TensorMeta
     "_custom_ops": "from library: impl_abstract=register_fake impl custom_op",
     "_C._functorch": "why: functorch's native levels\nreturns False: is_batchedtensor is_legacy_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
     "returns None: peek_interpreter_stack maybe_get_level",
+    "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks",
+    "_export": "rest export\nmodule: wrappers",
+    "_export.wrappers": "why: an internal of PyTorch's export\ndecorator: mark_subclass_constructor_exportable_experimental",
     "_C._distributed_c10d": "class: Store ProcessGroup",
     "_functorch.apis": "from func: vmap grad grad_and_value",
     "_functorch.vmap": "from func: vmap",
@@ -313,7 +317,7 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
 """,
     "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.multiprocessing: StorageWeakRef",
     "multiprocessing.spawn": "from compat.multiprocessing: spawn start_processes SpawnContext ProcessContext ProcessRaisedException ProcessExitedException",
-    "_tensor": "from core.tensor: Tensor\nfrom serialization.rebuild: _rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
+    "_tensor": "from core.tensor: Tensor\nfrom core.rebuild: _rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
     "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str printoptions get_printoptions "
     "PRINT_OPTS _add_suffixes _str_intern=tensor_str",
     "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method _copy_to_script_wrapper\nreturns False: is_scripting\n"

@@ -113,8 +113,6 @@ def _constant(literal: str, name: str):
 def make(section: str, name: str):
     """The object that ``name`` is in ``section``. KeyError when the table doesn't have it."""
     rule, argument = parse(section)[name]
-    path = f"torch.{section.lstrip('+')}.{name}" if section else f"torch.{name}"
-    why = parse(section)[""][1]
     if rule == "from":
         module, _, attribute = argument.partition(":")
         value = importlib.import_module(f"flambeau.{module}" if module else "flambeau")
@@ -125,6 +123,15 @@ def make(section: str, name: str):
         return importlib.import_module(f"flambeau.{section}.{name}" if section else f"flambeau.{name}")
     if rule == "value":
         return ast.literal_eval(argument)
+    return _made(section, name)
+
+
+@functools.cache
+def _made(section: str, name: str):
+    """What stands for a name without a home: one object however often it is asked for."""
+    rule, argument = parse(section)[name]
+    path = f"torch.{section.lstrip('+')}.{name}" if section else f"torch.{name}"
+    why = parse(section)[""][1]
     if rule == "returns":
         return _constant(argument, name)
     if rule == "refuses":

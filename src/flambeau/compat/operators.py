@@ -41,7 +41,8 @@ def _build(place: str) -> types.ModuleType:
         opname = None if name.startswith("_") else operator(name)
         if opname is None:
             raise AttributeError(Absent.of_module(module, f"torch.{place}", name), name=name, obj=module)
-        made = module.__dict__[name] = function(opname, name)
+        made = module.__dict__[name] = function(opname)
+        made.__module__ = f"torch._C._{place}"
         return made
 
     prefix = f"{place}_"

@@ -46,26 +46,31 @@ def _assert_async(input, assert_msg="Expected Tensor with single nonzero value, 
 
 @wrap_function
 def is_complex(input) -> bool:
+    """Whether the dtype of ``input`` is complex."""
     return input.is_complex()
 
 
 @wrap_function
 def is_conj(input) -> bool:
+    """Whether the elements of ``input`` are the conjugates of what lies in memory."""
     return input.is_conj()
 
 
 @wrap_function
 def is_neg(input) -> bool:
+    """Whether the elements of ``input`` are the negatives of what lies in memory."""
     return input.is_neg()
 
 
 @wrap_function
 def is_inference(input) -> bool:
+    """Whether ``input`` was made in inference mode."""
     return input.is_inference()
 
 
 @wrap_function
 def is_signed(input) -> bool:
+    """Whether the dtype of ``input`` has negative numbers."""
     return input.is_signed()
 
 
@@ -77,6 +82,7 @@ def is_nonzero(input) -> bool:
 
 @wrap_function
 def is_same_size(input, other) -> bool:
+    """Whether two tensors have the same shape."""
     return input.shape == other.shape
 
 
@@ -86,6 +92,7 @@ def is_storage(obj) -> bool:
 
 @wrap_function
 def get_device(input) -> int:
+    """The index of the device of ``input``; -1 for the CPU."""
     return input.get_device()
 
 

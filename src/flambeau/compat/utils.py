@@ -5,13 +5,8 @@ from __future__ import annotations
 import importlib
 import logging
 
-from ..serialization.rebuild import (
-    _rebuild_parameter,
-    _rebuild_parameter_with_state,
-    _rebuild_tensor,
-    _rebuild_tensor_v2,
-    _rebuild_tensor_v3,
-)
+from ..core.rebuild import _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3
+from ..modules.parameter import _rebuild_parameter, _rebuild_parameter_with_state
 from ..utils.data.errors import ExceptionWrapper, KeyErrorMessage
 
 __all__ = [

@@ -118,8 +118,19 @@ def eager_noexcept(gm, example_inputs, **kwargs):
     return run
 
 
+def _loaded(*names: str) -> bool:
+    """Load the modules. False for a signal handler that came while its thread was loading one: what is there isn't whole."""
+    for name in names:
+        spec = importlib.import_module(name).__spec__
+        if getattr(spec, "_initializing", False):
+            return False
+    return True
+
+
 @register_backend(tags=("debug",))
 def aot_eager(gm, example_inputs, **kwargs):
+    if not _loaded("flambeau.aot"):
+        return gm.forward
     return importlib.import_module("flambeau.aot").aot_eager(gm, example_inputs, **kwargs)
 
 
@@ -135,6 +146,8 @@ def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
         settings = importlib.import_module("flambeau.inductor.settings").config
         with settings.patch({k: v for k, v in options.items() if k in settings}):
             return inductor(gm, example_inputs)
+    if not _loaded("flambeau.aot", "flambeau.inductor", "flambeau.inductor.compile"):
+        return gm.forward
     aot = importlib.import_module("flambeau.aot")
     package: Any = importlib.import_module("flambeau.inductor")
     backend = aot.aot_autograd(

@@ -43,7 +43,7 @@ def compile(
     dynamic_shapes: Any = None,
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
-):
+) -> Any:
     """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
     ``(gm, example_inputs) -> callable``; unless given that of ``set_default_backend``, at
     first inductor. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
@@ -55,7 +55,8 @@ def compile(
     ``recompile_limit``: how many variants of one frame are kept, in the place of
     ``config.recompile_limit``. ``isolate_recompiles``: share captured code with no other callable that is compiled the same way.
     ``options["guard_filter_fn"]`` drops guards, see ``torch.compiler.skip_all_guards_unsafe``; the other options are the backend's.
-    ``options["fastmath"]`` lets native loops round as suits them, ``options["cache"] = False`` keeps machine code off the disk (docs/numba.md).
+    ``options["fastmath"]`` lets native loops round as suits them, ``options["cache"] = False`` keeps machine code off the disk
+    (docs/guide/from-numba.md).
 
     Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode or backend."""
     if mode is not None and options is not None:

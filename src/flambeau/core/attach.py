@@ -32,6 +32,13 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return aten.linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, **rest)
 
 
+def _transposed(self, methods):
+    """The transpose of the last two dimensions; of a number, itself. RuntimeError for a vector."""
+    if self._ndim == 1:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return methods["transpose"](self, -2, -1) if self._ndim else self
+
+
 def _adjoint(self, methods):
     """The conjugate transpose of a matrix. RuntimeError for more than two dimensions."""
     if self._ndim not in (0, 2):
@@ -169,7 +176,7 @@ def attach() -> dict:
     Tensor.mH = property(lambda self: m["adjoint"](self))
     for part in ("real", "imag"):
         setattr(Tensor, part, _part(public_functions[part]))
-    Tensor.mT = property(lambda self: m["transpose"](self, -2, -1))
+    Tensor.mT = property(lambda self: _transposed(self, m))
     for name, fn in public.METHODS.items():
         setattr(Tensor, name, wrap_function(fn))
     made = public_functions

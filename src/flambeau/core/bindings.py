@@ -21,10 +21,11 @@ from ..base.errors import AllocationError
 from ..base.memory_format import MemoryFormat
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
+from .generator import Generator
 from .old_orders import reordered
 from .operator import OpOverload, _safe, namespace, opened
 
-__all__ = ["Binder", "current_device", "function", "method"]
+__all__ = ["Binder", "current_device", "function"]
 
 _TensorBase = _C.TensorBase
 _NUMBER = (int, float, complex, np.generic)
@@ -100,10 +101,13 @@ class Signature:
             a.is_tensor and not a.optional and not a.is_out for a in self.args
         )
         first = next((i for i, a in enumerate(self.positional) if a.is_list and a.type in ("int", "SymInt")), None)
-        # Sizes may come as separate ints: x.view(2, 3). Only the last list of ints without a fixed length can.
+        # Sizes may come as separate ints, x.view(2, 3), where a list of ints without a fixed length is all that a method takes by place.
         self.varargs = (
             first
-            if first is not None and self.positional[first].size is None and first == len(self.positional) - 1
+            if first is not None
+            and self.positional[first].size is None
+            and first == len(self.positional) - 1
+            and all(a.type == "Tensor" for a in self.positional[:first])
             else None
         )
         self._call = None
@@ -145,6 +149,8 @@ class Signature:
             return isinstance(x, (str, int, Device))
         if t == "MemoryFormat":
             return isinstance(x, MemoryFormat)
+        if t == "Generator":
+            return isinstance(x, Generator)
         return True
 
     def arrange(self, args, kwargs):
@@ -296,8 +302,8 @@ _NUMPY_WORDS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "a": "self", 
 class Binder:
     """Callable: picks the overload of ``ns::name`` and calls it. TypeError in PyTorch's words when none fits."""
 
-    def __init__(self, name: str, ns: str = "aten", public: str | None = None):
-        self.name, self.ns, self.__name__ = name, ns, public or name
+    def __init__(self, name: str, ns: str = "aten", public: str | None = None, method: bool = False):
+        self.name, self.ns, self.__name__, self.method = name, ns, public or name, method
         self._signatures = None
         self._chosen: dict = {}
         _made.setdefault(name, []).append(self)
@@ -474,9 +480,9 @@ def _wanted(a):
     return f"tuple of {base}s" if a.is_list else base
 
 
-def function(opname: str, public: str | None = None) -> _C.Function:
+def function(opname: str, public: str | None = None, method: bool = False) -> _C.Function:
     """A public function (or method) over the overloads of ``aten::opname``."""
-    binder = Binder(opname, "aten", public)
+    binder = Binder(opname, "aten", public, method)
     made = _C.Function(public or opname, binder, binder.overloads)
     _made[opname].append(made)
     return made
@@ -596,14 +602,11 @@ def _returns_one_tensor(op) -> bool:
     )
 
 
-method = function
-
-
 def functions(place: str) -> dict[str, _C.Function]:
     """All functions exposed in ``place`` ("function", "method", "nn", ...), by public name."""
     packets = namespace("aten")._packets
     return {
-        name: function(opname, name)
+        name: function(opname, name, place == "method")
         for name, opname in EXPOSED[place].items()
         if opname in LATER
         or opname in packets

@@ -43,7 +43,7 @@ class Scalar:
     ``bit`` is for integers and bool; ``select`` is ``where``; ``cast`` changes dtype.
     ``vjp(s, ct, *args, r)`` gives one cotangent expression an argument (None where there is no derivative); ``r`` is the result.
     ``aten`` names the ATen operator computing the same on tensors. ``llvm`` maps a type letter ("f" float, "i" signed integer,
-    "u" unsigned, "b" bool) to LLVM text, see inductor.
+    "u" unsigned, "b" bool) to an operation of LLVM, see ops/scalars.py.
     """
 
     name: str

@@ -7,75 +7,15 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.device import CPU, Device, as_device
-from ..base.dtypes import DType, check_number
+from ..base.dtypes import DType
 from ..base.memory_format import preserve_format, suggested_format
 from .bindings import as_dtype, current_device
+from .nested import array_from
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
 
 aten = namespace("aten")
-
-
-def _from_data(data, dtype):
-    """ndarray with PyTorch's inference: Python floats become the default dtype, ints int64; NumPy data keeps its dtype."""
-    if isinstance(data, (np.ndarray, np.generic)):
-        a = np.array(data)
-        return a if dtype is None else a.astype(dtype.np)
-    if isinstance(data, (list, tuple)) and _has_tensor(data):
-        data = _listify(data)
-    try:
-        a = np.array(data)
-    except ValueError as e:
-        raise ValueError(f"expected sequence of equal length at every dimension: {e}") from None
-    if a.dtype == object or a.dtype.kind in "USO":
-        raise (
-            (
-                ValueError(f"too many dimensions '{_odd(data)}'")
-                if isinstance(data, (list, tuple))
-                else TypeError(f"new(): invalid data type '{_odd(data)}'")
-            )
-            if a.dtype.kind != "O"
-            else RuntimeError(f"Could not infer dtype of {_odd(data)}")
-        )
-    if dtype is not None:
-        if dtype.category == 1 and a.size and not _numpy_leaf(data):
-            for extreme in (a.min(), a.max()):
-                check_number(extreme.item(), dtype)
-        return a.astype(dtype.np)
-    if a.dtype.kind == "f" and not _numpy_leaf(data):
-        return a.astype(dtypes.get_default_dtype().np)
-    if a.dtype.kind == "c" and not _numpy_leaf(data):
-        return a.astype(dtypes.get_default_dtype().to_complex().np)
-    return a
-
-
-def _has_tensor(data, depth=64):
-    if not depth:
-        raise ValueError(f"too many dimensions '{type(data).__name__}'")
-    return any(
-        isinstance(x, _C.TensorBase) or (isinstance(x, (list, tuple)) and _has_tensor(x, depth - 1)) for x in data
-    )
-
-
-def _listify(data):
-    return [
-        x.tolist() if isinstance(x, _C.TensorBase) else _listify(x) if isinstance(x, (list, tuple)) else x for x in data
-    ]
-
-
-def _numpy_leaf(data):
-    while isinstance(data, (list, tuple)):
-        if not data:
-            return False
-        data = data[0]
-    return isinstance(data, (np.ndarray, np.generic))
-
-
-def _odd(data):
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return type(data).__name__
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
@@ -87,10 +27,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if dtype is not None and dtype is not out._dtype:
             out = aten._to_copy.default(out, dtype=dtype)
     else:
-        out = aten.lift_fresh.default(_C.from_array(_from_data(data, dtype)))
+        out = aten.lift_fresh.default(_C.from_array(array_from(data, dtype)))
     if device != CPU:
         out = to(out, device)
-    return out.requires_grad_() if requires_grad else out
+    return out.requires_grad_(requires_grad) if requires_grad is not False else out
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -232,4 +172,11 @@ for _name, _dtype in (
 ):
     setattr(Tensor, _name, _converter(_name, _dtype))
 Tensor.type = wrap_function(type_)
-Tensor.cpu = wrap_function(lambda self, memory_format=None: to(self, CPU, memory_format=memory_format))
+
+
+def cpu(self, memory_format=None):
+    """The tensor on the CPU, itself if it is there."""
+    return to(self, CPU, memory_format=memory_format)
+
+
+Tensor.cpu = wrap_function(cpu)

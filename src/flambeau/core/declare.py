@@ -23,6 +23,7 @@ from .layouts import by_columns
 from .operator import OpOverload, namespace
 from .out_rules import rules_of
 from .promotion import _scalar_name, refused
+from .schema import parse
 
 __all__ = [
     "COMPLEX",
@@ -315,14 +316,47 @@ def _alike(fn, first: int, second: int, words: str):
     return run
 
 
+def _with_copies(kernel, schema: str, names):
+    """``kernel``, with copies of the arrays of its arguments ``names``."""
+    at = [i for i, a in enumerate(parse(schema).arguments) if a.name in names]
+    assert len(at) == len(names), (schema, names)
+
+    def copied(x):
+        if isinstance(x, (list, tuple)):
+            return [copied(y) for y in x]
+        # The layout of the result may follow the index's.
+        return x.copy("K") if hasattr(x, "strides") else x
+
+    @functools.wraps(kernel)
+    def run(*args):
+        args = list(args)
+        for i in at:
+            args[i] = copied(args[i])
+        return kernel(*args)
+
+    return run
+
+
 def extern(
-    schema, *, meta, variants="function method", inplace=False, has_out=False, columns=(), same_dtype=None, **kw
+    schema,
+    *,
+    meta,
+    variants="function method",
+    inplace=False,
+    has_out=False,
+    columns=(),
+    same_dtype=None,
+    places=(),
+    **kw,
 ):
     """Declare an operator by a NumPy/SciPy kernel on ndarrays and a shape rule. ``columns``: positions of the results that are batches of
     column-major matrices, as LAPACK leaves them, or a function of the arguments that tells them. ``same_dtype``: positions of two
-    arguments that must have one dtype, and the words of the error."""
+    arguments that must have one dtype, and the words of the error. ``places``: names of arguments by which the kernel lets NumPy find memory:
+    indices, masks, lengths. It gets copies, for another thread may change them after NumPy has checked them."""
 
     def wrap(eager):
+        if places:
+            eager = _with_copies(eager, schema, places)
         rule, kernel = (meta, eager) if not columns else by_columns(meta, eager, columns)
         if same_dtype:
             rule, kernel = (_alike(f, *same_dtype) for f in (rule, kernel))

@@ -1,7 +1,7 @@
 """What an operator's author writes: a kind, and the data of that kind.
 
 Every subsystem has one rule per kind and reads these records; none looks at an operator's name. ``ops/`` creates them through the
-functions in ``core/declare.py``. See docs/architecture.md for the table kind x facet and for the designs that were considered.
+functions in ``core/declare.py``. See docs/design/architecture.md for the table kind x facet and for the designs that were considered.
 """
 
 from __future__ import annotations

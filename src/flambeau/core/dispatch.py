@@ -1,6 +1,6 @@
 """The way of a call that something interposes on: from the highest key it has to the backend.
 
-The native call path (csrc/dispatch.c) comes here with the keys it found. Level-3 packages install one handler for their key;
+The native call path (csrc/core/dispatch.c) comes here with the keys it found. Level-3 packages install one handler for their key;
 ``handler(op, keys, args, kwargs)`` goes on with :func:`redispatch` and the keys below its own. Implicit composites are opened before
 anything else, so that every layer sees the operators they are made of; only a dispatch mode of the user's (one whose ``sees_parts`` is false) is
 shown as one call what PyTorch shows it as one, and the facet ``"watched"`` of a composite says what PyTorch makes it of.

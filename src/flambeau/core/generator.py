@@ -8,13 +8,14 @@ in double precision, with the second of each pair kept for the next call.
 from __future__ import annotations
 
 import math
-import struct
 
 import numpy as np
 
 from .. import _C, _runtime
+from ..base import kernels
 from ..base.device import as_device
 from ..base.dtypes import uint8
+from ..base.kernels import Distribution, Draw
 
 __all__ = ["Generator", "default_generator", "manual_seed", "seed"]
 
@@ -25,12 +26,10 @@ _STATE = np.dtype(
 )  # fmt: skip
 
 
-# The state that csrc/random.c works on.
+# The state that csrc/kernels/random.c works on.
 _ENGINE = np.dtype([("words", "<u4", 624), ("used", "<i4"), ("has_normal", "<i4"), ("normal", "<f8")])
 
-# What is drawn, the numbers of csrc/random.c.
-UNIFORM, NORMAL, SEQUENCE, BERNOULLI, INTEGERS, PERMUTATION, SEED, RAW, TRUTH_BITS = range(9)
-GAMMA, POISSON, BINOMIAL = range(3)  # of "sample"
+LONG = 2**28  # from so many integers on each is made of two words
 
 
 class Generator:
@@ -42,29 +41,37 @@ class Generator:
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
-        self._seed = int(seed)
+        """Restart the stream. RuntimeError for a seed that isn't an int, ValueError beyond [-2**63, 2**64); negative ones are taken modulo 2**64."""
+        if type(seed) is not int and not isinstance(seed, np.integer):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        self._seed = int(seed) % 2**64
         # Legacy seeding by a 32-bit word, as the C++ engine.
-        self.draw(np.empty(0), SEED, 0, self._seed & 0xFFFFFFFF)
+        kernels.seed_engine([self._engine], [], seed=self._seed & 0xFFFFFFFF)
         return self
 
-    def draw(self, out: np.ndarray, what: int, kind: int = 0, a=0, b=0) -> np.ndarray:
-        """``out`` (contiguous), filled as csrc/random.c says."""
-        numbers = (what, kind, _bits(a), _bits(b))
-        if self._engine is _DEFAULT:
-            _runtime.native("draw", (out,), numbers)
-        else:
-            _runtime.native("draw_from", (self._engine, out), numbers)
+    def _fill(self, kernel, out: np.ndarray, **numbers) -> np.ndarray:
+        """``out`` (contiguous), filled by a kernel of csrc/kernels/random.c."""
+        kernel([self._engine], [out], **numbers)
         return out
 
-    def sample(self, what: int, *parameters: np.ndarray) -> np.ndarray:
-        """float64 numbers of a distribution (GAMMA, POISSON, BINOMIAL), one for each element of the parameters, which are float64 of one
-        shape; drawn one after another. A rate of POISSON isn't negative (checked by the caller)."""
+    def _draw(self, what: Draw, out: np.ndarray, first=0.0, second=1.0, narrow=False) -> np.ndarray:
+        kernels.draw(
+            (self._engine,), (out,), what=what, f64=out.itemsize == 8, narrow=narrow, first=first, second=second
+        )
+        return out
+
+    def words(self, n: int) -> np.ndarray:
+        """The next words of the stream, uint32."""
+        return self._fill(kernels.draw_words, np.empty(n, np.uint32))
+
+    def sample(self, distribution: Distribution, *parameters: np.ndarray) -> np.ndarray:
+        """float64 numbers of a distribution, one for each element of the parameters, which are float64 of one shape; drawn one after
+        another. A rate of POISSON isn't negative (checked by the caller)."""
         arrays = [np.ascontiguousarray(p).reshape(p.shape) for p in parameters]
         out = np.empty(arrays[0].shape)
-        if self._engine is _DEFAULT:
-            _runtime.native("sample", (*arrays, out), (what, 0))
-        else:
-            _runtime.native("sample_from", (self._engine, *arrays, out), (what, 0))
+        kernels.sample([self._engine, *arrays], [out], distribution=distribution)
         return out
 
     def initial_seed(self) -> int:
@@ -104,6 +111,13 @@ class Generator:
         self._seed = int(record["seed"])
         return self
 
+    def place(self) -> tuple:
+        """Where the stream is, for :meth:`go_back`: cheaper than ``get_state``, and of this process only."""
+        return self._seed, self._engine.copy()
+
+    def go_back(self, place: tuple) -> None:
+        self._seed, self._engine[:] = place
+
     def clone_state(self) -> Generator:
         """Another generator that goes on from the same place."""
         return Generator(self.device).set_state(self.get_state())
@@ -112,41 +126,52 @@ class Generator:
         """Uniform in [low, high), complex numbers in both parts."""
         if dtype.kind == "c":
             return self.uniform((*shape, 2), _part(dtype), low, high).view(dtype).reshape(shape)
-        # 16-bit floats are drawn as float32 and rounded.
         out = np.empty(shape, np.float64 if dtype == np.float64 else np.float32)
-        return self.draw(out, UNIFORM, out.itemsize == 8, float(low), float(high - low)).astype(dtype, copy=False)
+        self._draw(Draw.UNIFORM, out, float(low), float(high))
+        if dtype.itemsize != 2:
+            return out
+        # 16-bit floats are drawn as float32 and rounded; what becomes `high` is `low`.
+        out = out.astype(dtype)
+        out[out == dtype.type(high)] = low
+        return out
 
-    def normal(self, shape, dtype: np.dtype, mean=0.0, std=1.0) -> np.ndarray:
-        """Normal(mean, std). Of a complex number each part has half of the variance, and both have the mean."""
+    def normal(self, shape, dtype: np.dtype, mean=0.0, std=1.0, blocks=True) -> np.ndarray:
+        """Normal(mean, std). Of a complex number each part has half of the variance, and both have the mean. ``blocks``: False for memory with
+        gaps or in another order than the row-major one, for which PyTorch draws one by one."""
         if dtype.kind == "c":
-            return self.normal((*shape, 2), _part(dtype), mean, std / math.sqrt(2)).view(dtype).reshape(shape)
+            parts = self.normal((*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
+            return parts.view(dtype).reshape(shape)
+        if not blocks:
+            wide = np.float64 if dtype == np.float64 else np.float32
+            return (self.normal_sequence(shape) * std + mean).astype(wide, copy=False).astype(dtype, copy=False)
         out = np.empty(shape, np.float64 if dtype == np.float64 else np.float32)
-        kind = 1 if out.itemsize == 8 else 2 if dtype.itemsize == 2 else 0
-        return self.draw(out, NORMAL, kind, float(mean), float(std)).astype(dtype, copy=False)
+        narrow = dtype.itemsize == 2
+        return self._draw(Draw.NORMAL, out, float(mean), float(std), narrow).astype(dtype, copy=False)
 
     def bernoulli(self, shape, p) -> np.ndarray:
         """Truth values, each true with probability ``p``: a number (compared with doubles) or an array of ``shape`` (with draws of its precision)."""
         if not isinstance(p, np.ndarray):
-            return self.draw(np.empty(shape, np.bool_), BERNOULLI, 0, float(p))
+            return self._draw(Draw.BERNOULLI, np.empty(shape, np.bool_), float(p))
         return self.uniform(shape, np.dtype(np.float64 if p.dtype == np.float64 else np.float32)) < p
 
     def truth_bits(self, shape, p: float) -> np.ndarray:
         """The truth values of ``bernoulli`` as bits, uint8: eight of the last dimension to a byte, the first one lowest."""
         *rows, n = shape
-        return self.draw(np.empty((*rows, (n + 7) // 8), np.uint8), TRUTH_BITS, n, float(p))
+        return self._fill(kernels.draw_bits, np.empty((*rows, (n + 7) // 8), np.uint8), columns=n, p=float(p))
 
     def normal_sequence(self, shape) -> np.ndarray:
         """Standard normal doubles drawn one by one whatever their number, as ``log_normal`` wants them."""
-        return self.draw(np.empty(shape), SEQUENCE)
+        return self._draw(Draw.SEQUENCE, np.empty(shape))
 
-    def integers(self, shape, low: int, high: int) -> np.ndarray:
-        """Integers in [low, high) as int64: a word, or two for a long range, modulo the range."""
+    def integers(self, shape, low: int, high: int, long: int = LONG) -> np.ndarray:
+        """Integers in [low, high) as int64: a word, or two for a range from ``long`` on, modulo the range."""
         span = high - low
-        return self.draw(np.empty(shape, np.int64), INTEGERS, span >= 2**32, low, span)
+        numbers = {"wide": span >= long, "low": signed(low), "span": signed(span)}
+        return self._fill(kernels.draw_integers, np.empty(shape, np.int64), **numbers)
 
     def permutation(self, n: int) -> np.ndarray:
         """The numbers below ``n`` in random order, int64."""
-        return self.draw(np.empty(n, np.int64), PERMUTATION)
+        return self._fill(kernels.draw_permutation, np.empty(n, np.int64))
 
 
 def _part(dtype: np.dtype) -> np.dtype:
@@ -154,22 +179,19 @@ def _part(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
-def _bits(x) -> int:
-    """A number as 64 bits with a sign: those of a double, or an integer modulo 2 ** 64."""
-    if isinstance(x, float):
-        return struct.unpack("q", struct.pack("d", x))[0]
-    return (int(x) + 2**63) % 2**64 - 2**63
+def signed(x: int) -> int:
+    """An integer modulo 2 ** 64 as 64 bits with a sign."""
+    return (x + 2**63) % 2**64 - 2**63
 
 
-_DEFAULT = _runtime.default_engine()
 default_generator = Generator()
-default_generator._engine = _DEFAULT
+default_generator._engine = _runtime.default_engine()
 default_generator.manual_seed(default_generator.initial_seed())
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator."""
-    return default_generator.manual_seed(seed)
+    """Seed the default generator with ``int(seed)``."""
+    return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:

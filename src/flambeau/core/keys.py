@@ -1,4 +1,4 @@
-"""Dispatch keys, highest bit first to run. Mirrors csrc/flambeau.h."""
+"""Dispatch keys, highest bit first to run. Mirrors csrc/core/flambeau.h."""
 
 BACKEND, PYTHON, FUNCTIONALIZE, AUTOGRAD, FORWARD, TRANSFORM = 1, 2, 4, 8, 16, 32
 ALL = 63

@@ -8,7 +8,9 @@ from .. import _C
 from ..base import shapes
 from ..base.device import as_device
 from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
-from . import storage as _storage  # noqa: F401  (methods of storages)
+from . import rebuild as _rebuild  # noqa: F401  (how tensors are pickled)
+from . import shared as _shared  # noqa: F401  (tensors in shared memory)
+from . import storage as _storage
 from .conversion import tensor, to
 from .operator import namespace
 from .overrides import wrap_function
@@ -71,6 +73,7 @@ def is_nonzero(self) -> bool:
 
 
 def is_same_size(self, other) -> bool:
+    """Whether two tensors have the same shape."""
     return shapes.same_shape(self._shape, other._shape)
 
 
@@ -85,6 +88,7 @@ def is_set_to(self, tensor) -> bool:
 
 
 def is_distributed(self) -> bool:
+    """False: the tensor lies in one process."""
     return False
 
 
@@ -103,6 +107,7 @@ def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
 
 
 def const_data_ptr(self) -> int:
+    """The address of the first element, for reading."""
     return self.data_ptr()
 
 
@@ -178,7 +183,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         flat = source
     else:
         storage = getattr(source, "_untyped_storage", source)
-        memory = storage.owner.reshape(-1).view(np.uint8)
+        memory = _storage.memory(storage)
         memory = memory[: len(memory) // self.dtype.itemsize * self.dtype.itemsize]
         flat = _C.from_array(memory.view(self.dtype.np))
         flat._storage = storage
@@ -193,6 +198,7 @@ def resize(self, *sizes):
 
 
 def resize_as(self, tensor):
+    """The elements in the shape of ``tensor``: a new tensor."""
     return self.reshape(tensor.shape)
 
 

@@ -1,7 +1,7 @@
 """Modes: objects that see every call of their kind made while they are on the stack.
 
 A mode's handler runs with the mode off the stack, so calls inside it go to the next mode out. The stacks belong to the native dispatch
-state of the thread (csrc/state.c); nothing here keeps a copy.
+state of the thread (csrc/core/state.c); nothing here keeps a copy.
 """
 
 from __future__ import annotations

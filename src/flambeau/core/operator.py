@@ -36,7 +36,7 @@ class OpOverload(_C.Operator):
         self.kind = definition.kind
         self.__name__ = f"{name}.{self._overloadname}"
         self.__qualname__ = self.__name__
-        self.__module__ = f"flambeau._ops.{ns}"
+        self.__module__ = f"torch._ops.{ns}"
         self._schema_text = schema_text
         if schema is not None:
             self.__dict__["_schema"] = schema
@@ -275,7 +275,7 @@ class Packet:
     def __init__(self, ns: str, name: str):
         self._ns, self.__name__ = ns, name
         self._qualified_op_name = f"{ns}::{name}"
-        self.__module__ = f"flambeau._ops.{ns}"
+        self.__module__ = f"torch._ops.{ns}"
         self._overloads: dict[str, OpOverload] = {}
         self._resolve = None
 

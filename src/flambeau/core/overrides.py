@@ -84,13 +84,16 @@ def handle_torch_function(public_api, relevant, *args, **kwargs):
     return _override(public_api, relevant_args(relevant) if _C.tls("function_disabled") == 0 else [], args, kwargs)
 
 
-def wrap_function(fn, operands_from: int | None = None):
+def wrap_function(fn, operands_from: int | None = None, module: str | None = None):
     """Give a Python function the override protocol: the result is a native Function that calls ``fn`` when nothing overrides.
-    ``operands_from``: where its operands begin, of a function that takes them as one list as well; overrides are given them one by one."""
+    ``operands_from``: where its operands begin, of a function that takes them as one list as well; overrides are given them one by one.
+    ``module``: where users find it, in PyTorch's names; "torch" unless given."""
     out = _C.Function(fn.__name__, fn)
+    if module is not None:
+        out.__module__ = module
     if operands_from is not None:
         out.operands_from = operands_from
-    functools.update_wrapper(out, fn, assigned=("__module__", "__qualname__", "__doc__"), updated=())
+    functools.update_wrapper(out, fn, assigned=("__qualname__",), updated=())
     return out
 
 

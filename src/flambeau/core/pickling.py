@@ -9,7 +9,7 @@ import sys
 
 from .. import _C
 
-__all__ = ["named"]
+__all__ = ["named", "public_path"]
 
 _PLACES = ("flambeau", "flambeau.nn.functional", "flambeau.special", "flambeau.linalg", "flambeau.fft")
 
@@ -20,16 +20,27 @@ def named(place: str, path: str):
     return operator.attrgetter(path)(sys.modules[place])
 
 
-def _reduced(function: _C.Function):
-    """PicklingError for a function that no public module has under its name."""
+def public_path(function: _C.Function) -> tuple[str, str] | None:
+    """The public module that has ``function``, and its name there ("sin", "Tensor.add"); None when no public module has it."""
     name = function.__name__
     for place in _PLACES:
         module = sys.modules.get(place)
-        for path in (name, f"Tensor.{name}"):
+        short = name.removeprefix(place.rpartition(".")[2] + "_")  # torch.linalg.svd is called linalg_svd
+        for path in (name, f"Tensor.{name}", short):
             owner = getattr(module, "Tensor", None) if "." in path else module
-            if getattr(owner, name, None) is function:
-                return named, (place, path)
-    raise pickle.PicklingError(f"can't pickle the function {name}: no public module of flambeau has it")
+            if getattr(owner, path.rpartition(".")[2], None) is function:
+                return place, path
+    return None
+
+
+def _reduced(function: _C.Function):
+    """PicklingError for a function that no public module has under its name."""
+    found = public_path(function)
+    if found is None:
+        raise pickle.PicklingError(
+            f"can't pickle the function {function.__name__}: no public module of flambeau has it"
+        )
+    return named, found
 
 
 copyreg.pickle(_C.Function, _reduced)

@@ -178,6 +178,7 @@ def resize_as_(self, the_template, *, memory_format=None):
 
 
 def _chalf(self, memory_format=None):
+    """Refuses: NumPy has no complex numbers of half precision."""
     raise NotImplementedError("chalf: NumPy has no complex numbers of half precision, so tensors don't either")
 
 

@@ -2,21 +2,76 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 
 from .. import _C
-from ..base.device import CPU, META
+from ..base import dtypes
+from ..base.device import CPU, META, as_device
 
-__all__ = ["Storage"]
+__all__ = ["Storage", "memory", "span"]
 
 Storage = _C.UntypedStorage
 
+_NAME = "torch.UntypedStorage"
 
-def _bytes(self) -> np.ndarray:
+
+def _place(owner: np.ndarray) -> tuple[int, int]:
+    """(address, bytes) of the memory that an array lies in, gaps included."""
+    low, high = np.lib.array_utils.byte_bounds(owner)
+    return low, high - low
+
+
+class _Memory:
+    """A stretch of an array's memory, for ``np.asarray``."""
+
+    def __init__(self, owner: np.ndarray):
+        address, nbytes = _place(owner)
+        self._owner = owner
+        self.__array_interface__ = {
+            "data": (address, not owner.flags.writeable),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+def span(self) -> int:
+    """Bytes of the memory, gaps between elements included."""
+    owner = self.owner
+    return self.nbytes() if owner is None or owner.flags.c_contiguous else _place(owner)[1]
+
+
+def memory(self) -> np.ndarray:
     """The memory as uint8, shared."""
-    if self.owner is None:
+    owner = self.owner
+    if owner is None:
         raise RuntimeError("a storage without data (meta, fake, wrapper) has no bytes")
-    return self.owner.reshape(-1).view(np.uint8)
+    return owner.reshape(-1).view(np.uint8) if owner.flags.c_contiguous else np.asarray(_Memory(owner))
+
+
+def _make(cls, *args, device=None, allocator=None):
+    """``UntypedStorage()``, ``UntypedStorage(bytes)`` or ``UntypedStorage([0, 255])``; ``device`` "cpu" or "meta"."""
+    if len(args) > 1 or allocator is not None:
+        given = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"{_NAME}() received an invalid combination of arguments - got ({given})")
+    size = args[0] if args else 0
+    if isinstance(size, int) and not isinstance(size, bool):
+        if size < 0:
+            raise RuntimeError(f"{_NAME}(): a storage of {size} bytes: the size must not be negative")
+        if device is not None and as_device(device) is not CPU:
+            return _C.without_data(_C.TensorBase, (size,), (1,), dtypes.uint8, as_device(device), 0, None)._storage
+        return _C.from_array(np.empty(size, np.uint8))._storage
+    if not hasattr(size, "__len__") or not hasattr(size, "__getitem__"):
+        raise TypeError(f"{_NAME}(): Expected a sequence type, but got {type(size).__name__}")
+    for item in size:
+        if not isinstance(item, int):
+            raise RuntimeError(
+                f"{_NAME}(): tried to construct a storage from a sequence ({type(size).__name__}), but one of the items was of type "
+                f"{type(item).__name__} instead of int"
+            )
+    return _C.from_array(np.array([item & 255 for item in size], np.uint8))._storage
 
 
 def from_file(cls, filename, shared: bool = False, nbytes: int = 0):
@@ -25,8 +80,8 @@ def from_file(cls, filename, shared: bool = False, nbytes: int = 0):
         with open(filename, "ab") as file:
             if file.tell() < nbytes:
                 file.truncate(nbytes)
-    memory = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,) if nbytes else None)
-    return _C.from_array(memory.view(np.ndarray)).untyped_storage()
+    mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,) if nbytes else None)
+    return _C.from_array(mapped.view(np.ndarray)).untyped_storage()
 
 
 def getitem(self, index):
@@ -35,49 +90,72 @@ def getitem(self, index):
         if index.step not in (None, 1):
             raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
         # Through a buffer: NumPy's owner of a slice would be the whole memory.
-        return _C.from_array(np.frombuffer(memoryview(_bytes(self)[index]), np.uint8)).untyped_storage()
-    return int(_bytes(self)[index])
+        return _C.from_array(np.frombuffer(memoryview(memory(self)[index]), np.uint8)).untyped_storage()
+    return int(memory(self)[index])
 
 
 def setitem(self, index, value) -> None:
     """Write bytes."""
-    _bytes(self)[index] = value
+    memory(self)[index] = value
     self._note_written()
 
 
 def copy_(self, source, non_blocking=None):
     """Take over the bytes of another storage of the same size."""
-    _bytes(self)[:] = _bytes(source.untyped())
+    memory(self)[:] = memory(source.untyped())
     self._note_written()
     return self
 
 
 def fill_(self, value):
-    _bytes(self)[:] = value
+    memory(self)[:] = value
     self._note_written()
     return self
 
 
 def tolist(self) -> list:
-    return _bytes(self).tolist()
+    return memory(self).tolist()
 
 
 def clone(self):
     """A copy of the memory."""
-    return _C.from_array(_bytes(self).copy()).untyped_storage()
+    return _C.from_array(memory(self).copy()).untyped_storage()
 
 
-def is_shared(self) -> bool:
-    """Whether other processes can map this memory."""
-    return self.__dict__.get("_shared") is not None
+def _from_bytes(data):
+    return _C.from_array(np.array(np.frombuffer(data, np.uint8)))._storage
+
+
+def _without_data(nbytes: int):
+    return _make(Storage, nbytes, device=META)
+
+
+def reduce_ex(self, protocol):
+    """Pickles hold the bytes."""
+    if self.owner is None:
+        return _without_data, (self.nbytes(),)
+    return _from_bytes, (pickle.PickleBuffer(memory(self)) if protocol >= 5 else memory(self).tobytes(),)
+
+
+def deepcopy(self, memo):
+    """A copy of the memory, one for all that refer to it in what is copied."""
+    if id(self) not in memo:
+        memo[id(self)] = clone(self)
+    return memo[id(self)]
+
+
+def describe(self) -> str:
+    values = "" if self.owner is None else "".join(f" {b}\n" for b in tolist(self))
+    return f"{values}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
 Storage.device = property(lambda self: META if self.owner is None else CPU)
 Storage.is_cuda = property(lambda self: False)
-Storage.tolist, Storage.clone, Storage.is_shared = tolist, clone, is_shared
+Storage.tolist, Storage.clone, Storage._make = tolist, clone, classmethod(_make)
+Storage.__reduce_ex__, Storage.__copy__, Storage.__deepcopy__, Storage.__repr__ = reduce_ex, clone, deepcopy, describe
 Storage.from_file = classmethod(from_file)
 Storage._item, Storage._set_item, Storage.copy_, Storage.fill_ = getitem, setitem, copy_, fill_
-Storage.__array__ = lambda self, dtype=None, copy=None: np.asarray(_bytes(self), dtype)
+Storage.__array__ = lambda self, dtype=None, copy=None: np.asarray(memory(self), dtype)
 Storage.element_size = lambda self: 1
 Storage.untyped = lambda self: self
 Storage.is_pinned = lambda self, device=None: False

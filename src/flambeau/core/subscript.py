@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from .. import _C
+from ..base.dtypes import check_number
 from ..base.symint import SymInt, is_number, is_symbolic
 from .operator import namespace
 from .overrides import wrap_function
@@ -21,7 +24,23 @@ def _is_index_tensor(x) -> bool:
 
 def _bound(v):
     """An end of a slice, or an index: an int, a symbolic one, or None."""
-    return v if v is None or isinstance(v, SymInt) else v.__index__()
+    return v if v is None or isinstance(v, SymInt) else operator.index(v)
+
+
+def _bounds(k: slice):
+    try:
+        return [_bound(v) for v in (k.start, k.stop, k.step)]
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def _stands_for_tuple(key) -> bool:
+    """Whether a list is taken for the tuple of its elements: one that holds more than numbers is, as in PyTorch and in old versions of NumPy."""
+    return (
+        isinstance(key, list)
+        and len(key) < 32
+        and any(k is None or k is ... or isinstance(k, (_C.TensorBase, np.ndarray, list, tuple, slice)) for k in key)
+    )
 
 
 def _as_tensor(x):
@@ -34,9 +53,9 @@ def _as_tensor(x):
 def _steps(x, key):
     """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
     if not isinstance(key, tuple):
-        key = (key,)
+        key = tuple(key) if _stands_for_tuple(key) else (key,)
     key = [
-        _as_tensor(list(k) if isinstance(k, range) else k) if isinstance(k, (list, range, np.ndarray)) else k
+        _as_tensor(list(k) if isinstance(k, range) else k) if isinstance(k, (list, tuple, range, np.ndarray)) else k
         for k in key
     ]
     used = sum(
@@ -48,13 +67,15 @@ def _steps(x, key):
         for k in key
     )
     if used > x._ndim:
-        raise IndexError(f"too many indices for tensor of dimension {x._ndim}")
-    if sum(k is ... for k in key) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    dim, tensors = 0, {}
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number"
+            if x._ndim == 0 and isinstance(key[0], int)
+            else f"too many indices for tensor of dimension {x._ndim}"
+        )
+    dim, tensors, passed_over = 0, {}, x._ndim - used
     for k in key:
         if k is ...:
-            dim += x._ndim - dim - _consumed_after(key)
+            dim += passed_over
         elif k is None:
             x = aten.unsqueeze.default(x, dim)
             dim += 1
@@ -64,7 +85,7 @@ def _steps(x, key):
             tensors[dim] = _C.from_array(np.zeros(int(k), np.int64))
             dim += 1
         elif isinstance(k, slice):
-            start, stop, step = map(_bound, (k.start, k.stop, k.step))
+            start, stop, step = _bounds(k)
             if step is not None and step <= 0:
                 raise ValueError("step must be greater than zero")
             if not (start in (None, 0) and stop is None and step in (None, 1)):
@@ -95,17 +116,6 @@ def _steps(x, key):
     return x, tensors
 
 
-def _consumed_after(key):
-    after = False
-    n = 0
-    for k in key:
-        if k is ...:
-            after = True
-        elif after and k is not None and not isinstance(k, bool):
-            n += k._ndim if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8") else 1
-    return n
-
-
 def _list_of(tensors):
     out, dim = [], 0
     while tensors and dim <= max(tensors):
@@ -116,38 +126,37 @@ def _list_of(tensors):
 
 
 def getitem(self, key):
-    """Basic indexing gives views; index tensors and masks gather. The general way: csrc/subscript.c knows the common keys."""
+    """Basic indexing gives views; index tensors and masks gather. The general way: csrc/core/subscript.c knows the common keys."""
     x, tensors = _steps(self, key)
     if tensors:
         return aten.index.Tensor(x, _list_of(tensors))
     return aten.alias.default(x) if x is self else x
 
 
-def _assigned(value, dtype) -> np.ndarray:
-    try:
-        return np.asarray(value, dtype.np)
-    except (TypeError, ValueError) as e:
-        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{dtype.scalar_type}Tensor") from e
+def _fills(tensors, value) -> bool:
+    """Whether index_put_ with these indices is a fill by one number: one mask, and a tensor of one element."""
+    return len(tensors) == 1 and next(iter(tensors.values()))._dtype.name in ("bool", "uint8") and value.numel() == 1
 
 
 def setitem(self, key, value):
     """Write into the part that ``key`` selects."""
     x, tensors = _steps(self, key)
     if not isinstance(value, _C.TensorBase):
+        if isinstance(value, np.integer):
+            value = int(value)
         if is_number(value) and not tensors:
             aten.fill_.Scalar(x, value)
             return
-        value = (
-            aten.scalar_tensor.default(value, dtype=self._dtype)
-            if is_number(value) or is_symbolic(value)
-            else _C.from_array(_assigned(value, self._dtype))
-        )
+        if not (is_number(value) or is_symbolic(value)):
+            module = "numpy." if isinstance(value, (np.ndarray, np.generic)) else ""
+            raise TypeError(f"can't assign a {module}{type(value).__name__} to a torch.{self._dtype.scalar_type}Tensor")
+        value = aten.scalar_tensor.default(value, dtype=self._dtype)
     if tensors:
-        aten.index_put_.default(
-            x,
-            _list_of(tensors),
-            aten._to_copy.default(value, dtype=self._dtype) if value._dtype is not self._dtype else value,
-        )
+        if value._dtype is not self._dtype and _fills(tensors, value):
+            if value._dtype.is_complex and not self._dtype.is_complex:
+                check_number(value.item(), self._dtype)
+            value = aten._to_copy.default(value, dtype=self._dtype)
+        aten.index_put_.default(x, _list_of(tensors), value)
         return
     while value._ndim > x._ndim and value._shape[0] == 1:
         value = aten.squeeze.dim(value, 0)

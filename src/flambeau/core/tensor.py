@@ -15,7 +15,9 @@ from ..base import dtypes, shapes
 from ..base.device import CPU, META, Device, as_device
 from ..base.dtypes import DType
 from ..base.memory_format import MemoryFormat, contiguous_format, has_format
+from ..base.symint import is_number, is_symbolic
 from . import keys as K
+from .nested import old_style
 from .operator import namespace
 from .overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function, wrap_function
 
@@ -35,15 +37,10 @@ class Tensor(_C.TensorBase):
     __hash__ = _C.TensorBase.__hash__
     __array_priority__ = 1000
 
-    def __new__(cls, data=None, *sizes, dtype=None, device=None, requires_grad=False):
-        if data is None:
-            arr = np.empty(0, dtypes.get_default_dtype().np)
-        elif isinstance(data, _C.TensorBase):
-            return _C.alias(data, cls)
-        elif isinstance(data, int):
-            arr = np.empty((data, *sizes), dtypes.get_default_dtype().np)
-        else:
-            arr = np.asarray(data, dtype=(dtype or dtypes.get_default_dtype()).np)
+    def __new__(cls, *data, dtype=None, device=None, requires_grad=False, size=None):
+        if len(data) == 1 and isinstance(data[0], _C.TensorBase):
+            return _C.alias(data[0], cls)
+        arr = old_style(data if size is None else (shapes.Size(size),), dtype or dtypes.get_default_dtype())
         if cls is Tensor and _C.tls("dispatch_modes"):
             return aten.lift_fresh.default(_C.from_array(arr))
         return _C.from_array(arr, cls)
@@ -143,19 +140,23 @@ class Tensor(_C.TensorBase):
         return self._shape if dim is None else self._shape[shapes.normalize_dim(dim, self._ndim)]
 
     def dim(self):
+        """The number of dimensions."""
         return self._ndim
 
     ndimension = dim
 
     def numel(self):
+        """The number of elements."""
         return self._shape.numel()
 
     nelement = numel
 
     def storage_offset(self):
+        """Where the first element lies in the storage, in elements."""
         return self._offset
 
     def element_size(self):
+        """The bytes of one element."""
         return self._dtype.itemsize
 
     @property
@@ -195,15 +196,19 @@ class Tensor(_C.TensorBase):
         return has_format(self._shape, self._strides, memory_format)
 
     def is_floating_point(self):
+        """Whether the dtype is a floating-point one."""
         return self._dtype.is_floating_point
 
     def is_complex(self):
+        """Whether the dtype is complex."""
         return self._dtype.is_complex
 
     def is_signed(self):
+        """Whether the dtype has negative numbers."""
         return self._dtype.is_signed
 
     def is_pinned(self):
+        """False: there is no pinned memory here."""
         return False
 
     def is_conj(self):
@@ -215,9 +220,11 @@ class Tensor(_C.TensorBase):
         return self._array is None and getattr(self._payload, "neg", False)
 
     def is_inference(self):
+        """Whether the tensor was made in inference mode."""
         return self._inference
 
     def get_device(self):
+        """The index of the device; -1 for the CPU."""
         return -1 if self._device.type == "cpu" else self._device.index or 0
 
     layout = property(lambda self: strided if self._has_data else getattr(self._payload, "layout", strided))
@@ -238,6 +245,8 @@ class Tensor(_C.TensorBase):
 
     @data.setter
     def data(self, value):
+        if not isinstance(value, _C.TensorBase):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._array is None or value._array is None:
             raise RuntimeError("setting .data needs tensors with data on both sides")
         self._array = value._array
@@ -313,14 +322,24 @@ class Tensor(_C.TensorBase):
             raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
         return bool(self.item())
 
+    def _number(self, dtype: DType):
+        """The only element, as a number that ``dtype`` holds. ValueError when there isn't exactly one."""
+        if self.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        number = self.item()
+        if number.__class__ is complex:
+            dtypes.check_number(number, dtype)
+            return number if dtype.is_complex else number.real
+        return number
+
     def __int__(self):
-        return int(self.item())
+        return int(self._number(dtypes.int64))
 
     def __float__(self):
-        return float(self.item())
+        return float(self._number(dtypes.float64))
 
     def __complex__(self):
-        return complex(self.item())
+        return complex(self._number(dtypes.complex128))
 
     def __index__(self):
         if self._dtype.category > 1 or self.numel() != 1:
@@ -338,6 +357,8 @@ class Tensor(_C.TensorBase):
         return iter(self.unbind(0))
 
     def __contains__(self, x):
+        if not (isinstance(x, _C.TensorBase) or is_number(x) or is_symbolic(x)):
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(x)}.")
         return bool((self == x).any().item())
 
     def __repr__(self, *, tensor_contents=None):
@@ -363,11 +384,15 @@ class Tensor(_C.TensorBase):
             if self._requires_grad:
                 out.requires_grad_(True)
             return out
+        if self._array is None and self._device == META and type(self) is Tensor:
+            shape, strides = tuple(self._shape), tuple(self._strides)
+            out = memo[id(self)] = _C.without_data(Tensor, shape, strides, self._dtype, META, self._offset, None)
+            return out.requires_grad_(True) if self._requires_grad else out
         if self._array is None:
             raise RuntimeError(
                 f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__"
             )
-        out = _C.from_array(_deep_copied(self, memo), type(self))
+        out = _deep_copied(self, memo)
         memo[id(self)] = out
         out.__dict__.update(copy.deepcopy(self.__dict__, memo))
         if self._requires_grad:
@@ -376,57 +401,15 @@ class Tensor(_C.TensorBase):
             out._grad = copy.deepcopy(self._grad, memo)
         return out
 
-    def __reduce_ex__(self, protocol):
-        if self.layout is not strided:
-            return _rebuild_sparse, (self._payload, tuple(self._shape), self._requires_grad)
-        if self._plain() is not None:
-            return _rebuild_lazy, (self._plain(), self.is_conj(), self.is_neg(), self._requires_grad)
-        if self._array is None:
-            raise RuntimeError(f"can't pickle a {type(self).__name__} without data")
-        return (
-            _rebuild,
-            (
-                type(self),
-                np.ascontiguousarray(self._array) if self._dtype.np.kind != "V" else self._array,
-                self._requires_grad,
-                dict(self.__dict__),
-            ),
-        )
 
-
-def _deep_copied(t, memo) -> np.ndarray:
-    """A copy of a tensor's memory, laid out as it is. What shares a storage shares the copy."""
-    storage = t._storage
-    flat = memo.get(id(storage))
-    if flat is None:
-        owner = storage.owner
-        owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
-        if not owner.flags.c_contiguous:
-            return t._array.copy(order="K")
-        flat = memo[id(storage)] = _C.from_array(owner.reshape(-1).view(np.uint8).copy())
-    item = t._dtype.itemsize
-    whole = flat._array[: flat._array.size // item * item].view(t._dtype.np)
-    return _C.strided(_C.from_array(whole), tuple(t._shape), t._strides, t._offset)._array
-
-
-def _rebuild(cls, array, requires_grad, attributes):
-    out = _C.from_array(array, cls)
-    out.__dict__.update(attributes)
-    if requires_grad:
-        out.requires_grad_(True)
+def _deep_copied(t, memo):
+    """A tensor of its class over a copy of its memory, laid out as it is. What shares a storage shares the copy."""
+    copied = copy.deepcopy(t._storage, memo)
+    array, owner = t._array, t._storage.owner
+    at = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0] if array.size else 0
+    out = _C.from_array(np.ndarray(array.shape, array.dtype, copied.owner, at, array.strides), type(t))
+    out._storage = copied
     return out
-
-
-def _rebuild_sparse(record, size, requires_grad):
-    out = _C.without_data(Tensor, size, (0,) * len(size), record.values._dtype, CPU, 0, None)
-    out._payload = record
-    return out.requires_grad_(True) if requires_grad else out
-
-
-def _rebuild_lazy(plain, conj, neg, requires_grad):
-    plain = aten._conj.default(plain) if conj else plain
-    out = aten.detach.default(aten._neg_view.default(plain) if neg else plain)
-    return out.requires_grad_(True) if requires_grad else out
 
 
 _KEEPS_TYPE = {"__set__", "item", "tolist", "numpy", "backward", "size", "stride"}
@@ -490,7 +473,8 @@ def meta_tensor(meta) -> Tensor:
 
 
 def _set_requires_grad(t, value):
-    value = bool(value)
+    if not isinstance(value, bool):
+        raise RuntimeError("requires_grad must be a bool")
     if value and not (t._dtype.is_floating_point or t._dtype.is_complex):
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if value and t._inference and not _C.tls("inference"):
@@ -517,7 +501,10 @@ def _check_grad(t, grad):
 
 
 def _requires_grad_(self, requires_grad=True):
-    """Ask for a gradient, in place."""
+    """Ask for a gradient, in place. TypeError for a ``requires_grad`` that is no bool."""
+    if not isinstance(requires_grad, bool):
+        kind = type(requires_grad).__name__
+        raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
     _set_requires_grad(self, requires_grad)
     return self
 

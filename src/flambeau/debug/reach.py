@@ -15,7 +15,6 @@ import functools
 import io
 import random
 import sys
-import sysconfig
 import types
 from typing import Any
 
@@ -25,6 +24,7 @@ from flambeau import _C, _frame
 from flambeau.base.code_names import names_of
 from flambeau.base.device import Device
 from flambeau.base.dtypes import DType
+from flambeau.base.installed import SITE, STDLIB
 from flambeau.core.generator import Generator, default_generator
 
 __all__ = ["CannotTell", "World", "describe"]
@@ -52,7 +52,6 @@ ATOMS += (
     types.MemberDescriptorType,
     type(object.__init__),
 )
-INSTALLED = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib"))
 ITERATORS = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, map, filter, zip, enumerate, reversed)
 ITERATORS += tuple(type(iter(x)) for x in ([], (), {}, {}.values(), {}.items(), set(), "", range(0), b"", reversed([])))
 
@@ -68,7 +67,7 @@ class CannotTell(Exception):
 def of_library(module: str | None, path: str | None = None) -> bool:
     if module is not None and module.split(".")[0] in ("flambeau", "numpy", "builtins", "pytest", "_pytest"):
         return True
-    return path is not None and path.startswith(INSTALLED)
+    return path is not None and path.startswith((STDLIB, *SITE))
 
 
 def inert(x) -> bool:

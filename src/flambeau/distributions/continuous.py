@@ -10,6 +10,7 @@ from ..base.shapes import Size
 from ..core.bindings import function
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, broadcast_all, is_scalar
+from .validation import demand_all
 
 __all__ = ["Cauchy", "Exponential", "Laplace", "Normal", "Uniform"]
 
@@ -163,8 +164,8 @@ class Uniform(Distribution):
     def __init__(self, low, high, validate_args=None):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-        if self._validate_args and not bool((self.low < self.high).all()):
-            raise ValueError("Uniform is not defined when low>= high")
+        if self._validate_args:
+            demand_all(self.low < self.high, lambda: ValueError("Uniform is not defined when low>= high"))
 
     def expand(self, batch_shape, _instance=None):
         return self._expanded(batch_shape, ("low", "high"), (), _instance)

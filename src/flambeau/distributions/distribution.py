@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from numbers import Number
 
 from ..autograd.engine import grad
@@ -13,6 +14,7 @@ from ..core.bindings import function
 from ..core.conversion import tensor
 from ..core.tensor import Tensor
 from . import constraints
+from .validation import demand_all
 
 __all__ = ["Distribution", "ExponentialFamily", "broadcast_all", "sum_rightmost"]
 
@@ -62,11 +64,13 @@ class Distribution:
             ):
                 continue
             value = getattr(self, name)
-            if not bool(constraint.check(value).all()):
-                raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to satisfy the "
-                    f"constraint {constraint!r}, but found invalid values:\n{value}"
-                )
+            demand_all(constraint.check(value), partial(self._violated, name, value, constraint))
+
+    def _violated(self, name: str, value, constraint) -> ValueError:
+        return ValueError(
+            f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to satisfy the "
+            f"constraint {constraint!r}, but found invalid values:\n{value}"
+        )
 
     def expand(self, batch_shape, _instance=None):
         raise NotImplementedError(f"{type(self).__name__} does not define expand")
@@ -168,11 +172,14 @@ class Distribution:
             support = self.support
         except NotImplementedError:
             return
-        if not constraints.is_dependent(support) and not bool(support.check(value).all()):
-            raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r}) of the "
-                f"distribution {self!r}, but found invalid values:\n{value}"
-            )
+        if not constraints.is_dependent(support):
+            demand_all(support.check(value), partial(self._outside, value, support))
+
+    def _outside(self, value, support) -> ValueError:
+        return ValueError(
+            f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r}) of the "
+            f"distribution {self!r}, but found invalid values:\n{value}"
+        )
 
     def __repr__(self):
         names = [k for k in getattr(self, "arg_constraints", {}) if k in self.__dict__]

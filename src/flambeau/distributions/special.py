@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..autograd.grad_mode import no_grad
-from ..base.dtypes import finfo, float64
+from ..base.dtypes import bool_, finfo, float64
 from ..base.shapes import Size, broadcast_shapes
 from ..core.bindings import function
 from . import constraints
@@ -15,7 +15,8 @@ from .gamma import Chi2
 
 __all__ = ["ContinuousBernoulli", "GeneralizedPareto", "LowRankMultivariateNormal", "VonMises", "Wishart"]
 
-_rand, _randn, _where, _zeros, _eye = map(function, ("rand", "randn", "where", "zeros", "eye"))
+_rand, _randn, _where, _eye, _ones = map(function, ("rand", "randn", "where", "eye", "ones"))
+_arange, _tril_indices, _zeros = map(function, ("arange", "tril_indices", "zeros"))
 _i0e, _i1e, _mvlgamma, _digamma = map(function, ("special_i0e", "special_i1e", "mvlgamma", "digamma"))
 _cholesky, _solve, _cholesky_inverse = map(function, ("linalg_cholesky", "linalg_solve_triangular", "cholesky_inverse"))
 
@@ -325,13 +326,13 @@ class Wishart(Distribution):
             self._lower = _cholesky(matrix if name == "covariance_matrix" else _cholesky_inverse(_cholesky(matrix)))
         self._lower = self._lower.expand((*batch, n, n))
         super().__init__(batch, (n, n), validate_args=validate_args)
-        steps = [self.df - k for k in range(n)]
-        self._chi2 = [Chi2(s, validate_args=False) for s in steps]
+        steps = self.df.unsqueeze(-1) - _arange(n, dtype=self.df.dtype, device=self.df.device)
+        self._chi2 = Chi2(steps, validate_args=False)
 
     def expand(self, batch_shape, _instance=None):
         names = ("df", "_lower", "covariance_matrix", "precision_matrix", "scale_tril")
         out = self._expanded(batch_shape, names, self._event_shape, _instance)
-        out._chi2 = [c.expand(Size(batch_shape)) for c in self._chi2]
+        out._chi2 = self._chi2.expand(Size((*batch_shape, self._event_shape[0])))
         return out
 
     @lazy_property
@@ -362,15 +363,30 @@ class Wishart(Distribution):
         return self.df.view(*self._batch_shape, 1, 1) * (v.pow(2) + d.unsqueeze(-1) * d.unsqueeze(-2))
 
     def rsample(self, sample_shape=(), max_try_correction=None):
-        shape = Size(tuple(sample_shape))
+        """Draws of the shape ``sample_shape`` and the batch's. Singular ones are drawn anew, at most ``max_try_correction`` times (10).
+
+        NOTE: PyTorch draws all samples and then those again that are definite, which is all of them as a rule; so for the same numbers of
+        a seed the first draw is thrown away here too."""
+        sample = self._drawn(Size(tuple(sample_shape)))
+        again = _ones(tuple(sample_shape), dtype=bool_, device=sample.device)
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            drawn = self._drawn(Size((int(again.sum()),)))
+            sample = sample.index_put((again,), drawn)
+            singular = ~self.support.check(drawn)
+            if self._batch_shape:
+                singular = singular.flatten(1).any(1)
+            if not bool(singular.any()):
+                break
+            again = again.index_put((again.clone(),), singular)
+        return sample
+
+    def _drawn(self, shape):
         n = self._event_shape[0]
-        like = {"dtype": self._lower.dtype, "device": self._lower.device}
-        diagonal = [c.rsample(shape).sqrt() for c in self._chi2]
-        noise = _randn((*shape, *self._batch_shape, n, n), **like).tril(-1)
-        for k, root in enumerate(diagonal):
-            unit = _zeros((n, n), **like)
-            unit[k, k] = 1.0
-            noise = noise + root.unsqueeze(-1).unsqueeze(-1) * unit
+        roots = self._chi2.rsample(shape).sqrt().clamp(min=finfo(self._lower.dtype).eps)
+        below = _randn((*shape, *self._batch_shape, n * (n - 1) // 2), dtype=roots.dtype, device=roots.device)
+        rows, columns = _tril_indices(n, n, -1)
+        noise = roots.diag_embed()
+        noise[..., rows, columns] = below
         half = self._lower @ noise
         return half @ half.mT
 

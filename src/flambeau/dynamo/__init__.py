@@ -1,6 +1,6 @@
 """Capture: from unmodified Python functions to graphs, by interpreting their bytecode.
 
-A call goes: native callable or frame evaluator (csrc/frame_eval.c) → on a miss :mod:`convert` → :mod:`executor` runs the bytecode on
+A call goes: native callable or frame evaluator (csrc/frame/frame_eval.c) → on a miss :mod:`convert` → :mod:`executor` runs the bytecode on
 *variables* (one class per family of Python types), recording tensor operations in an fx graph (:mod:`output_graph`), assumptions as
 guards on *sources*, and writes to existing objects as side effects → :mod:`codegen` writes code that calls the compiled graph, replays
 the side effects and returns. What cannot be captured breaks the graph (:mod:`exc`, :mod:`resume`): the instruction runs as ordinary Python

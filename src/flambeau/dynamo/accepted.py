@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flambeau.base.config import Knob
 
-__all__ = ["ACCEPTED", "NOT_BUILT", "ONLY"]
+__all__ = ["ACCEPTED", "NOT_BUILT"]
 
 ALWAYS, NEVER, ELSEWHERE = "always so here", "there is no such thing here", "concerns how PyTorch itself is made"
 
@@ -22,6 +22,7 @@ _DEFAULTS = {
         "skip_code_recursive_on_recompile_limit_hit": True,
         "skip_guards_on_constant_func_defaults": False,
         "trace_autograd_ops": False,
+        "use_numpy_random_stream": False,  # True and False: NumPy's numbers come from NumPy's generators
     },
     NEVER: {
         "automatic_dynamic_local_pgo": True,
@@ -70,7 +71,7 @@ ACCEPTED = {
 }
 
 # Settings that ask for what isn't built: only this value may be set.
-ONLY = {
+_ONLY = {
     "caching_precompile": False,
     "compiled_autograd": False,
     "capture_profiler_record_function": False,
@@ -97,11 +98,9 @@ ONLY = {
     "rewrite_assert_with_torch_assert": True,
     "same_two_models_use_fp64": True,
     "side_effect_replay_policy": "info",
-    "use_numpy_random_stream": False,
     "wrap_top_frame": False,
 }
-ACCEPTED |= {name: Knob(value, f"only {value!r} is built") for name, value in ONLY.items()}
-ONLY["automatic_dynamic_shapes_mark_as"] = "dynamic"
+ACCEPTED |= {name: Knob(value, f"only {value!r} is built", only=True) for name, value in _ONLY.items()}
 
 # What else PyTorch has: switches of its own tests, of how it is debugged, and of what has another name here (``torch._inductor.config.trace``).
 NOT_BUILT = frozenset(

@@ -2,7 +2,7 @@
 
 They are off while tracing. Function modes are then traced as if the function had entered them, and are off while the graph runs: what they do
 is in it. Dispatch modes see the operators of the graph when it runs; a backend whose kernels are not operators is not asked under them.
-What is on, and of which classes, is guarded; so is the device that factories use.
+What is on, and of which classes, is guarded (process_guards.py).
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import functools
 from collections.abc import Callable
 
 from flambeau import _C
+from flambeau.base.process_state import autocast_settings
+from flambeau.base.switches import SWITCHES
 from flambeau.core import modes
 from flambeau.core.modes import TorchDispatchMode
 
 from . import autocast, trace_rules
 from .exc import SkipFrame, unsupported
-from .reflect import module_of, name_of
+from .reflect import module_of
 from .source import CallSource, ConstSource
 
 __all__ = ["ActiveModes", "OperatorCheck"]
@@ -26,32 +28,6 @@ __all__ = ["ActiveModes", "OperatorCheck"]
 def nth_function_mode(n: int, _):
     """The n-th function mode from outside."""
     return modes.function_stack()[n]
-
-
-class SameModes:
-    """Guard: dispatch modes of these classes are on."""
-
-    def __init__(self, classes: tuple[type, ...]):
-        self.classes = classes
-
-    def __call__(self, _) -> bool:
-        return tuple(map(type, modes.dispatch_stack())) == self.classes
-
-    def __repr__(self):
-        return f"dispatch modes {[name_of(c) for c in self.classes]}"
-
-
-class SameDevice:
-    """Guard: factories use this device."""
-
-    def __init__(self, device):
-        self.device = device
-
-    def __call__(self, _) -> bool:
-        return _C.innermost("devices") == self.device
-
-    def __repr__(self):
-        return f"default device {self.device}"
 
 
 def trait(backend: Callable, name: str) -> bool:
@@ -74,8 +50,7 @@ class ActiveModes:
     def __init__(self):
         self.dispatch, self.function = modes.dispatch_stack(), modes.function_stack()
         self.transforms = bool(_C.tls("transforms"))  # their depth is guarded; the graph runs on their tensors
-        self.device = _C.innermost("devices") if _C.tls("devices") else None
-        self.autocast = autocast.library()._settings() if autocast.active() else None
+        self.autocast = autocast_settings()
         if self.autocast is not None:
             if not all(getattr(m, "is_autocast", False) for m in self.function):
                 raise SkipFrame("function modes and autocast are on")
@@ -96,16 +71,10 @@ class ActiveModes:
             yield
 
     def enter(self, tx) -> None:
-        """Guards, and the function modes as variables of the trace."""
+        """The function modes become variables of the trace. (What is on is guarded with the rest of the process.)"""
         none = ConstSource(None, "modes")
-        guard = tx.output.guard
-        if self.dispatch:
-            guard(none, "CALL", SameModes(tuple(map(type, self.dispatch))))
         if self.autocast is not None:
-            guard(none, "CALL", autocast.SameAutocast(self.autocast))
             autocast.begin(tx, self.autocast)
-        if self.device is not None:
-            guard(none, "CALL", SameDevice(self.device))
         for i, mode in enumerate(self.function):
             source = CallSource(none, functools.partial(nth_function_mode, i), f"function_mode_{i}")
             tx.output.function_modes.append(tx.wrap(mode, source))
@@ -114,7 +83,8 @@ class ActiveModes:
         """What runs the graph at a call."""
         backend = compiler.backend
         hidden = trait(backend, "hides_operators")
-        plainly = hidden if self.dispatch else (hidden or trait(backend, "reads_memory")) and self.transforms
+        whole = self.transforms or SWITCHES["anomaly"]  # the operator that fails is to be named
+        plainly = hidden if self.dispatch else (hidden or trait(backend, "reads_memory")) and whole
         fn = gm.forward if plainly else compiler.call_backend(gm, examples)
         return without_function_modes(fn) if (self.function or self.autocast) and callable(fn) else fn
 

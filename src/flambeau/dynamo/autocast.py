@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable
 
 from flambeau import _C
-from flambeau.core import modes
 
 from .reflect import module_of, mro_of, name_of
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextManagerVariable
 
-__all__ = ["AutocastVariable", "Block", "SameAutocast", "is_autocast", "library", "restoring"]
+__all__ = ["AutocastVariable", "Block", "is_autocast", "library", "restoring"]
 
 MODULE = "flambeau.amp.autocast_mode"
 
@@ -93,19 +92,6 @@ class AutocastVariable(ContextManagerVariable):
         cg.call_function(plain, lambda: [cg.load_const(a) for a in self.settings], 4)
 
 
-class SameAutocast:
-    """Guard: the innermost block has these settings."""
-
-    def __init__(self, settings: tuple):
-        self.settings = settings
-
-    def __call__(self, _) -> bool:
-        return library()._settings() == self.settings
-
-    def __repr__(self):
-        return f"autocast {self.settings}"
-
-
 def asked(tx, fn: Callable, args: list) -> ConstantVariable:
     """What a function tells of the settings."""
     from . import world
@@ -125,8 +111,3 @@ def restoring(fn: Callable) -> Callable:
             return fn(*args)
 
     return run
-
-
-def active() -> bool:
-    """Whether function modes that are on are those of autocast."""
-    return any(getattr(m, "is_autocast", False) for m in modes.function_stack())

@@ -10,6 +10,7 @@ import functools
 import inspect
 import operator
 import random
+import threading
 import types
 import weakref
 
@@ -32,10 +33,11 @@ from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
 from .graph_inputs import number_input
+from .library_classes import has_state, is_traced
 from .reflect import ABSENT, flags_of, is_among, is_below, module_of, mro_of, name_of, qualname_of, type_item
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
-from .variables import generators
+from .variables import numpy_random
 from .variables.base import HeldVariable, Lazy, Variable
 from .variables.builtin import PURE, PURE_MODULES, BuiltinVariable
 from .variables.callables import CachedFunctionVariable
@@ -49,9 +51,11 @@ from .variables.contexts import (
     NullContextVariable,
     of_switch,
 )
-from .variables.derived import BASES, builtin_base, of_object
+from .variables.deques import DequeVariable
+from .variables.derived import BASES, builtin_base, is_named_tuple, of_object
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
+from .variables.existing_iterators import ExistingIteratorVariable
 from .variables.functional_call import functional_call
 from .variables.functions import (
     ForbiddenVariable,
@@ -62,8 +66,7 @@ from .variables.functions import (
 )
 from .variables.getters import of_getter
 from .variables.handlers import HANDLERS
-from .variables.iterators import ExistingIteratorVariable
-from .variables.lists import DequeVariable, ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.lists import ListVariable, RangeVariable, SliceVariable, TupleVariable
 from .variables.mapping_views import of_mapping
 from .variables.modules import ModuleVariable
 from .variables.namespaces import PythonModuleVariable, TorchObjectVariable
@@ -72,8 +75,10 @@ from .variables.objects import ObjectVariable, SlotMethod
 from .variables.operators import OPERATORS
 from .variables.optimizers import OptimizerVariable
 from .variables.random_state import DRAWS, ExistingRandomVariable
+from .variables.sets import SetVariable
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import SparseTensorVariable, as_ndarray
+from .variables.thread_locals import ThreadLocalVariable
 from .variables.torch_functions import TorchClassVariable, TorchFunctionVariable, special
 from .variables.values import (
     PureFunctionVariable,
@@ -87,7 +92,12 @@ from .variables.weak_references import WeakReferenceVariable
 __all__ = ["global_of_dict", "global_of_frame", "wrap"]
 
 special("functional_call")(functional_call)
-vars(world.variables).update(ClassVariable=ClassVariable, SlotMethod=SlotMethod, UserMethodVariable=UserMethodVariable)
+vars(world.variables).update(
+    ClassVariable=ClassVariable,
+    SlotMethod=SlotMethod,
+    TupleVariable=TupleVariable,
+    UserMethodVariable=UserMethodVariable,
+)
 FLB_FUNCTION = 8
 OWN = PLAIN | OTHERS
 FAKE_OR_WRAPPED = 2 | 4
@@ -200,14 +210,12 @@ def _wrap(tx, value, source: Source) -> Variable:
     maker = BY_TYPE.get(cls) if type(cls) is type else None
     if maker is not None:
         return maker(tx, value, source)
-    if (drawn := generators.of_function(tx, value, source)) is not None:
+    if (drawn := numpy_random.of_function(tx, value, source)) is not None:
         return drawn
     if trace_rules.is_a(value, type):
         _guard(tx, source, "ID_MATCH", value)
         return _class(value, source)
-    if trace_rules.is_a(value, tuple) and (
-        type_item(cls, "_fields") is not ABSENT or f"{module_of(cls)}.".startswith("flambeau.")
-    ):
+    if trace_rules.is_a(value, tuple) and (f"{module_of(cls)}.".startswith("flambeau.") or is_named_tuple(tx, cls)):
         return _tuple(tx, value, source)
     if trace_rules.is_a(value, (comptime.Comptime, comptime.ComptimeFunction)):
         _guard(
@@ -249,7 +257,7 @@ def _wrap(tx, value, source: Source) -> Variable:
     if issubclass(cls, str) and str(module_of(cls)).startswith("flambeau."):
         _guard(tx, source, "ID_MATCH", value)
         return of_object(tx, value, str, source)
-    if str(module_of(cls)).startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not _user_like(cls):
+    if str(module_of(cls)).startswith("flambeau.") and not trace_rules.is_nn_module_class(cls) and not is_traced(cls):
         _guard(tx, source, "ID_MATCH", value)
         return TorchObjectVariable(value, source)
     if cls is functools._lru_cache_wrapper and type(value.__wrapped__) is types.FunctionType:
@@ -281,6 +289,9 @@ def _wrap(tx, value, source: Source) -> Variable:
         return NullContextVariable(
             contextlib.nullcontext, wrap(tx, value.enter_result, AttrSource(source, "enter_result"))
         )
+    if is_below(cls, threading.local):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return ThreadLocalVariable(tx, value, source)
     if cls is random.Random:
         _guard(tx, source, "TYPE_MATCH", cls)
         return ExistingRandomVariable(value, cls, source)
@@ -329,11 +340,6 @@ class OpaqueVariable(HeldVariable):
 def is_iterator(cls: type) -> bool:
     """Whether it has the methods of an iterator, as the abstract class would say."""
     return not any(type_item(cls, n) is x for x in (ABSENT, None) for n in ("__iter__", "__next__"))
-
-
-def _user_like(cls) -> bool:
-    """Classes of the library that are ordinary Python objects to a program: optimizers, distributions."""
-    return str(module_of(cls)).startswith(("flambeau.optim", "flambeau.distributions"))
 
 
 def _tensor(tx, value, source):
@@ -539,13 +545,13 @@ def _left_plainly(value, source):
 
 def _generator(tx, value, source):
     _guard(tx, source, "TYPE_MATCH", type(value))
-    return generators.of_generator(tx, value, source) if config.trace_numpy else OpaqueVariable(value, source)
+    return numpy_random.of_generator(tx, value, source) if config.trace_numpy else OpaqueVariable(value, source)
 
 
 def _method(tx, value, source):
     if type(value.__self__) is random.Random and value.__name__ in DRAWS:
         return _of_its_owner(tx, value, source)
-    if (drawn := generators.of_method(tx, value, source)) is not None:
+    if (drawn := numpy_random.of_method(tx, value, source)) is not None:
         return drawn
     if getattr(value, "__name__", None) == "__exit__" and (
         module_of(type(value.__self__)) == "flambeau.compiler.regions" or is_autocast(type(value.__self__))
@@ -559,11 +565,24 @@ def _method(tx, value, source):
         _guard(tx, GetAttrSource(source, "__self__"), "ID_MATCH", value.__self__)
         if value.__name__ == "clone" and isinstance(value.__self__, grad_mode._Switch):
             return ModeMaker(value.__self__, source)
+        if not trace_rules.is_allowed(value) and has_state(value.__self__):
+            return _of_library_object(value, source)
         return TorchFunctionVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)
     fn = wrap(tx, value.__func__, GetAttrSource(source, "__func__"))
     owner = wrap(tx, value.__self__, GetAttrSource(source, "__self__"))
     return UserMethodVariable(fn, owner, source)
+
+
+def _of_library_object(value, source):
+    cls = type(value.__self__)
+    return SkippedFunctionVariable(
+        value,
+        "library-object",
+        f"call to {value.__name__} of a {module_of(cls)}.{qualname_of(cls)}",
+        "The object may have state of its own.",
+        source=source,
+    )
 
 
 def _builtin_method(tx, value, source):
@@ -579,7 +598,7 @@ def _builtin_method(tx, value, source):
         if trace_rules.is_a(owner, _C.TensorBase):
             return _of_its_owner(tx, value, source)
         if trace_rules.is_torch_callable(value):
-            return TorchFunctionVariable(value, source)
+            return _of_library_object(value, source) if has_state(owner) else TorchFunctionVariable(value, source)
         if type(owner) is random.Random and value.__name__ in DRAWS:
             return _of_its_owner(tx, value, source)
         if type(source) is not ConstSource and trace_rules.is_a(owner, BASES):
@@ -659,7 +678,7 @@ def _class(value, source):
     if value is contextlib.nullcontext:
         return NullContextClass(value, source)
     if module_of(value) == "flambeau" or module_of(value).startswith("flambeau."):
-        if not trace_rules.is_nn_module_class(value):
+        if not trace_rules.is_nn_module_class(value) and not is_traced(value):
             return TorchClassVariable(value, source)
     if trace_rules.is_autograd_function(value) and not trace_rules.is_allowed(value):
         return AutogradFunctionVariable(value, source)

@@ -70,6 +70,7 @@ class Codegen:
         self.temps: dict[int, str] = {}
         self.in_progress: set[int] = set()
         self.n_temps = 0
+        self.behind_writes: list[Callable[[], None]] = []  # what is emitted when the side effects are replayed
 
     # -- single instructions --
     def emit(self, name: str, *arg) -> None:
@@ -174,6 +175,28 @@ class Codegen:
     def exc_temp(depth: int) -> str:
         """Holds the exception whose handling is shown at this place of the stack."""
         return f"{TEMP}exc{depth}"
+
+    def call_behind_writes(self, fn, var, *consts) -> None:
+        """When the side effects are replayed, call ``fn`` with the value on top of the stack, ``var`` and constants."""
+        names = self.temp(), self.temp()
+        self.emit("COPY", 1)
+        self.emit("STORE_FAST", names[0])
+        self(var)
+        self.emit("STORE_FAST", names[1])
+
+        def push():
+            for n in names:
+                self.emit("LOAD_FAST", n)
+            for c in consts:
+                self.load_const(c)
+
+        def call():
+            self.call_function(fn, push, 2 + len(consts))
+            self.emit("POP_TOP")
+            for n in names:
+                self.emit("DELETE_FAST", n)
+
+        self.behind_writes.append(call)
 
     # -- values --
     def stack(self, vars) -> None:

@@ -8,7 +8,7 @@ from flambeau import _frame
 from flambeau.base import debug_folder
 from flambeau.base.config import Config, Knob
 
-from .accepted import ACCEPTED, NOT_BUILT, ONLY
+from .accepted import ACCEPTED, NOT_BUILT
 
 __all__ = ["config"]
 
@@ -51,9 +51,7 @@ KNOBS = {
     "specialize_float": Knob(False, "floats are guarded by value even when they vary"),
     "assume_static_by_default": Knob(True, "sizes are constants until they are seen to vary"),
     "automatic_dynamic_shapes": Knob(True, "sizes and numbers that vary become symbols"),
-    "automatic_dynamic_shapes_mark_as": Knob(
-        ONLY["automatic_dynamic_shapes_mark_as"], "what they become: only dynamic is built"
-    ),
+    "automatic_dynamic_shapes_mark_as": Knob("dynamic", "what they become: only dynamic is built", only=True),
     "allow_ignore_mark_dynamic": Knob(False, "what mark_dynamic names may be made constant by the program"),
     "allow_unspec_int_on_nn_module": Knob(True, "integers among the attributes of modules that vary become symbols"),
     "force_parameter_static_shapes": Knob(True, "sizes of parameters are constants unless they are marked"),
@@ -132,8 +130,6 @@ def _strict_guards(name, value) -> None:
         _frame.set_watcher(_watched_call if value else None)
     if name == "debug_dir_root":
         debug_folder.set_root(value)
-    if name in ONLY and value != ONLY[name]:
-        raise NotImplementedError(f"config.{name} = {value!r} is not built: only {ONLY[name]!r} is")
 
 
 config._listeners.append(_strict_guards)

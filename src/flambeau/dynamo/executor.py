@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 import traceback
 import types
 import weakref
@@ -18,6 +17,7 @@ import weakref
 from flambeau import _frame
 
 from . import builder, tensors, trace_logs, trace_rules
+from .active import active_frames
 from .codegen import STACK_ARGUMENT, resume_code
 from .exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
 from .instructions import Inst, decode, shown_name
@@ -25,13 +25,13 @@ from .opcodes import Opcodes, generator_closes
 from .reflect import name_of
 from .source import ConstSource
 from .variables.base import Lazy, NullVariable, Variable
-from .variables.builtin import sort
 from .variables.constant import ConstantVariable
+from .variables.consumers import sort
 from .variables.contexts import ContextExit, GradModeVariable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExcInfoVariable, LastiVariable, name_attribute, variable_of
 from .variables.functions import CellVariable, FunctionVariable, UserFunctionVariable, bind
-from .variables.iterators import GeneratorVariable, closes_with
+from .variables.generators import GeneratorVariable, closes_with
 from .variables.lists import ListVariable, TupleVariable
 from .variables.slots import slots_of
 from .variables.tracebacks import Entry
@@ -39,27 +39,10 @@ from .variables.values import made
 from .variables.weak_references import check_callbacks
 from .versions import PY312, PY313
 
-__all__ = ["Frame", "InlineFrame", "RootFrame", "current"]
+__all__ = ["Frame", "InlineFrame", "RootFrame"]
 
 
-class _Active(threading.local):
-    """The frames that this thread is tracing, innermost last."""
-
-    def __init__(self):
-        self.frames: list[Frame] = []
-
-
-_active = _Active()
 MAX_INLINE_DEPTH = 120
-
-
-def current() -> Frame:
-    """The frame being traced now, for variables that are asked something outside an operation."""
-    return _active.frames[-1]
-
-
-def active_frames() -> list[Frame]:
-    return _active.frames
 
 
 class Frame(Opcodes):
@@ -79,7 +62,7 @@ class Frame(Opcodes):
         self.kw_names: tuple[str, ...] = ()
         self.result: Variable | None = None
         self.yielded: Variable | None = None
-        self.suspended = self.finished = self.started = False
+        self.suspended = self.finished = self.started = self.running = False
         self.handling: list[Variable] = []  # exceptions being handled
         self.turns: dict[int, int] = {}  # of while loops over numbers, by their first instruction
         self.place: traceback.FrameSummary | None = None  # of the last instruction that was asked for
@@ -270,7 +253,7 @@ class Frame(Opcodes):
         self.output.guard(ConstSource(sys.exc_info, "sys.exc_info"), "CALL", handles_nothing)
 
     def run(self) -> Variable:
-        _active.frames.append(self)
+        active_frames().append(self)
         before, self.output.tx = self.output.tx, self
         try:
             while self.step():
@@ -280,7 +263,7 @@ class Frame(Opcodes):
                 e.reason.user_stack = self.user_stack()
             raise
         finally:
-            _active.frames.pop()
+            active_frames().pop()
             self.output.tx = before
         return self.result
 
@@ -344,6 +327,7 @@ class InlineFrame(Frame):
     # -- a generator's frame --
     def resume(self, consumer: Frame, sent: Variable) -> Variable | None:
         """Run to the next value; None when it is exhausted. ``sent``: the value of the yield."""
+        self.refuse_running()
         if self.finished:
             return None
         if self.started:
@@ -353,6 +337,7 @@ class InlineFrame(Frame):
 
     def throw(self, consumer: Frame, exc: Variable) -> Variable | None:
         """As resume(), with the exception raised at the yield."""
+        self.refuse_running()
         if self.finished:
             raise UserRaises(exc.exception, exc)
         if not self.started:
@@ -361,6 +346,10 @@ class InlineFrame(Frame):
         if below is not None:
             return self._go_on(consumer, lambda: self._throw_below(below, exc))
         return self._go_on(consumer, lambda: self._raise_here(exc))
+
+    def refuse_running(self) -> None:
+        if self.running:
+            self.raise_user(ValueError("generator already executing"))
 
     def delegate(self) -> Variable | None:
         """The generator that ``yield from`` is at."""
@@ -416,7 +405,7 @@ class InlineFrame(Frame):
 
     def _go_on(self, consumer: Frame, run) -> Variable | None:
         self.parent = consumer
-        self.suspended = False
+        self.suspended, self.running = False, True
         try:
             run()
         except UserRaises as e:
@@ -429,6 +418,9 @@ class InlineFrame(Frame):
                 stopped.variable.set_context(consumer, e.variable)
                 raise stopped from None
             raise
+        finally:
+            self.running = False
+            self.parent = consumer.root  # the consumer may be a generator that alone holds this one
         if self.suspended:
             return self.yielded
         self.finished = True
@@ -579,7 +571,7 @@ class RootFrame(Frame):
     def run(self):
         from . import resume
 
-        _active.frames.append(self)
+        active_frames().append(self)
         before, self.output.tx = self.output.tx, self
         try:
             while True:
@@ -613,7 +605,7 @@ class RootFrame(Frame):
                 raise SkipFrame(f"the state at the graph break cannot be rebuilt: {e.reason.reason}") from e
             raise RestartAnalysis(self.visits - 1, e.reason, e) from e
         finally:
-            _active.frames.pop()
+            active_frames().pop()
             self.output.tx = before
 
     def release(self) -> None:

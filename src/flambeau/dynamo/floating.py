@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 KINDS = {"divide": 1, "over": 2, "under": 4, "invalid": 8}
-"""Bits as NumPy's, and csrc/floating.h's."""
+"""Bits as NumPy's, and csrc/runtime/floating.h's."""
 ALL = sum(KINDS.values())
 QUIET = ("warn", "ignore")
 LOUD = ("raise", "call", "print", "log")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from flambeau import fx
+from flambeau.core.generator import Generator, default_generator
 
 from . import tensors, trace_rules
 from .exc import SkipFrame, unsupported
@@ -11,6 +15,8 @@ from .reflect import module_of
 from .variables.tensor import is_read_only
 
 __all__ = [
+    "drawing_again",
+    "draws",
     "has_effects",
     "has_nodes",
     "may_run_again",
@@ -44,15 +50,39 @@ def written_inputs(inputs: list) -> list[int]:
     return [k for k, i in enumerate(inputs) if not i.number and i.node.meta["val"]._version]
 
 
+def draws(node) -> bool:
+    return node.op.startswith("call") and "draws" in node.meta.get("effects", ())
+
+
+def draws_by_default(node) -> bool:
+    """Whether the node draws from the default generator, as far as it draws."""
+    return not draws(node) or not any(isinstance(a, Generator) for a in (*node.args, *node.kwargs.values()))
+
+
+def drawing_again(fn: Callable) -> Callable:
+    """``fn``, a graph, with the default generator set back when it raises an error."""
+
+    @functools.wraps(fn, updated=())
+    def run(*args):
+        place = default_generator.place()
+        try:
+            return fn(*args)
+        except Exception:
+            default_generator.go_back(place)
+            raise
+
+    run.keeps_inputs_at_errors = getattr(fn, "keeps_inputs_at_errors", False)
+    return run
+
+
 def has_effects(output) -> bool:
-    """Whether running the graph does more than give values and write: it draws PyTorch's random numbers or calls what it knows nothing of."""
+    """Whether running the graph does more than give values, write and draw from the default generator: it draws from others or calls what it knows
+    nothing of."""
     if output.python_draws:
         return True
     for n in output.root.nodes:
         if n.op.startswith("call") and (
-            "draws" in n.meta.get("effects", ())
-            or n.target is tensors.set_grad_enabled
-            or trace_rules.is_allowed(n.target)
+            not draws_by_default(n) or n.target is tensors.set_grad_enabled or trace_rules.is_allowed(n.target)
         ):
             return True
     return False

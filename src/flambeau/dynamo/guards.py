@@ -1,6 +1,6 @@
 """Guards: the tree of assumptions of one captured variant, its text, and its Python mirror.
 
-:class:`GuardBuilder` collects ``(source, check, payload)`` while tracing and yields the native tree (csrc/guards.c). The mirror evaluates
+:class:`GuardBuilder` collects ``(source, check, payload)`` while tracing and yields the native tree (csrc/frame/guards.c). The mirror evaluates
 the same program in Python; with ``config.strict_guards`` both run at each call and must agree.
 """
 
@@ -42,6 +42,8 @@ class Guard:
             return f"SIZES: {self.source}"
         if self.kind == "TENSOR_MATCH":
             return f"{self.kind}: {self.source}, dtype={p[1]}, device={p[2]}, size={list(p[3])}, stride={list(p[4])}, requires_grad={p[5]}"
+        if self.kind == "GLOBAL_STATE":
+            return f"{self.kind}: {', '.join(f'{name}={value}' for name, value in zip(_frame.STATE, p))}"
         if self.kind == "NDARRAY_MATCH":
             return f"{self.kind}: {self.source}, dtype={p[1]}, shape={list(p[3])}, strides={list(p[4])}"
         if self.kind == "CODE_MATCH":
@@ -414,7 +416,7 @@ def _holds(kind: str, p, v, values) -> bool:
     if kind == "NO_INSTANCE_KEY":
         return p not in getattr(v, "__dict__", ())
     if kind == "GLOBAL_STATE":
-        return tuple(global_state()) == tuple(p)
+        return tuple(_C.tls(name) for name in _frame.STATE) == tuple(p)
     if kind == "NO_TENSOR_ALIASING":
         return len({id(values[i]) for i in p}) == len(p)
     if kind == "NO_MEMORY_OVERLAP":
@@ -450,12 +452,3 @@ def mirror_check(spec, func: types.FunctionType, args: tuple) -> bool:
             except (TypeError, AttributeError):
                 return False
     return True
-
-
-STATE = ("grad_enabled", "inference", "function_modes", "dispatch_modes", "transforms", "function_disabled", "devices")
-
-
-def global_state() -> tuple[int, ...]:
-    from flambeau import _C
-
-    return tuple(int(_C.tls(n)) for n in STATE)

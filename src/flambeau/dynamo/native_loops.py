@@ -14,10 +14,10 @@ from flambeau.base import logs
 from flambeau.base.symint import sym_min
 from flambeau.base.weak import remembered
 from flambeau.loops import Declined, compile_region, operator
+from flambeau.loops.bytecode import binary_name
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
-from flambeau.loops.instructions import binary_name
-from flambeau.loops.interpreter import Generator, Inputs, Items
+from flambeau.loops.operands import Generator, Inputs, Items
 from flambeau.loops.region import find
 from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
 
@@ -31,11 +31,13 @@ from .source import ConstSource, GetAttrSource
 from .trace_rules import inline_reason
 from .utils import counters
 from .variables.constant import ConstantVariable
+from .variables.container_iterators import NumpyIteratorVariable
 from .variables.functions import NestedFunctionVariable, UserFunctionVariable
-from .variables.generators import DrawVariable, GeneratorVariable
-from .variables.iterators import ArrayIteratorVariable, IteratorVariable
+from .variables.iteration import EnumerateVariable, ZipVariable
+from .variables.iterators import IteratorVariable
 from .variables.lists import ListVariable, RangeVariable, TupleVariable
 from .variables.numbers import NumberVariable, complex_of
+from .variables.numpy_random import DrawVariable, GeneratorVariable
 from .variables.symbolic import SymbolicRangeVariable, SymbolicVariable
 from .variables.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 
@@ -341,21 +343,20 @@ def try_arrays(tx, v) -> bool:
 
 def _iterable(tx, v):
     """(what flambeau.loops is to iterate over, about how many elements, how many), or None. It isn't empty."""
-    if isinstance(v, ArrayIteratorVariable) and v.over is not None:
+    if isinstance(v, NumpyIteratorVariable) and v.over is not None and not v.at:
         v = v.over
     if isinstance(v, NumpyNdarrayVariable) and v.val.ndim:
         n = v.val.shape[0]
         if not n > 0:
             return None
         return _describe(tx, v), n if type(n) is int else n.env.hint(n.expr), n
-    if not isinstance(v, IteratorVariable) or v.parts is None or v.cls not in (enumerate, zip):
+    if isinstance(v, EnumerateVariable):
+        inner = _iterable(tx, v.it)
+        return inner and ((Known(enumerate), [inner[0], constant(v.at)]), *inner[1:])
+    if not isinstance(v, ZipVariable) or v.strict:
         return None
-    fn, args = v.parts()
-    if fn is enumerate:
-        inner = _iterable(tx, args[0])
-        return inner and ((Known(enumerate), [inner[0], constant(args[1].as_constant())]), *inner[1:])
-    inner = [_iterable(tx, a) for a in args]
-    if fn is not zip or not inner or None in inner:
+    inner = [_iterable(tx, it) for it in v.its]
+    if not inner or None in inner:
         return None
     counts = [n for *_, n in inner]
     return (Known(zip), [item for item, *_ in inner]), min(n for _, n, _ in inner), functools.reduce(sym_min, counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import itertools
 import operator
 import sys
 
@@ -20,13 +21,15 @@ from .variables.builtin import BuiltinVariable
 from .variables.classes import ClassVariable
 from .variables.constant import ConstantVariable
 from .variables.contexts import ContextExit, FunctionModeVariable, NullContextVariable
-from .variables.dicts import DictVariable, pairs_of
-from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable
+from .variables.dicts import DictVariable, each_pair, is_mapping
+from .variables.exceptions import ExceptionVariable, ExcInfoVariable, LastiVariable, variable_of
 from .variables.functions import CellVariable, NestedFunctionVariable, callee
+from .variables.generators import GeneratorVariable, must_be_closed
 from .variables.handlers import HANDLERS
-from .variables.iterators import GeneratorVariable, IteratorVariable, must_be_closed
-from .variables.lists import ListVariable, RangeVariable, SetVariable, SliceVariable, TupleVariable
+from .variables.iterators import all_of, is_iterable, pulled
+from .variables.lists import ListVariable, RangeVariable, SequenceVariable, SliceVariable, TupleVariable
 from .variables.objects import ObjectVariable
+from .variables.sets import SetVariable
 from .variables.symbolic import require_element
 from .variables.tensor import TensorVariable
 from .variables.weak_references import check_callbacks, is_weakly_known
@@ -327,13 +330,16 @@ class Opcodes:
         flat = self.popn(2 * inst.arg)
         d = DictVariable()
         for k, v in zip(flat[::2], flat[1::2]):
-            d.entries[d._key(k)] = (k, v)
+            d.setitem(self, k, v)
         self.push(d)
 
     def BUILD_CONST_KEY_MAP(self, inst):
         keys = self.pop().as_constant()
         values = self.popn(inst.arg)
-        self.push(DictVariable({k: (ConstantVariable(k), v) for k, v in zip(keys, values)}))
+        d = DictVariable()
+        for k, v in zip(keys, values):
+            d.setitem(self, self.wrap_known(k), v)
+        self.push(d)
 
     def BUILD_STRING(self, inst):
         self.push(ConstantVariable("".join(p.as_constant() for p in self.popn(inst.arg))))
@@ -359,13 +365,9 @@ class Opcodes:
 
     def LIST_EXTEND(self, inst):
         v = self.pop()
-        try:
-            it = operators.iterate(self, v)
-        except UserRaises as e:
-            if isinstance(e.exception, TypeError) and not operators.has_elements(v):
-                self.raise_user(TypeError(f"Value after * must be an iterable, not {name_of(v.python_type())}"))
-            raise
-        self.top(inst.arg).call_method(self, "extend", [it], {})
+        if not is_iterable(v):
+            self.raise_user(TypeError(f"Value after * must be an iterable, not {v.python_type_name()}"))
+        self.top(inst.arg).call_method(self, "extend", [v], {})
 
     def SET_UPDATE(self, inst):
         v = self.pop()
@@ -373,14 +375,36 @@ class Opcodes:
 
     def DICT_UPDATE(self, inst):
         v = self.pop()
+        if not is_mapping(self, v):
+            self.raise_user(TypeError(f"{v.python_type_name()!r} object is not a mapping"))
         self.top(inst.arg).call_method(self, "update", [v], {})
 
     def DICT_MERGE(self, inst):
         v, target = self.pop(), self.top(inst.arg)
-        for k, x in pairs_of(self, v):
+        called = self._called(inst.arg + 2)
+        if not is_mapping(self, v):
+            text = f"argument after ** must be a mapping, not {v.python_type_name()}"
+            self.raise_user(TypeError(f"{self._shown(called)} {text}"))
+        for k, x in each_pair(self, v):
             if target.contains(self, k).value:
-                self.raise_user(TypeError(f"got multiple values for keyword argument {k.as_constant()!r}"))
+                if not issubclass(k.python_type(), str):
+                    self.raise_user(TypeError("keywords must be strings"))
+                text = f"got multiple values for keyword argument {k.as_constant()!r}"
+                self.raise_user(TypeError(f"{self._shown(called)} {text}"))
             target.setitem(self, k, x)
+
+    def _called(self, n: int) -> Variable:
+        """What is called, of which the n-th value from above is it or its NULL."""
+        v = self.top(n)
+        return self.top(n + 1) if isinstance(v, NullVariable) else v
+
+    def _shown(self, called: Variable) -> str:
+        """A function as the interpreter's errors show it."""
+        if not called.hasattr(self, "__qualname__"):
+            unsupported("call", f"a call of {called!r} with wrong arguments")
+        name, module = called.getattr(self, "__qualname__").as_constant(), called.getattr(self, "__module__")
+        module = module.as_constant()
+        return f"{name}()" if module in (None, "builtins") else f"{module}.{name}()"
 
     def LIST_APPEND(self, inst):
         v = self.pop()
@@ -396,23 +420,31 @@ class Opcodes:
 
     # -- unpacking and iteration --
     def UNPACK_SEQUENCE(self, inst):
-        items = operators.iterate(self, self.pop()).items(self)
-        if len(items) != inst.arg:
-            text = (
-                f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
-                if len(items) < inst.arg
-                else f"too many values to unpack (expected {inst.arg})"
-            )
-            self.raise_user(ValueError(text))
+        v, n = self.pop(), inst.arg
+        if isinstance(v, SequenceVariable) and v.python_type() in (list, tuple):
+            items = v.items(self)
+        else:  # one more than it needs tells that there are too many
+            items = [*itertools.islice(pulled(self, self._unpacked(v)), n + 1)]
+        if len(items) < n:
+            self.raise_user(ValueError(f"not enough values to unpack (expected {n}, got {len(items)})"))
+        if len(items) > n:
+            self.raise_user(ValueError(f"too many values to unpack (expected {n})"))
         self.stack.extend(reversed(items))
+
+    def _unpacked(self, v: Variable) -> Variable:
+        if not is_iterable(v):
+            self.raise_user(TypeError(f"cannot unpack non-iterable {v.python_type_name()} object"))
+        return v.iter(self)
 
     def UNPACK_EX(self, inst):
         before, after = inst.arg & 0xFF, inst.arg >> 8
-        items = operators.iterate(self, self.pop()).items(self)
+        it = self._unpacked(self.pop())
+        items = [*itertools.islice(pulled(self, it), before)]
+        if len(items) == before:
+            items += all_of(self, it)  # which asks the iterator for its iterator
         if len(items) < before + after:
-            self.raise_user(
-                ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})")
-            )
+            text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+            self.raise_user(ValueError(text))
         rest = items[before : len(items) - after]
         out = [*items[:before], ListVariable(rest), *items[len(items) - after :]]
         self.stack.extend(reversed(out))
@@ -421,10 +453,10 @@ class Opcodes:
         v = self.top()
         if native_loops.try_range(self, v) if isinstance(v, RangeVariable) else native_loops.try_arrays(self, v):
             return
-        self.push(operators.iterate(self, self.pop()))
+        self.push(self.pop().iter(self))
 
     def FOR_ITER(self, inst):
-        v = operators.advance(self, self.top())
+        v = self.top().next(self)
         if v is None:
             self.pop()
             self.ip = inst.target
@@ -516,9 +548,21 @@ class Opcodes:
     def CALL_FUNCTION_EX(self, inst):
         kwargs: dict[str, Variable] = {}
         if inst.arg & 1:
-            kwargs = {k.as_constant(): v for k, v in pairs_of(self, self.pop())}
-        args = operators.iterate(self, self.pop()).items(self)
-        fn, args = self.pop_callable(args)
+            given = self.pop()
+            if not is_mapping(self, given):
+                text = f"argument after ** must be a mapping, not {given.python_type_name()}"
+                self.raise_user(TypeError(f"{self._shown(self._called(2))} {text}"))
+            for k, v in each_pair(self, given):
+                if not issubclass(k.python_type(), str):
+                    unsupported(
+                        "call", f"a keyword {k!r}", "What is called says whether it takes keywords that aren't strings."
+                    )
+                kwargs[k.as_constant()] = v
+        v = self.pop()
+        if not is_iterable(v):
+            text = f"argument after * must be an iterable, not {v.python_type_name()}"
+            self.raise_user(TypeError(f"{self._shown(self._called(1))} {text}"))
+        fn, args = self.pop_callable(all_of(self, v))
         self.call(fn, args, kwargs)
 
     def MAKE_FUNCTION(self, inst):
@@ -548,22 +592,28 @@ class Opcodes:
         return False
 
     def GET_YIELD_FROM_ITER(self, inst):
-        self.push(operators.iterate(self, self.pop()))
+        self.push(self.pop().iter(self))
 
     def SEND(self, inst):
         sent = self.pop()
         it = self.top()
-        if isinstance(it, GeneratorVariable):
-            v = it.frame.resume(self, sent)
-        elif isinstance(it, IteratorVariable) and not (sent.is_constant() and sent.as_constant() is None):
-            v = it.getattr(self, "send").call(self, [sent], {})
-        else:
-            v = operators.advance(self, it)
-        if v is not None:
+        try:
+            if isinstance(it, GeneratorVariable):
+                v = it.resume(self, sent)
+            elif sent.is_constant() and sent.as_constant() is None:
+                v = it.pull(self)
+            else:
+                v = it.getattr(self, "send").call(self, [sent], {})
+            returned = it.returned() if v is None else None
+        except UserRaises as e:
+            if not isinstance(e.exception, StopIteration):
+                raise
+            returned = variable_of(self, e).getattr(self, "value")
+        if returned is None:
             self.push(v)
             return
         self.pop()
-        self.stack.append(it.returned() if isinstance(it, IteratorVariable) else ConstantVariable(None))
+        self.stack.append(returned)
         self.ip = inst.target
 
     # -- match --

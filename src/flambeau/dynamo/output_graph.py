@@ -31,6 +31,8 @@ from .dynamic import Seen, dimensions, setting
 from .examples import example
 from .exc import BackendCompilerFailed, SkipFrame, Unsupported, UserRaises, unsupported
 from .graph_effects import (
+    drawing_again,
+    draws,
     has_effects,
     has_nodes,
     may_run_again,
@@ -42,8 +44,9 @@ from .graph_effects import (
     written_inputs,
 )
 from .graph_inputs import GraphInput, symbolic_input
-from .guards import GuardBuilder, global_state, ndarray_facts, tensor_facts
+from .guards import GuardBuilder, ndarray_facts, tensor_facts
 from .opaque import guard_function
+from .process_guards import ProcessGuards
 from .reflect import module_of, name_of
 from .side_effects import SideEffects
 from .source import CellSource, ConstSource, Source
@@ -53,6 +56,8 @@ from .variables.base import Lazy, Variable
 from .variables.constant import ConstantVariable, is_constant_value
 from .variables.functions import CellVariable, NestedFunctionVariable, UserFunctionVariable
 from .variables.lists import ListVariable, TupleVariable
+from .variables.numpy_flips import refuse_shown
+from .variables.storage_offsets import guard_asked
 from .variables.symbolic import CheckVariable, SymbolicVariable, wrap_number
 from .variables.tensor import (
     GIVES_NUMBERS,
@@ -129,7 +134,7 @@ class OutputGraph:
         self.named_sizes: dict[str, tuple[Any, str]] = {}  # of compile(dynamic_shapes=)
         self.dynamic = setting(compiler.dynamic)
         self.initial_grad = tensors.grad_enabled()
-        self.initial_state = global_state()  # while tracing, modes are off
+        self.process = ProcessGuards()
         self.outer_exception: BaseException | None = None  # that a caller handles
         self.generators: weakref.WeakSet = weakref.WeakSet()  # of traced code
         self.generator_dropped = (
@@ -144,11 +149,12 @@ class OutputGraph:
         self.graph_module = None
         self.compile_seconds = 0.0
         self.executed, self.most_instructions = 0, config.max_traced_instructions
-        self.promotes = False  # whether the default dtype is guarded
         self.python_draws: list[
             tuple[Source, Callable, str]
         ] = []  # whose random.Random, what is called with it, the local that keeps the number
         self.draws = False  # whether the graph draws from NumPy's generators
+        self.flips: list[tuple] = []  # storages (of the copy, of what it shows) of arrays that run backwards
+        self.reads_numbers = self.has_data_numbers = False  # see data_numbers()
 
     def breaks_are_errors(self) -> bool:
         """Whether ``error_on_graph_break`` is on where the trace is."""
@@ -167,8 +173,7 @@ class OutputGraph:
             self.guards.add(source, kind, payload)
 
     def finish_guards(self):
-        state = ConstSource(None, "global state")
-        self.guards.add(state, "GLOBAL_STATE", (int(self.initial_grad), *self.initial_state[1:]))
+        self.process.add(self.guards)
         self.guards.not_aliased([i.source for i in self.inputs if not i.number])
         if self.env is not None:
             self.env.check_constraints()
@@ -256,7 +261,7 @@ class OutputGraph:
 
     def data_symbols(self, name: str | None = None) -> bool:
         """Whether symbols may stand for what depends on data: numbers, sizes, or what the tensor method ``name`` gives."""
-        numbers = self.compiler.fullgraph or config.capture_scalar_outputs
+        numbers = self.compiler.fullgraph or config.capture_scalar_outputs or self.reads_numbers
         sizes = self.compiler.fullgraph or config.capture_dynamic_output_shape_ops
         allowed = (
             (numbers or sizes) if name is None else numbers if name in GIVES_NUMBERS else sizes and name in GIVES_SIZES
@@ -264,6 +269,17 @@ class OutputGraph:
         if allowed:
             self.shape_env()
         return allowed
+
+    @contextlib.contextmanager
+    def data_numbers(self):
+        """Numbers that depend on data are symbols in this block whatever the settings say: the library makes them for itself."""
+        env = self.shape_env()
+        before = self.reads_numbers, env.allow_data_dependent_numbers
+        self.has_data_numbers = self.reads_numbers = env.allow_data_dependent_numbers = True
+        try:
+            yield
+        finally:
+            self.reads_numbers, env.allow_data_dependent_numbers = before
 
     def number_node(self, number):
         """The node (or constant) of a symbolic number."""
@@ -501,17 +517,19 @@ class OutputGraph:
         fargs = tuple(map(example, pargs))
         fkwargs = {k: example(v) for k, v in pkwargs.items()} if kwargs else {}
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
-        effects = self.fake_mode.effects
+        effects, asked_offsets = self.fake_mode.effects, self.fake_mode.asked_offsets
         effects.clear()
+        asked_offsets.clear()
         if op == "call_method":
             value = self.checked_fake(name, lambda o, *a, **k: getattr(o, target)(*a, **k), fargs, fkwargs)
         else:
             value = self.checked_fake(name, target, fargs, fkwargs)
+        if asked_offsets:
+            guard_asked(self, asked_offsets)
         if value is None and not none_ok and not effects:
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if not tensors.is_tensor(value) and (known := self._no_tensor(tx, target, value, pargs, pkwargs)) is not None:
             return known
-        world.default_dtype(tx)
         if (
             tensors.is_tensor(value)
             and value.requires_grad
@@ -523,6 +541,8 @@ class OutputGraph:
                 f"{name} makes a tensor that requires grad",
                 "A leaf of the autograd graph stays one only if it is made outside of the compiled graph.",
             )
+        if "writes" in effects and self.flips:
+            refuse_shown(self, fx.node.nodes_in(pargs[:1] if target is operator.setitem else (pargs, pkwargs)))
         if "writes" in effects and getattr(self.root, "read_only", False):
             refuse_read_only(name, pargs[:1] if target is operator.setitem else (pargs, pkwargs))
         node = self.create_node(tx, op, target, pargs, pkwargs)
@@ -548,7 +568,6 @@ class OutputGraph:
             if not has_nodes(pargs, pkwargs):
                 args, kwargs = tuple(map(example, pargs)), {k: example(v) for k, v in pkwargs.items()}
                 world.library_state(tx, target, args, kwargs, value)
-            world.default_dtype(tx)
             return ConstantVariable(value)
         if type(value) is types.FunctionType and trace_rules.is_torch_callable(value) and not has_nodes(pargs, pkwargs):
             return TorchFunctionVariable(value)  # a transformed function: calling it is the operation
@@ -647,6 +666,8 @@ class OutputGraph:
             cg.call_function(tensors.set_grad_enabled, lambda: cg.load_const(final_grad), 1)
             cg.emit("POP_TOP")
         write()
+        for place in cg.behind_writes:
+            place()
         for name in reversed(list(local_names)):
             cg.store_local(name)
         tail(cg)
@@ -731,7 +752,7 @@ class OutputGraph:
             examples = [x.detach() if tensors.is_tensor(x) else x for x in examples]
         grad = tensors.grad_enabled()
         tensors.set_grad_enabled(self.initial_grad and region is None)
-        if (self.draws or self.python_draws) and self.env is not None:
+        if (self.has_data_numbers or self.draws or self.python_draws) and self.env is not None:
             self.env.allow_data_dependent_numbers = True  # what a generator gives may be a Python number
         start = time.perf_counter()
         try:
@@ -748,6 +769,9 @@ class OutputGraph:
             tensors.set_grad_enabled(grad)
         if callable(fn) and any(n.target is getattr(autocast.library(), "_enter_autocast", n) for n in self.root.nodes):
             fn = autocast.restoring(fn)
+        interpreted = fn is gm or getattr(fn, "__self__", None) is gm
+        if interpreted and any(n.target is tensors.set_grad_enabled for n in self.root.nodes):
+            fn = tensors.restoring_grad_mode(fn)
         if self.has_subclasses and callable(fn):
             fn = subclasses.without_overrides(fn)
         if not callable(fn):
@@ -759,7 +783,14 @@ class OutputGraph:
         graph = _frame.DisabledFunction(fn)
         written = () if getattr(fn, "keeps_inputs_at_errors", False) else written_inputs(keep)
         repeatable = self.under_handler or (not self.modes.dispatch and all(map(may_run_again, self.root.nodes)))
-        if (gm.meta["arrays"] or repeatable) and not has_effects(self):
+        again = (gm.meta["arrays"] or repeatable) and not has_effects(self)
+        if again and any(map(draws, self.root.nodes)):
+            again = (
+                self.under_handler or self.has_data_numbers
+            )  # setting the generator back costs a little at each call
+            fn = drawing_again(fn) if again else fn
+            graph = _frame.DisabledFunction(fn)
+        if again:
             if not written:
                 # Nothing has happened at an error: the frame is run plainly, which raises it at the program's own line, where a handler may wait
                 # for it, as NumPy does for arrays.

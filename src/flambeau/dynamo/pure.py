@@ -12,7 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import trace_rules
+from flambeau.base.installed import STDLIB
+
 from .reflect import base_of, dict_of, flags_of, module_of, mro_of, name_of, qualname_of
 
 __all__ = ["ASKED", "BREAKS", "PURE", "asked_method", "how", "is_plain", "value_key"]
@@ -121,7 +122,7 @@ TABLES = (
 
 def is_library_code(code: types.CodeType) -> bool:
     """Whether it belongs to the interpreter's library, or NumPy."""
-    return code.co_filename.startswith((trace_rules.STDLIB, "<")) or f"{os.sep}numpy{os.sep}" in code.co_filename
+    return code.co_filename.startswith((STDLIB, "<")) or f"{os.sep}numpy{os.sep}" in code.co_filename
 
 
 def how(fn) -> str | None:

@@ -5,16 +5,18 @@ through these."""
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
-from flambeau import _frame
+from flambeau import _C, _frame
 
 __all__ = [
     "ABSENT",
     "base_of",
     "by_identity",
     "dict_of",
+    "error_name_of",
     "flags_of",
     "instance_dict",
     "is_a",
@@ -82,6 +84,12 @@ def _text(found) -> str:
     return str.__str__(found) if is_a(found, str) else ""
 
 
+def error_name_of(cls: type) -> str:
+    """A class's name as the interpreter's errors tell it: with the module where it is one in C."""
+    name, module = name_of(cls), module_of(cls)
+    return f"{module}.{name}" if flags_of(cls) & IMMUTABLE and module != "builtins" else name
+
+
 def name_of(cls: type) -> str:
     return _text(_name(cls))
 
@@ -100,6 +108,8 @@ def module_of(value) -> str:
             return ""
     if t is types.MethodType:
         return module_of(value.__func__)
+    if t is _C.Function:  # it says where a program finds it
+        return _C.__name__
     if flags_of(t) & IMMUTABLE or module_of(t).partition(".")[0] in ("flambeau", "numpy"):
         return _text(getattr(value, "__module__", None))
     return ""
@@ -116,4 +126,16 @@ def by_identity(value) -> bool:
     return type_item(t, "__hash__") is _HASH and type_item(t, "__eq__") is _EQ
 
 
+def hashed_by_program(value) -> bool:
+    """Whether hashing ``value`` runs a method that a program wrote (one that ``dataclass`` makes of the fields aside)."""
+    t = type(value)
+    if t in (tuple, frozenset):
+        return any(map(hashed_by_program, value))
+    f = type_item(t, "__hash__")
+    if type(f) is not types.FunctionType or module_of(f).partition(".")[0] in _LIBRARIES:
+        return False
+    return not (f.__code__.co_filename == "<string>" and type_item(t, "__dataclass_params__") is not ABSENT)
+
+
+_LIBRARIES = {*sys.stdlib_module_names, "flambeau", "numpy"}
 _HASH, _EQ = object.__dict__["__hash__"], object.__dict__["__eq__"]

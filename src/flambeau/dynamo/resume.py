@@ -29,7 +29,7 @@ from .instructions import Inst, decode, live_locals
 from .reflect import name_of
 from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
 from .variables.base import Lazy, Variable
-from .variables.iterators import GeneratorVariable, closes_with, must_be_closed
+from .variables.generators import GeneratorVariable, closes_with, must_be_closed
 from .variables.slots import slots_of
 from .variables.weak_references import is_weakly_known
 from .versions import FOR_END, NULL_FIRST, PY312, PY313

@@ -17,10 +17,11 @@ from .reflect import dict_of, instance_dict, mro_of
 from .variables.base import Variable
 from .variables.dicts import DictVariable
 from .variables.exceptions import ExceptionVariable
+from .variables.existing_iterators import ExistingIteratorVariable, advance_iterator
 from .variables.functions import CellVariable
-from .variables.iterators import ExistingIteratorVariable, advance_iterator
-from .variables.lists import ListVariable, SetVariable
+from .variables.lists import ListVariable
 from .variables.objects import ObjectVariable
+from .variables.sets import SetVariable
 from .variables.tensor import TensorVariable
 from .world import C_DESCRIPTORS
 
@@ -186,7 +187,7 @@ class SideEffects:
                     )
                 )
         elif isinstance(v, ExistingIteratorVariable):
-            target, taken = self._keep(cg, lambda: v.source.load(cg)), v.position
+            target, taken = self._keep(cg, lambda: v.source.load(cg)), v.taken
             if taken:
                 writes.insert(0, lambda: self._call(cg, advance_iterator, [target], [taken]))
         elif isinstance(v, TensorVariable):

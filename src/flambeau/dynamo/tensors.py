@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 
 from flambeau import _C
@@ -9,7 +10,15 @@ from flambeau.batching import innermost
 
 from .reflect import dict_of, module_of, mro_of
 
-__all__ = ["class_of_result", "is_new_leaf", "fake_mode", "grad_enabled", "is_tensor", "set_grad_enabled"]
+__all__ = [
+    "class_of_result",
+    "is_new_leaf",
+    "fake_mode",
+    "grad_enabled",
+    "is_tensor",
+    "restoring_grad_mode",
+    "set_grad_enabled",
+]
 
 
 def __getattr__(name):
@@ -50,6 +59,21 @@ def same_place(fake):
 def set_grad_enabled(mode: bool) -> None:
     """Target of the graph nodes that switch the grad mode."""
     _C.tls("grad_enabled", int(mode))
+
+
+def restoring_grad_mode(fn):
+    """``fn``, which switches the grad mode, with the mode of before it where it raises."""
+
+    @functools.wraps(fn)
+    def run(*args):
+        before = grad_enabled()
+        try:
+            return fn(*args)
+        except BaseException:
+            set_grad_enabled(before)
+            raise
+
+    return run
 
 
 def inference_enabled() -> bool:

@@ -11,16 +11,17 @@ import importlib
 import logging
 import os
 import sys
-import sysconfig
 import types
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C, _frame
+from flambeau.base.installed import SITE, STDLIB
 from flambeau.base.weak import Marks, Noted, remembered
 from flambeau.core.operator import namespace
 
+from .library_classes import is_function
 from .reflect import dict_of, instance_dict, is_a, module_of, mro_of, name_of, type_item
 
 __all__ = [
@@ -38,14 +39,13 @@ __all__ = [
 ]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
-SITE = tuple({sysconfig.get_paths()["purelib"] + os.sep, sysconfig.get_paths()["platlib"] + os.sep})
 # Library code that is Python for users to read and for capture to trace: modules, optimisers, example programs.
 EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim", "distributions")),
     EXAMPLES,
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
+    os.path.join(PACKAGE, "autograd", "generator_mode.py"),
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
     os.path.join(PACKAGE, "utils", "checkpoint_sequence.py"),
     os.path.join(PACKAGE, "compiler", "regions.py"),
@@ -57,6 +57,7 @@ INLINE_IN_PACKAGE = (
 NOT_INLINED_IN_PACKAGE = (
     os.path.join(PACKAGE, "nn", "functional.py"),
     os.path.join(PACKAGE, "nn", "functional") + os.sep,
+    os.path.join(PACKAGE, "distributions", "validation.py"),  # a check of the graph
 )
 INLINE_STDLIB = (
     "functools",
@@ -362,7 +363,7 @@ def is_torch_callable(fn) -> bool:
         )
     if is_a(fn, types.BuiltinFunctionType):
         return module_of(fn).startswith("flambeau")
-    return module_of(type(fn)).startswith("flambeau.") and callable(fn) and not is_nn_module_class(type(fn))
+    return is_function(type(fn)) and callable(fn) and not is_nn_module_class(type(fn))
 
 
 def may_act(fn) -> bool:
@@ -431,7 +432,7 @@ CHECKPOINT = os.path.join(PACKAGE, "utils", "checkpoint.py")
 def runs_whole(code: types.CodeType) -> bool:
     """Library frames below the operators: what they call (kernels of custom operators, hooks) is part of the operation, not captured."""
     f = code.co_filename
-    return f.startswith(PACKAGE) and (f == CHECKPOINT or not f.startswith(CALLS_USERS))
+    return f.startswith(PACKAGE) and (f == CHECKPOINT or (not f.startswith(CALLS_USERS) and _file_rule(f)[0]))
 
 
 def skip_frame_reason(func: types.FunctionType) -> str | None:

@@ -13,6 +13,8 @@ import sys
 import types
 from typing import Any
 
+from flambeau.base.installed import STDLIB
+
 from . import trace_rules
 from .exc import UserRaises, unsupported
 from .reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, module_of, name_of, qualname_of, type_item
@@ -47,6 +49,7 @@ LOOKUP = {
     type.__getattribute__,
     types.ModuleType.__getattribute__,
 }
+FIELD = type(collections.namedtuple("_", "f").f)  # the descriptor of a named tuple's field
 C_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 C_METHODS = (
     types.WrapperDescriptorType,
@@ -194,6 +197,9 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             if value is None or written is DELETED:
                 tx.raise_user(AttributeError(f"{name_of(cls)!r} object has no attribute {name!r}"))
             return dynamic(tx, owner, value, source, name)
+        if type(a) is FIELD and isinstance(contents := getattr(owner, "contents", None), variables.TupleVariable):
+            index, _ = a.__reduce__()[1]
+            return contents.getitem(tx, ConstantVariable(index))
         get = class_attr(tx, type(a), "__get__")
         if type(get) is types.FunctionType:
             return fallback(tx, owner, cls, name, lambda: call_get(tx, get, a, owner, cls), hooks)
@@ -312,6 +318,8 @@ def library_attr(tx, owner, value, source: Source | None, name: str):
         return known(tx, found)
     if trace_rules.is_a(found, types.MethodType) and found.__func__ is static:
         return known(tx, found)
+    if not is_constant_value(found) and getattr(value, name) is not found:
+        unsupported("library-object", f"getattr {owner!r} {name}", "Each read makes another object.")
     return tx.wrap(found, GetAttrSource(source, name))
 
 
@@ -413,7 +421,7 @@ def folded(tx, value) -> None:
     cls = type(value)
     for name in FOLDED:
         f = class_attr(tx, cls, name)
-        if type(f) is types.FunctionType and not f.__code__.co_filename.startswith(trace_rules.STDLIB):
+        if type(f) is types.FunctionType and not f.__code__.co_filename.startswith(STDLIB):
             unsupported("fold", f"{name} of {value!r}", f"{name_of(cls)} defines {name}.")
 
 
@@ -426,13 +434,3 @@ def library_state(tx, fn, args: tuple, kwargs: dict, value):
         return
     source = AskSource(ConstSource(fn, getattr(fn, "__name__", str(fn))), Ask(args, kwargs))
     tx.output.guard(source, "EQUALS_MATCH", value)
-
-
-def default_dtype(tx) -> None:
-    """The graph may make tensors of the default dtype, or promote to it."""
-    if tx.output.promotes:
-        return
-    from flambeau.base import dtypes
-
-    tx.output.promotes = True
-    tx.output.guards.fact(ConstSource(vars(dtypes), "flambeau.base.dtypes"), "_default", dtypes.get_default_dtype())

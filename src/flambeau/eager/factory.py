@@ -47,7 +47,7 @@ def factory(op: OpOverload):
         if d.body is None:
             return from_array(room(shape, dtype, args))
         value = d.body(NUMPY, _Index(shape), *args)
-        if value.__class__ is int or value.__class__ is float:
+        if value.__class__ in (int, float, complex):
             made = d.dtype(*args)
             check_number(value, made)
             value = as_element(value, made) if made.category == 1 else value

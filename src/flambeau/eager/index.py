@@ -16,7 +16,8 @@ _UFUNC = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximu
 
 
 class ArrayIndex:
-    """Index handler: loop indices are open-grid aranges, loads are fancy indexing."""
+    """Index handler: loop indices are open-grid aranges, loads are fancy indexing. What is loaded is a copy: another thread may change an index
+    after it has been checked, and NumPy reads it again."""
 
     def __init__(self, op, args, sizes):
         self.op, self.sizes, self.nloops = op, sizes, len(sizes)
@@ -31,13 +32,13 @@ class ArrayIndex:
     def load(self, name, *coords):
         a = self.arrays[name]
         if a.ndim == 0:
-            return a
+            return a.copy()
         if all(is_full_loop(c, n) for c, n in zip(coords, a.shape)) and [c.k for c in coords] == sorted(
             c.k for c in coords
         ):
             at = {c.k: c.size for c in coords}
-            return a.reshape([at.get(k, 1) for k in range(self.nloops)])
-        return a[tuple(map(self.array, coords))] if coords else a
+            return np.array(a).reshape([at.get(k, 1) for k in range(self.nloops)])
+        return a[tuple(map(self.array, coords))] if coords else np.array(a)
 
     def __getattr__(self, name):
         fn = {

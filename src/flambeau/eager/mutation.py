@@ -61,8 +61,7 @@ def write(op: OpOverload, target, result) -> None:
 
 
 def check_write(op: OpOverload, target, result) -> None:
-    if not target._array.flags.writeable:
-        raise RuntimeError(f"{op._opname}: the tensor's memory is read-only (it comes from a read-only NumPy array)")
+    target._check_writable()
     refuse_overlap(op, target._shape, target._strides)
     if op.kind == "inplace":
         check_inplace_shape(target, result._shape)

@@ -1,4 +1,4 @@
-"""Native programs: loops over NumPy's inner loops, worked out for fixed shapes (see csrc/recipe.h).
+"""Native programs: loops over NumPy's inner loops, worked out for fixed shapes (see csrc/core/recipe.h).
 
 A :class:`Value` is where an array lies while the program runs. A :class:`Program` collects steps on values and makes the Recipe. What
 can't be said in steps raises :class:`NoRecipe`; the call then stays with the Python kernel.
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .. import _C
-from ..base import dtypes
+from ..base import dtypes, kernels
 from ..base.device import CPU
 from ..base.records import slotted
 from ..base.shapes import broadcast_shapes, contiguous_strides
@@ -328,12 +328,12 @@ class Program:
             )
         )
 
-    def template(self, name: str, operands: list, numbers, flops) -> None:
-        """A template of csrc/natives.c over values; ``flops``: about how many operations it makes."""
-        from .. import _runtime
-
-        fn = _runtime.template(name, len(operands), len(numbers))
-        self.steps.append(_Template(fn, operands, tuple(map(int, numbers)), flops >= LONG))
+    def native(self, kernel, operands: list, results: list, flops, numbers: dict) -> None:
+        """A native kernel over values; ``flops``: about how many operations it makes."""
+        there = kernels.given(kernel, operands, results)
+        given = iter([v for v in (*operands, *results) if v is not None])
+        views = [next(given) if here else None for here in there]
+        self.steps.append(_Template(kernel.capsule, views, tuple(map(int, kernel.pack(**numbers))), flops >= LONG))
 
     def _placed(self):
         """(how many there are of each kind of slot, slot -> its number, sizes of temporaries, constants): what no step uses is left out, and a
@@ -341,7 +341,9 @@ class Program:
         first, last = {}, {}
         for k, step in enumerate(self.steps):
             operands = (
-                step.operands if isinstance(step, _Template) else [v for v, _ in (*step[4], *(a[0] for a in step[5]))]
+                [v for v in step.operands if v is not None]
+                if isinstance(step, _Template)
+                else [v for v, _ in (*step[4], *(a[0] for a in step[5]))]
             )
             for v in operands:
                 slot = self.promoted.get(v.slot, v.slot)
@@ -378,7 +380,7 @@ class Program:
 
         def spec(step):
             if isinstance(step, _Template):
-                views = tuple((place(v), v.offset, v.shape, v.strides) for v in step.operands)
+                views = tuple(v and (place(v), v.offset, v.shape, v.strides) for v in step.operands)
                 return step.fn, views, step.numbers, step.long
             loop, dims, inner, strides, operands, loads, block = step
             loads = tuple(((place(v), v.offset, r), n, s, item, int(wrap)) for (v, r), n, s, item, wrap in loads)

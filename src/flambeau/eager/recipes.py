@@ -1,6 +1,6 @@
 """Recipes: what native code does in place of a kernel, worked out from the operator's definition, one rule a kind.
 
-``cook(op, values)`` is asked by csrc/recipe.c for a call's description that came up again; the answer holds for all calls of that
+``cook(op, values)`` is asked by csrc/core/recipe.c for a call's description that came up again; the answer holds for all calls of that
 description. None: the call stays with the kernel, which also words all errors.
 """
 

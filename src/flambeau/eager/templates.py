@@ -11,6 +11,8 @@ from ..base.device import CPU
 from ..base.memory_format import is_last
 from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim
 from ..core import modes, templates
+from ..core.handler import Handler
+from ..core.messages import About
 from .backend import wrap_meta
 from .program import NoRecipe, Program, Value, bytes_of, value_meta
 
@@ -44,15 +46,11 @@ class Stored:
         return math.prod(self.shape)
 
 
-class Templates:
+class Templates(Handler):
     """What the override "lower" of an operator is handed. It has the templates and nothing else: what is lowered to other things has no recipe by
     this way (AttributeError)."""
 
-    scan, convolution, attention = templates.scan, templates.convolution, templates.attention
-    max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
-    arrange, weight_only, product_bf16 = templates.arrange, templates.weight_only, templates.product_bf16
-    running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
-    transform = templates.transform
+    rules = (templates,)
 
     def __init__(self, program: Program, make=None):
         """``make``: (program, operator, values, out) -> the operator's result, of other operators that the override calls."""
@@ -62,10 +60,11 @@ class Templates:
         values = op.full(*args, **kwargs)
         return Stored(self.make(self.program, op, [x.value if isinstance(x, Stored) else x for x in values], None))
 
-    def launch(self, name, parts, outs, numbers, flops) -> list[Stored]:
-        made = [self.program.empty(shape, dtype.np, strides) for shape, strides, dtype, _ in outs]
-        self.program.template(name, [*(x.value for x in parts), *made], numbers, flops)
-        return [Stored(v) for v in made]
+    def launch(self, kernel, operands, outs, flops, /, effect=False, by_planes=False, **numbers) -> list[Stored | None]:
+        made = [o and self.program.empty(o[0], o[2].np, o[1]) for o in outs]
+        given = [x and x.value for x in operands]
+        self.program.native(kernel, given, made, flops, numbers)
+        return [v and Stored(v) for v in made]
 
     def realize(self, x: Stored) -> Stored:
         return x
@@ -100,7 +99,7 @@ class Templates:
     def full(self, shape, dtype, number, device) -> Stored:
         return Stored(self.program.copy(self.program.constant(number, dtype.np), self.program.empty(shape, dtype.np)))
 
-    def message(self, text: str) -> int:
+    def message(self, text: str, about=About.INDEX) -> int:
         return 0  # the kernel words it
 
 

@@ -15,9 +15,10 @@ class PrintingMode(TorchDispatchMode):
 
 
 class LoggingTensor(torch.Tensor):
-    """Wraps a tensor; its ``log`` lists the operators that reached it, those of the backward pass too."""
+    """Wraps a tensor; its ``calls`` list the operators that reached it, those of the backward pass too."""
 
-    log: list = []
+    calls: list[str] = []
+    elem: torch.Tensor
 
     @staticmethod
     def __new__(cls, elem):
@@ -29,7 +30,7 @@ class LoggingTensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        cls.log.append(str(func))
+        cls.calls.append(str(func))
 
         def unwrap(x):
             return x.elem if isinstance(x, cls) else x
@@ -48,4 +49,4 @@ if __name__ == "__main__":
 
     y = LoggingTensor(torch.randn(3, requires_grad=True))
     (y * y).sum().backward()
-    print("a LoggingTensor saw:", ", ".join(LoggingTensor.log))
+    print("a LoggingTensor saw:", ", ".join(LoggingTensor.calls))

@@ -23,7 +23,7 @@ from ..base.symint import NUMBERS
 from ..fx import Graph, GraphModule, Node
 from ..inductor import cache, llvm
 from ..inductor.compile import compile_graph
-from ..inductor.plan import read_plan, write_plan
+from ..inductor.plan_rows import read_plan, write_plan
 from ..inductor.settings import config
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from ..version import __version__
@@ -164,10 +164,7 @@ def aoti_load_package(
     or for another machine, naming what differs."""
     if options.get("device_index", -1) not in (-1, None):
         raise NotImplementedError("aoti_load_package: there are no devices to choose from")
-    if hasattr(path, "read"):
-        data = path.read()
-    else:
-        data = _read_trusted(os.fspath(path))
+    data = _read_trusted(path)
     members = read_zip(io.BytesIO(data), FORMAT, VERSION)
     manifest = _check_manifest(members, path)
     try:
@@ -176,14 +173,28 @@ def aoti_load_package(
         raise RuntimeError(f"the package {path} can't be read: {type(e).__name__}: {e}") from e
 
 
-def _read_trusted(path: str) -> bytes:
-    with open(path, "rb") as f:
-        found = os.fstat(f.fileno())
-        mine = not hasattr(os, "geteuid") or found.st_uid in (os.geteuid(), 0)
-        if not mine or found.st_mode & stat.S_IWOTH:
-            why = "everybody may write to it" if mine else "another user owns it"
-            raise PermissionError(f"the package {path} holds machine code and is not loaded: {why}")
-        return f.read()
+def _read_trusted(path: Any) -> bytes:
+    """The bytes of a file that nobody else may write to. What is in memory is the caller's to trust."""
+    if not hasattr(path, "read"):
+        # Not blocking: a pipe of that name would be waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as f:
+            return _read_trusted(f)
+    try:
+        descriptor = path.fileno()
+    except (AttributeError, OSError):
+        return path.read()
+    found = os.fstat(descriptor)
+    why = None
+    if not stat.S_ISREG(found.st_mode):
+        why = "it is no file"
+    elif found.st_uid not in (os.geteuid(), 0):
+        why = "another user owns it"
+    elif found.st_mode & stat.S_IWOTH:
+        why = "everybody may write to it"
+    if why is not None:
+        name = getattr(path, "name", path)
+        raise PermissionError(f"the package {name} holds machine code and is not loaded: {why}")
+    return path.read()
 
 
 def _check_manifest(members: dict[str, bytes], path: Any) -> dict:

@@ -55,6 +55,10 @@ class FakeTensor(Tensor):
     def is_neg(self):
         return _odd(self, aten._neg_view.default)
 
+    def storage_offset(self):
+        self.fake_mode.asked_offsets.append(self._storage)  # what depends on it holds for tensors that begin there only
+        return self._offset
+
     def tolist(self):
         raise DataDependentOutputException("tolist() of a FakeTensor: it has no values")
 
@@ -99,6 +103,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.shape_env = shape_env
         self.effects: set[str] = set()  # of the operators that ran; whoever wants to know empties it before
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
+        self.asked_offsets: list = []  # storages of tensors whose storage_offset() was asked for, likewise
         self._memo: dict[int, tuple] = {}  # by id of the real tensor: a reference that forgets it, the fake one
         self._storages = weakref.WeakKeyDictionary()
 
@@ -228,5 +233,5 @@ class FakeTensorMode(TorchDispatchMode):
         return metas
 
 
-# Native code remembers what operators without effects make of shapes (csrc/fake.c); run() is asked once for each description.
+# Native code remembers what operators without effects make of shapes (csrc/core/fake.c); run() is asked once for each description.
 _C.set_fake(FakeTensor, FakeTensorMode)

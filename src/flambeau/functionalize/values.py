@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from .. import _C
+from ..base.errors import SharedArguments
 from ..base.shapes import is_dense, same_shape, statically_equal
 from ..base.symint import is_symbolic
 from ..core.operator import OpOverload, namespace
@@ -176,8 +177,25 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     return None if not returned else targets if several else targets[0]
 
 
+def _values(x: Any) -> list[Value]:
+    if isinstance(x, (list, tuple)):
+        return [v for part in x for v in _values(part)]
+    return [x] if isinstance(x, Value) else []
+
+
+def _refuse_aliases(op: OpOverload, written: list[Value], given: list[Value]) -> None:
+    """What is read beside a copy that is written wouldn't see the writes."""
+    for w in written:
+        if sum(v.memory is w.memory for v in given) > 1:
+            raise SharedArguments(
+                f"functionalization: {op.name()} writes to an argument that shares memory with another one; clone one of them"
+            )
+
+
 def _mutate_through_copies(op: OpOverload, args: tuple, kwargs: dict) -> Any:
-    written = [v for a, v in zip(op._schema.arguments, op.full(*args, **kwargs)) if a.is_write]
+    values = op.full(*args, **kwargs)
+    written = [v for a, v in zip(op._schema.arguments, values) if a.is_write]
+    _refuse_aliases(op, _values(written), _values(values))
     results = functional_variant(op)(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()})
     out, contents = take_apart(op, list(results), written)
     for target, new in zip(written, contents):

@@ -17,7 +17,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _C
 from ..base.symint import NUMBERS
+from ..core.pickling import public_path
 from .node import Node
 
 __all__ = ["PythonCode", "python_code"]
@@ -95,6 +97,9 @@ class _Globals:
                 return name
             short = name.rpartition(".")[2]
             if torch is not None:
+                place = public_path(f) if isinstance(f, _C.Function) else None
+                if place is not None and self.root("torch", torch):
+                    return f"torch{place[0].removeprefix('flambeau')}.{place[1]}"
                 for path in (name, f"nn.functional.{short}", f"Tensor.{short}", f"_C.{short}"):
                     if _lookup(torch, path) is f and self.root("torch", torch):
                         return f"torch.{path}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _C
 from ..core.operator import namespace
+from ..core.pickling import public_path
 from .immutable_collections import immutable_dict, immutable_list
 
 __all__ = ["OPS", "Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
@@ -325,6 +326,8 @@ def target_str(target: Target) -> str:
         return f"builtins.{name}"
     if name is None:
         return repr(target)
+    if isinstance(target, _C.Function) and (found := public_path(target)) is not None:
+        return f"torch{found[0].removeprefix('flambeau')}.{found[1]}"
     torch = sys.modules.get("flambeau")
     for space, prefix in ((torch, "torch"), (sys.modules.get("flambeau.nn.functional"), "torch.nn.functional")):
         if space is not None and vars(space).get(str(name)) is target:

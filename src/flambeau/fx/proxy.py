@@ -32,6 +32,7 @@ class TracerBase:
     graph: Graph
     root: Any = None
     record_stack_traces = False
+    check_mutable_operations = False
 
     def create_node(
         self, kind: str, target: Target, args: tuple, kwargs: dict, name: str | None = None, type_expr=None

@@ -1,9 +1,9 @@
 """The compiler from ATen-level graphs to native code.
 
 Enter at :func:`compile_graph`; its passes are listed in compile.py. A graph is opened (opening.py), lowered by operator kind to the loop
-IR (lowering.py, ir.py, values.py, base/expr.py), fused (schedule.py), written as LLVM assembly (codegen.py over builder.py, scalar_ops.py and
-vector_math.py), compiled or fetched from the cache (llvm.py, cache.py) and bound into one native callable (memory.py, program.py,
-csrc/launch.c). Invariants: ``ir.verify`` holds after each pass; a kernel's text depends on nothing but the graph and the settings, so
+IR (lowering.py, ir.py, values.py, base/expr.py), fused (schedule.py), written as LLVM instructions (codegen.py over builder.py, scalar_ops.py and
+expansions/), compiled or fetched from the cache (llvm.py, cache.py) and bound into one native callable (memory.py, program.py,
+csrc/runtime/launch.c). Invariants: ``ir.verify`` holds after each pass; a kernel's text depends on nothing but the graph and the settings, so
 equal loop nests have equal text.
 """
 

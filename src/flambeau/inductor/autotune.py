@@ -1,9 +1,10 @@
 """Choosing by measurement: ways of making a product or a convolution are tried at compile time and the fastest is written into the step.
 
-Only under ``max_autotune``; otherwise the sizes decide (csrc/product.c, csrc/conv.c), the same way each time. What was measured is kept: in the
-process, and on disk under a name that tells processor, threads, library, dtype, shapes and strides, so that a second process measures nothing. A way
-that raises, or whose result is not that of the usual one within bounds, is dropped with a line in the log. Another way is taken only when it is
-``WORTH`` better than the usual one: closer ones are noise, and the usual one has the same bits everywhere."""
+Only under ``max_autotune``; otherwise the sizes decide (csrc/kernels/product.c, csrc/kernels/conv.c), the same way each time. What was
+measured is kept: in the process, and on disk under a name that tells processor, threads, library, dtype, shapes and strides, so that a second
+process measures nothing. A way that raises, or whose result is not that of the usual one within bounds, is dropped with a line in the log.
+Another way is taken only when it is ``WORTH`` better than the usual one: closer ones are noise, and the usual one has the same bits
+everywhere."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from .. import _runtime
-from ..base import blas, disk
+from ..base import blas, disk, kernels
+from ..base.kernels import Product, Way
 from ..base.logs import ARTIFACTS
 from ..base.memory_format import is_last
 from ..base.threads import get_num_threads
@@ -101,7 +103,9 @@ def tune(launches: list, buffers: dict) -> list[str]:
         if step.what == "gemm":
             step.data.choice = _GEMM.get(name, 0)
         else:
-            step.data.numbers[13] = _CONVOLUTION.get(name, 0)
+            native = step.data
+            chosen = kernels.named(native.kernel, native.numbers) | {"way": _WAYS.get(name, Way.USUAL)}
+            native.numbers = list(native.kernel.pack(**chosen))
         lines.append(f"{key}: {name}")
     for line in lines:
         AUTOTUNING("%s", line)
@@ -206,11 +210,11 @@ def remember(key: str, name: str) -> None:
 
 # ---- products ----------------------------------------------------------------------------------------------------------
 
-_GEMM = {"usual": 0, "own": 1, "library": 2}
+_GEMM = {way.name.lower(): int(way) for way in (Product.USUAL, Product.OWN, Product.LIBRARY)}
 _GEMM |= {
     f"{way}, {side}": n + more for way, n in _GEMM.items() for side, more in (("by rows", 16), ("by columns", 32))
 }
-_SPLIT = 2e6  # operations from which csrc/gemm.c splits a product over threads
+_SPLIT = 2e6  # operations from which csrc/kernels/gemm.c splits a product over threads
 MOST = 1 << 27  # elements of operands and result that are made to measure
 
 
@@ -226,15 +230,17 @@ def _key(step: ExternCall, buffers: dict) -> str | None:
             return None
         batch = "".join(f" batch {b}" for b in g.batch)
         return f"product {g.t} {g.ta}{g.tb} {g.m}x{g.k}x{g.n} ld {g.lda} {g.ldb}{batch}"
-    if step.data.name != "convolution":
+    kernel = step.data.kernel
+    if kernel.ways is None:
         return None
     operands = (*step.inputs, buffers[step.outputs[0]])
     shapes = [tuple(x.shape) for x in operands]
-    numbers = [*step.data.numbers[:13], *(n for s in shapes for n in s)]
-    if any(type(n) not in (int, bool) for n in numbers) or sum(map(math.prod, shapes)) > MOST:
+    how = kernels.named(kernel, step.data.numbers) | {"way": Way.USUAL}
+    numbers = [*kernel.pack(**how), *(n for s in shapes for n in s)]
+    if any(type(n) is not int for n in numbers) or sum(map(math.prod, shapes)) > MOST:
         return None
     last = "".join(" last" if is_last(x.shape, x.strides) else " first" for x in operands) if len(shapes[0]) > 3 else ""
-    return f"convolution {' '.join(map(str, shapes))}{last} how {[int(n) for n in step.data.numbers[:13]]}"
+    return f"{kernel.name} {' '.join(map(str, shapes))}{last} how {list(kernel.pack(**how))}"
 
 
 def _product(step: ExternCall, key: str, buffers: dict) -> Choice | None:
@@ -266,7 +272,7 @@ def _product(step: ExternCall, key: str, buffers: dict) -> Choice | None:
 
 # ---- convolutions ------------------------------------------------------------------------------------------------------
 
-_CONVOLUTION = {"usual": 0, "gather": 1, "winograd": 2, "shift": 3, "taps": 4, "depthwise": 5, "point": 6}
+_WAYS = {way.name.lower(): way for way in Way}
 _BOUND = 128  # of the greatest result, in epsilons: twice what one may be off
 
 
@@ -277,23 +283,25 @@ def _laid_out(array, strides):
 
 
 def _convolution(step: ExternCall, key: str, buffers: dict) -> Choice | None:
-    numbers = tuple(int(n) for n in step.data.numbers[:13])
-    dtype = np.dtype(np.float64 if numbers[1] else np.float32)
+    kernel = step.data.kernel
+    numbers = kernels.named(kernel, step.data.numbers)
+    dtype = np.dtype(np.float64 if numbers["f64"] else np.float32)
     rng = np.random.default_rng(0)
     target = buffers[step.outputs[0]]
     given = [_laid_out(rng.standard_normal(tuple(r.shape), dtype), r.strides) for r in step.inputs]
     made = _laid_out(np.empty(tuple(target.shape), dtype), target.strides)
     found = np.empty(1, np.int64)
     blas.share_threads()
-    _runtime.native("convolution_ways", (*given, made, found), (*numbers, 0))
-    usual = {n for n in _CONVOLUTION.values() if n and int(found[0]) >> (16 + n) & 1}
-    ways = {
-        name: n for name, n in _CONVOLUTION.items() if not n or (int(found[0]) >> n & 1 and n not in usual)
-    }  # the usual one has a name of its own too
+    spread = iter(given)
+    operands = [next(spread) if there else None for there in step.data.given[:-1]]
+    kernels.find(kernel.ways)([*operands, made], [found], **numbers)
+    usual = {n for n in Way if n and int(found[0]) >> (16 + n) & 1}
+    # The usual one has a name of its own too.
+    ways = {name: n for name, n in _WAYS.items() if not n or (int(found[0]) >> n & 1 and n not in usual)}
 
     def run(n):
         out = np.empty_like(made)
-        _runtime.native("convolution", (*given, out), (*numbers, n))
+        kernel(operands, [out], **(numbers | {"way": n}))
         return out
 
     def agrees(got, want):
@@ -303,4 +311,4 @@ def _convolution(step: ExternCall, key: str, buffers: dict) -> Choice | None:
 
 
 _MAKERS = {"gemm": _product, "native": _convolution}
-_NAMES = _GEMM.keys() | _CONVOLUTION.keys()
+_NAMES = _GEMM.keys() | _WAYS.keys()

@@ -13,10 +13,11 @@ import time
 import numpy as np
 
 from .. import _C, _runtime
-from ..base import blas
+from ..base import blas, kernels
 from ..base.threads import get_num_threads
 from . import autotune
 from .gemm import PACKED
+from .records import GemmStep, KernelStep, NativeStep, RowsStep
 from .rows import RowChain
 from .settings import config
 
@@ -72,10 +73,11 @@ def _ways(chain: RowChain) -> dict[str, tuple[int, int]]:
     return ways
 
 
-def _changed(step: tuple, block: int, way: int) -> tuple:
+def _changed(step: RowsStep, block: int, way: int) -> RowsStep:
     """A step of a plan with another block and way."""
-    inner = [s if s[0] != "gemm" or s[-1] >= PACKED else (*s[:-1], way) for s in step[6]]
-    return (*step[:4], block, step[5], inner, *step[7:])
+    free = lambda s: isinstance(s, GemmStep) and s.choice < PACKED  # noqa: E731
+    steps = [dataclasses.replace(s, choice=way) if free(s) else s for s in step.steps]
+    return dataclasses.replace(step, block=block, steps=steps)
 
 
 def _may_run(plan) -> bool:
@@ -83,7 +85,8 @@ def _may_run(plan) -> bool:
     if len(plan.stages) > 1 or plan.stages[0][0]:
         return False
     return all(
-        s[0] in ("kernel", "gemm", "rows") or (s[0] == "native" and not s[1].startswith(("draw", "permutation")))
+        isinstance(s, (KernelStep, GemmStep, RowsStep))
+        or (isinstance(s, NativeStep) and not kernels.find(s.kernel).draws)
         for s in plan.steps
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.expr import linear, variable
+from ..base.shapes import normalize_dim
 from .ir import Region, dense_strides
 from .sizes import sizes
 from .values import short
@@ -23,7 +24,7 @@ def _store(lowering, buffer, origin, extents, value_at) -> None:
 def concatenate(lowering, parts, dim, val):
     """Tensors side by side."""
     shape, t = sizes(val.shape), short(val.dtype)
-    dim %= max(len(shape), 1)
+    dim = normalize_dim(dim, len(shape))
     buffer = lowering.new_buffer(shape, dense_strides(shape), t)
     at = 0
     for x in parts:

@@ -27,20 +27,7 @@ MORE = 1 << 18  # bytes that the arena may grow by for the sake of batches
 WORTH = 4.0  # microseconds that a batch must save with threads enough: what it costs to call them
 SMALL_PRODUCT = 2e6  # operations from which gemm.c cuts a product,
 SMALL_MATRIX = 1 << 17  # elements from which gemv.c cuts a matrix
-SMALL_TEMPLATE = {"convolution": 4e5, "attention": 1e6}  # operations from which templates are cut,
-SMALL_OTHER = 4e4  # and of any other
-# Templates that report nothing but a lack of memory: they may pass one another.
-_SILENT = {
-    "attention",
-    "attention_backward",
-    "convolution",
-    "fft",
-    "max_pool",
-    "order",
-    "product_bf16",
-    "running",
-    "scan",
-}
+SPLIT, START, RATE = 4e4, 2.0, 2.5e3  # of a native kernel that doesn't declare them (csrc/runtime/kernels.def)
 
 
 def _alone(step) -> float | None:
@@ -54,10 +41,10 @@ def _alone(step) -> float | None:
     if step.effect or step.what not in ("gemm", "native"):
         return None
     if step.what == "native":
-        name, flops = step.data.name, step.data.flops
-        if type(flops) is Expr or flops >= SMALL_TEMPLATE.get(name, SMALL_OTHER):
+        kernel, flops = step.data.kernel, step.data.flops
+        if type(flops) is Expr or flops >= (kernel.split or SPLIT):
             return None
-        return 15.0 + flops / 1e4 if name in SMALL_TEMPLATE else 2.0 + flops / 2.5e3
+        return (kernel.start or START) + flops / (kernel.rate or RATE)
     g = step.data
     flops = g.flops()
     if type(flops) is Expr or g.choice:
@@ -97,7 +84,7 @@ def _may_fail(step, known: dict[str, bool]) -> bool:
     if isinstance(step, (RowChain, PlaneChain)):
         return any(_may_fail(s, known) for s in step.steps)
     if isinstance(step, ExternCall):
-        return step.what == "native" and step.data.name not in _SILENT
+        return step.what == "native" and not step.data.kernel.quiet
     if step.name not in known:
         values = (v for n in step.nodes for v in walk(n.value, *loaded_atoms(n.index)))
         known[step.name] = any(v.op == "checked" for v in values)

@@ -68,7 +68,7 @@ def machine() -> str:
     global _seed
     if _seed is None:
         _seed = hashlib.sha256(
-            f"{_version}|{_llvmlite()}|{processor.description()}|{config.key()}".encode()
+            f"{_version}|{_llvmlite()}|{processor.description()}|{processor.level()}|{config.key()}".encode()
         ).hexdigest()
     return _seed
 
@@ -223,7 +223,7 @@ def addresses(kernels: dict[str, str], optimise: bool = False) -> dict[str, int]
 
 def load(objects: dict[str, bytes]) -> dict[str, int]:
     """name -> address of kernels given as object code. LLVM, whose import costs more than all the rest of a warm start, is asked only for
-    objects that csrc/object.c can't link."""
+    objects that csrc/runtime/object.c can't link."""
     with _lock:
         new: dict[bytes, list[str]] = {}
         for n, code in objects.items():

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 
 from .. import _C
+from ..base.enums import Out
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
 from . import autotune, autotune_rows, cache, debug, memory, metrics
@@ -17,7 +18,7 @@ from .branches import arrange
 from .codegen import write_kernel
 from .donate import donate, pass_on, spend
 from .effects import flat
-from .ir import ExternCall, eliminate_dead, loads, stores, verify
+from .ir import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
 from .lowering import Lowering
 from .opening import open_graph
 from .plan import Plan
@@ -209,7 +210,7 @@ def compile_program(program, times=None, onto=None):
     bug = config.cpp.inject_relu_bug_TESTING_ONLY
     if bug is not None:
         debug.inject_relu_bug(lowering, bug)
-    outputs = {o[1].buffer for o in lowering.outputs if o[0] == "region"}
+    outputs = {o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT}
     nodes = eliminate_dead(lowering.nodes, outputs)
     verify(nodes, lowering.buffers)
     passed("eliminate dead nodes")
@@ -317,7 +318,7 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
             using.setdefault(name, []).append(i)
         for name in loads(s) if extern else s.args:
             reading[name] = i
-    wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == "region")
+    wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT)
     last_replay = max((i for i, s in enumerate(steps) if isinstance(s, ExternCall) and s.replays), default=-1)
     touched: dict[int, tuple[dict, dict]] = {}
 
@@ -337,12 +338,12 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
         what = lowering.outputs[position]
         a, b = (
             lowering.buffers.get(n) if n else None
-            for n in (what[1].buffer if what[0] == "region" else None, lowering.inputs[k])
+            for n in (what[1].buffer if what[0] == Out.SLOT else None, lowering.inputs[k])
         )
         if (
             a is None
             or b is None
-            or a.kind != "output"
+            or a.kind != BufferKind.OUTPUT
             or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype)
         ):
             continue
@@ -375,7 +376,7 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
         taken.add(b.name)
         out[position] = (a.name, b.name)
     for position in out:
-        lowering.outputs[position] = ("constant", None)
+        lowering.outputs[position] = (Out.CONSTANT, None)
     steps[:] = [s for s in steps if not any(s is c for c in copies)]
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.messages import About
 from .values import Value
 
 __all__ = ["dividing", "expect"]
@@ -9,8 +10,7 @@ __all__ = ["dividing", "expect"]
 
 def _condition(lowering, text: str):
     """A function: truth value -> the same (true), computed with a look at it; where it is false the call raises RuntimeError with ``text``."""
-    values, tag = lowering.values, len(lowering.messages)
-    lowering.messages.append("!" + text)
+    values, tag = lowering.values, lowering.message(text, About.CONDITION)
 
     def seen(holds: Value) -> Value:
         bad = values.cast(values.make("logical_not", (holds,), "bool"), "i64")
@@ -31,6 +31,8 @@ def dividing(lowering, handler, names: set[str]) -> None:
 
     def refusing(divide):
         def call(x, y):
+            if not isinstance(y, Value) and y == 0:
+                y = values.const(0, x.dtype)
             if isinstance(y, Value) and not (y.op == "const" and y.args[0]):
                 one = values.const(1, y.dtype)
                 y = values.make(

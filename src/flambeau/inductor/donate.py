@@ -6,10 +6,11 @@ from __future__ import annotations
 import operator
 from collections import Counter
 
+from ..base.enums import Out
 from ..base.expr import Expr
 from ..core.operator import namespace
 from .eager_call import call_schema
-from .ir import ExternCall, dense_strides, loads, stores
+from .ir import BufferKind, ExternCall, dense_strides, loads, stores
 from .opening import Call, Program, rewritten
 
 __all__ = ["donate", "pass_on", "spend", "writing_form"]
@@ -33,7 +34,7 @@ def spend(steps, lowering) -> None:
     if not calls:
         return
     reading = Counter(name for s in steps for name in (loads(s) if isinstance(s, ExternCall) else set(s.args)))
-    kept = {o[1].buffer for o in lowering.outputs if o[0] == "region"}
+    kept = {o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT}
     for s in calls:
         writes = sum(name in stores(s) for name in loads(s))
         given = Counter(r.buffer for r in s.inputs)
@@ -49,12 +50,17 @@ def spend(steps, lowering) -> None:
                 not isinstance(o, ExternCall) and b.name in {n.buffer for n in o.nodes} for o in steps
             )
             whole = (region.shape, region.strides) == (b.shape, b.strides) == (b.shape, dense_strides(b.shape))
-            if b.kind not in ("temp", "object") or not whole or type(region.offset) is Expr or region.offset:
+            if (
+                b.kind not in (BufferKind.TEMP, BufferKind.OBJECT)
+                or not whole
+                or type(region.offset) is Expr
+                or region.offset
+            ):
                 continue
             if writes or b.name in kept or given[b.name] != 1 or readers != 1 or makers != 1:
                 continue
-            if b.kind == "temp":
-                b.kind = "output"
+            if b.kind == BufferKind.TEMP:
+                b.kind = BufferKind.OUTPUT
             spent.append(j)
         if spent:
             s.data.template = [*s.data.template[:-1], spent]  # their last argument

@@ -1,7 +1,7 @@
 """The integers of a compiled graph: constants, and a little program that computes from the symbols what depends on them at each call.
 
 Everything a launch counts with (shapes, strides, offsets, trip counts, the sizes a kernel reads) has a *place* in the graph's frame
-(csrc/graph.h). :meth:`Frame.number` and :meth:`Frame.block` give places; what is no constant is computed by instructions that are shared, as
+(csrc/runtime/graph.h). :meth:`Frame.number` and :meth:`Frame.block` give places; what is no constant is computed by instructions that are shared, as
 expressions are. A symbol has a *stage*: 0 when an input gives it, else that of the Python step whose result has it as a size.
 """
 
@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import struct
 
+from ..base.enums import Bind, Op
 from ..base.expr import Expr, Symbol, symbols
 from ..base.expr_walks import emit
 from ..base.relations import Float
+from .records import Binding
 
-__all__ = ["SIZE", "STRIDE", "VALUE", "Frame", "lone"]
+__all__ = ["Frame", "lone"]
 
-MOVE, ADD, MUL, DIV, MOD, MIN, MAX, AND, OR, XOR, SHL, SHR, POW = range(13)
-FLOAT, FADD, FSUB, FMUL, FDIV, FFLOOR, FSQRT, FNEG, TRUNC = range(
-    13, 22
-)  # their operands and results are bits of doubles
-_INTEGER = {"and": AND, "or": OR, "xor": XOR, "lshift": SHL, "rshift": SHR, "pow": POW}
-_FLOATING = {"add": FADD, "sub": FSUB, "mul": FMUL, "truediv": FDIV}
-SIZE, STRIDE, VALUE = range(3)
+_INTEGER = {"and": Op.AND, "or": Op.OR, "xor": Op.XOR, "lshift": Op.SHL, "rshift": Op.SHR, "pow": Op.POW}
+_FLOATING = {"add": Op.FADD, "sub": Op.FSUB, "mul": Op.FMUL, "truediv": Op.FDIV}
 _WORD = -(1 << 63), (1 << 63) - 1
 
 
@@ -32,7 +29,7 @@ class Frame:
         self.symbols: dict[Symbol, tuple[int, int]] = {}  # place, stage
         self._places: dict = {}
 
-    def bind(self, symbol: Symbol, source: int, what: int, index: int, itemsize: int = 1, stage: int = 0) -> None:
+    def bind(self, symbol: Symbol, source: int, what: Bind, index: int, itemsize: int = 1, stage: int = 0) -> None:
         """``symbol`` is a size or stride ``index`` of input ``source``, or its value; in a later stage, of that result of the step."""
         if symbol in self.symbols:
             return
@@ -41,7 +38,9 @@ class Frame:
         place = self._new(0)
         self.symbols[symbol] = (place, stage)
         lo, hi = max(_WORD[0], symbol.lo), min(_WORD[1], symbol.hi)
-        self.stages[stage][0].append((source, what, index, place, int(lo), int(hi), symbol.divisor, itemsize))
+        self.stages[stage][0].append(
+            Binding(source, int(what), index, place, int(lo), int(hi), symbol.divisor, itemsize)
+        )
 
     def stage(self, *expressions) -> int:
         """The first stage in which all of them are known."""
@@ -63,7 +62,7 @@ class Frame:
             for i, e in enumerate(es):
                 if type(e) is Expr:
                     place = self.number(e)
-                    self.stages[self.stage(e)][1].append((MOVE, at + i, place, place))
+                    self.stages[self.stage(e)][1].append((int(Op.MOVE), at + i, place, place))
             self._places[key] = at
         return self._places[key]
 
@@ -101,38 +100,38 @@ class _Code:
         places = self.frame._places
         if key not in places:
             places[key] = self.frame._new(0)
-            self.code.append((op, places[key], a, b))
+            self.code.append((int(op), places[key], a, b))
         return places[key]
 
     def add(self, a, b):
-        return self._op(ADD, a, b)
+        return self._op(Op.ADD, a, b)
 
     def mul(self, a, b):
-        return self._op(MUL, a, b)
+        return self._op(Op.MUL, a, b)
 
     def floordiv(self, a, b):
-        return self._op(DIV, a, b)
+        return self._op(Op.DIV, a, b)
 
     def mod(self, a, b):
-        return self._op(MOD, a, b)
+        return self._op(Op.MOD, a, b)
 
     def minimum(self, a, b):
-        return self._op(MIN, a, b)
+        return self._op(Op.MIN, a, b)
 
     def maximum(self, a, b):
-        return self._op(MAX, a, b)
+        return self._op(Op.MAX, a, b)
 
     def apply(self, name, operands):
         if name in _INTEGER:
             return self._op(_INTEGER[name], *operands)
         place = self._floating(operands[0])
-        return self._op(TRUNC, place, place)
+        return self._op(Op.TRUNC, place, place)
 
     def _floating(self, x) -> int:
         """The place of a floating-point number."""
         if isinstance(x, int) or type(x) is Expr:
             place = self.frame.number(x)
-            return self._op(FLOAT, place, place)
+            return self._op(Op.FLOAT, place, place)
         if isinstance(x, float):
             return self.frame.bits(x)
         name, *args = x.args if type(x) is Float else (repr(x),)
@@ -142,9 +141,9 @@ class _Code:
         if name in _FLOATING:
             return self._op(_FLOATING[name], *places)
         if name == "floordiv" and args[1] == 1:
-            return self._op(FFLOOR, places[0], places[0])
+            return self._op(Op.FFLOOR, places[0], places[0])
         if name in ("sqrt", "neg"):
-            return self._op(FSQRT if name == "sqrt" else FNEG, places[0], places[0])
+            return self._op(Op.FSQRT if name == "sqrt" else Op.FNEG, places[0], places[0])
         raise NotImplementedError(f"inductor: sizes are computed by {name}, for which a launch has no instruction")
 
 

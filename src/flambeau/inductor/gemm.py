@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..base import blas, dtypes
 from ..base.expr import at_least, maximum
+from ..base.kernels import Product
 from ..core.definition import TensorMeta
 from .ir import ExternCall, Region, dense_strides
 from .values import short
@@ -28,7 +29,7 @@ class Gemm:
     ldb: int
     ldc: int
     batch: tuple
-    choice: int = 0  # a way of csrc/gemm.c (PRODUCT_OWN ...), 0: what sizes let expect; from PACKED on
+    choice: int = 0  # a Product, plus 16 or 32 for pieces by rows or columns; from PACKED on
 
     def flops(self):
         return 2 * self.m * self.n * self.k * math.prod(b[0] for b in self.batch)
@@ -100,11 +101,11 @@ def _matrix(lowering, x, letters, row, column):
     raise AssertionError("a contiguous operand has a leading dimension")
 
 
-PACKED = 3  # PRODUCT_PANELS of csrc/graph.h: from this way on the right operand is packed
+PACKED = Product.PANELS  # from this way on the right operand is packed
 
 
 def packed_product(lowering, val, x, packed, addend, turned, way):
-    """``x`` (m, k) times what was packed before (csrc/prepack.c), plus ``addend`` in bfloat16; ``turned``: from (n, k); ``way``: a choice."""
+    """``x`` (m, k) times what was packed before (csrc/kernels/prepack.c), plus ``addend`` in bfloat16; ``turned``: from (n, k); ``way``: a choice."""
     if val.dtype is dtypes.bfloat16:
         return lowering.packed_product_bf16(val, x, packed, addend)
     (m, n), k, t = val.shape, x.sizes[1], short(val.dtype)

@@ -33,6 +33,8 @@ def update(name, fn, tensors: list, numbers: list[float]) -> bool:
     for the first calls, when a mode watches, or when there is no compiled form."""
     if _C.tls("dispatch_modes") or _C.tls("function_modes") or any(t._array is None for t in tensors):
         return False
+    if not all(t._array.flags.writeable for t in tensors):
+        return False  # the plain way says so, if one of these is written
     key = (name, len(numbers), *map(_describe, tensors))
     found = _table.get(key, 0)
     if type(found) is int:

@@ -8,6 +8,7 @@ on data). :func:`verify` holds after every pass.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +16,37 @@ from ..base.expr import Expr, Var, variables
 from ..base.sizes import dense_strides
 from .values import Value, loaded_atoms
 
-__all__ = ["Buffer", "ExternCall", "Pointwise", "Reduction", "dense_strides", "eliminate_dead", "show", "verify"]
+__all__ = [
+    "Buffer",
+    "BufferKind",
+    "ExternCall",
+    "Pointwise",
+    "Reduction",
+    "dense_strides",
+    "eliminate_dead",
+    "show",
+    "verify",
+]
+
+
+class BufferKind(enum.Enum):
+    """Who makes a buffer's memory. NUMBER has none: it is an integer that a step gives. OBJECT: a tensor that a Python step returns, VALUE: any
+    object. OWN: an intermediate result with memory of its own (memory.py)."""
+
+    INPUT = enum.auto()
+    CONSTANT = enum.auto()
+    TEMP = enum.auto()
+    OUTPUT = enum.auto()
+    NUMBER = enum.auto()
+    VALUE = enum.auto()
+    OBJECT = enum.auto()
+    OWN = enum.auto()
 
 
 @dataclass(slots=True)
 class Buffer:
     """Memory of ``size`` elements; element ``i`` of a tensor with ``strides`` lies at ``sum(i * strides)`` (outputs and inputs start at
-    their first element, so no offset). ``kind``: ``input``, ``constant``, ``temp``, ``output``. ``width``: 2 for complex numbers, which are
+    their first element, so no offset). ``width``: 2 for complex numbers, which are
     pairs of numbers of ``dtype``: positions in memory count these. ``planar``: a large one
     that a convolution finishes plane by plane (planes.py)."""
 
@@ -29,7 +54,7 @@ class Buffer:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
-    kind: str = "temp"
+    kind: BufferKind = BufferKind.TEMP
     np_dtype: Any = None  # where it isn't the one that ``dtype`` names
     constant: Any = None
     width: int = 1
@@ -83,7 +108,7 @@ class Region:
 
 @dataclass(slots=True)
 class ExternCall:
-    """``what``: "gemm" (``data``: a Gemm record), "native" (a Native: a template of natives.c), "tell" (numbers in memory that
+    """``what``: "gemm" (``data``: a Gemm record), "native" (a Native: a kernel of csrc/runtime/kernels.def), "bind" (numbers in memory that
     are the symbols of ``outputs`` from there on) or "call" (the Python callable on tensors). Writes all of ``outputs``."""
 
     what: str
@@ -127,7 +152,7 @@ def stores(node) -> list[str]:
 
 def verify(nodes, buffers: dict[str, Buffer]) -> None:
     """Every read buffer is an input or was written before; loops cover what indices use. AssertionError naming the node otherwise."""
-    written = {b.name for b in buffers.values() if b.kind in ("input", "constant") or b.size == 0}
+    written = {b.name for b in buffers.values() if b.kind in (BufferKind.INPUT, BufferKind.CONSTANT) or b.size == 0}
     for node in nodes:
         for name in loads(node):
             assert name in buffers, f"{node} reads unknown buffer {name}"
@@ -153,7 +178,7 @@ def show(nodes, buffers: dict[str, Buffer]) -> str:
     """The program as text, one node a line."""
     lines = []
     for b in buffers.values():
-        lines.append(f"{b.name}: {b.kind} {b.dtype}{list(b.shape)} strides {list(b.strides)}")
+        lines.append(f"{b.name}: {b.kind.name.lower()} {b.dtype}{list(b.shape)} strides {list(b.strides)}")
     for node in nodes:
         if isinstance(node, ExternCall):
             ins = ", ".join(f"{r.buffer}{list(r.shape)}" for r in node.inputs)

@@ -1,6 +1,6 @@
 """In which order the elements of an intermediate image lie: as those of the images that it is made from.
 
-PyTorch's rule makes each result between channels-last operands channels last. Inside a graph nobody sees that: templates (convolutions,
+PyTorch's rule makes each result between channels-last operands channels last. Inside a graph nobody sees that: native kernels (convolutions,
 pooling) make row-major results whatever the rule says, and what loops make of them stays so, up to the graph's outputs. Images that are made
 from channels-last inputs alone stay channels last.
 """
@@ -15,7 +15,7 @@ from .lazy import Lazy
 from .sizes import sizes
 from .values import walk
 
-__all__ = ["chosen", "followed", "image", "image_strides", "ruled", "strides_in"]
+__all__ = ["chosen", "followed", "ruled", "strides_in"]
 
 
 def strides_in(order, shape) -> tuple:
@@ -43,17 +43,6 @@ def followed(lowering, x, strides):
         else:
             last += 1
     return dense_strides(x.sizes) if rows and rows >= last else strides
-
-
-def image(lowering, x):
-    """In memory in C order or with the channels last, as templates of images read it."""
-    region = lowering.realize(x)
-    return region if is_last(region.shape, region.strides) else lowering.contiguous(x)
-
-
-def image_strides(shape, ruled, weight: bool) -> tuple:
-    """Strides for what a template of images makes, whose shape rule says ``ruled``. A weight's gradient goes to the program as it is."""
-    return tuple(ruled) if weight and is_last(shape, ruled) else dense_strides(shape)
 
 
 def chosen(lowering, k: int, x, strides):

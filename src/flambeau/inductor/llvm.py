@@ -92,7 +92,7 @@ def compile_text(text: str, optimise: bool = False) -> bytes:
         return machine.emit_object(module)
 
 
-# The functions of llvmlite's library that csrc/emit.c calls, in its order; the passes are those of compile_text.
+# The functions of llvmlite's library that csrc/runtime/emit.c calls, in its order; the passes are those of compile_text.
 _FUNCTIONS = (
     *(
         "ContextCreate",

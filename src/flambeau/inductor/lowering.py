@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import as_element
+from ..base.enums import Out
 from ..base.expr import Expr, Symbol, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ..base.relations import symbols as symbols_of
 from ..base.shapes import normalize_dims
 from ..core import templates
 from ..core.body import TABLE, Input, topological, trace
+from ..core.handler import Handler
 from ..core.higher_order import HigherOrderOperator
+from ..core.messages import About, Message
 from ..core.promotion import compute_dtype, operand_indices
 from ..core.reductions import arguments as reduction_arguments
 from ..core.viewmap import Recorder, Strided, source_index
@@ -45,7 +48,7 @@ from .complex_lowering import ComplexLowering
 from .complex_values import OPERATIONS as PAIRED
 from .eager_call import EagerCall, Number, call_rule, call_schema, replace, same_layout
 from .gemm import lower_contraction, packed_product
-from .ir import Buffer, ExternCall, Pointwise, Reduction, Region, dense_strides, is_dense
+from .ir import Buffer, BufferKind, ExternCall, Pointwise, Reduction, Region, dense_strides, is_dense
 from .lazy import DEEPEST, Lazy, broadcast_coords
 from .opening import Call
 from .settings import config
@@ -71,7 +74,7 @@ def _root(x):
     return x if x.view is None else _root(x.view[0])
 
 
-class Lowering(ComplexLowering):
+class Lowering(ComplexLowering, Handler):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
     compile_body: Any  # compiles a subgraph; set where graphs are compiled
@@ -81,7 +84,7 @@ class Lowering(ComplexLowering):
         self.nodes: list = []
         self.buffers: dict[str, Buffer] = {}
         self.outputs: list = []
-        self.messages: list[str] = []
+        self.messages: list[Message] = []
         self.inputs: list[str | None] = []
         self.numbers: dict[int, Any] = {}  # input -> the integer it is, where it is no tensor
         self.late: dict = {}  # symbol that depends on data -> buffer of the call that tells it
@@ -98,8 +101,8 @@ class Lowering(ComplexLowering):
     def variables(self, extents) -> tuple[Var, ...]:
         return tuple(Var(next(self._ids), n) for n in extents)
 
-    def new_buffer(self, shape, strides, t, kind="temp", np_dtype=None, constant=None) -> Buffer:
-        name = f"buf{next(self._names)}" if kind != "input" else f"arg{len(self.inputs)}"
+    def new_buffer(self, shape, strides, t, kind=BufferKind.TEMP, np_dtype=None, constant=None) -> Buffer:
+        name = f"buf{next(self._names)}" if kind != BufferKind.INPUT else f"arg{len(self.inputs)}"
         width = 1
         if is_complex(t):
             t, np_dtype, width = part_of(t), np_dtype or np.dtype(to_numpy(t)), 2
@@ -224,9 +227,9 @@ class Lowering(ComplexLowering):
         if order is not None:
             strides = layouts.strides_in(order, shape)
         try:
-            buffer = self.new_buffer(shape, strides, short(val.dtype), "input", val.dtype.np)
+            buffer = self.new_buffer(shape, strides, short(val.dtype), BufferKind.INPUT, val.dtype.np)
         except NotImplementedError:
-            buffer = self.new_buffer(shape, strides, "opaque", "input", val.dtype.np)
+            buffer = self.new_buffer(shape, strides, "opaque", BufferKind.INPUT, val.dtype.np)
         self.inputs.append(buffer.name)
         return self.in_memory(Region(buffer.name, shape, strides), val.dtype, strides, val.device)
 
@@ -242,7 +245,7 @@ class Lowering(ComplexLowering):
 
     def _scalar(self, k: int) -> str:
         name = f"arg{k}"
-        self.buffers[name] = Buffer(name, (), (), "f64", "input")
+        self.buffers[name] = Buffer(name, (), (), "f64", BufferKind.INPUT)
         return name
 
     def meet(self, n) -> None:
@@ -264,7 +267,9 @@ class Lowering(ComplexLowering):
             return tensor
         array = tensor.detach()._array
         strides = tuple(tensor.stride())
-        buffer = self.new_buffer(tuple(tensor.shape), strides, short(tensor.dtype), "constant", tensor.dtype.np, array)
+        buffer = self.new_buffer(
+            tuple(tensor.shape), strides, short(tensor.dtype), BufferKind.CONSTANT, tensor.dtype.np, array
+        )
         return self.in_memory(Region(buffer.name, tuple(tensor.shape), strides), tensor.dtype, strides, tensor.device)
 
     def settle(self, result, call, given):
@@ -303,9 +308,9 @@ class Lowering(ComplexLowering):
             if dense and strides is not None and not same_layout(x.sizes, region.strides, strides):
                 region = self.realize(self.lazy(x.sizes, x.dtype, x.at), strides)
             buffer = self.buffers[region.buffer]
-            if buffer.kind == "temp":
-                buffer.kind = "output"
-            self.outputs.append(("region", region, x.dtype))
+            if buffer.kind == BufferKind.TEMP:
+                buffer.kind = BufferKind.OUTPUT
+            self.outputs.append((Out.SLOT, region, x.dtype))
 
     def as_view(self, x: Lazy, strides) -> Lazy:
         """``x`` without the dense memory that an earlier reader gave it, where it is a view of other strides."""
@@ -318,17 +323,17 @@ class Lowering(ComplexLowering):
     def plain_output(self, x):
         """What the caller gets for a result that is no tensor."""
         if not hasattr(x, "__sym__"):
-            return "constant", x
+            return Out.CONSTANT, x
         if isinstance(x.expr, Expr):
             e = size(x)
-            return ("number", e) if type(e) is Expr else ("constant", e)
+            return (Out.NUMBER, e) if type(e) is Expr else (Out.CONSTANT, e)
         given = self.values.scalars.get(x.expr)
         if given is not None and given in self.inputs:
-            return "input", self.inputs.index(given)
+            return Out.INPUT, self.inputs.index(given)
         floats, regions = self.floats([x])
-        buffer = self.new_buffer((), (), "f64", "value")
+        buffer = self.new_buffer((), (), "f64", BufferKind.VALUE)
         self.add(ExternCall("call", "number", regions, [buffer.name], Number(x, floats), effect=True))
-        return "value", buffer.name
+        return Out.VALUE, buffer.name
 
     def floats(self, args):
         """(floating-point symbols in the numbers among ``args``, the memory of each)."""
@@ -342,27 +347,21 @@ class Lowering(ComplexLowering):
                         found[s] = Region(self.values.scalars[s], (), ())
         return list(found), list(found.values())
 
-    # --- templates ----------------------------------------------------------------------------------------------------
-    image, image_strides = layouts.image, staticmethod(layouts.image_strides)
-    concatenate, pad = boxes.concatenate, boxes.pad
-    launch, part, as_dtype, biased, full, message = (
-        native.launch, native.part, native.as_dtype, native.biased, native.full, native.message,
+    # --- rules --------------------------------------------------------------------------------------------------------
+    rules = (
+        templates, native, boxes, conditions, native_linalg, native_random, native_recurrence, native_select, native_sizes, native_special,
     )  # fmt: skip
-    scan, convolution, attention = templates.scan, templates.convolution, templates.attention
-    max_pool, max_pool_backward = templates.max_pool, templates.max_pool_backward
-    arrange, weight_only, transform = templates.arrange, templates.weight_only, templates.transform
-    product_bf16, packed_product_bf16 = templates.product_bf16, templates.packed_product_bf16
-    running, logcumsumexp, search = templates.running, templates.logcumsumexp, templates.search
-    draw, draw_integers, permutation = native_random.draw, native_random.draw_integers, native_random.permutation
-    draw_bits = native_random.draw_bits
-    expect, mapped, _random = conditions.expect, native_random.mapped, native_random.random
-    contained, histogram, known = native_select.contained, native_select.histogram, native_select.known
-    reduce_into, scattered = native_select.reduce_into, native_select.scattered
-    write_under_mask = native_select.write_under_mask
-    other_view = native.other_view
-    sized, linear, special = native_sizes, native_linalg, native_special  # modules of rules that take the lowering
-    recurrence, recurrence_backward = native_recurrence.forward, native_recurrence.backward
-    packed_product = packed_product
+
+    def message(self, text: str, about: About = About.INDEX) -> int:
+        """The number by which a kernel names a message when it fails."""
+        self.messages.append(Message(about, text))
+        return len(self.messages) - 1
+
+    def packed_product(self, *args) -> Lazy:
+        return packed_product(self, *args)
+
+    def _random(self, op, full, val):
+        return native_random.random(self, op, full, val)
 
     # --- calls --------------------------------------------------------------------------------------------------------
     def call(self, call, args, kwargs):
@@ -617,8 +616,7 @@ class Lowering(ComplexLowering):
         source = bound[d.source]
         shape, fn = d.coords(IndexOps, *full)
         shape = sizes(shape)
-        tag = len(self.messages)
-        self.messages.append(op.name())
+        tag = self.message(op.name())
 
         def load(name, *coords):
             tensor = bound[name] if isinstance(name, str) else name
@@ -722,7 +720,7 @@ class Lowering(ComplexLowering):
                 t = short(v.dtype)
             except NotImplementedError:
                 t = "opaque"
-            buffer = self.new_buffer(shape, strides, t, "object", v.dtype.np)
+            buffer = self.new_buffer(shape, strides, t, BufferKind.OBJECT, v.dtype.np)
             for n in (*shape, *strides):
                 for s in symbols(n):
                     if s not in self.values.hints:
@@ -755,11 +753,11 @@ class Lowering(ComplexLowering):
         inside = symbols_of(v.expr)
         if all(isinstance(s, Symbol) for s in inside):  # an integer, or a truth value: its symbol is 0 or 1
             (symbol,) = inside
-            buffer = self.new_buffer((), (), "i64", "number")
+            buffer = self.new_buffer((), (), "i64", BufferKind.NUMBER)
             buffer.constant = of(symbol)
             self.late.setdefault(symbol, buffer.name)
         else:
-            buffer = self.new_buffer((), (), "f64", "object")
+            buffer = self.new_buffer((), (), "f64", BufferKind.OBJECT)
             self.values.scalars[v.expr] = buffer.name
         return buffer.name
 

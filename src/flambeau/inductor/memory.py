@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..base.expr import Expr, at_least, floordiv
 from .builder import itemsize
 from .effects import effects
-from .ir import Buffer
+from .ir import Buffer, BufferKind
 from .settings import config
 
 __all__ = ["apart", "plan"]
@@ -22,11 +22,11 @@ def apart(buffers: dict[str, Buffer], steps: list, hint=int) -> list[str]:
     notes = []
     for name in dict.fromkeys(n for s in steps for n in sorted(effects(s)[1])):
         b = buffers[name]
-        if b.kind != "temp":
+        if b.kind != BufferKind.TEMP:
             continue
         size = hint(b.size * b.width * itemsize(b.dtype))
         if size is not None and size >= config.own_bytes:
-            b.kind = "own"
+            b.kind = BufferKind.OWN
             notes.append(f"{name}: {size} bytes of its own")
     return notes
 
@@ -49,7 +49,7 @@ def plan(
             last[name] = i
         for name in reads:
             last[name] = i
-    temps = [n for n in first if buffers[n].kind == "temp"]
+    temps = [n for n in first if buffers[n].kind == BufferKind.TEMP]
     if any(type(buffers[n].size) is Expr for n in temps):
         return _plan_symbolic(buffers, temps, first, last, hint)
     size = {

@@ -1,4 +1,6 @@
-"""Templates of csrc/natives.c in a graph: launches between kernels, their results in the arena. See core/templates.py for what they are handed."""
+"""Native kernels (csrc/runtime/kernels.def) in a graph: launches between compiled ones, results in the arena.
+
+What they are handed: core/templates.py."""
 
 from __future__ import annotations
 
@@ -6,57 +8,56 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..base import kernels
 from ..base.expr import Expr, at_least
+from ..base.memory_format import is_last
 from ..base.sizes import size
 from .builder import itemsize
 from .ir import ExternCall, Region, dense_strides
 from .settings import config
 from .values import short
 
-__all__ = ["Native", "as_dtype", "biased", "full", "launch", "message", "other_view", "part"]
+__all__ = ["as_dtype", "biased", "full", "image", "image_strides", "launch", "other_view", "part"]
 
 
 @dataclass(slots=True)
 class Native:
-    """A template's name, the integers it takes, and about how many operations it makes."""
+    """A kernel, its numbers, and about how many operations it makes. ``given``: whether each of its views is there."""
 
-    name: str
+    kernel: Any
     numbers: list
     flops: Any
+    given: tuple[bool, ...]
 
 
-WEIGHT = 2  # the first number of the template `convolution`: a weight's gradient has no planes
-_TAKE_NOTHING = {
-    "order",
-    "scan",
-    "running",
-    "logcumsumexp",
-    "search",
-    "sample",
-}  # templates that may be handed tensors without elements
-
-
-def _planar(name: str, numbers: list, buffer) -> bool:
-    """Whether a template's result is a convolution's whose planes are worth going on as they are finished (planes.py)."""
-    if name != "convolution" or numbers[0] == WEIGHT or any(type(n) is Expr for n in buffer.shape):
-        return False
-    if buffer.strides != dense_strides(buffer.shape):
+def _planar(buffer) -> bool:
+    """Whether planes of a result are worth going on with as they are finished (planes.py)."""
+    if any(type(n) is Expr for n in buffer.shape) or buffer.strides != dense_strides(buffer.shape):
         return False
     return math.prod(buffer.shape) * itemsize(buffer.dtype) >= config.planes_bytes
 
 
-def launch(lowering, name, inputs, outs, numbers, flops, effect=False, empty=False) -> list:
-    """A launch of a template on ``inputs`` (regions); the Lazies of its results: ``outs`` has (shape, strides, dtype, device) of each. ``effect``: it
-    runs in program order, wanted or not. ``empty``: inputs may have no elements."""
-    if not (empty or name in _TAKE_NOTHING) and any(not at_least(n, 1) for r in inputs for n in r.shape):
-        raise NotImplementedError(f"{name} of what may be empty")
-    made = []
-    for shape, strides, dtype, device in outs:
+def launch(lowering, kernel, operands, outs, flops, /, effect=False, by_planes=False, **numbers) -> list:
+    """A launch of a native kernel (base/kernels.py) on ``operands`` (regions, None for one that isn't given); the Lazies of its results: ``outs``
+    has (shape, strides, dtype, device) of each, or None. ``flops``: about how many operations it makes. ``effect``: it runs in program order,
+    wanted or not. ``by_planes``: it may hand finished planes of its result over. NotImplementedError for operands that may be empty, where the
+    kernel doesn't take such."""
+    inputs = [r for r in operands if r is not None]
+    if not kernel.empty and any(not at_least(n, 1) for r in inputs for n in r.shape):
+        raise NotImplementedError(f"{kernel.name} of what may be empty")
+    packed = [size(n) for n in kernel.pack(**numbers)]
+    made: list = []
+    for out in outs:
+        if out is None:
+            made.append(None)
+            continue
+        shape, strides, dtype, device = out
         buffer = lowering.new_buffer(shape, strides, short(dtype))
-        buffer.planar = _planar(name, numbers, buffer)
+        buffer.planar = by_planes and _planar(buffer)
         made.append(lowering.in_memory(Region(buffer.name, shape, buffer.strides), dtype, buffer.strides, device))
-    plan = Native(name, [size(n) for n in numbers], flops)
-    lowering.add(ExternCall("native", name, list(inputs), [x.region.buffer for x in made], plan, effect))
+    plan = Native(kernel, packed, flops, kernels.given(kernel, operands, outs))
+    names = [x.region.buffer for x in made if x is not None]
+    lowering.add(ExternCall("native", kernel.name, inputs, names, plan, effect))
     return made
 
 
@@ -106,7 +107,12 @@ def other_view(lowering, x, shape, strides, offset, own_strides):
     return lowering.in_memory(Region(region.buffer, shape, strides, begin), x.dtype, strides, x.device)
 
 
-def message(lowering, text: str) -> int:
-    """The number by which a kernel or template names ``text`` when it fails."""
-    lowering.messages.append(text)
-    return len(lowering.messages) - 1
+def image(lowering, x):
+    """In memory in C order or with the channels last, as kernels of images read it."""
+    region = lowering.realize(x)
+    return region if is_last(region.shape, region.strides) else lowering.contiguous(x)
+
+
+def image_strides(lowering, shape, ruled, weight: bool) -> tuple:
+    """Strides for what a kernel of images makes, whose shape rule says ``ruled``. A weight's gradient goes to the program as it is."""
+    return tuple(ruled) if weight and is_last(shape, ruled) else dense_strides(shape)

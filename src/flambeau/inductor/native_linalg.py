@@ -1,14 +1,16 @@
-"""Linear algebra in a graph: launches of LAPACK (csrc/lapack.c) as the eager kernels make them, and what they say when a matrix can't be
+"""Linear algebra in a graph: launches of LAPACK (csrc/kernels/lapack.c) as the eager kernels make them, and what they message when a matrix can't be
 factorised."""
 
 from __future__ import annotations
 
 import math
 
-from ..base import dtypes, lapack
+from ..base import dtypes, kernels, lapack
 from ..base.expr import at_least
+from ..base.kernels import Lapack
+from ..core.messages import About
 from .ir import Region, dense_strides
-from .native import launch, message, part
+from .native import launch, part
 from .sizes import sizes
 from .values import short
 
@@ -19,17 +21,15 @@ __all__ = [
     "eigh",
     "inverse",
     "lu",
-    "permutation",
     "qr",
     "refuse",
+    "row_permutation",
     "slogdet",
     "solve",
     "solve_ex",
     "solve_triangular",
     "svd",
 ]
-
-_NOTHING = (0, 0, 0, 0)
 
 
 def _columns(shape):
@@ -53,9 +53,8 @@ def _expanded(lowering, region: Region, batch) -> Region:
     return part(lowering, region, (*batch, *region.shape[-2:]), (*strides, *region.strides[-2:]))
 
 
-def _run(lowering, what, dtype, inputs, outs, flags, flops):
-    kind = lapack.ready(dtype.np.char)
-    return launch(lowering, "lapack", inputs, outs, [what, kind, *flags, 0], flops)
+def _run(lowering, routine: Lapack, dtype, operands, outs, flops, **letters):
+    return launch(lowering, kernels.lapack, operands, outs, flops, **lapack.numbers(routine, dtype, **letters))
 
 
 def _matrices(shape, like):
@@ -78,8 +77,9 @@ def refuse(lowering, info, text: str, not_finite: str | None = None) -> None:
     """The graph raises LinAlgError where an info isn't 0: ``{value}`` in the text is the info, ``{size}`` its place; ``not_finite``: of
     matrices that weren't handed to the routine."""
     region = lowering.contiguous(info)
-    tags = [-1 if t is None else message(lowering, "#" + t) for t in (not_finite, text)]
-    launch(lowering, "infos", [region], [], tags, 1, effect=True)
+    other = -1 if not_finite is None else lowering.message(not_finite, About.MATRIX)
+    refused = lowering.message(text, About.MATRIX)
+    launch(lowering, kernels.infos, [region], [], 1, effect=True, not_finite=other, refused=refused)
 
 
 def cholesky(lowering, x, upper):
@@ -88,7 +88,7 @@ def cholesky(lowering, x, upper):
     region, batch, n, _ = _read(lowering, x)
     region = _turned(lowering, region) if upper else region
     outs = [_matrices((*batch, n, n), x), _plain(batch, dtypes.int32, x)]
-    factor, info = _run(lowering, lapack.CHOLESKY, x.dtype, [region], outs, _NOTHING, math.prod(batch) * n * n * n // 3)
+    factor, info = _run(lowering, Lapack.CHOLESKY, x.dtype, [region], outs, math.prod(batch) * n * n * n // 3)
     if upper:
         turned = _turned(lowering, factor.region)
         factor = lowering.in_memory(turned, x.dtype, turned.strides, x.device)
@@ -99,15 +99,8 @@ def cholesky_inverse(lowering, x, upper):
     """(inverses, infos)"""
     region, batch, n, _ = _read(lowering, x)
     outs = [_matrices((*batch, n, n), x), _plain(batch, dtypes.int32, x)]
-    return _run(
-        lowering,
-        lapack.CHOLESKY_INVERSE,
-        x.dtype,
-        [region],
-        outs,
-        (ord("U" if upper else "L"), 0, 0, 0),
-        math.prod(batch) * n * n * n,
-    )
+    flops = math.prod(batch) * n * n * n
+    return _run(lowering, Lapack.CHOLESKY_INVERSE, x.dtype, [region], outs, flops, uplo="U" if upper else "L")
 
 
 def lu(lowering, x):
@@ -117,7 +110,7 @@ def lu(lowering, x):
     if not at_least(m - least, 0):
         raise NotImplementedError("which is less, rows or columns, is known at the call only")
     outs = [_matrices((*batch, m, n), x), _plain((*batch, least), dtypes.int32, x), _plain(batch, dtypes.int32, x)]
-    return _run(lowering, lapack.LU, x.dtype, [region], outs, _NOTHING, math.prod(batch) * m * n * least)
+    return _run(lowering, Lapack.LU, x.dtype, [region], outs, math.prod(batch) * m * n * least)
 
 
 def solve(lowering, x, b, turned):
@@ -126,8 +119,8 @@ def solve(lowering, x, b, turned):
     *batch, n, columns = b.shape
     outs = [_matrices((*batch, n, columns), x), _matrices((*batch, n, n), x)]
     outs += [_plain((*batch, n), dtypes.int32, x), _plain(batch, dtypes.int32, x)]
-    flags = (ord("T" if turned else "N"), 0, 0, 0)
-    return _run(lowering, lapack.SOLVE, x.dtype, [a, b], outs, flags, math.prod(batch) * n * n * (n + 2 * columns))
+    flops = math.prod(batch) * n * n * (n + 2 * columns)
+    return _run(lowering, Lapack.SOLVE, x.dtype, [a, b], outs, flops, trans="T" if turned else "N")
 
 
 def solve_ex(lowering, vals, x, right, left, vector):
@@ -167,9 +160,9 @@ def solve_triangular(lowering, x, right, upper, left, unit):
     a, b = lowering.realize(x, x.strides), lowering.realize(right, right.strides)
     batch = [m if n == 1 else n for n, m in zip(*_padded(a.shape[:-2], b.shape[:-2]))]
     a, b = _expanded(lowering, a, batch), _expanded(lowering, b, batch)
-    flags = ord("L" if left else "R"), bool(upper), ord("U" if unit else "N"), 0
+    letters = {"side": "L" if left else "R", "uplo": "U" if upper else "L", "diag": "U" if unit else "N"}
     flops = math.prod(b.shape) * a.shape[-1]
-    return _run(lowering, lapack.TRIANGULAR, x.dtype, [a, b], [_matrices(b.shape, x)], flags, flops)[0]
+    return _run(lowering, Lapack.TRIANGULAR, x.dtype, [a, b], [_matrices(b.shape, x)], flops, **letters)[0]
 
 
 def _padded(a, b):
@@ -183,9 +176,8 @@ def qr(lowering, vals, x, mode):
     outs = [_matrices(shape, x)]
     if mode != "r":
         outs.append(_matrices(sizes(vals[0].shape), x))
-    r, *q = _run(
-        lowering, lapack.QR, x.dtype, [region], outs, (mode != "r", 0, 0, 0), 4 * math.prod(batch) * m * n * shape[-2]
-    )
+    flops = 4 * math.prod(batch) * m * n * shape[-2]
+    r, *q = _run(lowering, Lapack.QR, x.dtype, [region], outs, flops, job="N" if mode == "r" else "V")
     return [q[0] if q else lowering.full((0,), x.dtype, 0, x.device), r]
 
 
@@ -194,8 +186,9 @@ def eigh(lowering, vals, x, lower, vectors):
     region, batch, n, _ = _read(lowering, x)
     outs = [_plain((*batch, n), vals[0].dtype, x), _plain(batch, dtypes.int32, x)]
     outs += [_matrices((*batch, n, n), x)] if vectors else []
-    flags = ord("V" if vectors else "N"), ord("L" if lower else "U"), 0, 0
-    found, info, *v = _run(lowering, lapack.EIGH, x.dtype, [region], outs, flags, 9 * math.prod(batch) * n * n * n)
+    letters = {"job": "V" if vectors else "N", "uplo": "L" if lower else "U"}
+    flops = 9 * math.prod(batch) * n * n * n
+    found, info, *v = _run(lowering, Lapack.EIGH, x.dtype, [region], outs, flops, **letters)
     return [found, v[0] if v else lowering.full((0,), x.dtype, 0, x.device), info]
 
 
@@ -204,20 +197,21 @@ def svd(lowering, vals, x, full, vectors):
     region, batch, m, n = _read(lowering, x)
     outs = [_plain(sizes(vals[1].shape), vals[1].dtype, x), _plain(batch, dtypes.int32, x)]
     outs += [_matrices(sizes(vals[k].shape), x) for k in (0, 2)] if vectors else []
-    flags = ord("N" if not vectors else "A" if full else "S"), 0, 0, 0
-    s, info, *uv = _run(lowering, lapack.SVD, x.dtype, [region], outs, flags, 10 * math.prod(batch) * m * n * n)
+    job = "N" if not vectors else "A" if full else "S"
+    s, info, *uv = _run(lowering, Lapack.SVD, x.dtype, [region], outs, 10 * math.prod(batch) * m * n * n, job=job)
     u, vh = uv or [lowering.full((0,), x.dtype, 0, x.device)] * 2
     return [u, s, vh, info]
 
 
-def permutation(lowering, val, pivots, tag_text):
+def row_permutation(lowering, val, pivots, tag_text):
     """The matrices P of row swaps (from 1)."""
     if pivots.dtype is not dtypes.int32:
         raise NotImplementedError(f"pivots of {pivots.dtype}")
     shape = sizes(val.shape)
     out = ((*shape[:-2], shape[-1]), dense_strides((*shape[:-2], shape[-1])), dtypes.int64, val.device)
-    tag = message(lowering, "!" + tag_text)
-    order = launch(lowering, "row_order", [lowering.contiguous(pivots)], [out], [tag], math.prod(shape), effect=True)[0]
+    tag = lowering.message(tag_text, About.CONDITION)
+    given = [lowering.contiguous(pivots)]
+    order = launch(lowering, kernels.row_order, given, [out], math.prod(shape), effect=True, no_row=tag)[0]
     values, t = lowering.values, short(val.dtype)
 
     def at(c):

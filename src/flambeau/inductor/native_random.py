@@ -1,13 +1,13 @@
-"""Draws from the default generator in a graph: launches of csrc/random.c, in program order, with eager's stream."""
+"""Draws from the default generator in a graph: launches of csrc/kernels/random.c, in program order, with eager's stream."""
 
 from __future__ import annotations
 
 import math
-import struct
 
-from ..base import dtypes
+from ..base import dtypes, kernels
 from ..base.expr import at_least
-from ..core import generator
+from ..base.kernels import Draw
+from ..core.generator import LONG, signed
 from ..core.layouts import copy_strides, takes_format
 from .builder import compute_type
 from .ir import dense_strides
@@ -17,13 +17,6 @@ from .sizes import size, sizes
 from .values import short
 
 __all__ = ["draw", "draw_bits", "draw_integers", "mapped", "permutation", "random"]
-
-
-def _bits(x) -> int:
-    """A double as an integer of 64 bits; NotImplementedError for a number that is known at the call only."""
-    if hasattr(x, "__sym__"):
-        raise NotImplementedError("a parameter of a draw that is known at the call only")
-    return struct.unpack("q", struct.pack("d", float(x)))[0]
 
 
 def random(lowering, op, full, val):
@@ -52,54 +45,58 @@ def mapped(lowering, fn, x, val, *others):
     return lowering.lazy(x.sizes, val.dtype, at, strides=x.strides, device=val.device)
 
 
-def _launched(lowering, val, dtype, strides, numbers):
+def _launched(lowering, kernel, val, dtype, strides, **numbers):
     shape = sizes(val.shape)
     for n in (*shape, *strides):
         if type(n) is int and n < 0:
             raise NotImplementedError("a negative size")
     out = (shape, strides, dtype, val.device)
-    return launch(lowering, "draw", [], [out], numbers, 4 * math.prod(shape), effect=True)[0]
+    return launch(lowering, kernel, [], [out], 4 * math.prod(shape), effect=True, **numbers)[0]
 
 
-def draw(lowering, val, what: int, a=0.0, b=1.0, strides=None, dtype=None):
-    """The result ``val`` of a draw of :mod:`flambeau.core.generator`: UNIFORM (``a``: from, ``b``: width), NORMAL (mean, deviation),
+def draw(lowering, val, what: Draw, a=0.0, b=1.0, strides=None, dtype=None):
+    """The result ``val`` of a draw: UNIFORM (from ``a`` to ``b``), NORMAL (mean, deviation),
     SEQUENCE (doubles), BERNOULLI (``a``: the probability). ``dtype``: what is drawn, where ``val`` is made of it otherwise."""
     dtype = dtype or val.dtype
     narrow = dtype in (dtypes.float16, dtypes.bfloat16)
-    drawn = {generator.BERNOULLI: dtypes.bool_, generator.SEQUENCE: dtypes.float64}.get(what)
+    drawn = {Draw.BERNOULLI: dtypes.bool_, Draw.SEQUENCE: dtypes.float64}.get(what)
     drawn = drawn or (dtypes.float32 if narrow else dtype)
-    if what in (generator.UNIFORM, generator.NORMAL) and drawn not in (dtypes.float32, dtypes.float64):
+    if what in (Draw.UNIFORM, Draw.NORMAL) and drawn not in (dtypes.float32, dtypes.float64):
         raise NotImplementedError(f"there are no draws of {dtype}")
-    kind = 2 if narrow and what == generator.NORMAL else int(drawn is dtypes.float64)
     strides = strides or dense_strides(sizes(val.shape))
-    return as_dtype(lowering, _launched(lowering, val, drawn, strides, [what, kind, _bits(a), _bits(b)]), dtype)
+    numbers = {"f64": drawn is dtypes.float64, "narrow": narrow, "first": a, "second": b}
+    made = as_dtype(lowering, _launched(lowering, kernels.draw, val, drawn, strides, what=what, **numbers), dtype)
+    if what == Draw.UNIFORM and narrow:
+        # What is rounded up to the upper end is the lower one, as in Generator.uniform.
+        first, end = (float(dtype.np.type(x)) for x in (a, b))
+        return mapped(lowering, lambda s, x: s.where(s.eq(x, end), first, x), made, val)
+    return made
 
 
 def draw_bits(lowering, val, columns, p):
     """Rows of truth values as bits; ``columns``: of a row."""
-    if hasattr(p, "__sym__"):
-        raise NotImplementedError("a probability that is known at the call only")
     strides = dense_strides(sizes(val.shape))
-    return _launched(lowering, val, dtypes.uint8, strides, [generator.TRUTH_BITS, size(columns), _bits(p), 0])
+    return _launched(lowering, kernels.draw_bits, val, dtypes.uint8, strides, columns=columns, p=p)
 
 
-def draw_integers(lowering, val, low, high, strides=None):
-    """Integers in [low, high), one word of the stream each, or two where the interval is 2 ** 32 long or longer."""
+def draw_integers(lowering, val, low, high, strides=None, long=LONG):
+    """Integers in [low, high), one word of the stream each, or two where the interval is ``long`` or longer."""
     low, span = size(low), size(high) - size(low)
     if type(span) is int:
         if span <= 0:
             raise NotImplementedError("an empty interval")
-        wide, span = span >= 2**32, (span + 2**63) % 2**64 - 2**63
-    elif at_least(span, 1) and at_least(2**32 - 1 - span, 0):
+        wide, span = span >= long, signed(span)
+    elif at_least(span, 1) and at_least(long - 1 - span, 0):
         wide = False
     else:
         raise NotImplementedError("an interval that may be empty, or long")
     strides = strides or dense_strides(sizes(val.shape))
-    numbers = [generator.INTEGERS, wide, low, span]
-    return as_dtype(lowering, _launched(lowering, val, dtypes.int64, strides, numbers), val.dtype)
+    numbers = {"wide": wide, "low": low, "span": span}
+    return as_dtype(
+        lowering, _launched(lowering, kernels.draw_integers, val, dtypes.int64, strides, **numbers), val.dtype
+    )
 
 
 def permutation(lowering, val):
     """The numbers below the length of ``val`` in random order."""
-    numbers = [generator.PERMUTATION, 0, 0, 0]
-    return as_dtype(lowering, _launched(lowering, val, dtypes.int64, (1,), numbers), val.dtype)
+    return as_dtype(lowering, _launched(lowering, kernels.draw_permutation, val, dtypes.int64, (1,)), val.dtype)

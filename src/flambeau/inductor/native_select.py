@@ -1,14 +1,15 @@
-"""Membership, histograms and writes under masks in a graph: launches of csrc/select.c and what is made of them."""
+"""Membership, histograms and writes under masks in a graph: launches of csrc/kernels/select.c and what is made of them."""
 
 from __future__ import annotations
 
 import math
 
-from ..base import dtypes
+from ..base import dtypes, kernels
 from ..base.expr import at_least, linear, of, variable
-from ..base.order import WHOLE
-from ..base.select import bits
-from ..core.templates import common_dtype
+from ..base.kernels import Order
+from ..base.select import common_dtype
+from ..base.shapes import normalize_dim
+from ..core.messages import About
 from .builder import compute_type
 from .eager_call import call_schema
 from .ir import Pointwise, Region, dense_strides
@@ -41,15 +42,14 @@ def contained(lowering, val, elements, among, invert: bool):
         raise NotImplementedError("nothing to look for, or numbers that have to be compared as others")
     region = lowering.contiguous(as_dtype(lowering, among, common))
     line = lowering.in_memory(Region(region.buffer, (n,), (1,), region.offset), common, (1,), among.device)
-    ordered = lowering.arrange((None, None), WHOLE, line, 0)[0]
+    ordered = lowering.arrange((None, None), Order.WHOLE, line, 0)[0]
     place = lowering.lazy(elements.sizes, dtypes.int64, elements.at, device=val.device)
     place = lowering.search(_Meta(dtypes.int64, val.device), ordered, as_dtype(lowering, elements, common), False)
     values, t = lowering.values, short(common)
 
     def at(coords):
         at = values.make("minimum", (place.at(coords), values.index(n - 1)), "i64")
-        tag = len(lowering.messages)
-        lowering.messages.append("aten::isin")
+        tag = lowering.message("aten::isin")
         found = ordered.at((of(values.make("checked", (at, n, tag, False), "i64")),))
         x = values.cast(elements.at(coords), t)
         return values.make("ne" if invert else "eq", (found, x), "bool")
@@ -68,12 +68,10 @@ def histogram(lowering, val, x, bins, low, high):
         raise NotImplementedError(f"there is no histogram of {x.dtype}")
     if any(hasattr(n, "__sym__") for n in (bins, low, high)) or low > high or not math.isfinite(high - low):
         raise NotImplementedError("the range is refused, or known at the call only")
-    lowering.messages.append("!torch.histc: the range of the input is not finite")
-    numbers = [x.dtype is dtypes.float64, bits(float(low)), bits(float(high)), len(lowering.messages) - 1]
-    out = ((size(bins),), (1,), x.dtype, val.device)
-    return launch(lowering, "histogram", [lowering.contiguous(x)], [out], numbers, 4 * math.prod(x.sizes), effect=True)[
-        0
-    ]
+    tag = lowering.message("torch.histc: the range of the input is not finite", About.CONDITION)
+    numbers = {"f64": x.dtype is dtypes.float64, "low": low, "high": high, "not_finite": tag}
+    out, flops = ((size(bins),), (1,), x.dtype, val.device), 4 * math.prod(x.sizes)
+    return launch(lowering, kernels.histogram, [lowering.contiguous(x)], [out], flops, effect=True, **numbers)[0]
 
 
 # ---- writes by index that combine, writes under a mask ------------------------------------------------------------------------
@@ -86,13 +84,13 @@ def reduce_into(lowering, val, x, dim, index, src, reduce, identity):
     written, None: they take part. 16-bit numbers are combined in float32 and rounded once."""
     if not x.ndim or x.dtype.is_complex or x.dtype is dtypes.bool_:
         raise NotImplementedError(f"there is no scatter of {x.ndim} dimensions of {x.dtype}")
-    dim %= x.ndim
+    dim = normalize_dim(dim, x.ndim)
     for d, (i, s, o) in enumerate(zip(index.sizes, src.sizes, x.sizes)):
         if not at_least(s - i, 0) or (d != dim and not at_least(o - i, 0)):
             raise NotImplementedError("the index may be larger than what it is for")
     wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
-    values, t, shape, tag = lowering.values, short(wide), x.sizes, len(lowering.messages)
-    lowering.messages.append("aten::scatter_reduce")
+    values, t, shape = lowering.values, short(wide), x.sizes
+    tag = lowering.message("aten::scatter_reduce")
 
     def write(target, value, how):
         loops = lowering.variables(index.sizes)
@@ -147,10 +145,8 @@ def write_under_mask(lowering, val, x, mask, source):
     line = lowering.in_memory(Region(region.buffer, (total,), (1,), region.offset), dtypes.int64, (1,))
     rank = lowering.scan(_Meta(dtypes.int64, val.device), line, 0, False)
     data = lowering.contiguous(source)
-    tag = len(lowering.messages)
-    lowering.messages.append(
-        "!masked_scatter: expected self and source to have same dtypes and source to hold more elements"
-    )
+    text = "masked_scatter: expected self and source to have same dtypes and source to hold more elements"
+    tag = lowering.message(text, About.CONDITION)
 
     def at(coords):
         holds = mask.at(broadcast_coords(coords, mask.sizes))

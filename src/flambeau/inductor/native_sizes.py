@@ -1,32 +1,33 @@
-"""Results whose sizes depend on data: a kernel counts, a "tell" step of the graph makes the number a size (csrc/launch.c), the kernels
+"""Results whose sizes depend on data: a kernel counts, a bind step of the graph makes the number a size (csrc/runtime/launch.c), the kernels
 after it run with that size.
 
-No Python runs between them. :func:`tell` is what all of this is made with; a number that the program reads out of a tensor (``x.item()``)
-is told the same way."""
+No Python runs between them. `bind` is what all of this is made with; a number that the program reads out of a tensor (``x.item()``)
+is bound the same way."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-from ..base import dtypes
+from ..base import dtypes, kernels
 from ..base.expr import Symbol, at_least, of, symbols
-from ..base.order import KINDS
+from ..base.kernels import ORDERED, Sign, element
 from ..base.relations import Junction, Rel
 from ..base.relations import symbols as symbols_of
-from ..base.select import bits
 from ..base.shapes import broadcast_shapes
+from ..core.messages import About
 from .builder import compute_type
 from .frame import lone
-from .ir import ExternCall, Region, dense_strides
+from .ir import BufferKind, ExternCall, Region, dense_strides
 from .lazy import broadcast_coords
-from .native import Native, as_dtype, launch, message
+from .native import Native, as_dtype, launch
 from .sizes import size, sizes
 from .values import short
 
 __all__ = [
     "advanced",
     "assertion",
+    "bind",
     "bincount",
     "by_edges",
     "columns",
@@ -38,52 +39,56 @@ __all__ = [
     "repeated",
     "runs",
     "selected",
-    "tell",
 ]
 
-_SIGNS = {"==": 0, "!=": 1, ">=": 2}
+_SIGNS = {"==": Sign.EQUAL, "!=": Sign.UNEQUAL, ">=": Sign.AT_LEAST}
 
 
 @dataclass(slots=True)
-class Told:
-    """The data of a "tell" step."""
+class Bound:
+    """The data of a bind step."""
 
     numbers: list = field(default_factory=list)
 
 
-def tell(lowering, number: Region, n, text: str = "") -> None:
-    """From here on ``n``, a size of the program's or a bare symbol, is the int64 at ``number``; where it is known already, it has to be
-    that, else the call raises RuntimeError with ``text``."""
+def bind(lowering, number: Region, n, text: str = "") -> None:
+    """Bind ``n``, a size of the program's or a bare symbol, to the int64 stored at ``number``. If it has a value already, emit a check that
+    raises RuntimeError(text) on a mismatch."""
     if hasattr(n, "__sym__"):
         lowering.meet(n)
     e = size(n)
     s = lone(e)
     if s is None or s in lowering.late or s in lowering.values.hints or s in _given(lowering):
         expect(
-            lowering, "==", e, message(lowering, "!" + (text or f"a size that depends on data is not {e!r}")), number
+            lowering,
+            "==",
+            e,
+            lowering.message((text or f"a size that depends on data is not {e!r}"), About.CONDITION),
+            number,
         )
         return
-    _told(lowering, number, s)
+    _bind_symbol(lowering, number, s)
 
 
 def _given(lowering) -> set:
-    """The symbols that inputs tell."""
+    """The symbols that inputs have."""
     inputs = (lowering.buffers[name] for name in lowering.inputs if name is not None)
     return {s for e in (*lowering.numbers.values(), *(n for b in inputs for n in b.shape)) for s in symbols(e)}
 
 
-def _told(lowering, number: Region, s: Symbol) -> None:
-    buffer = lowering.new_buffer((), (), "i64", "number")
+def _bind_symbol(lowering, number: Region, s: Symbol) -> None:
+    buffer = lowering.new_buffer((), (), "i64", BufferKind.NUMBER)
     buffer.constant = of(s)
     lowering.late[s] = buffer.name
-    lowering.add(ExternCall("tell", repr(s), [number], [buffer.name], Told(), effect=True))
+    lowering.add(ExternCall("bind", repr(s), [number], [buffer.name], Bound(), effect=True))
 
 
 def expect(lowering, sign: str, e, tag: int, number: Region | None = None) -> None:
     """The graph ends with message ``tag`` unless ``e``, or ``number`` minus ``e``, has this relation to 0. What follows and depends on the
     symbols in ``e`` runs later."""
-    out = lowering.new_buffer((), (), "i64", "number")
-    plan = Native("expect", [_SIGNS[sign], e, tag], 1)
+    out = lowering.new_buffer((), (), "i64", BufferKind.NUMBER)
+    packed = list(kernels.expect.pack(sign=_SIGNS[sign], number=e, failure=tag))
+    plan = Native(kernels.expect, packed, 1, kernels.given(kernels.expect, [number], []))
     lowering.add(ExternCall("native", "expect", [] if number is None else [number], [out.name], plan, effect=True))
     for s in symbols(e):
         if s in lowering.late:
@@ -96,7 +101,7 @@ def assertion(lowering, val, condition, text: str) -> None:
     parts = relation.args[1:] if isinstance(relation, Junction) and relation.args[0] == "and" else (relation,)
     if not all(isinstance(p, Rel) and all(isinstance(s, Symbol) for s in symbols_of(p)) for p in parts):
         raise NotImplementedError("a condition on other numbers")
-    tag = message(lowering, "!" + text)
+    tag = lowering.message(text, About.CONDITION)
     for p in parts:
         expect(lowering, p.args[0], p.args[1], tag)
 
@@ -114,7 +119,7 @@ def item(lowering, val, x):
     lowering.meet(val)
     if whole:
         (symbol,) = inside
-        _told(lowering, region, symbol)
+        _bind_symbol(lowering, region, symbol)
     else:
         lowering.values.scalars[val.expr] = region.buffer
     return val
@@ -138,28 +143,21 @@ def _truth(lowering, x) -> Region:
 
 def _counted(lowering, region, device) -> Region:
     out = ((), (), dtypes.int64, device)
-    return launch(lowering, "count", [region], [out], [], math.prod(region.shape), empty=True)[0].region
+    return launch(lowering, kernels.count, [region], [out], math.prod(region.shape))[0].region
 
 
 def _places(lowering, region, count, device, fill=0):
     """Coordinates (count, dimensions) of what holds; those of one dimension lie together."""
     shape = count, len(region.shape)
-    return launch(
-        lowering,
-        "nonzero",
-        [region],
-        [(shape, (1, count), dtypes.int64, device)],
-        [fill],
-        2 * math.prod(region.shape),
-        empty=True,
-    )[0]
+    out = (shape, (1, count), dtypes.int64, device)
+    return launch(lowering, kernels.nonzero, [region], [out], 2 * math.prod(region.shape), fill=fill)[0]
 
 
 def nonzero(lowering, val, x, fill=None):
     """``fill``: the number in rows beyond the last place, of a result of a size that is known."""
     region = _truth(lowering, x)
     if fill is None:
-        tell(lowering, _counted(lowering, region, val.device), val.shape[0])
+        bind(lowering, _counted(lowering, region, val.device), val.shape[0])
     elif not at_least(size(val.shape[0]), 0):
         raise NotImplementedError("a size that may be negative")
     return _places(lowering, region, size(val.shape[0]), val.device, fill or 0)
@@ -195,7 +193,7 @@ def masked(lowering, shape, indices, count, text: str = ""):
     wide = [*indices[:at], *[mask] * mask.ndim, *indices[at + 1 :]]
     given = [k for k, t in enumerate(wide) if t is not None]
     n = count(given[0] if given == list(range(given[0], given[-1] + 1)) else 0)
-    tell(lowering, _counted(lowering, region, mask.device), n, text)
+    bind(lowering, _counted(lowering, region, mask.device), n, text)
     return [*indices[:at], *columns(lowering, region, size(n), mask.device), *indices[at + 1 :]]
 
 
@@ -206,9 +204,9 @@ def selected(lowering, val, x, mask):
     shape = tuple(_broadcast(x.sizes, mask.sizes))
     wide = lowering.lazy(shape, dtypes.bool_, lambda c: mask.at(broadcast_coords(c, mask.sizes)), device=val.device)
     region = _truth(lowering, wide)
-    tell(lowering, _counted(lowering, region, val.device), val.shape[0])
+    bind(lowering, _counted(lowering, region, val.device), val.shape[0])
     at = columns(lowering, region, size(val.shape[0]), val.device)
-    tag = message(lowering, "aten::masked_select")
+    tag = lowering.message("aten::masked_select")
 
     def place(c, d):
         return of(lowering.values.make("checked", (at[d].at(c), shape[d], tag, False), "i64"))
@@ -264,7 +262,7 @@ def places_to_put(lowering, x, indices, source):
 def runs(lowering, vals, x, dim, ordered: bool, wanted):
     """[values, runs of rows, their lengths] of unique (``ordered``) and unique_consecutive; ``dim`` None: of all elements. ``wanted``:
     which of the last two are; the others are empty."""
-    kind = KINDS.get(x.dtype.name)
+    kind = element(x.dtype, ORDERED)
     if kind is None:
         raise NotImplementedError(f"there is no order of {x.dtype}")
     device, values = vals[0].device, lowering.values
@@ -285,39 +283,24 @@ def runs(lowering, vals, x, dim, ordered: bool, wanted):
         rows = Region(region.buffer, (count, wide), (wide, 1), region.offset)
     if ordered and dim is None:
         return _distinct(lowering, vals, x, lines, kind, wanted)
-    order, how = None, 0
+    order = None
     if ordered:
-        order = launch(
-            lowering,
-            "order_rows",
-            [rows],
-            [((count,), (1,), dtypes.int64, device)],
-            [kind],
-            30 * count * wide,
-            empty=True,
-        )[0]
-        how = 2
+        out = ((count,), (1,), dtypes.int64, device)
+        order = launch(lowering, kernels.order_rows, [rows], [out], 30 * count * wide, element=kind)[0]
     outs = [
         ((count + 1,), (1,), dtypes.int64, device),
         ((count,), (1,), dtypes.int64, device),
         ((), (), dtypes.int64, device),
     ]
-    begins, of_rows, number = launch(
-        lowering,
-        "runs",
-        [rows, order.region] if order else [rows],
-        outs,
-        [kind, bool(wanted[0]), how],
-        4 * count * wide,
-        empty=True,
-    )
+    operands, numbers = [rows, order.region if order else None], {"wanted": bool(wanted[0]), "element": kind}
+    begins, of_rows, number = launch(lowering, kernels.runs, operands, outs, 4 * count * wide, **numbers)
     n = vals[0].shape[0 if dim is None else dim]
-    tell(lowering, number.region, n)
-    n, tag = size(n), message(lowering, "aten::unique")
+    bind(lowering, number.region, n)
+    n, tag = size(n), lowering.message("aten::unique")
 
     def row(k):
         place = of(values.make("checked", (begins.at((k,)), count, tag, False), "i64"))
-        return of(values.make("checked", (order.at((place,)), count, tag, False), "i64")) if how == 2 else place
+        return of(values.make("checked", (order.at((place,)), count, tag, False), "i64")) if order else place
 
     source = lowering.in_memory(rows, x.dtype, (wide, 1), device)
 
@@ -351,8 +334,9 @@ def _distinct(lowering, vals, x, line, kind, wanted):
     count, device = line.shape[0], vals[0].device
     kinds = (x.dtype, dtypes.int64, dtypes.int64)
     outs = [*(((count,), (1,), t, device) for t in kinds), ((), (), dtypes.int64, device)]
-    *found, number = launch(lowering, "distinct", [line], outs, [kind, bool(wanted[0])], 20 * count, empty=True)
-    tell(lowering, number.region, vals[0].shape[0])
+    numbers = {"wanted": bool(wanted[0]), "element": kind}
+    *found, number = launch(lowering, kernels.distinct, [line], outs, 20 * count, **numbers)
+    bind(lowering, number.region, vals[0].shape[0])
     n = size(vals[0].shape[0])
     cut = [lowering.lazy((n,), y.dtype, y.at, strides=(1,), device=device) for y in found[:2]]
     shape = sizes(vals[1].shape)
@@ -379,22 +363,14 @@ def bincount(lowering, val, x, weights, least):
     if not at_least(size(least), 0):
         raise NotImplementedError("a least size that may be negative")
     line, device = _line(lowering, x), val.device
-    tag = message(lowering, "!bincount only supports 1-d non-negative integral inputs.")
-    number = launch(
-        lowering,
-        "bincount_size",
-        [line],
-        [((), (), dtypes.int64, device)],
-        [least, tag],
-        x.sizes[0],
-        effect=True,
-        empty=True,
-    )[0]
-    tell(lowering, number.region, val.shape[0])
+    tag = lowering.message("bincount only supports 1-d non-negative integral inputs.", About.CONDITION)
+    out, numbers = ((), (), dtypes.int64, device), {"least": least, "negative": tag}
+    number = launch(lowering, kernels.bincount_size, [line], [out], x.sizes[0], effect=True, **numbers)[0]
+    bind(lowering, number.region, val.shape[0])
     made = dtypes.int64 if weights is None else dtypes.float64
     lines = [line] if weights is None else [line, _line(lowering, weights, dtypes.float64)]
     out = (sizes(val.shape), (1,), made, device)
-    return as_dtype(lowering, launch(lowering, "bincount", lines, [out], [], 4 * x.sizes[0], empty=True)[0], val.dtype)
+    return as_dtype(lowering, launch(lowering, kernels.bincount, lines, [out], 4 * x.sizes[0])[0], val.dtype)
 
 
 def repeated(lowering, val, repeats, told: bool):
@@ -402,26 +378,20 @@ def repeated(lowering, val, repeats, told: bool):
     if repeats.ndim != 1 or repeats.dtype not in (dtypes.int64, dtypes.int32):
         raise NotImplementedError("what repeat_interleave refuses")
     line, device = _line(lowering, repeats), val.device
-    tag = message(lowering, "!repeats can not be negative")
-    number = launch(
-        lowering,
-        "repeat_size",
-        [line],
-        [((), (), dtypes.int64, device)],
-        [tag],
-        repeats.sizes[0],
-        effect=True,
-        empty=True,
-    )[0].region
+    tag = lowering.message("repeats can not be negative", About.CONDITION)
+    out = ((), (), dtypes.int64, device)
+    number = launch(lowering, kernels.repeat_size, [line], [out], repeats.sizes[0], effect=True, negative=tag)[0].region
     if told:
         e = size(val.shape[0])
-        expect(lowering, "==", e, message(lowering, "!allocated size does not match required size"), number)
+        expect(
+            lowering, "==", e, lowering.message("allocated size does not match required size", About.CONDITION), number
+        )
     else:
-        tell(lowering, number, val.shape[0])
+        bind(lowering, number, val.shape[0])
     n = size(val.shape[0])
     out = ((n,), (1,), dtypes.int64, device)
     return as_dtype(
-        lowering, launch(lowering, "repeat", [line], [out], [], repeats.sizes[0], effect=told, empty=True)[0], val.dtype
+        lowering, launch(lowering, kernels.repeat, [line], [out], repeats.sizes[0], effect=told)[0], val.dtype
     )
 
 
@@ -448,16 +418,16 @@ def by_edges(lowering, vals, x, bins, low_high, weight, density: bool):
             or (low_high and not low_high[0] <= low_high[1])
         ):
             raise NotImplementedError("a range that is refused, or known at the call only")
-        tag = message(lowering, "!torch.histogramdd: dimension 0's range is not finite")
-        numbers = [wide, low_high is not None, *map(bits, low_high or (0.0, 0.0)), tag]
+        tag = lowering.message("torch.histogramdd: dimension 0's range is not finite", About.CONDITION)
+        low, high = low_high or (0.0, 0.0)
+        numbers = {"f64": wide, "given": low_high is not None, "low": low, "high": high, "not_finite": tag}
         out = ((bins + 1,), (1,), x.dtype, device)
-        edges = launch(lowering, "edges", [line], [out], numbers, math.prod(x.sizes), effect=True, empty=True)[0]
+        edges = launch(lowering, kernels.edges, [line], [out], math.prod(x.sizes), effect=True, **numbers)[0]
     n = edges.sizes[0] - 1
     lines = [line, edges.region, *([] if weight is None else [lowering.contiguous(weight)])]
     out = ((n,), (1,), dtypes.float64, device)
-    sums = launch(
-        lowering, "cells", lines, [out], [wide, not hasattr(bins, "sizes")], 30 * math.prod(x.sizes), empty=True
-    )[0]
+    numbers = {"f64": wide, "equal": not hasattr(bins, "sizes")}
+    sums = launch(lowering, kernels.cells, lines, [out], 30 * math.prod(x.sizes), **numbers)[0]
     if density:
         total = lowering.reduce("add", 0.0, (n,), [], [0], lambda c: sums.at(c))
 
@@ -480,8 +450,7 @@ def advanced(lowering, shape, indices, op_name):
     before = [k for k in plain if adjacent and k < given[0]]
     after = [k for k in plain if k not in before]
     out_shape = (*[shape[k] for k in before], *together, *[shape[k] for k in after])
-    tag = len(lowering.messages)
-    lowering.messages.append(op_name)
+    tag = lowering.message(op_name)
 
     def position(coords):
         middle = coords[front : front + len(together)]

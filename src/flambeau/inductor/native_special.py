@@ -1,18 +1,18 @@
-"""Special functions in a graph: launches of the loops that SciPy's functions have (csrc/special.c), orthogonal polynomials, distances of
+"""Special functions in a graph: launches of the loops that SciPy's functions have (csrc/kernels/special.c), orthogonal polynomials, distances of
 points, draws of categories."""
 
 from __future__ import annotations
 
 import math
 
-from ..base import dtypes, ufuncs
+from ..base import dtypes, kernels, ufuncs
 from ..base.expr import at_least, of
-from ..base.order import KINDS, WHOLE
-from ..base.select import bits
-from ..base.shapes import broadcast_shapes
+from ..base.kernels import ORDERED, Distribution, Order, Polynomial, element
+from ..base.shapes import broadcast_shapes, normalize_dim
+from ..core.messages import About
 from .ir import Region, dense_strides
 from .lazy import broadcast_coords
-from .native import as_dtype, launch, message
+from .native import as_dtype, launch
 from .sizes import sizes
 
 __all__ = ["categories", "distances", "mode", "polynomial", "sample", "ufunc"]
@@ -46,18 +46,17 @@ def ufunc(lowering, name, operands, dtype, device, results=1):
     ufuncs.ready(slot)
     kinds = (dtype, dtypes.int32)[:results]
     outs = [(shape, dense_strides(shape), t, device) for t in kinds]
-    widths = [dtype.itemsize] * len(parts) + [t.itemsize for t in kinds]
-    return launch(lowering, "ufunc", parts, outs, [slot, *widths], 100 * math.prod(shape), empty=True)
+    return launch(lowering, kernels.ufunc, parts, outs, 100 * math.prod(shape), slot=slot)
 
 
-def polynomial(lowering, val, kind: int, x, n):
-    """An orthogonal polynomial: ``kind`` by csrc/special.c."""
+def polynomial(lowering, val, family: Polynomial, x, n):
+    """An orthogonal polynomial."""
     if val.dtype not in _TYPES:
         raise NotImplementedError(f"there is no loop of {val.dtype}")
     shape, parts = _spread(lowering, (x, n), val.dtype)
     out = (shape, dense_strides(shape), val.dtype, val.device)
-    numbers = [kind, val.dtype is dtypes.float64]
-    return launch(lowering, "polynomial", parts, [out], numbers, 100 * math.prod(shape), empty=True)[0]
+    numbers = {"family": family, "f64": val.dtype is dtypes.float64}
+    return launch(lowering, kernels.polynomial, parts, [out], 100 * math.prod(shape), **numbers)[0]
 
 
 def distances(lowering, val, a, b, p: float):
@@ -76,8 +75,8 @@ def distances(lowering, val, a, b, p: float):
         region = lowering.contiguous(x)
         parts.append(Region(region.buffer, (count, n, m), (n * m, m, 1), region.offset))
     out = ((count, rows, others), (rows * others, others, 1), val.dtype, val.device)
-    numbers = [val.dtype is dtypes.float64, bits(float(p))]
-    made = launch(lowering, "distances", parts, [out], numbers, 3 * math.prod(shape) * m, empty=True)[0]
+    numbers = {"f64": val.dtype is dtypes.float64, "p": p}
+    made = launch(lowering, kernels.distances, parts, [out], 3 * math.prod(shape) * m, **numbers)[0]
     return lowering.in_memory(Region(made.region.buffer, shape, dense_strides(shape)), val.dtype, None, val.device)
 
 
@@ -89,42 +88,42 @@ def categories(lowering, p, draws, texts):
     if not at_least(rows, 1) or not at_least(n, 1):
         raise NotImplementedError("no categories")
     parts = [lowering.contiguous(as_dtype(lowering, p, kind)), lowering.contiguous(draws)]
-    tags = [message(lowering, "!" + t) for t in texts]
+    tags = {name: lowering.message(t, About.CONDITION) for name, t in zip(("negative", "not_finite", "no_mass"), texts)}
     out = ((rows, samples), (samples, 1), dtypes.int64, p.device)
-    numbers = [kind is dtypes.float64, *tags]
-    return launch(lowering, "categories", parts, [out], numbers, 10 * rows * (n + samples), effect=True)[0]
+    flops = 10 * rows * (n + samples)
+    return launch(lowering, kernels.categories, parts, [out], flops, effect=True, f64=kind is dtypes.float64, **tags)[0]
 
 
-def sample(lowering, what: int, parameters, shape, dtype, device, text=""):
-    """Numbers of a distribution of csrc/random.c from the default generator, one after another, drawn in float64 and rounded to ``dtype``;
+def sample(lowering, distribution: Distribution, parameters, shape, dtype, device, text=""):
+    """Numbers of a distribution of csrc/kernels/random.c from the default generator, one after another, drawn in float64 and rounded to ``dtype``;
     ``parameters`` broadcast to ``shape``. ``text``: the error of a rate that is negative."""
     wide = dtypes.float64
-    parts = []
+    parts = [None]  # the default generator
     for x in parameters:
         x = as_dtype(lowering, x, wide)
         spread = lambda c, x=x: x.at(broadcast_coords(c, x.sizes))  # noqa: E731
         parts.append(lowering.contiguous(x if tuple(x.sizes) == tuple(shape) else lowering.lazy(shape, wide, spread)))
     out = (tuple(shape), dense_strides(shape), wide, device)
-    numbers = [what, message(lowering, "!" + text)]
-    made = launch(lowering, "sample", parts, [out], numbers, 200 * math.prod(shape), effect=True)[0]
+    numbers = {"distribution": distribution, "negative": lowering.message(text, About.CONDITION)}
+    made = launch(lowering, kernels.sample, parts, [out], 200 * math.prod(shape), effect=True, **numbers)[0]
     return as_dtype(lowering, made, dtype)
 
 
 def mode(lowering, vals, x, dim, keepdim):
     """[values, places] of the most frequent elements along ``dim``."""
-    kind = KINDS.get(x.dtype.name)
+    kind = element(x.dtype, ORDERED)
     if kind is None or not x.ndim or not at_least(math.prod(x.sizes), 1):
         raise NotImplementedError(f"there is no order of {x.ndim} dimensions of {x.dtype}, or nothing")
-    d, k = dim % x.ndim, x.ndim - 1
+    d, k = normalize_dim(dim, x.ndim), x.ndim - 1
     rest, n = [*x.sizes[:d], *x.sizes[d + 1 :]], x.sizes[d]
     lines = lowering.lazy((*rest, n), x.dtype, lambda c: x.at((*c[:d], c[k], *c[d:k])), device=x.device)
-    ordered, at = lowering.arrange((None, None), WHOLE, lines, k)
+    ordered, at = lowering.arrange((None, None), Order.WHOLE, lines, k)
     count = math.prod(rest)
     parts = [Region(t.region.buffer, (count, n), (n, 1), t.region.offset) for t in (ordered, at)]
     out = ((count,), (1,), dtypes.int64, x.device)
-    place = launch(lowering, "mode", parts, [out], [kind], 4 * count * n)[0]
+    place = launch(lowering, kernels.mode, parts, [out], 4 * count * n, element=kind)[0]
     place = lowering.in_memory(Region(place.region.buffer, rest, dense_strides(rest)), dtypes.int64, None, x.device)
-    tag, values = message(lowering, "aten::mode"), lowering.values
+    tag, values = lowering.message("aten::mode"), lowering.values
     without = lambda c: (*c[:d], *c[d + 1 :]) if keepdim else tuple(c)  # noqa: E731
 
     def value(c):

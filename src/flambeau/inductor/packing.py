@@ -1,4 +1,4 @@
-"""Constant right operands of products in the order that the kernels read (csrc/prepack.c).
+"""Constant right operands of products in the order that the kernels read (csrc/kernels/prepack.c).
 
 Packing is part of what follows from constants, so it is done once. A product of many rows has the bits of the one that packs at each call;
 one of few rows with a weight (N, K) those of ``x @ w.t().contiguous()``."""

@@ -1,7 +1,7 @@
 """Convolutions and the kernels behind them as one launch, a few planes at a time.
 
 A plane is one channel of one image. Who has finished some planes of a convolution's result takes them through the kernels that read
-them (normalisation with given statistics, activation, residual, a sum over the plane) while they are in its cache (csrc/planes.c). As in
+them (normalisation with given statistics, activation, residual, a sum over the plane) while they are in its cache (csrc/kernels/planes.c). As in
 ``rows.py`` the kernels are those that fusion made: iteration p touches elements [p s, (p + 1) s) of the result and of what the kernels
 write. Where only one kernel reads the result, at the element that it writes, it writes over it.
 """
@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from ..base.expr import Expr
 from .builder import itemsize
-from .ir import ExternCall
+from .ir import BufferKind, ExternCall
 from .rows import Chains, Open, RowChain
 from .settings import config
 from .values import walk
@@ -86,7 +86,7 @@ class _Chains(Chains):
         made = PlaneChain(steps, chain.rows, chain.unit, chain.ratios[1:])
         (name,) = steps[0].outputs
         readers = self.readers.get(name, set())
-        if len(readers) == 1 and readers <= set(chain.members) and self.buffers[name].kind == "temp":
+        if len(readers) == 1 and readers <= set(chain.members) and self.buffers[name].kind == BufferKind.TEMP:
             (reader,) = readers
             over = self._same_place(name, self.steps[reader])
             if over is not None:

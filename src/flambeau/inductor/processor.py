@@ -4,18 +4,32 @@ import functools
 import os
 import platform
 
-__all__ = ["asks_ahead_for_writes", "description", "follows_one_line", "holds_lines"]
+__all__ = ["asks_ahead_for_writes", "description", "follows_one_line", "holds_lines", "level"]
+
+
+# The lines of /proc/cpuinfo that say what a processor is and can do: x86's, and ARM's.
+_LINES = ("model name", "flags", "vendor", "Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part")
 
 
 @functools.cache
 def description() -> str:
-    """Maker, model and features, in words of the system."""
+    """Maker, model and features, in words of the system; of each kind of processor, where there are several. LLVM's words where it has none."""
     try:
         with open("/proc/cpuinfo") as f:
-            first = f.read().split("\n\n")[0]
+            blocks = f.read().split("\n\n")
     except OSError:
-        return platform.processor() + platform.machine()
-    return "".join(x for x in first.splitlines(True) if x.startswith(("model name", "flags", "vendor")))
+        blocks = []
+    kinds = {"".join(x for x in block.splitlines(True) if x.startswith(_LINES)) for block in blocks}
+    if any(line.startswith(("flags", "Features")) for kind in kinds for line in kind.splitlines()):
+        return "".join(sorted(kinds))
+    from . import llvm
+
+    return "|".join((platform.machine(), *llvm.host()))
+
+
+def level() -> str:
+    """What FLAMBEAU_CPU says: "avx2" or "default" for code that lesser processors run too, else anything."""
+    return os.environ.get("FLAMBEAU_CPU", "")
 
 
 def asks_ahead_for_writes() -> bool:
@@ -32,4 +46,4 @@ def follows_one_line() -> bool:
 
 def holds_lines() -> bool:
     """Whether a vector register is a cache line (AVX-512): with halves of lines, turned squares are better stored by way of the stack."""
-    return "avx512f" in description() and os.environ.get("FLAMBEAU_CPU") not in ("avx2", "default")
+    return "avx512f" in description() and level() not in ("avx2", "default")

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from ..base import dtypes
+from ..base.enums import Bind, Out
 from ..base.expr import Expr
 from ..base.relations import symbols
 from .builder import itemsize
-from .frame import SIZE, STRIDE, VALUE, Frame, lone
-from .ir import Buffer, ExternCall, Region
+from .frame import Frame, lone
+from .ir import Buffer, BufferKind, ExternCall, Region
 from .plan import Plan
 from .planes import PlaneChain
+from .records import (
+    ArenaSlot,
+    BindStep,
+    CallStep,
+    ConstantOutput,
+    ConstantSlot,
+    GemmStep,
+    InputOutput,
+    InputSlot,
+    KernelStep,
+    Layout,
+    LocalSlot,
+    NativeStep,
+    NumberOutput,
+    ObjectSlot,
+    OutputSlot,
+    OwnSlot,
+    Planes,
+    RowsStep,
+    SlotOutput,
+    ValueOutput,
+    ValueSlot,
+    View,
+)
 from .rows import RowChain
 
 __all__ = ["assemble", "numpy_dtype"]
@@ -43,13 +68,13 @@ class _Assembly:
             if name is None:
                 symbol = lone(lowering.numbers.get(k))
                 if symbol is not None:
-                    self.frame.bind(symbol, k, VALUE, 0)
+                    self.frame.bind(symbol, k, Bind.VALUE, 0)
                 continue
             b = self.buffers[name]
             self.bind(b, k, 0)
 
     def bind(self, b: Buffer, source: int, stage: int) -> None:
-        for what, parts in ((SIZE, b.shape), (STRIDE, b.strides)):
+        for what, parts in ((Bind.SIZE, b.shape), (Bind.STRIDE, b.strides)):
             for i, e in enumerate(parts):
                 symbol = lone(e)
                 if symbol is not None:
@@ -59,106 +84,112 @@ class _Assembly:
         dtype = numpy_dtype(buffer)
         shape = buffer.shape if shape is None else shape
         strides = buffer.strides if strides is None else strides
-        return len(shape), self.frame.block((*shape, *(s * dtype.itemsize for s in strides))), dtype
+        return Layout(len(shape), self.frame.block((*shape, *(s * dtype.itemsize for s in strides))), dtype)
 
     def view(self, region: Region):
-        """(place of the offset, layout) of a part of a buffer."""
         b = self.buffers[region.buffer]
-        return self.frame.number(region.offset * numpy_dtype(b).itemsize), self.layout(b, region.shape, region.strides)
+        return View(
+            self.frame.number(region.offset * numpy_dtype(b).itemsize), self.layout(b, region.shape, region.strides)
+        )
 
     def slot(self, name: str) -> int:
+        """The number of a buffer's slot; -1 for a number, which has no memory."""
         name = self.inplace.get(name, name)
         if name not in self.number:
             b = self.buffers[name]
-            if b.kind == "input":
-                entry = ("input", self.lowering.inputs.index(name), self.layout(b))
-            elif b.kind == "constant":
-                entry = ("constant", b.constant)
-            elif b.kind == "number":
+            if b.kind == BufferKind.NUMBER:
                 return -1
-            elif name in self.local:
-                before = list(self.local.values())[: list(self.local).index(name)]
-                entry = ("local", sum(before), self.local[name])
-            elif b.kind == "value":
-                entry = ("value",)
-            elif b.kind == "object":
-                entry = ("object", self.layout(b))
-            elif b.kind == "own":
-                size = b.size * b.width * itemsize(b.dtype)
-                entry = ("own", self.frame.number(size), self.layout(b))
-            elif b.kind == "output" or name not in self.offsets:
-                size = b.size * numpy_dtype(b).itemsize
-                stage = self.frame.stage(size, *b.shape, *b.strides)
-                entry = ("output", self.frame.number(size), _plain(b), stage, self.layout(b))
-            else:
-                entry = ("arena", self.frame.number(self.offsets[name]), self.layout(b))
             self.number[name] = len(self.slots)
-            self.slots.append(entry)
+            self.slots.append(self.new_slot(name, b))
         return self.number[name]
 
+    def new_slot(self, name: str, b: Buffer):
+        if b.kind == BufferKind.INPUT:
+            return InputSlot(self.lowering.inputs.index(name), self.layout(b))
+        if b.kind == BufferKind.CONSTANT:
+            return ConstantSlot(b.constant)
+        if name in self.local:
+            before = list(self.local.values())[: list(self.local).index(name)]
+            return LocalSlot(sum(before), self.local[name])
+        if b.kind == BufferKind.VALUE:
+            return ValueSlot()
+        if b.kind == BufferKind.OBJECT:
+            return ObjectSlot(self.layout(b))
+        if b.kind == BufferKind.OWN:
+            return OwnSlot(self.frame.number(b.size * b.width * itemsize(b.dtype)), self.layout(b))
+        if b.kind == BufferKind.OUTPUT or name not in self.offsets:
+            size = b.size * numpy_dtype(b).itemsize
+            stage = self.frame.stage(size, *b.shape, *b.strides)
+            return OutputSlot(self.frame.number(size), _plain(b), stage, self.layout(b))
+        return ArenaSlot(self.frame.number(self.offsets[name]), self.layout(b))
+
     def step(self, step):
-        frame = self.frame
         if isinstance(step, RowChain):
-            self.local = step.locals
-            steps = [self.step(s) for s in step.steps]
-            self.local = {}
-            ratios = [(r.numerator, r.denominator) for r in step.ratios]
-            return (
-                "rows",
-                step.rows,
-                step.period,
-                step.unit,
-                step.block,
-                list(step.locals.values()),
-                steps,
-                ratios,
-                step.lanes,
-            )
+            return self.rows(step)
         if isinstance(step, PlaneChain):
             self.inplace = {**self.inplace, **step.over}
             first, *steps = map(self.step, step.steps)
-            return (*first, (step.rows, step.unit, steps, [(r.numerator, r.denominator) for r in step.ratios]))
+            first.planes = Planes(step.rows, step.unit, steps, _ratios(step))
+            return first
         if not isinstance(step, ExternCall):
-            self.cost += step.cost
-            args = [self.slot(a) for a in step.args]
-            total, grain = frame.number(step.total), frame.number(step.grain)
-            return ("kernel", step.name, args, total, grain, frame.block(step.params), len(step.params))
-        if step.what == "gemm":
-            g = step.data
-            item = itemsize(g.t)
-            a, b = step.inputs
-            (c,) = step.outputs
-            self.cost += self.lowering.values.hint(g.flops()) / 3e4
-            sizes = [g.m, g.n, g.k, g.lda, g.ldb, g.ldc, a.offset * item, b.offset * item, 0]
-            for n, sa, sb, sc in g.batch:
-                sizes += [n, sa * item, sb * item, sc * item]
-            slots = [self.slot(a.buffer), self.slot(b.buffer), self.slot(c)]
-            return ("gemm", g.t, slots, g.ta, g.tb, frame.block(sizes), len(g.batch), g.choice)
-        if step.what == "native":
-            self.cost += self.lowering.values.hint(step.data.flops) / 3e4
-            made = [self.buffers[n] for n in step.outputs if self.buffers[n].kind != "number"]
-            regions = [*step.inputs, *(Region(b.name, b.shape, b.strides) for b in made)]
-            views = list(map(self.view, regions))
-            numbers = [frame.number(e) for e in step.data.numbers]
-            return ("native", step.data.name, [self.slot(r.buffer) for r in regions], views, numbers)
-        parts = list(map(self.view, step.inputs))
-        args = [self.slot(r.buffer) for r in step.inputs]
-        if step.what == "tell":
-            stage = len(frame.stages)
-            for i, name in enumerate(step.outputs):
-                frame.bind(lone(self.buffers[name].constant), i, VALUE, 0, stage=stage)
-            return ("tell", args, parts, stage)
+            return self.kernel(step)
+        made = {"gemm": self.gemm, "native": self.native, "bind": self.bind_step, "call": self.call}
+        return made[step.what](step)
+
+    def rows(self, chain: RowChain) -> RowsStep:
+        self.local = chain.locals
+        steps = [self.step(s) for s in chain.steps]
+        self.local = {}
+        sizes = list(chain.locals.values())
+        return RowsStep(chain.rows, chain.period, chain.unit, chain.block, sizes, steps, _ratios(chain), chain.lanes)
+
+    def kernel(self, kernel) -> KernelStep:
+        self.cost += kernel.cost
+        slots = [self.slot(a) for a in kernel.args]
+        total, grain = self.frame.number(kernel.total), self.frame.number(kernel.grain)
+        return KernelStep(kernel.name, slots, total, grain, self.frame.block(kernel.params), len(kernel.params))
+
+    def gemm(self, step: ExternCall) -> GemmStep:
+        g, (a, b), (c,) = step.data, step.inputs, step.outputs
+        item = itemsize(g.t)
+        self.cost += self.lowering.values.hint(g.flops()) / 3e4
+        sizes = [g.m, g.n, g.k, g.lda, g.ldb, g.ldc, a.offset * item, b.offset * item, 0]
+        for n, sa, sb, sc in g.batch:
+            sizes += [n, sa * item, sb * item, sc * item]
+        slots = [self.slot(a.buffer), self.slot(b.buffer), self.slot(c)]
+        return GemmStep(g.t, slots, g.ta, g.tb, self.frame.block(sizes), len(g.batch), int(g.choice))
+
+    def native(self, step: ExternCall) -> NativeStep:
+        data = step.data
+        self.cost += self.lowering.values.hint(data.flops) / 3e4
+        made = [self.buffers[n] for n in step.outputs if self.buffers[n].kind != BufferKind.NUMBER]
+        regions = iter([*step.inputs, *(Region(b.name, b.shape, b.strides) for b in made)])
+        placed = [next(regions) if there else None for there in data.given]
+        slots = [-1 if r is None else self.slot(r.buffer) for r in placed]
+        views = [None if r is None else self.view(r) for r in placed]
+        return NativeStep(data.kernel.name, slots, views, [self.frame.number(e) for e in data.numbers])
+
+    def bind_step(self, step: ExternCall) -> BindStep:
+        stage = len(self.frame.stages)
+        for i, name in enumerate(step.outputs):
+            self.frame.bind(lone(self.buffers[name].constant), i, Bind.VALUE, 0, stage=stage)
+        return BindStep([self.slot(r.buffer) for r in step.inputs], list(map(self.view, step.inputs)), stage)
+
+    def call(self, step: ExternCall) -> CallStep:
+        frame = self.frame
+        views = list(map(self.view, step.inputs))
+        slots = [self.slot(r.buffer) for r in step.inputs]
         self.cost += 10
         known, stage = len(frame.symbols), len(frame.stages)
         for i, name in enumerate(step.outputs):
             b = self.buffers[name]
-            symbol = lone(b.constant) if b.kind == "number" else None
+            symbol = lone(b.constant) if b.kind == BufferKind.NUMBER else None
             if symbol is not None:
-                frame.bind(symbol, i, VALUE, 0, stage=stage)
+                frame.bind(symbol, i, Bind.VALUE, 0, stage=stage)
             self.bind(b, i, stage)
         stage = stage if len(frame.symbols) > known else 0
         numbers = [frame.number(e) for e in step.data.numbers]
-        return ("call", step.data, args, parts, [self.slot(n) for n in step.outputs], stage, numbers)
+        return CallStep(step.data, slots, views, [self.slot(n) for n in step.outputs], stage, numbers)
 
     def checks(self) -> list:
         """What the program checks of single numbers that depend on data: kernels rely on it, so it is known when the number is."""
@@ -172,19 +203,30 @@ class _Assembly:
         return out
 
     def output(self, out):
-        if out[0] == "number":
-            return "number", self.frame.number(out[1])
-        if out[0] == "value":
-            return "value", self.slot(out[1])
-        if out[0] != "region":
-            return out
-        region = out[1]
+        kind, what, *_ = out
+        if kind == Out.NUMBER:
+            return NumberOutput(self.frame.number(what))
+        if kind == Out.VALUE:
+            return ValueOutput(self.slot(what))
+        if kind == Out.INPUT:
+            return InputOutput(what)
+        if kind == Out.CONSTANT:
+            return ConstantOutput(what)
+        region = what
         b = self.buffers[region.buffer]
         same = tuple(region.shape) == tuple(b.shape) and tuple(region.strides) == tuple(b.strides)
-        if not (type(region.offset) is Expr or region.offset) and same and b.kind in ("output", "object"):
-            return "slot", self.slot(b.name), self.frame.number(0), None
-        offset = self.frame.number(region.offset * numpy_dtype(b).itemsize)
-        return "slot", self.slot(b.name), offset, self.layout(b, region.shape, region.strides)
+        if (
+            not (type(region.offset) is Expr or region.offset)
+            and same
+            and b.kind in (BufferKind.OUTPUT, BufferKind.OBJECT)
+        ):
+            return SlotOutput(self.slot(b.name), self.frame.number(0), None)
+        view = self.view(region)
+        return SlotOutput(self.slot(b.name), view.at, view.layout)
+
+
+def _ratios(chain) -> list[tuple[int, int]]:
+    return [(r.numerator, r.denominator) for r in chain.ratios]
 
 
 def assemble(lowering, steps, together, offsets, arena_size, inplace) -> Plan:

@@ -20,7 +20,8 @@ from ..base import disk, dtypes
 from ..base.threads import get_num_threads
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from . import cache, metrics
-from .plan import Plan, dtype_name, read_plan, write_plan
+from .plan import Plan
+from .plan_rows import dtype_name, read_plan, write_plan
 from .settings import config
 
 __all__ = ["recall", "remember"]

@@ -3,7 +3,7 @@
 A kernel that makes the rows of a product's left operand, the product, a kernel that reads the product row by row, the next product: as long as each
 step needs only the rows that the steps before it have just made, a thread takes some rows through all of them while they are in its cache. The
 kernels are those that fusion made, unchanged: a kernel is called for a part of its parallel range anyway. Right operands are packed once
-(csrc/rows.c). What nobody else reads lives in a thread's scratch memory, a block of rows at a time, and never as a whole.
+(csrc/kernels/rows.c). What nobody else reads lives in a thread's scratch memory, a block of rows at a time, and never as a whole.
 
 The backward of attention has products that are sums over these rows, too: the gradients of keys and values, A^T B of matrices whose rows the chain
 has. Such a product joins as a sum: each block adds its part. So what lies between the products (scores, weights and their cotangents) is never whole
@@ -21,7 +21,7 @@ from typing import Any
 from ..base.expr import Expr, Var, const, terms
 from .builder import itemsize
 from .effects import effects
-from .ir import ExternCall, dense_strides
+from .ir import BufferKind, ExternCall, dense_strides
 from .values import loaded_atoms, walk
 
 __all__ = ["Chains", "Open", "RowChain", "chain_rows"]
@@ -143,7 +143,7 @@ class Chains:
     def _dense(self, name: str, rows: int) -> int | None:
         """Elements of one of ``rows`` rows of a buffer that lies in C order."""
         b = self.buffers[name]
-        if b.kind not in ("temp", "output", "input", "constant") or b.width != 1:
+        if b.kind not in (BufferKind.TEMP, BufferKind.OUTPUT, BufferKind.INPUT, BufferKind.CONSTANT) or b.width != 1:
             return None
         if any(type(n) is Expr for n in b.shape) or b.strides != dense_strides(b.shape):
             return None
@@ -229,7 +229,10 @@ class Chains:
     def _join(self, chain, i: int) -> bool:
         reads, writes = self.effects[i]
         if any(
-            self.writers[w] != 1 or w in self.inplace or self.buffers[w].kind not in ("temp", "output") for w in writes
+            self.writers[w] != 1
+            or w in self.inplace
+            or self.buffers[w].kind not in (BufferKind.TEMP, BufferKind.OUTPUT)
+            for w in writes
         ):
             return False
         if reads & chain.sums:
@@ -333,7 +336,7 @@ class Chains:
             assert wide is not None
             nbytes = wide * itemsize(b.dtype)
             widest = max(widest, nbytes)
-            if b.kind == "temp" and self.readers.get(name, set()) <= inside:
+            if b.kind == BufferKind.TEMP and self.readers.get(name, set()) <= inside:
                 local[name] = nbytes
         steps = [self.steps[i] for i in chain.members]
         block = min(192, max(48, CACHED // widest))

@@ -1,21 +1,40 @@
-"""The LLVM meaning of one scalar operation: its text from the scalar table, or the expansion the text names."""
+"""What one scalar operation is in LLVM: an operation, a comparison, an intrinsic, or an expansion, as the scalar table names it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
 
 from ..core.body import TABLE
-from . import vector_more, vector_special  # noqa: F401  (fill the table)
 from .builder import Builder, compute_type, letter
-from .vector_math import EXPANSIONS
+from .expansions import EXPANSIONS
+from .instructions import Operand
 
 __all__ = ["emit_scalar"]
 
 
-def emit_scalar(b: Builder, name: str, t: str, args: list[str]) -> str:
+def emit_scalar(b: Builder, name: str, t: str, args: list[Operand]) -> Operand:
     """Emit operation ``name`` on operands of type ``t`` (for ``where`` the first operand is a truth value)."""
-    texts = TABLE[name].llvm
     t = compute_type(t)
-    key = letter(t)
-    text = texts.get(key) or (texts.get("i") if key == "u" else None) or texts.get("*")
-    if text is None:
-        raise NotImplementedError(f"scalar operation {name} has no LLVM text for type {t}")
-    if text[0] == "@":
-        return EXPANSIONS[text[1:]](b, t, *args)
-    return b.emit(text.format(*args, t=b.ty(t), b=b.ty("bool"), s=b.suffix(t)))
+    return _rule(name, letter(t))(b, t, *args)
+
+
+@functools.cache
+def _rule(name: str, key: str) -> Callable[..., Operand]:
+    """A function of a builder, a dtype and operands."""
+    named = TABLE[name].llvm
+    what = named.get(key) or (named.get("i") if key == "u" else None) or named.get("*")
+    if what is None:
+        raise NotImplementedError(f"scalar operation {name} isn't known to LLVM for type {key}")
+    if what[0] == "@":
+        return EXPANSIONS[what[1:]]
+    if what.startswith("llvm."):
+        return lambda b, t, *args: b.intrinsic(what[5:], *args)
+    if what == "select":
+        return lambda b, t, *args: b.select(*args)
+    if what == "fneg":
+        return lambda b, t, x: b.neg(x)
+    operation, _, predicate = what.partition(" ")
+    if predicate:
+        return lambda b, t, x, y: b.cmp(predicate, x, y)
+    return lambda b, t, x, y: b.op(operation, x, y)

@@ -8,261 +8,259 @@ apart share a few sets of the cache), each is met once, as whole cache lines.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..base.expr import Expr, coefficient, variable
-from .addressing import FETCHED, LINE, NEXT, Addressing, Scope
-from .builder import Builder, itemsize
+from .builder import Builder, itemsize, stored_type
+from .code import Code
+from .expressions import Expressions
+from .instructions import I8, I16, I32, I64, Operand, Type, aggregate
+from .loop_code import Loops
 from .nests import ROWS
+from .prefetch import FETCHED, LINE, NEXT, fetch
 from .processor import holds_lines
+from .scopes import Lanes, Scope, Scopes
 from .values import Value, loaded_atoms, walk, weight
 
 __all__ = ["Tiles"]
 
 LITTLE = 8  # weight of what is written sixteen times over, for the vectors of a square
-_RAW = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+_RAW = {1: I8, 2: I16, 4: I32, 8: I64}
 
 
-class Tiles(Addressing):
-    """Part of the kernel writer. ``staged``: load -> pointer to its part of the tile at hand, turned."""
+class Tiles:
+    """``statements(nodes)``: writes what is done for one element, or one vector of them."""
 
-    def find_staged(self, nodes) -> list[Value]:
-        """The loads of a tile that are turned first."""
-        k = self.k
-        if self.vv is None or k.column or len(k.inner) != 2 or any(n.reduction or n.combine is not None for n in nodes):
+    def __init__(
+        self,
+        kernel,
+        scopes: Scopes,
+        lanes: Lanes,
+        expressions: Expressions,
+        loops: Loops,
+        statements: Callable[[list], None],
+    ):
+        self.kernel, self.scopes, self.lanes, self.expressions = kernel, scopes, lanes, expressions
+        self.loops, self.statements = loops, statements
+        self.addresses, self.prefetch = expressions.addresses, expressions.prefetch
+
+    def staged(self, nodes) -> list[Value]:
+        """The loads of a tile that are transposed first."""
+        k, v = self.kernel, self.lanes.variable
+        if v is None or k.column or len(k.inner) != 2 or any(n.reduction or n.combine is not None for n in nodes):
             return []
         across, last = k.inner
-        if last is not self.vv or type(last.extent) is Expr or across.extent % 16 or last.extent % 16:
+        if last is not v or type(last.extent) is Expr or across.extent % 16 or last.extent % 16:
             return []
-        loads = (v for v in walk(*(n.value for n in nodes)) if v.op == "load" and v.args[0] not in self.produced)
-        found = [v for v in loads if self._turns(v.args[1], across, last)]
-        return found
+        produced = self.expressions.produced
+        loads = (x for x in walk(*(n.value for n in nodes)) if x.op == "load" and x.args[0] not in produced)
+        return [x for x in loads if _reads_across(x.args[1], across, last)]
 
-    def _turns(self, ix, across, last) -> bool:
-        step = coefficient(ix, last)
-        if step is None or (type(step) is not Expr and step in (0, 1)) or coefficient(ix, across) != 1:
-            return False
-        return not any({across, last} & v.variables() for v in loaded_atoms(ix))
-
+    # --- several rows -------------------------------------------------------------------------------------------------
     def goes_by_rows(self, nodes) -> bool:
         """Whether the rows of the inner loops are read by turns (``nests``): each lies where a loaded index says."""
-        k = self.k
-        if (
-            len(k.inner) != 2
-            or k.inner[0].extent != ROWS
-            or self.vv is not k.inner[1]
-            or type(self.vv.extent) is Expr
-            or k.limits
-        ):
+        k, v, streamed = self.kernel, self.lanes.variable, self.expressions.access.streamed
+        if len(k.inner) != 2 or k.inner[0].extent != ROWS or v is not k.inner[1] or type(v.extent) is Expr or k.limits:
             return False
-        if any(n.reduction or n.combine is not None or n.buffer not in self.streamed for n in nodes):
+        if any(n.reduction or n.combine is not None or n.buffer not in streamed for n in nodes):
             return False
-        if (
-            self.vv.extent % self.row_lanes
-            or self.row_lanes == 1
-            or any(coefficient(n.index, self.vv) != 1 for n in nodes)
-        ):
+        lanes = self.loops.row_lanes
+        if v.extent % lanes or lanes == 1 or any(coefficient(n.index, v) != 1 for n in nodes):
             return False
-        found = [x for v in walk(*(n.value for n in nodes)) if v.op == "load" for x in loaded_atoms(v.args[1])]
-        return bool(found) and not any(self.vv in x.variables() for x in found)
+        found = [x for y in walk(*(n.value for n in nodes)) if y.op == "load" for x in loaded_atoms(y.args[1])]
+        return bool(found) and not any(v in x.variables() for x in found)
 
     def move_rows(self, nodes) -> None:
         """A few rows side by side, a vector or two of each in turn."""
-        (row, v), lanes, before = self.k.inner, self.row_lanes, self.scopes[-1]
-        rows = [Scope(before.lines, {row}) for _ in range(row.extent)]
+        (row, v), lanes, before = self.kernel.inner, self.loops.row_lanes, self.scopes.here
+        names = self.scopes.names
+        rows = [Scope(names, {row}, before.code.out) for _ in range(row.extent)]
         for i, scope in enumerate(rows):
-            scope.names[row] = str(i)
-        body = Scope([], {v})
+            scope.names[row] = i
 
-        def fill():
-            loop = self.scopes.pop()
+        def fill() -> None:
+            loop = self.scopes.open.pop()
             for scope in rows:
-                inside = Scope(loop.lines, {v})
+                inside = Scope(names, {v}, loop.code.out)
                 inside.names.update(loop.names)
-                self.scopes += [scope, inside]
-                self.fetched.clear()
-                self._statements(nodes, {})
-                del self.scopes[-2:]
-            self.scopes.append(loop)
+                self.prefetch.forget()
+                self.scopes.open += [scope, inside]
+                self.statements(nodes)
+                del self.scopes.open[-2:]
+            self.scopes.open.append(loop)
 
-        self.lanes = lanes
-        self._loop_text(before, v, "0", str(v.extent), lanes, body, fill)
+        self.lanes.count = lanes
+        self.loops.write(before, v, 0, v.extent, lanes, self.loops.scope({v}), fill)
 
-    def whole_tile(self) -> str | None:
-        """Whether the tile at hand is a whole one; None: all are."""
-        condition, scope = None, self.scopes[-1]
-        for v in self.k.inner:
-            end = self._end(v)
-            if end != str(v.extent):
-                full = self._line(scope, f"icmp eq i64 {end}, {v.extent}")
-                condition = full if condition is None else self._line(scope, f"and i1 {condition}, {full}")
-        return condition
-
+    # --- transposed through memory ------------------------------------------------------------------------------------
     def stage(self, v: Value) -> None:
-        """Write the code that turns a load's part of the tile."""
-        (across, last), item = self.k.inner, itemsize(v.dtype)
+        """Write the code that transposes a load's part of the tile."""
+        (across, last), item = self.kernel.inner, itemsize(v.dtype)
         raw, side, n = _RAW[item], last.extent, _side(item)
-        room = self.names.fresh("tile")
-        self.names.entry.append(f"{room} = alloca [{across.extent * side} x {raw}], align 64")
-        self.staged[v] = room
-        ends = self._end(last), self._end(across)
+        room = self.scopes.names.slot(aggregate(f"[{across.extent * side} x {raw.text}]"), "tile", 64)
+        self.expressions.staged[v] = lambda b: self._load(v, room, b)
+        ends = self.loops.end(last), self.loops.end(across)
+        aligned = f", align {item}"
 
-        def block(scope, rows, columns):
-            target = self._place(scope, room, raw, columns, rows, side)
-            for i, x in enumerate(self._block(v, scope, rows, columns)):
-                place = self._line(scope, f"getelementptr {raw}, ptr {target}, i64 {i * side}")
-                scope.lines.append(f"store <{n} x {raw}> {x}, ptr {place}, align {item}")
+        def block(scope: Scope, rows, columns) -> None:
+            code = scope.code
+            target = _place(code, room, raw, columns, rows, side)
+            for i, x in enumerate(self._block(v, code, rows, columns)):
+                code.write(x, code.place(raw, target, i * side), aligned)
 
-        def rest(scope, rows, columns):
+        def rest(scope: Scope, rows, columns) -> None:
             """The same one by one, as far as the tile goes."""
-            starts, counts = (rows, columns), []
-            for start, end in zip(starts, ends):
-                left = self._line(scope, f"sub i64 {end}, {start}")
-                counts.append(self._line(scope, f"call i64 @llvm.smin.i64(i64 {left}, i64 {n})"))
+            code, counts = scope.code, []
+            for start, end in zip((rows, columns), ends):
+                counts.append(code.intrinsic("smin", code.op("sub", end, start), n))
             one, two = object(), object()
-            outside, inside = Scope([], {one}), Scope([], {two})
+            outside, inside = self.loops.scope({one}), self.loops.scope({two})
 
-            def copy():
-                i = self._line(inside, f"add i64 {rows}, {outside.names[one]}")
-                j = self._line(inside, f"add i64 {columns}, {inside.names[two]}")
+            def copy() -> None:
+                code = inside.code
+                i = code.op("add", rows, outside.names[one])
+                j = code.op("add", columns, inside.names[two])
                 source, step = self._origin(v)
-                source = self._place(inside, source, raw, i, j, step)
-                target = self._place(inside, room, raw, j, i, side)
-                x = self._line(inside, f"load {raw}, ptr {source}, align {item}")
-                inside.lines.append(f"store {raw} {x}, ptr {target}, align {item}")
+                source = _place(code, source, raw, i, j, step)
+                target = _place(code, room, raw, j, i, side)
+                code.write(code.read(raw, source, aligned), target, aligned)
 
-            columns_too = lambda: self._loop_text(outside, two, "0", counts[1], 1, inside, copy)  # noqa: E731
-            self._loop_text(scope, one, "0", counts[0], 1, outside, columns_too)
+            columns_too = lambda: self.loops.write(outside, two, 0, counts[1], 1, inside, copy)  # noqa: E731
+            self.loops.write(scope, one, 0, counts[0], 1, outside, columns_too)
 
-        def blocks():
-            scope = self.scopes[-1]
-            rows, columns = self._variable(last), self._variable(across)
-            if ends == (str(side), str(across.extent)):
+        def blocks() -> None:
+            scope = self.scopes.here
+            rows, columns = self.scopes.variable(last), self.scopes.variable(across)
+            if ends == (side, across.extent):
                 block(scope, rows, columns)
                 return
-            whole = None
-            for start, end in zip((rows, columns), ends):
-                stop = self._line(scope, f"add i64 {start}, {n}")
-                fits = self._line(scope, f"icmp sle i64 {stop}, {end}")
-                whole = fits if whole is None else self._line(scope, f"and i1 {whole}, {fits}")
-            self._branch(scope, whole, lambda: block(scope, rows, columns), lambda: rest(scope, rows, columns))
+            code = scope.code
+            below, beside = (
+                code.cmp("sle", code.op("add", start, n), end) for start, end in zip((rows, columns), ends)
+            )
+            whole = code.op("and", below, beside)
+            self.loops.either(scope, whole, lambda: block(scope, rows, columns), lambda: rest(scope, rows, columns))
 
         self._origin(v)
         self._each_block(ends, n, blocks)
 
-    def moves_squares(self, nodes, found) -> bool:
-        """Whether squares of a whole tile may go from registers to where they are stored: one operand is turned, all is stored in whole
+    def _load(self, v: Value, room: Operand, b: Builder) -> Operand:
+        """A load from the tile, whose lines lie along the lanes."""
+        across, last = self.kernel.inner
+        line = b.op("mul", self.scopes.variable(across), last.extent, "nsw")
+        place = b.op("add", line, self.scopes.variable(last), "nsw")
+        pointer = b.place(stored_type(v.dtype), room, place, inbounds=True)
+        if self.lanes.mask is None or b.lanes == 1:
+            return b.load(v.dtype, pointer)
+        return b.load_masked(v.dtype, pointer, self.lanes.mask)
+
+    # --- from registers to where it is stored -------------------------------------------------------------------------
+    def moves_squares(self, nodes, found: list[Value]) -> bool:
+        """Whether squares of a whole tile may go from registers to where they are stored: one operand is transposed, all is stored in whole
         vectors."""
-        if (
-            len(found) != 1
-            or any(n.combine is not None for n in nodes)
-            or weight(walk(*(n.value for n in nodes))) > LITTLE
-        ):
+        if len(found) != 1 or any(n.combine is not None for n in nodes):
+            return False
+        if weight(walk(*(n.value for n in nodes))) > LITTLE:
             return False
         item = itemsize(found[0].dtype)
-        if (
-            _side(item) * item != LINE
-            or not holds_lines()
-            or any(x.op == "checked" for n in nodes for x in walk(n.value))
-        ):
+        checked = any(x.op == "checked" for n in nodes for x in walk(n.value))
+        if _side(item) * item != LINE or not holds_lines() or checked:
             return False
-        return all(itemsize(n.value.dtype) == item and coefficient(n.index, self.vv) == 1 for n in nodes)
+        v = self.lanes.variable
+        return all(itemsize(n.value.dtype) == item and coefficient(n.index, v) == 1 for n in nodes)
 
-    def squares(self, nodes, v: Value, loops) -> None:
-        """A tile whose squares are moved where it is a whole one; ``loops`` writes what is done otherwise."""
-        whole, scope = self.whole_tile(), self.scopes[-1]
+    def squares(self, nodes, v: Value, otherwise: Callable[[], None]) -> None:
+        """A tile whose squares are moved where it is a whole one."""
+        whole, scope = self._whole(), self.scopes.here
         if whole is None:
-            self.move_squares(nodes, v)
+            self._move_squares(nodes, v)
             return
-        moved = lambda: self._apart(scope, lambda: self.move_squares(nodes, v))  # noqa: E731
-        self._branch(scope, whole, moved, lambda: self._apart(scope, loops))
+        moved = lambda: self.scopes.apart(scope, lambda: self._move_squares(nodes, v))  # noqa: E731
+        self.loops.either(scope, whole, moved, lambda: self.scopes.apart(scope, otherwise))
 
-    def move_squares(self, nodes, v: Value) -> None:
-        """All of a whole tile: squares of ``v`` are turned, and each of their vectors goes through the nodes to where it is stored."""
-        across, last = self.k.inner
+    def _whole(self) -> Operand | None:
+        """Whether the tile at hand is a whole one; None: all are."""
+        condition, code = None, self.scopes.here.code
+        for v in self.kernel.inner:
+            end = self.loops.end(v)
+            if end != v.extent:
+                full = code.cmp("eq", end, v.extent)
+                condition = full if condition is None else code.op("and", condition, full)
+        return condition
+
+    def _move_squares(self, nodes, v: Value) -> None:
+        """All of a whole tile: squares of ``v`` are transposed, and each of their vectors goes through the nodes to where it is stored."""
+        across, last = self.kernel.inner
         n = _side(itemsize(v.dtype))
-        lanes, self.lanes = self.lanes, n
+        count, self.lanes.count = self.lanes.count, n
 
-        def square():
-            scope = self.scopes[-1]
-            rows, columns = self._variable(last), self._variable(across)
-            for i, x in enumerate(self._block(v, scope, rows, columns)):
-                line = Scope(scope.lines, {across, last})
-                line.names[across] = self._line(scope, f"add i64 {columns}, {i}") if i else columns
+        def square() -> None:
+            scope = self.scopes.here
+            rows, columns = self.scopes.variable(last), self.scopes.variable(across)
+            memory = self.scopes.builder(n)
+            for i, x in enumerate(self._block(v, scope.code, rows, columns)):
+                line = Scope(self.scopes.names, {across, last}, scope.code.out)
+                line.names[across] = scope.code.op("add", columns, i) if i else columns
                 line.names[last] = rows
-                memory = Builder(self.names, n, scope.lines)
-                x = memory.emit(f"bitcast <{n} x {_RAW[itemsize(v.dtype)]}> {x} to {memory.memory_type(v.dtype)}")
+                x = memory.to("bitcast", x, memory.memory_type(v.dtype))
                 line.cache[v] = memory.from_memory(v.dtype, x), True
-                self.scopes.append(line)
-                self._statements(nodes, {})
-                self.scopes.pop()
+                self.scopes.inside(line, lambda: self.statements(nodes))
 
-        self._each_block((str(last.extent), str(across.extent)), n, square)
-        self.lanes = lanes
+        self._each_block((last.extent, across.extent), n, square)
+        self.lanes.count = count
 
-    def _each_block(self, ends, n, fill) -> None:
+    # --- squares ------------------------------------------------------------------------------------------------------
+    def _each_block(self, ends, n: int, fill: Callable[[], None]) -> None:
         """Loops over the squares of a tile, the ones that lie together in the result first."""
-        across, last = self.k.inner
-        lines, elements = Scope([], {last}), Scope([], {across})
-        inner = lambda: self._loop_text(elements, last, "0", ends[0], n, lines, fill)  # noqa: E731
-        self._loop_text(self.scopes[-1], across, "0", ends[1], n, elements, inner)
+        across, last = self.kernel.inner
+        lines, elements = self.loops.scope({last}), self.loops.scope({across})
+        inner = lambda: self.loops.write(elements, last, 0, ends[0], n, lines, fill)  # noqa: E731
+        self.loops.write(self.scopes.here, across, 0, ends[1], n, elements, inner)
 
-    def _branch(self, scope, condition, then, otherwise) -> None:
-        yes, no, join = (self.names.fresh(x) for x in ("block", "part", "joined"))
-        scope.lines += [f"br i1 {condition}, label {yes}, label {no}", f"{yes[1:]}:"]
-        then()
-        scope.lines += [f"br label {join}", f"{no[1:]}:"]
-        otherwise()
-        scope.lines += [f"br label {join}", f"{join[1:]}:"]
-
-    def _place(self, scope, pointer, raw, row, column, width) -> str:
-        place = self._line(scope, f"add i64 {self._line(scope, f'mul i64 {row}, {width}')}, {column}")
-        return self._line(scope, f"getelementptr {raw}, ptr {pointer}, i64 {place}")
-
-    def _origin(self, v: Value) -> tuple[str, str]:
+    def _origin(self, v: Value) -> tuple[Operand, Operand | int]:
         """Where a load's part of the tile begins, and how far its lines lie apart."""
-        (across, last), (buffer, ix) = self.k.inner, v.args
-        step, scope = coefficient(ix, last), self.once
+        (across, last), (buffer, ix) = self.kernel.inner, v.args
+        step, scope, addresses = coefficient(ix, last), self.scopes.once, self.addresses
         key = ("origin", v)
         if key not in scope.cache:
-            scope.cache[key] = self._pointer(buffer, self._index(ix - variable(across) - variable(last) * step), scope)
-        return scope.cache[key], self.size(step)
+            first = addresses.index(ix - variable(across) - variable(last) * step)
+            scope.cache[key] = addresses.pointer(buffer, first, scope.code)
+        return scope.cache[key], addresses.size(step)
 
-    def _block(self, v: Value, scope, rows, columns) -> list[str]:
-        """Lines ``rows`` to ``rows + n`` of the operand, elements ``columns`` to ``columns + n``: vectors of n, turned."""
-        item, buffer = itemsize(v.dtype), v.args[0]
+    def _block(self, v: Value, code: Code, rows, columns) -> list[Operand]:
+        """Lines ``rows`` to ``rows + n`` of the operand, elements ``columns`` to ``columns + n``: vectors of n, transposed."""
+        item, size = itemsize(v.dtype), self.addresses.buffers[v.args[0]].size
         raw, n = _RAW[item], _side(item)
         origin, step = self._origin(v)
-        b = Builder(self.names, n, scope.lines)
-        source = self._place(scope, origin, raw, rows, columns, step)
-        ahead = type(self.buffers[buffer].size) is not Expr and self.buffers[buffer].size * item >= FETCHED
-        vectors = []
+        b = Builder(code.names, n, code.out)
+        source = _place(code, origin, raw, rows, columns, step)
+        ahead = type(size) is not Expr and size * item >= FETCHED
+        vectors: list[Operand] = []
         for i in range(n):
-            line = self._line(scope, f"mul i64 {step}, {i}") if i else "0"
-            place = self._line(scope, f"getelementptr {raw}, ptr {source}, i64 {line}")
-            vectors.append(b.emit(f"load <{n} x {raw}>, ptr {place}, align {item}"))
+            place = code.place(raw, source, code.op("mul", step, i) if i else 0)
+            vectors.append(code.read(raw.vector(n), place, f", align {item}"))
             if ahead:
-                place = self._line(scope, f"getelementptr i8, ptr {place}, i64 {NEXT}")
-                b.out.append(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
-        return _transposed(b, raw, vectors)
+                fetch(b, code.place(I8, place, NEXT))
+        return _transposed(b, vectors)
 
-    def load_staged(self, v: Value, b: Builder) -> str:
-        """A load from the tile, whose lines lie along the lanes."""
-        across, last = self.k.inner
-        scope = Scope(b.out)
-        line = self._line(scope, f"mul nsw i64 {self._variable(across)}, {last.extent}")
-        place = self._line(scope, f"add nsw i64 {line}, {self._variable(last)}")
-        element = Builder(self.names, 1, []).memory_type(v.dtype)
-        pointer = self._line(scope, f"getelementptr inbounds {element}, ptr {self.staged[v]}, i64 {place}")
-        if self.mask is None or b.lanes == 1:
-            return b.load(v.dtype, pointer)
-        return b.load_masked(v.dtype, pointer, self.mask)
+
+def _reads_across(ix, across, last) -> bool:
+    step = coefficient(ix, last)
+    if step is None or (type(step) is not Expr and step in (0, 1)) or coefficient(ix, across) != 1:
+        return False
+    return not any({across, last} & v.variables() for v in loaded_atoms(ix))
+
+
+def _place(code: Code, pointer: Operand, raw: Type, row, column, width) -> Operand:
+    return code.place(raw, pointer, code.op("add", code.op("mul", row, width), column))
 
 
 def _side(item: int) -> int:
-    """Elements of a side of the squares that are turned in registers."""
+    """Elements of a side of the squares that are transposed in registers."""
     return 8 if item == 8 else 16
 
 
-def _transposed(b: Builder, raw: str, rows: list[str]) -> list[str]:
+def _transposed(b: Builder, rows: list[Operand]) -> list[Operand]:
     """A square of vectors, transposed."""
     n = len(rows)
     half = n // 2
@@ -273,8 +271,6 @@ def _transposed(b: Builder, raw: str, rows: list[str]) -> list[str]:
         for i in range(n):
             if not i & half:
                 x, y = rows[i], rows[i | half]
-                for k, lanes in ((i, low), (i | half, high)):
-                    mask = ", ".join(f"i32 {lane}" for lane in lanes)
-                    out[k] = b.emit(f"shufflevector <{n} x {raw}> {x}, <{n} x {raw}> {y}, <{n} x i32> <{mask}>")
+                out[i], out[i | half] = b.shuffle(x, low, y), b.shuffle(x, high, y)
         rows, half = out, half // 2
     return rows

@@ -10,6 +10,7 @@ index, negative ones wrapped, out-of-range ones reported), and the scalar table'
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -255,21 +256,21 @@ def walk(*roots: Value) -> list[Value]:
     """All values below ``roots``, operands first, each once; goes into loaded indices too."""
     seen: set = set()
     out: list[Value] = []
-    stack = [(r, False) for r in reversed(roots)]
+    stack: list[Any] = list(reversed(roots))
     while stack:
-        v, done = stack.pop()
-        if done:
-            out.append(v)
+        v = stack.pop()
+        if type(v) is tuple:  # a value whose operands are in the list
+            out += v
             continue
         if v in seen:
             continue
         seen.add(v)
-        stack.append((v, True))
+        stack.append((v,))
         for a in v.args:
             if isinstance(a, Value):
-                stack.append((a, False))
+                stack.append(a)
             elif isinstance(a, Expr):
-                stack.extend((x, False) for x in loaded_atoms(a))
+                stack += loaded_atoms(a)
     return out
 
 

@@ -7,6 +7,7 @@ facets were given by the program, so modes, autograd, vmap and the compiler trea
 
 from .checks import OpCheckError, opcheck
 from .custom_op import CustomOpDef, custom_op, register_autograd, register_fake, register_kernel, register_vmap
+from .fake_context import get_ctx
 from .infer import infer_schema
 from .registry import Library, define, fallthrough_kernel, impl
 
@@ -19,6 +20,7 @@ __all__ = [
     "custom_op",
     "define",
     "fallthrough_kernel",
+    "get_ctx",
     "impl",
     "impl_abstract",
     "infer_schema",

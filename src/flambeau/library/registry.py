@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from .. import _C
 from ..base.pytree import tree_map
 from ..core import bindings, modes
@@ -13,8 +15,9 @@ from ..core.schema import parse
 from ..core.tensor import meta_tensor
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import common_device, meta_of
+from . import fake_context
 
-__all__ = ["Library", "call", "define", "fallthrough_kernel", "find", "impl", "run_on_fakes"]
+__all__ = ["Library", "call", "define", "fallthrough_kernel", "find", "impl", "run_on_fakes", "scoped_library"]
 
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 _EXPLICIT = {"CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"}
@@ -123,7 +126,8 @@ def run_on_fakes(op: OpOverload, fn):
             return mode.from_tensor(x) if isinstance(x, _C.TensorBase) else x
 
         with modes.disabled("dispatch"), excluding(K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM), mode:
-            return metas_of(call(op, fn, tree_map(fake, list(values))))
+            with fake_context.entered(op):
+                return metas_of(call(op, fn, tree_map(fake, list(values))))
 
     return meta
 
@@ -245,6 +249,16 @@ class Library:
         self._impls, self._ops = {}, []
         if _defined.get(self.ns) is self:
             del _defined[self.ns]
+
+
+@contextlib.contextmanager
+def scoped_library(*args, **kwargs):
+    """A Library that is undone when the block ends."""
+    made = Library(*args, **kwargs)
+    try:
+        yield made
+    finally:
+        made._destroy()
 
 
 def _snapshot(op: OpOverload):

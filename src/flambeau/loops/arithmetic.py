@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
+from types import EllipsisType
 
 import numpy as np
 
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand
 from . import bounds as between
 from . import complexes
 from .bounds import LEAST, MOST
-from .emitter import BOOL, F64, I64, Emitter, constant, float_literal
+from .emitter import BOOL, F64, I64, Emitter, constant
 from .powers import power, python_power
-from .values import Declined, Scalar, register_type
+from .values import Declined, Scalar, libm, register_type
 
 __all__ = [
     "MATH",
@@ -46,11 +49,12 @@ COMPARE = {
 BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
 INSTEAD = "; run it with torch._dynamo.config.native_loops = False"  # what native loops have no place for
 TOO_LONG = f"an integer of a compiled loop needs more than 64 bits{INSTEAD}"
-UNKNOWN = "3"  # flag of a number of which it isn't known whether it is Python's
+# Flags of numbers, see Scalar; UNKNOWN: it isn't known whether it is Python's.
+NUMPYS, PYTHONS, KEPT, UNKNOWN = (llvm.constant(llvm.I8, n) for n in range(4))
 EITHER = "division by zero in a compiled loop, by a number that may be Python's or NumPy's"
 
 
-def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None = ...) -> Scalar:
+def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None | EllipsisType = ...) -> Scalar:
     """The number in another dtype, as C converts it."""
     weak = s.weak if weak is ... else weak
     if s.dtype == dtype:
@@ -59,37 +63,33 @@ def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None = ...) -> Sca
         return Scalar(dtype, weak, constant(dtype.type(s.const)).v, None, s.const)
     if dtype.kind == "c":
         of = complexes.part(dtype)
-        v = (
-            complexes.from_float(e, cast(e, s, of).v, dtype)
-            if s.kind != "c"
-            else complexes.width(e, s.v, s.dtype, dtype)
-        )
+        v = complexes.from_float(e, cast(e, s, of).v) if s.kind != "c" else complexes.width(e, s.v, dtype)
         return Scalar(dtype, weak, v)
     if s.kind == "c":
         if dtype.kind != "b":
             raise Declined(f"a complex number as {dtype}")
-        return Scalar(dtype, weak, complexes.truth(e, s.v, s.dtype))
+        return Scalar(dtype, weak, complexes.truth(e, s.v))
     a, b, kind = register_type(s.dtype), register_type(dtype), s.kind + dtype.kind
     if dtype.kind == "b":
-        v = e.op(f"fcmp une {a} {s.v}, 0.0" if s.kind == "f" else f"icmp ne {a} {s.v}, 0")
+        v = e.cmp("une" if s.kind == "f" else "ne", s.v, 0)
     elif kind in ("ff",):
-        v = e.op(f"{'fpext' if dtype.itemsize > s.dtype.itemsize else 'fptrunc'} {a} {s.v} to {b}")
+        v = e.to("fpext" if dtype.itemsize > s.dtype.itemsize else "fptrunc", s.v, b)
     elif dtype.kind == "f":
-        v = e.op(f"{'sitofp' if s.kind == 'i' else 'uitofp'} {a} {s.v} to {b}")
+        v = e.to("sitofp" if s.kind == "i" else "uitofp", s.v, b)
     elif s.kind == "f" and dtype == np.uint64:
-        v = e.call(f"llvm.fptoui.sat.i64.{'f32' if a == 'float' else 'f64'}", b, (a, s.v))
+        v = e.call(b, f"@llvm.fptoui.sat.i64.{a.suffix}", s.v)
     elif s.kind == "f":
         # As x86 does it: to 64 bits, or to 32 for shorter ones; nan and what is out of range become the least number.
         bits = 64 if dtype.itemsize == 8 or dtype == np.uint32 else 32
-        end = float_literal(2.0 ** (bits - 1))
-        low = e.op(f"fcmp oge {a} {s.v}, {float_literal(-(2.0 ** (bits - 1)))}")
-        inside = e.op(f"and i1 {low}, {e.op(f'fcmp olt {a} {s.v}, {end}')}")
-        v = e.op(f"select i1 {inside}, i{bits} {e.op(f'fptosi {a} {s.v} to i{bits}')}, i{bits} {-(1 << (bits - 1))}")
-        v = e.op(f"trunc i{bits} {v} to {b}") if 8 * dtype.itemsize < bits else v
+        end = 2.0 ** (bits - 1)
+        low = e.cmp("oge", s.v, -end)
+        inside = e.op("and", low, e.cmp("olt", s.v, end))
+        v = e.select(inside, e.to("fptosi", s.v, llvm.I64 if bits == 64 else llvm.I32), -(1 << bits - 1))
+        v = e.to("trunc", v, b) if 8 * dtype.itemsize < bits else v
     elif s.kind == "b" or dtype.itemsize > s.dtype.itemsize:
-        v = e.op(f"{'sext' if s.kind == 'i' else 'zext'} {a} {s.v} to {b}")
+        v = e.to("sext" if s.kind == "i" else "zext", s.v, b)
     elif dtype.itemsize < s.dtype.itemsize:
-        v = e.op(f"trunc {a} {s.v} to {b}")
+        v = e.to("trunc", s.v, b)
     else:
         v = s.v
     bounds = s.bounds if s.kind in "iu" else (0, 1) if s.kind == "b" else None
@@ -130,7 +130,7 @@ def loop_dtypes(uf, *operands: Scalar) -> tuple[np.dtype, np.dtype]:
     return found.pop()
 
 
-def fitting(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
+def fitting(e: Emitter, s: Scalar, dtype: np.dtype) -> Operand:
     """The number in the loop's dtype. A Python integer that doesn't fit is NumPy's OverflowError."""
     if s.weak is True and s.kind == "i" and dtype.kind in "iu" and dtype != I64:
         info = np.iinfo(dtype)
@@ -138,16 +138,14 @@ def fitting(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
             raise Declined(f"the integer {s.const} in {dtype}")
         if s.const is None and not (s.bounds and info.min <= s.bounds[0] and s.bounds[1] <= info.max):
             if dtype == np.uint64:
-                ok = e.op(f"icmp sge i64 {s.v}, 0")
+                ok = e.cmp("sge", s.v, 0)
             else:
-                ok = e.op(
-                    f"and i1 {e.op(f'icmp sge i64 {s.v}, {info.min}')}, {e.op(f'icmp sle i64 {s.v}, {info.max}')}"
-                )
+                ok = e.op("and", e.cmp("sge", s.v, info.min), e.cmp("sle", s.v, info.max))
             e.check(ok, "OverflowError", f"Python integer {{0}} out of bounds for {dtype}", s.v)
     return cast(e, s, dtype).v
 
 
-def stored(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
+def stored(e: Emitter, s: Scalar, dtype: np.dtype) -> Operand:
     """The number as an element of an array of ``dtype``, to which it is assigned by itself. Integers have to hold it: NumPy goes through int()."""
     if dtype.kind not in "iu" or s.kind not in "iuf":
         return cast(e, s, dtype).v
@@ -157,21 +155,18 @@ def stored(e: Emitter, s: Scalar, dtype: np.dtype) -> str:
     if s.kind == "f":
         x = cast(e, s, F64)
         # The next numbers outside that are doubles: what lies between them and the ends is cut off.
-        low = e.op(
-            f"fcmp {'oge' if dtype == I64 else 'ogt'} double {x.v}, {float_literal(float(info.min) - (dtype != I64))}"
-        )
-        high = e.op(f"fcmp olt double {x.v}, {float_literal(float(info.max + 1))}")
-        e.check(e.op(f"and i1 {low}, {high}"), "OverflowError", text)
-        return e.op(f"fpto{'si' if dtype.kind == 'i' else 'ui'} double {x.v} to {register_type(dtype)}")
-    x, given = cast(e, s, I64), np.iinfo(s.dtype)
-    low, high = x.bounds or (int(given.min), int(given.max))
+        low = e.cmp("oge" if dtype == I64 else "ogt", x.v, float(info.min) - (dtype != I64))
+        high = e.cmp("olt", x.v, float(info.max + 1))
+        e.check(e.op("and", low, high), "OverflowError", text)
+        return e.to(f"fpto{'si' if dtype.kind == 'i' else 'ui'}", x.v, register_type(dtype))
+    n, given = cast(e, s, I64), np.iinfo(s.dtype)
+    least, most = n.bounds or (int(given.min), int(given.max))
     if s.dtype == np.uint64 and dtype != np.uint64:
-        most = e.op(f"icmp ule i64 {s.v}, {info.max}")
-        e.check(most, "OverflowError", text)
-    elif low < info.min:
-        e.check(e.op(f"icmp sge i64 {x.v}, {info.min}"), "OverflowError", text)
-    if high > info.max and s.dtype != np.uint64:
-        e.check(e.op(f"icmp sle i64 {x.v}, {info.max}"), "OverflowError", text)
+        e.check(e.cmp("ule", s.v, info.max), "OverflowError", text)
+    elif least < info.min:
+        e.check(e.cmp("sge", n.v, info.min), "OverflowError", text)
+    if most > info.max and s.dtype != np.uint64:
+        e.check(e.cmp("sle", n.v, info.max), "OverflowError", text)
     return cast(e, s, dtype).v
 
 
@@ -185,26 +180,25 @@ def both_python(a: Scalar, b: Scalar) -> bool:
     return a.weak is not False and b.weak is not False
 
 
-def flag_of(e: Emitter, s: Scalar) -> str | None:
+def flag_of(e: Emitter, s: Scalar) -> Operand | None:
     """The flag that tells whether a number is Python's, see Scalar; None when it isn't known."""
-    return "0" if s.weak is False else "1" if s.weak else s.flag
+    return NUMPYS if s.weak is False else PYTHONS if s.weak else s.flag
 
 
 def met(e: Emitter, s: Scalar, dtype: np.dtype) -> Scalar:
     """A Python number in a variable that elsewhere holds numbers of another dtype (see values.join). It has to be exact there."""
     out = cast(e, s, dtype)
     back = s if s.kind == "c" else cast(e, cast(e, s, complexes.part(dtype)) if dtype.kind == "c" else out, s.dtype)
-    t = register_type(s.dtype)
     if s.kind == "c":
-        return replace(out, weak=None, flag="1")
+        return replace(out, weak=None, flag=PYTHONS)
     if s.kind == "i":
-        same = e.op(f"icmp eq {t} {back.v}, {s.v}")
+        same = e.cmp("eq", back.v, s.v)
         if dtype.kind == "u":
-            same = e.op(f"and i1 {same}, {e.op(f'icmp sge {t} {s.v}, 0')}")
+            same = e.op("and", same, e.cmp("sge", s.v, 0))
     else:
-        same = e.op(f"fcmp ueq {t} {back.v}, {s.v}")
+        same = e.cmp("ueq", back.v, s.v)
     e.check(same, "RuntimeError", f"a Python number that {dtype} doesn't hold, in a compiled loop")
-    return replace(out, weak=None, flag="2" if s.kind == "i" and dtype.kind in "fc" else "1")
+    return replace(out, weak=None, flag=KEPT if s.kind == "i" and dtype.kind in "fc" else PYTHONS)
 
 
 def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -222,15 +216,15 @@ def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     return out
 
 
-def _met_flag(e: Emitter, x: str, y: str) -> str:
+def _met_flag(e: Emitter, x: Operand, y: Operand) -> Operand:
     """Whose the result of two floats, or complex numbers, is: NumPy's (0) if one is NumPy's, Python's (1) if one is and the other is any of
     Python's; of two integers that are kept as floats it isn't known."""
 
-    def either(v: int) -> str:
-        return e.op(f"or i1 {e.op(f'icmp eq i8 {x}, {v}')}, {e.op(f'icmp eq i8 {y}, {v}')}")
+    def either(v: Operand) -> Operand:
+        return e.op("or", e.cmp("eq", x, v), e.cmp("eq", y, v))
 
-    lost = e.op(f"or i1 {e.op(f'xor i1 {either(1)}, true')}, {either(int(UNKNOWN))}")
-    return e.op(f"select i1 {either(0)}, i8 0, i8 {e.op(f'select i1 {lost}, i8 {UNKNOWN}, i8 1')}")
+    lost = e.op("or", e.flip(either(PYTHONS)), either(UNKNOWN))
+    return e.select(either(NUMPYS), NUMPYS, e.select(lost, UNKNOWN, PYTHONS))
 
 
 def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -241,14 +235,14 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     if op == "**" and b.const is not None and compute.kind == "f":
         return power(e, cast(e, a, compute), b, weak)
     if op == "**" and compute.kind == "c":
-        return Scalar(result, weak, complexes.power(e, cast(e, a, compute).v, b.const, compute))
+        return Scalar(result, weak, complexes.power(e, cast(e, a, compute).v, b.const))
     x, y = fitting(e, a, compute), fitting(e, b, compute)
     return Scalar(result, weak, numpy_operation(e, op, compute, x, y))
 
 
 def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
     if a.kind == "b" and b.kind == "b" and op in "&|^":
-        return Scalar(BOOL, weak, e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor'}[op] } i1 {a.v}, {b.v}"))
+        return Scalar(BOOL, weak, e.op({"&": "and", "|": "or", "^": "xor"}[op], a.v, b.v))
     if "c" in (a.kind, b.kind):
         return _python_complex(e, op, a, b, weak)
     if any(s.dtype not in (BOOL, I64, F64) for s in (a, b)):
@@ -266,50 +260,50 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
                 "//": "float floor division by zero",
                 "%": "float modulo",
             }[op]
-            e.check(e.op(f"fcmp une double {y.v}, 0.0"), error[0], error[1] or text)
+            e.check(e.cmp("une", y.v, 0.0), error[0], error[1] or text)
         return Scalar(F64, weak, numpy_operation(e, op, F64, x.v, y.v))
     x, y = cast(e, a, I64), cast(e, b, I64)
     if op in ("//", "%"):
         if not b.const and not between.excludes_zero(y.bounds):
             e.check(
-                e.op(f"icmp ne i64 {y.v}, 0"),
+                e.cmp("ne", y.v, 0),
                 error[0],
                 error[1] or "integer division or modulo by zero"
                 if op == "//"
                 else error[1] or "integer modulo by zero",
             )
         if x.bounds and x.bounds[0] >= 0 and y.bounds and y.bounds[0] > 0:
-            v = e.op(f"{'udiv' if op == '//' else 'urem'} i64 {x.v}, {y.v}")
+            quotient: Operand = e.op("udiv" if op == "//" else "urem", x.v, y.v)
         else:
-            v = numpy_operation(e, op, I64, x.v, y.v)
-        return Scalar(I64, weak, v, between.of(op, x.bounds, y.bounds))
+            quotient = numpy_operation(e, op, I64, x.v, y.v)
+        return Scalar(I64, weak, quotient, between.of(op, x.bounds, y.bounds))
     if op == "**":
         return _integer_power(e, x, b, weak)
     if op == "<<":
         bounds = between.of(op, x.bounds, y.bounds)
-        if bounds and LEAST <= bounds[0] and bounds[1] <= MOST and y.bounds[1] < 63:
-            return Scalar(I64, weak, e.op(f"shl i64 {x.v}, {y.v}"), bounds)
-        ok = e.op(f"icmp ult i64 {y.v}, 63")
+        if bounds and LEAST <= bounds[0] and bounds[1] <= MOST and y.bounds and y.bounds[1] < 63:
+            return Scalar(I64, weak, e.op("shl", x.v, y.v), bounds)
+        ok = e.cmp("ult", y.v, 63)
         e.check(ok, "OverflowError", TOO_LONG)
-        v = e.op(f"shl i64 {x.v}, {y.v}")
-        e.check(e.op(f"icmp eq i64 {e.op(f'ashr i64 {v}, {y.v}')}, {x.v}"), "OverflowError", TOO_LONG)
+        v = e.op("shl", x.v, y.v)
+        e.check(e.cmp("eq", e.op("ashr", v, y.v), x.v), "OverflowError", TOO_LONG)
         return Scalar(I64, weak, v, between.clipped(bounds))
     if op == ">>":
         if not (y.bounds and y.bounds[0] >= 0):
-            e.check(e.op(f"icmp sge i64 {y.v}, 0"), "ValueError", "negative shift count")
-        by = y.v if y.bounds and y.bounds[1] <= 63 else e.smaller(y.v, "63")
-        return Scalar(I64, weak, e.op(f"ashr i64 {x.v}, {by}"), between.of(op, x.bounds, y.bounds))
+            e.check(e.cmp("sge", y.v, 0), "ValueError", "negative shift count")
+        by = y.v if y.bounds and y.bounds[1] <= 63 else e.smaller(y.v, 63)
+        return Scalar(I64, weak, e.op("ashr", x.v, by), between.of(op, x.bounds, y.bounds))
     if op in "&|^":
-        v = e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor'}[op] } i64 {x.v}, {y.v}")
+        v = e.op({"&": "and", "|": "or", "^": "xor"}[op], x.v, y.v)
         return Scalar(I64, weak, v, between.of(op, x.bounds, y.bounds))
     name = {"+": "add", "-": "sub", "*": "mul"}[op]
     bounds = between.of(op, x.bounds, y.bounds)
     known = (x.v, b.const) if op == "+" and type(b.const) is int else None
     if bounds and LEAST <= bounds[0] and bounds[1] <= MOST:
-        return Scalar(I64, weak, e.op(f"{name} nsw i64 {x.v}, {y.v}"), bounds, sum_of=known)
-    pair = e.call(f"llvm.s{name}.with.overflow.i64", "{ i64, i1 }", ("i64", x.v), ("i64", y.v))
-    e.check(e.op(f"xor i1 {e.op(f'extractvalue {{ i64, i1 }} {pair}, 1')}, true"), "OverflowError", TOO_LONG)
-    return Scalar(I64, weak, e.op(f"extractvalue {{ i64, i1 }} {pair}, 0"), between.clipped(bounds), sum_of=known)
+        return Scalar(I64, weak, e.op(name, x.v, y.v, "nsw"), bounds, sum_of=known)
+    pair = e.call(llvm.aggregate("{ i64, i1 }"), f"@llvm.s{name}.with.overflow.i64", x.v, y.v)
+    e.check(e.flip(e.field(pair, 1, llvm.I1)), "OverflowError", TOO_LONG)
+    return Scalar(I64, weak, e.field(pair, 0, llvm.I64), between.clipped(bounds), sum_of=known)
 
 
 def _python_complex(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
@@ -325,9 +319,9 @@ def _python_complex(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
     if op == "**":
         return Scalar(c128, weak, complexes.python_power(e, x, b.const))
     if op == "/":
-        e.check(complexes.truth(e, y, c128), "ZeroDivisionError", "complex division by zero")
+        e.check(complexes.truth(e, y), "ZeroDivisionError", "complex division by zero")
         return Scalar(c128, weak, complexes.python_quotient(e, x, y))
-    return Scalar(c128, weak, complexes.operation(e, op, c128, x, y))
+    return Scalar(c128, weak, complexes.operation(e, op, x, y))
 
 
 def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
@@ -339,71 +333,69 @@ def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
     return Scalar(I64, weak, out.v, out.bounds)
 
 
-def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: str, y: str) -> str:
+def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: Operand, y: Operand) -> Operand:
     """One element of the ufunc's loop for ``dtype``."""
     t = register_type(dtype)
     if dtype.kind == "c":
-        return complexes.operation(e, op, dtype, x, y)
+        return complexes.operation(e, op, x, y)
     if dtype.kind == "f":
         simple = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
         if op in simple:
-            return e.op(f"{simple[op]} {t} {x}, {y}")
+            return e.op(simple[op], x, y)
         if op == "**":
-            return e.call("pow" if t == "double" else "powf", t, (t, x), (t, y))
-        return _float_division(e, op, t, x, y)
+            return e.external(libm("pow", t), t, x, y)
+        return _float_division(e, op, x, y)
     if dtype.kind == "b":
         if op in "&|^+*":
-            return e.op(f"{ {'&': 'and', '|': 'or', '^': 'xor', '+': 'or', '*': 'and'}[op] } i1 {x}, {y}")
+            return e.op({"&": "and", "|": "or", "^": "xor", "+": "or", "*": "and"}[op], x, y)
         raise Declined(f"{op} of bools")
     signed = dtype.kind == "i"
     simple = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
     if op in simple:
-        return e.op(f"{simple[op]} {t} {x}, {y}")
+        return e.op(simple[op], x, y)
     if op in ("<<", ">>"):
-        within = e.op(f"icmp ult {t} {y}, {BITS[dtype]}")
-        safe = e.op(f"select i1 {within}, {t} {y}, {t} 0")
-        v = e.op(f"{'shl' if op == '<<' else 'ashr' if signed else 'lshr'} {t} {x}, {safe}")
-        beyond = e.op(f"ashr {t} {x}, {BITS[dtype] - 1}") if op == ">>" and signed else "0"
-        return e.op(f"select i1 {within}, {t} {v}, {t} {beyond}")
+        within = e.cmp("ult", y, BITS[dtype])
+        safe = e.select(within, y, 0)
+        v = e.op("shl" if op == "<<" else "ashr" if signed else "lshr", x, safe)
+        beyond = e.op("ashr", x, BITS[dtype] - 1) if op == ">>" and signed else 0
+        return e.select(within, v, beyond)
     if op not in ("//", "%"):
         raise Declined(f"{op} of {dtype}")
-    zero = e.op(f"icmp eq {t} {y}, 0")
+    zero = e.cmp("eq", y, 0)
     if not signed:
-        v = e.op(f"{'udiv' if op == '//' else 'urem'} {t} {x}, {e.op(f'select i1 {zero}, {t} 1, {t} {y}')}")
-        return e.op(f"select i1 {zero}, {t} 0, {t} {v}")
-    minus = e.op(f"icmp eq {t} {y}, -1")  # the least number divided by -1 traps
-    safe = e.op(f"select i1 {e.op(f'or i1 {zero}, {minus}')}, {t} 1, {t} {y}")
-    q, r = e.op(f"sdiv {t} {x}, {safe}"), e.op(f"srem {t} {x}, {safe}")
-    differs = e.op(f"icmp slt {t} {e.op(f'xor {t} {r}, {safe}')}, 0")
-    apart = e.op(f"and i1 {e.op(f'icmp ne {t} {r}, 0')}, {differs}")
+        v = e.op("udiv" if op == "//" else "urem", x, e.select(zero, 1, y))
+        return e.select(zero, 0, v)
+    minus = e.cmp("eq", y, -1)  # the least number divided by -1 traps
+    safe = e.select(e.op("or", zero, minus), 1, y)
+    q, r = e.op("sdiv", x, safe), e.op("srem", x, safe)
+    differs = e.cmp("slt", e.op("xor", r, safe), 0)
+    apart = e.op("and", e.cmp("ne", r, 0), differs)
     if op == "//":
-        v = e.op(f"select i1 {apart}, {t} {e.op(f'sub {t} {q}, 1')}, {t} {q}")
-        v = e.op(f"select i1 {minus}, {t} {e.op(f'sub {t} 0, {x}')}, {t} {v}")
+        v = e.select(apart, e.op("sub", q, 1), q)
+        v = e.select(minus, e.op("sub", 0, x), v)
     else:
-        v = e.op(f"select i1 {apart}, {t} {e.op(f'add {t} {r}, {safe}')}, {t} {r}")
-        v = e.op(f"select i1 {minus}, {t} 0, {t} {v}")
-    return e.op(f"select i1 {zero}, {t} 0, {t} {v}")
+        v = e.select(apart, e.op("add", r, safe), r)
+        v = e.select(minus, 0, v)
+    return e.select(zero, 0, v)
 
 
-def _float_division(e, op, t, x, y) -> str:
+def _float_division(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
     """``//`` and ``%`` of floats as npy_divmod and Python's float_divmod have them."""
-    suffix = "f32" if t == "float" else "f64"
-    copysign = lambda a, b: e.call(f"llvm.copysign.{suffix}", t, (t, a), (t, b))  # noqa: E731
-    mod = e.op(f"frem {t} {x}, {y}")
-    nonzero = e.op(f"fcmp une {t} {mod}, 0.0")
-    apart = e.op(f"xor i1 {e.op(f'fcmp olt {t} {y}, 0.0')}, {e.op(f'fcmp olt {t} {mod}, 0.0')}")
-    apart = e.op(f"and i1 {nonzero}, {apart}")
-    moved = e.op(f"select i1 {apart}, {t} {e.op(f'fadd {t} {mod}, {y}')}, {t} {mod}")
+    mod = e.op("frem", x, y)
+    nonzero = e.cmp("une", mod, 0.0)
+    apart = e.op("xor", e.cmp("olt", y, 0.0), e.cmp("olt", mod, 0.0))
+    apart = e.op("and", nonzero, apart)
+    moved = e.select(apart, e.op("fadd", mod, y), mod)
     if op == "%":
-        return e.op(f"select i1 {nonzero}, {t} {moved}, {t} {copysign('0.0', y)}")
-    div = e.op(f"fdiv {t} {e.op(f'fsub {t} {x}, {mod}')}, {y}")
-    div = e.op(f"select i1 {apart}, {t} {e.op(f'fsub {t} {div}, 1.0')}, {t} {div}")
-    down = e.call(f"llvm.floor.{suffix}", t, (t, div))
-    more = e.op(f"fcmp ogt {t} {e.op(f'fsub {t} {div}, {down}')}, 0.5")
-    down = e.op(f"select i1 {more}, {t} {e.op(f'fadd {t} {down}, 1.0')}, {t} {down}")
-    quotient = e.op(f"fdiv {t} {x}, {y}")
-    v = e.op(f"select i1 {e.op(f'fcmp une {t} {div}, 0.0')}, {t} {down}, {t} {copysign('0.0', quotient)}")
-    return e.op(f"select i1 {e.op(f'fcmp oeq {t} {y}, 0.0')}, {t} {quotient}, {t} {v}")
+        return e.select(nonzero, moved, e.intrinsic("copysign", 0.0, y))
+    div = e.op("fdiv", e.op("fsub", x, mod), y)
+    div = e.select(apart, e.op("fsub", div, 1.0), div)
+    down = e.intrinsic("floor", div)
+    more = e.cmp("ogt", e.op("fsub", div, down), 0.5)
+    down = e.select(more, e.op("fadd", down, 1.0), down)
+    quotient = e.op("fdiv", x, y)
+    v = e.select(e.cmp("une", div, 0.0), down, e.intrinsic("copysign", 0.0, quotient))
+    return e.select(e.cmp("oeq", y, 0.0), quotient, v)
 
 
 def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -411,20 +403,20 @@ def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     weak = True if a.weak and b.weak else None if both_python(a, b) else False
     if "c" in (a.kind, b.kind):
         dtype = complexes.C128 if both_python(a, b) else loop_dtypes(np.equal, a, b)[0]
-        return Scalar(BOOL, weak, complexes.equal(e, op, cast(e, a, dtype).v, cast(e, b, dtype).v, dtype))
+        return Scalar(BOOL, weak, complexes.equal(e, op, cast(e, a, dtype).v, cast(e, b, dtype).v))
     if "f" in (a.kind, b.kind):
         if both_python(a, b):
             dtype = F64
         else:
             dtype, _ = loop_dtypes(np.less, a, b)
         x, y = cast(e, a, dtype).v, cast(e, b, dtype).v
-        return Scalar(BOOL, weak, e.op(f"fcmp {COMPARE[op][2]} {register_type(dtype)} {x}, {y}"))
+        return Scalar(BOOL, weak, e.cmp(COMPARE[op][2], x, y))
     if np.uint64 in (a.dtype, b.dtype):
         if a.dtype != b.dtype:
             raise Declined("a comparison of unsigned and signed 64-bit integers")
-        return Scalar(BOOL, weak, e.op(f"icmp {COMPARE[op][1]} i64 {a.v}, {b.v}"))
+        return Scalar(BOOL, weak, e.cmp(COMPARE[op][1], a.v, b.v))
     x, y = cast(e, a, I64).v, cast(e, b, I64).v
-    return Scalar(BOOL, weak, e.op(f"icmp {COMPARE[op][0]} i64 {x}, {y}"))
+    return Scalar(BOOL, weak, e.cmp(COMPARE[op][0], x, y))
 
 
 def negate(e: Emitter, s: Scalar) -> Scalar:
@@ -433,38 +425,37 @@ def negate(e: Emitter, s: Scalar) -> Scalar:
     if s.kind == "c" and s.weak is None:
         raise Declined("the negative of a complex number of which it isn't known whether it is Python's")
     if s.kind in "fc":
-        return Scalar(s.dtype, s.weak, e.op(f"fneg {register_type(s.dtype)} {s.v}"))
+        return Scalar(s.dtype, s.weak, e.neg(s.v))
     if s.weak is not False:
         return binary(e, "-", constant(0), s)
     if s.kind == "b":
         raise Declined("the negative of a NumPy bool")
-    return Scalar(s.dtype, False, e.op(f"sub {register_type(s.dtype)} 0, {s.v}"))
+    return Scalar(s.dtype, False, e.op("sub", 0, s.v))
 
 
 def invert(e: Emitter, s: Scalar) -> Scalar:
     if s.kind in "fc" or (s.kind == "b" and s.weak is not False):
         raise Declined("~ of this number")
-    return Scalar(s.dtype, s.weak, e.op(f"xor {register_type(s.dtype)} {s.v}, {'true' if s.kind == 'b' else -1}"))
+    return Scalar(s.dtype, s.weak, e.op("xor", s.v, -1))
 
 
 def absolute(e: Emitter, s: Scalar) -> Scalar:
     if s.kind == "c":
         out = Scalar(complexes.part(s.dtype), s.weak, complexes.absolute(e, s), None, None, s.flag)
         if s.weak is not False:
-            whole = e.op(f"fcmp olt double {out.v}, {float_literal(math.inf)}")
+            whole = e.cmp("olt", out.v, math.inf)
             e.check(whole, "OverflowError", "absolute value too large")
         return out
-    t = register_type(s.dtype)
     if s.kind == "f":
-        return Scalar(s.dtype, s.weak, e.call(f"llvm.fabs.{'f32' if t == 'float' else 'f64'}", t, (t, s.v)))
+        return Scalar(s.dtype, s.weak, e.intrinsic("fabs", s.v))
     if s.kind == "u" or (s.kind == "b" and s.weak is False):
         return s
     s = cast(e, s, I64) if s.kind == "b" else s
     minus = negate(e, s)
-    return Scalar(s.dtype, s.weak, e.op(f"select i1 {e.op(f'icmp slt {t} {s.v}, 0')}, {t} {minus.v}, {t} {s.v}"))
+    return Scalar(s.dtype, s.weak, e.select(e.cmp("slt", s.v, 0), minus.v, s.v))
 
 
-def to_bool(e: Emitter, s: Scalar) -> str:
+def to_bool(e: Emitter, s: Scalar) -> Operand:
     """What ``if`` asks: an i1."""
     return cast(e, s, BOOL).v
 
@@ -475,14 +466,14 @@ def to_int(e: Emitter, s: Scalar) -> Scalar:
         raise Declined("int() of a complex number")
     if s.kind == "f":
         x = cast(e, s, F64)
-        e.check(e.op(f"fcmp ord double {x.v}, 0.0"), "ValueError", "cannot convert float NaN to integer")
-        inside = e.op(f"fcmp olt double {absolute(e, x).v}, {float_literal(2.0**63)}")
+        e.check(e.cmp("ord", x.v, 0.0), "ValueError", "cannot convert float NaN to integer")
+        inside = e.cmp("olt", absolute(e, x).v, 2.0**63)
         e.check(
             inside,
             "OverflowError",
             "cannot convert float infinity to integer, or one of more than 64 bits in a compiled loop",
         )
-        return Scalar(I64, True, e.op(f"fptosi double {x.v} to i64"))
+        return Scalar(I64, True, e.to("fptosi", x.v, llvm.I64))
     if s.dtype == np.uint64:
         raise Declined("int() of an unsigned 64-bit integer")
     small = s.kind == "u" or s.dtype.itemsize < 8
@@ -508,18 +499,17 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
             if {v.dtype, out.dtype} != {I64, F64} or not (v if v.dtype == I64 else out).weak:
                 raise Declined("max or min of numbers of different types")
             v, out = cast(e, v, F64, None), cast(e, out, F64, None)
-        t = register_type(v.dtype)
         flag = None
         if v.weak is not out.weak or v.weak is None:
             x, y = flag_of(e, v), flag_of(e, out)
-            flag = e.op(f"select i1 {better}, i8 {x}, i8 {y}") if x is not None and y is not None else None
+            flag = e.select(better, x, y) if x is not None and y is not None else None
         bounds = None
         if v.dtype == I64 and (v.bounds or out.bounds):
             ends = [s.bounds or between.ALL for s in (v, out)]
             best = max if greater else min
             bounds = best(x[0] for x in ends), best(x[1] for x in ends)
         weak = v.weak if v.weak is out.weak else None
-        out = Scalar(v.dtype, weak, e.op(f"select i1 {better}, {t} {v.v}, {t} {out.v}"), bounds, None, flag)
+        out = Scalar(v.dtype, weak, e.select(better, v.v, out.v), bounds, None, flag)
     return out
 
 
@@ -529,15 +519,14 @@ def extreme(e: Emitter, greater: bool, a: Scalar, b: Scalar) -> Scalar:
     if compute.kind == "c":
         raise Declined("the larger of complex numbers")
     x, y = fitting(e, a, compute), fitting(e, b, compute)
-    t = register_type(compute)
     if compute.kind == "f":
-        keep = e.op(f"fcmp {'oge' if greater else 'ole'} {t} {x}, {y}")
-        keep = e.op(f"or i1 {keep}, {e.op(f'fcmp uno {t} {x}, {x}')}")
+        keep = e.cmp("oge" if greater else "ole", x, y)
+        keep = e.op("or", keep, e.cmp("uno", x, x))
     elif compute.kind == "b":
-        return Scalar(result, False, e.op(f"{'or' if greater else 'and'} i1 {x}, {y}"))
+        return Scalar(result, False, e.op("or" if greater else "and", x, y))
     else:
-        keep = e.op(f"icmp {'s' if compute.kind == 'i' else 'u'}{'ge' if greater else 'le'} {t} {x}, {y}")
-    return Scalar(result, False, e.op(f"select i1 {keep}, {t} {x}, {t} {y}"))
+        keep = e.cmp(f"{'s' if compute.kind == 'i' else 'u'}{'ge' if greater else 'le'}", x, y)
+    return Scalar(result, False, e.select(keep, x, y))
 
 
 _LIBM = {
@@ -549,7 +538,7 @@ _EXPANDED = ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh")  # straight
 _INTRINSIC = {np.sqrt: "sqrt", np.floor: "floor", np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.fabs: "fabs"}
 
 
-def _one(uf, external: str | None, intrinsic: str | None):
+def _one(uf, external: str | None, intrinsic: str = ""):
     def call(e: Emitter, x: Scalar) -> Scalar:
         compute, result = loop_dtypes(uf, x)
         if compute.kind == "c" and uf in complexes.MATH:
@@ -560,13 +549,9 @@ def _one(uf, external: str | None, intrinsic: str | None):
             raise Declined(f"np.{uf.__name__} of {x.dtype}")
         t, v = register_type(compute), fitting(e, x, compute)
         if external in _EXPANDED:
-            return Scalar(result, False, e.expanded(external, "f32" if t == "float" else "f64", v))
-        name = (
-            f"llvm.{intrinsic}.{'f32' if t == 'float' else 'f64'}"
-            if intrinsic
-            else external + ("f" if t == "float" else "")
-        )
-        return Scalar(result, False, e.call(name, t, (t, v)))
+            return Scalar(result, False, e.expanded(external, t.suffix, v))
+        made = e.intrinsic(intrinsic, v) if external is None else e.external(libm(external, t), t, v)
+        return Scalar(result, False, made)
 
     return call
 
@@ -577,7 +562,7 @@ def _two(uf, name: str):
         if compute.kind != "f" or compute.itemsize < 4:
             raise Declined(f"np.{uf.__name__} of {x.dtype} and {y.dtype}")
         t = register_type(compute)
-        v = e.call(name + ("f" if t == "float" else ""), t, (t, fitting(e, x, compute)), (t, fitting(e, y, compute)))
+        v = e.external(libm(name, t), t, fitting(e, x, compute), fitting(e, y, compute))
         return Scalar(result, False, v)
 
     return call
@@ -592,22 +577,19 @@ def _operator(op: str):
 
 
 def _python_math(name: str, external: str | None, valid=None, integer: bool = False, magnitude: bool = False):
-    """A function of the module math. ``valid``: (comparison, number) that its argument, or ``magnitude`` of it, has to meet."""
+    """A function of the module math: the C library's, or LLVM's of the same name. ``valid``: (comparison, number) that its argument, or
+    ``magnitude`` of it, has to meet."""
 
     def call(e: Emitter, x: Scalar) -> Scalar:
         v = cast(e, x, F64, True).v
         if valid is not None:
-            tested = e.call("llvm.fabs.f64", "double", ("double", v)) if magnitude else v
-            e.check(e.op(f"fcmp {valid[0]} double {tested}, {valid[1]}"), "ValueError", "math domain error")
-        out = e.call(external, "double", ("double", v))
+            tested = e.intrinsic("fabs", v) if magnitude else v
+            e.check(e.cmp(valid[0], tested, valid[1]), "ValueError", "math domain error")
+        out = e.external(external, llvm.DOUBLE, v) if external else e.intrinsic(name, v)
         if name in ("exp", "sinh", "cosh", "expm1"):
-            finite = e.op(
-                f"fcmp olt double {e.call('llvm.fabs.f64', 'double', ('double', out))}, {float_literal(math.inf)}"
-            )
-            given = e.op(
-                f"fcmp olt double {e.call('llvm.fabs.f64', 'double', ('double', v))}, {float_literal(math.inf)}"
-            )
-            e.check(e.op(f"or i1 {finite}, {e.op(f'xor i1 {given}, true')}"), "OverflowError", "math range error")
+            finite = e.cmp("olt", e.intrinsic("fabs", out), math.inf)
+            given = e.cmp("olt", e.intrinsic("fabs", v), math.inf)
+            e.check(e.op("or", finite, e.flip(given)), "OverflowError", "math range error")
         s = Scalar(F64, True, out)
         return to_int(e, s) if integer else s
 
@@ -617,7 +599,7 @@ def _python_math(name: str, external: str | None, valid=None, integer: bool = Fa
 def _python_math_of_two(external: str):
     def call(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
         x, y = cast(e, x, F64, True), cast(e, y, F64, True)
-        return Scalar(F64, True, e.call(external, "double", ("double", x.v), ("double", y.v)))
+        return Scalar(F64, True, e.external(external, llvm.DOUBLE, x.v, y.v))
 
     return call
 
@@ -633,38 +615,38 @@ def _of_floats(test):
             return of(e, x)
         if x.kind != "f":
             return constant(np.bool_(test is _finite))
-        return Scalar(BOOL, False, test(e, register_type(x.dtype), x))
+        return Scalar(BOOL, False, test(e, x))
 
     return call
 
 
-def _nan(e, t, x):
-    return e.op(f"fcmp uno {t} {x.v}, 0.0")
+def _nan(e: Emitter, x: Scalar) -> Operand:
+    return e.cmp("uno", x.v, 0.0)
 
 
-def _infinite(e, t, x):
-    return e.op(f"fcmp oeq {t} {absolute(e, x).v}, {float_literal(math.inf)}")
+def _infinite(e: Emitter, x: Scalar) -> Operand:
+    return e.cmp("oeq", absolute(e, x).v, math.inf)
 
 
-def _finite(e, t, x):
-    return e.op(f"fcmp olt {t} {absolute(e, x).v}, {float_literal(math.inf)}")
+def _finite(e: Emitter, x: Scalar) -> Operand:
+    return e.cmp("olt", absolute(e, x).v, math.inf)
 
 
 def sign(e: Emitter, x: Scalar) -> Scalar:
-    x, t = Scalar(np.dtype(np.int64) if x.kind == "i" and x.weak else x.dtype, False, x.v), register_type(x.dtype)
+    x = Scalar(np.dtype(np.int64) if x.kind == "i" and x.weak else x.dtype, False, x.v)
     if x.kind in "bc":
         raise Declined("np.sign of bools or complex numbers")
     if x.kind == "f":
-        up, down = e.op(f"fcmp ogt {t} {x.v}, 0.0"), e.op(f"fcmp olt {t} {x.v}, 0.0")
-        v = e.op(f"select i1 {up}, {t} 1.0, {t} {x.v}")
-        v = e.op(f"select i1 {down}, {t} -1.0, {t} {v}")
-        zero = e.op(f"fcmp oeq {t} {x.v}, 0.0")
-        return Scalar(x.dtype, False, e.op(f"select i1 {zero}, {t} 0.0, {t} {v}"))
-    nonzero = e.op(f"zext i1 {e.op(f'icmp ne {t} {x.v}, 0')} to {t}" if t != "i1" else f"icmp ne {t} {x.v}, 0")
+        up, down = e.cmp("ogt", x.v, 0.0), e.cmp("olt", x.v, 0.0)
+        v = e.select(up, 1.0, x.v)
+        v = e.select(down, -1.0, v)
+        zero = e.cmp("oeq", x.v, 0.0)
+        return Scalar(x.dtype, False, e.select(zero, 0.0, v))
+    nonzero = e.to("zext", e.cmp("ne", x.v, 0), register_type(x.dtype))
     if x.kind == "u":
         return Scalar(x.dtype, False, nonzero)
-    below = e.op(f"icmp slt {t} {x.v}, 0")
-    return Scalar(x.dtype, False, e.op(f"select i1 {below}, {t} -1, {t} {nonzero}"))
+    below = e.cmp("slt", x.v, 0)
+    return Scalar(x.dtype, False, e.select(below, -1, nonzero))
 
 
 def rounded(e: Emitter, x: Scalar) -> Scalar:
@@ -680,14 +662,14 @@ def clip(e: Emitter, x: Scalar, low: Scalar, high: Scalar) -> Scalar:
 
 def _logical(op: str):
     def call(e, x, y):
-        return Scalar(BOOL, False, e.op(f"{op} i1 {to_bool(e, x)}, {to_bool(e, y)}"))
+        return Scalar(BOOL, False, e.op(op, to_bool(e, x), to_bool(e, y)))
 
     return call
 
 
 # Python callable -> function of the emitter and numbers.
 MATH = {
-    **{uf: _one(uf, name, None) for uf, name in _LIBM.items()},
+    **{uf: _one(uf, name) for uf, name in _LIBM.items()},
     **{uf: _one(uf, None, name) for uf, name in _INTRINSIC.items()},
     np.arctan2: _two(np.arctan2, "atan2"),
     np.hypot: _two(np.hypot, "hypot"),
@@ -697,10 +679,10 @@ MATH = {
     np.left_shift: _operator("<<"), np.right_shift: _operator(">>"),
     np.isnan: _of_floats(_nan), np.isinf: _of_floats(_infinite), np.isfinite: _of_floats(_finite), np.sign: sign, np.clip: clip,
     np.logical_and: _logical("and"), np.logical_or: _logical("or"), np.logical_xor: _logical("xor"),
-    np.logical_not: lambda e, x: Scalar(BOOL, False, e.op(f"xor i1 {to_bool(e, x)}, true")),
+    np.logical_not: lambda e, x: Scalar(BOOL, False, e.flip(to_bool(e, x))),
     np.negative: lambda e, x: negate(e, Scalar(x.dtype, False, x.v)),
-    np.cbrt: _one(np.cbrt, "cbrt", None), np.arcsinh: _one(np.arcsinh, "asinh", None), np.arccosh: _one(np.arccosh, "acosh", None),
-    np.arctanh: _one(np.arctanh, "atanh", None), np.copysign: _two(np.copysign, "copysign"),
+    np.cbrt: _one(np.cbrt, "cbrt"), np.arcsinh: _one(np.arcsinh, "asinh"), np.arccosh: _one(np.arccosh, "acosh"),
+    np.arctanh: _one(np.arctanh, "atanh"), np.copysign: _two(np.copysign, "copysign"),
     math.isnan: lambda e, x: Scalar(BOOL, True, _of_floats(_nan)(e, cast(e, x, F64)).v),
     math.isfinite: lambda e, x: Scalar(BOOL, True, _of_floats(_finite)(e, cast(e, x, F64)).v),
     math.isinf: lambda e, x: Scalar(BOOL, True, _of_floats(_infinite)(e, cast(e, x, F64)).v),
@@ -710,20 +692,20 @@ MATH = {
     np.absolute: lambda e, x: absolute(e, Scalar(x.dtype, False, x.v)),
     np.maximum: lambda e, x, y: extreme(e, True, x, y),
     np.minimum: lambda e, x, y: extreme(e, False, x, y),
-    math.sqrt: _python_math("sqrt", "llvm.sqrt.f64", ("uge", "0.0")),
+    math.sqrt: _python_math("sqrt", None, ("uge", 0.0)),
     math.exp: _python_math("exp", "exp"),
-    math.log: _python_math("log", "log", ("ugt", "0.0")),
-    **{getattr(math, f): _python_math(f, f, ("une", float_literal(math.inf)), magnitude=True) for f in ("sin", "cos", "tan")},
-    **{getattr(math, f): _python_math(f, f, ("ule", "1.0"), magnitude=True) for f in ("asin", "acos")},
+    math.log: _python_math("log", "log", ("ugt", 0.0)),
+    **{getattr(math, f): _python_math(f, f, ("une", math.inf), magnitude=True) for f in ("sin", "cos", "tan")},
+    **{getattr(math, f): _python_math(f, f, ("ule", 1.0), magnitude=True) for f in ("asin", "acos")},
     **{getattr(math, f): _python_math(f, f) for f in ("tanh", "sinh", "cosh", "expm1", "erf", "erfc", "asinh")},
-    **{getattr(math, f): _python_math(f, f, ("ugt", "0.0")) for f in ("log2", "log10")},
-    math.log1p: _python_math("log1p", "log1p", ("ugt", "-1.0")),
+    **{getattr(math, f): _python_math(f, f, ("ugt", 0.0)) for f in ("log2", "log10")},
+    math.log1p: _python_math("log1p", "log1p", ("ugt", -1.0)),
     math.trunc: lambda e, x: to_int(e, x),
     math.atan2: _python_math_of_two("atan2"), math.copysign: _python_math_of_two("copysign"),
     math.hypot: _python_math_of_two("hypot"),
     np.round: rounded, np.around: rounded,
     math.atan: _python_math("atan", "atan"),
-    math.fabs: _python_math("fabs", "llvm.fabs.f64"),
-    math.floor: _python_math("floor", "llvm.floor.f64", integer=True),
-    math.ceil: _python_math("ceil", "llvm.ceil.f64", integer=True),
+    math.fabs: _python_math("fabs", None),
+    math.floor: _python_math("floor", None, integer=True),
+    math.ceil: _python_math("ceil", None, integer=True),
 }  # fmt: skip

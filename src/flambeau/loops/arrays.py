@@ -7,50 +7,65 @@ reads memory that it is being stored to under another view, it goes through a bu
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand, Parameter, integer
 from . import arithmetic, complexes
 from . import bounds as between
 from .arithmetic import cast, loop_dtypes
 from .emitter import BOOL, I64, Emitter, constant
-from .values import Array, Declined, Expression, Known, Scalar, Slice, Tuple, View
+from .values import Array, Declined, Expression, Known, Scalar, Size, Slice, Tuple, View, known
 
 __all__ = [
     "OnElements",
     "as_expression",
     "assign",
+    "described",
     "elementwise",
     "fill",
     "filled",
     "load",
     "materialise",
     "operand",
+    "size",
     "store_element",
     "subscript",
     "temporary",
 ]
 
 
+def described(n: int, dtype: np.dtype, dense: bool, sizes: tuple[Size, ...]) -> Array:
+    """Operand number ``n``. ``dense``: at every call its last stride is one element."""
+    strides: list[Size] = [Parameter(f"%a{n}.s{d}", llvm.I64) for d in range(len(sizes))]
+    if dense and strides:
+        strides[-1] = dtype.itemsize
+    return Array(n, dtype, Parameter(f"%a{n}", llvm.PTR), tuple(strides), sizes)
+
+
 def operand(array: Array) -> View:
     """The whole of an operand."""
-    n = array.n
-    strides = [f"%a{n}.s{d}" for d in range(array.ndim)]
-    if array.dense and strides:
-        strides[-1] = str(array.dtype.itemsize)
-    return View(f"%a{n}", array.dtype, array.sizes, tuple(strides), frozenset({n}), None, n)
+    return View(array.ptr, array.dtype, array.sizes, array.strides, frozenset({array.n}), None, array.n)
 
 
-def count(e: Emitter, sizes) -> str:
+def count(e: Emitter, sizes) -> Size:
     """The number of elements."""
-    n = "1"
+    n: Size = 1
     for m in sizes:
         n = e.mul(n, m)
     return n
 
 
-def dense_strides(e: Emitter, sizes, itemsize: int) -> tuple[str, ...]:
-    out, step = [], str(itemsize)
+def size(e: Emitter, n: Size) -> Scalar:
+    """A size of an array as a number."""
+    return Scalar(I64, True, integer(n), e.bounds_of(n) or (0, between.LARGEST), known(n))
+
+
+def dense_strides(e: Emitter, sizes, itemsize: int) -> tuple[Size, ...]:
+    out: list[Size] = []
+    step: Size = itemsize
     for n in reversed(sizes):
         out.append(step)
         step = e.mul(step, n)
@@ -60,7 +75,7 @@ def dense_strides(e: Emitter, sizes, itemsize: int) -> tuple[str, ...]:
 # ---- subscripts ----------------------------------------------------------------------------------------------------------
 
 
-def _index(e: Emitter, i: Scalar, n: str, axis: int) -> str:
+def _index(e: Emitter, i: Scalar, n: Size, axis: int) -> Size:
     """A checked, non-negative index."""
     if i.kind not in "iu" or i.dtype == np.uint64:
         raise Declined(f"an index of {i.dtype}")
@@ -68,19 +83,18 @@ def _index(e: Emitter, i: Scalar, n: str, axis: int) -> str:
     v, size = i.v, e.bounds_of(n)
     if i.bounds and size and i.bounds[1] < 0 and i.bounds[0] >= -size[0]:
         return e.add(v, n)
+    place: Operand = v
     if not (i.bounds and i.bounds[0] >= 0):
-        negative = e.op(f"icmp slt i64 {v}, 0")
-        place = e.op(f"select i1 {negative}, i64 {e.op(f'add i64 {v}, {n}')}, i64 {v}")
-    else:
-        place = v
+        negative = e.cmp("slt", v, 0)
+        place = e.select(negative, e.op("add", v, n), v)
     if i.bounds and size and i.bounds[1] < size[0] and i.bounds[0] >= -size[0]:
         return place
-    ok = e.op(f"icmp ult i64 {place}, {n}")
+    ok = e.cmp("ult", place, n)
     e.check(ok, "IndexError", f"index {{0}} is out of bounds for axis {axis} with size {{1}}", v, n)
     return place
 
 
-def _bound(e: Emitter, s, n: str, default: str) -> str:
+def _bound(e: Emitter, s, n: Size, default: Size) -> Size:
     """One end of a slice, clamped into 0..n."""
     if isinstance(s, Known) and s.value is None:
         return default
@@ -92,18 +106,18 @@ def _bound(e: Emitter, s, n: str, default: str) -> str:
         if s.bounds and s.bounds[1] < 0:
             v = e.add(v, n)
         else:
-            v = e.op(f"select i1 {e.op(f'icmp slt i64 {v}, 0')}, i64 {e.op(f'add i64 {v}, {n}')}, i64 {v}")
-        v = e.larger(v, "0")
+            v = e.select(e.cmp("slt", v, 0), e.op("add", v, n), v)
+        v = e.larger(v, 0)
     return e.smaller(v, n)
 
 
-def _between(e: Emitter, k: Slice, n: str) -> tuple[str, str]:
+def _between(e: Emitter, k: Slice, n: Size) -> tuple[Size, Size]:
     """Start of a slice of step 1, and its length."""
-    start, stop = _bound(e, k.start, n, "0"), _bound(e, k.stop, n, n)
-    return start, e.larger(e.sub(stop, start), "0") if not (start == "0" and stop == n) else n
+    start, stop = _bound(e, k.start, n, 0), _bound(e, k.stop, n, n)
+    return start, e.larger(e.sub(stop, start), 0) if not (start == 0 and stop == n) else n
 
 
-def _inner(e: Emitter, k: Slice, n: str) -> tuple[str, str] | None:
+def _inner(e: Emitter, k: Slice, n: Size) -> tuple[Size, Size] | None:
     """The same for a slice that leaves out a known number of elements at both ends, of a size that is known at the start: the lengths of such
     slices are equal as text when they are equal."""
     first, last = (
@@ -112,35 +126,34 @@ def _inner(e: Emitter, k: Slice, n: str) -> tuple[str, str] | None:
     last_is_end = isinstance(k.stop, Known)
     if type(first) is not int or type(last) is not int or first < 0 or not (last < 0 or last_is_end):
         return None
-    if not n.startswith(("%a", "%e")):
+    if not isinstance(n, Operand) or not e.is_at_entry(n):
         return None
     if first == last == 0:
-        return "0", n
+        return 0, n
     # An empty slice may start behind the end: nothing is read there.
-    length, size = e.larger_at_entry(e.at_entry(f"add i64 {n}, {last - first}"), "0"), e.bounds_of(n)
-    return str(first), e.know(length, size and between.of("+", size, (last - first,) * 2))
+    length, size = e.larger_at_entry(e.added_at_entry(n, last - first), 0), e.bounds_of(n)
+    return first, e.know(length, size and between.of("+", size, (last - first,) * 2))
 
 
-def _downwards(e: Emitter, k: Slice, n: str, step: int) -> tuple[str, str]:
+def _downwards(e: Emitter, k: Slice, n: Size, step: int) -> tuple[Size, Size]:
     """Start of a slice that goes down by ``step``, and its length."""
 
-    def end(s, default: str) -> str:
+    def end(s, default: Size) -> Size:
         if isinstance(s, Known) and s.value is None:
             return default
         if not isinstance(s, Scalar) or s.kind not in "iu":
             raise Declined("a slice whose ends aren't integers")
-        v = cast(e, s, I64).v
+        v: Size = cast(e, s, I64).v
         if not (s.bounds and s.bounds[0] >= 0):
-            v = e.op(f"select i1 {e.op(f'icmp slt i64 {v}, 0')}, i64 {e.add(v, n)}, i64 {v}")
-            v = e.larger(v, "-1")
+            v = e.larger(e.select(e.cmp("slt", v, 0), e.add(v, n), v), -1)
         return e.smaller(v, last)
 
-    last = e.sub(n, "1")
-    start, stop = end(k.start, last), end(k.stop, "-1")
-    length = e.larger(e.sub(start, stop), "0")
+    last = e.sub(n, 1)
+    start, stop = end(k.start, last), end(k.stop, -1)
+    length = e.larger(e.sub(start, stop), 0)
     if step != 1:
-        length = e.op(f"sdiv i64 {e.add(length, str(step - 1))}, {step}")
-    return e.larger(start, "0"), length
+        length = e.op("sdiv", e.add(length, step - 1), step)
+    return e.larger(start, 0), length
 
 
 def subscript(e: Emitter, view: View, key) -> View | Scalar:
@@ -150,11 +163,14 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
         at = next(i for i, k in enumerate(keys) if isinstance(k, Known) and k.value is Ellipsis)
         used = sum(not (isinstance(k, Known) and k.value is None) for k in keys) - 1
         keys[at : at + 1] = [Slice(Known(None), Known(None), Known(None))] * (view.ndim - used)
-    offset, sizes, strides, d, turn = "0", [], [], 0, set(view.turn)
+    offset: Size = 0
+    sizes: list[Size] = []
+    strides: list[Size] = []
+    d, turn = 0, set(view.turn)
     for k in keys:
         if isinstance(k, Known) and k.value is None:
-            sizes.append("1")
-            strides.append("0")
+            sizes.append(1)
+            strides.append(0)
             continue
         if d >= view.ndim:
             raise Declined("too many indices")
@@ -170,17 +186,17 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
                 start, length = _downwards(e, k, n, -step)
                 offset = e.add(offset, e.mul(start, s))
                 sizes.append(length)
-                strides.append(e.mul(s, str(step)))
+                strides.append(e.mul(s, step))
                 d += 1
                 continue
             start, length = _inner(e, k, n) or _between(e, k, n)
             if isinstance(k.start, Scalar) and getattr(k.stop, "sum_of", None) == (k.start.v, step):
                 e.ones.add(length)
             if step != 1:
-                length = e.op(f"sdiv i64 {e.add(length, str(step - 1))}, {step}")
+                length = e.op("sdiv", e.add(length, step - 1), step)
             offset = e.add(offset, e.mul(start, s))
             sizes.append(length)
-            strides.append(e.mul(s, str(step)))
+            strides.append(e.mul(s, step))
         else:
             raise Declined(f"an index that is a {type(k).__name__.lower()}")
         d += 1
@@ -194,13 +210,14 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
 
 def _turn(view: View, d: int, k: Scalar) -> set[tuple[int, int]]:
     """What an index tells of the turn of the outermost loop to which the elements belong, see View."""
-    known = view.whole is not None and k.turn is not None and k.bounds is not None and k.bounds[0] >= 0
-    return {(d, k.turn)} if known else set()
+    if view.whole is None or k.turn is None or k.bounds is None or k.bounds[0] < 0:
+        return set()
+    return {(d, k.turn)}
 
 
-def address(e: Emitter, view: View, indices) -> str:
+def address(e: Emitter, view: View, indices) -> Operand:
     e.touch(view)
-    offset = "0"
+    offset: Size = 0
     for i, s in zip(indices, view.strides):
         offset = e.add(offset, e.mul(i, s))
     return e.at(view.ptr, offset)
@@ -213,7 +230,12 @@ def load(e: Emitter, view: View, indices) -> Scalar:
 # ---- element-wise expressions -------------------------------------------------------------------------------------------
 
 
+@overload
+def as_expression(e: Emitter, x: View | Expression) -> Expression: ...
+@overload
+def as_expression(e: Emitter, x: Any) -> Expression | Scalar: ...
 def as_expression(e: Emitter, x) -> Expression | Scalar:
+    """The elements of an array in memory; a number as it is."""
     if isinstance(x, View):
         return Expression(x.dtype, x.sizes, lambda indices: load(e, x, indices), (x,))
     if isinstance(x, (Expression, Scalar)):
@@ -229,7 +251,7 @@ def given_sizes(e: Emitter, shape) -> list:
             raise Declined("a size of an array that isn't made of integers")
         n = arithmetic.to_int(e, n)
         if not (n.bounds and n.bounds[0] >= 0):
-            e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", "negative dimensions are not allowed")
+            e.check(e.cmp("sge", n.v, 0), "ValueError", "negative dimensions are not allowed")
         sizes.append(e.know(n.v, n.bounds))
     return sizes
 
@@ -239,47 +261,47 @@ def filled(value: Scalar, sizes) -> Expression:
     return Expression(value.dtype, tuple(sizes), lambda indices: replace(value, weak=False))
 
 
-def _broadcast(e: Emitter, operands) -> tuple[str, ...]:
+def _broadcast(e: Emitter, operands) -> tuple[Size, ...]:
     """Common sizes; what doesn't fit ends the loop with NumPy's error."""
     ndim = max(x.ndim for x in operands)
-    sizes: list[str] = []
+    sizes: list[Size] = []
     for d in range(ndim):
-        size = "1"
+        size: Size = 1
         for x in operands:
             k = d - (ndim - x.ndim)
-            if k < 0 or x.sizes[k] == size or x.sizes[k] == "1":
+            if k < 0 or x.sizes[k] == size or x.sizes[k] == 1:
                 continue
             n = x.sizes[k]
-            if size == "1":
+            if size == 1:
                 size = n
                 continue
-            one = e.op(f"icmp eq i64 {size}, 1")
-            fits = e.op(f"or i1 {e.op(f'icmp eq i64 {size}, {n}')}, {one}")
-            fits = e.op(f"or i1 {fits}, {e.op(f'icmp eq i64 {n}, 1')}")
+            one = e.cmp("eq", size, 1)
+            fits = e.op("or", e.cmp("eq", size, n), one)
+            fits = e.op("or", fits, e.cmp("eq", n, 1))
             e.check(fits, "ValueError", "operands could not be broadcast together: sizes {0} and {1}", size, n)
-            size = e.op(f"select i1 {one}, i64 {n}, i64 {size}")
+            size = e.select(one, n, size)
         sizes.append(size)
     return tuple(sizes)
 
 
-def _indices_of(e: Emitter, x: Expression, indices, sizes) -> tuple[str, ...]:
+def _indices_of(e: Emitter, x: Expression, indices, sizes) -> tuple[Size, ...]:
     """The element of ``x`` that belongs to an element of the broadcast result."""
     out = []
     for k, i in enumerate(indices[len(indices) - x.ndim :]):
         n, size = x.sizes[k], sizes[len(indices) - x.ndim + k]
-        if n == size or (e.expecting and n != "1" and n not in e.ones):
+        if n == size or (e.expecting and n != 1 and n not in e.ones):
             out.append(i)
-        elif n == "1" or e.expecting:
-            out.append("0")
+        elif n == 1 or e.expecting:
+            out.append(0)
         else:
-            out.append(e.op(f"select i1 {e.op(f'icmp eq i64 {n}, 1')}, i64 0, i64 {i}"))
+            out.append(e.select(e.cmp("eq", n, 1), 0, i))
     return tuple(out)
 
 
-def broadcast_pairs(x: Expression, sizes) -> tuple[tuple[str, str], ...]:
+def broadcast_pairs(x: Expression, sizes) -> tuple[tuple[Size, Size], ...]:
     """What ``_indices_of`` depends on: (size of a part, size of the result)."""
     own = zip(x.sizes, sizes[len(sizes) - x.ndim :])
-    return (*x.pairs, *((n, size) for n, size in own if n not in (size, "1")))
+    return (*x.pairs, *((n, size) for n, size in own if n not in (size, 1)))
 
 
 def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
@@ -296,7 +318,10 @@ def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
     reads = tuple(view for x in arrays for view in x.reads)
     pairs = tuple(pair for x in arrays for pair in broadcast_pairs(x, sizes))
     # The dtype comes from a trial whose code is thrown away.
-    trial = [x if isinstance(x, Scalar) else Scalar(x.dtype, False, "%x") for x in xs]
+    trial = [
+        x if isinstance(x, Scalar) else Scalar(x.dtype, False, Operand("%x", arithmetic.register_type(x.dtype)))
+        for x in xs
+    ]
     return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads, pairs)
 
 
@@ -329,17 +354,17 @@ def assign(e: Emitter, target: View, value) -> None:
     sizes = target.sizes
     for k, n in enumerate(x.sizes):
         m = sizes[target.ndim - x.ndim + k]
-        if n not in (m, "1"):
-            fits = e.op(f"or i1 {e.op(f'icmp eq i64 {n}, {m}')}, {e.op(f'icmp eq i64 {n}, 1')}")
+        if n not in (m, 1):
+            fits = e.op("or", e.cmp("eq", n, m), e.cmp("eq", n, 1))
             e.check(fits, "ValueError", "could not broadcast input array from size {0} into size {1}", n, m)
     if all(_same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
         fill(e, target, x)
         return
-    p = e.buffer(e.mul(count(e, sizes), str(target.dtype.itemsize)))
+    p = e.buffer(e.mul(count(e, sizes), target.dtype.itemsize))
     whole = View(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
     fill(e, whole, x)
     fill(e, target, as_expression(e, whole))
-    e.helper("flb_drop", "void", ("ptr", p), ("ptr", "%limbo"))
+    e.drop(p)
 
 
 def _same_place(a: View, b: View) -> bool:
@@ -365,7 +390,7 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar, passing) -> None
     for n, m in zip(mask.sizes, target.sizes):
         if n != m:
             e.check(
-                e.op(f"icmp eq i64 {n}, {m}"),
+                e.cmp("eq", n, m),
                 "IndexError",
                 "boolean index did not match indexed array: sizes {1} and {0}",
                 n,
@@ -386,14 +411,14 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar, passing) -> None
 def temporary(e: Emitter, dtype: np.dtype, sizes, place: str) -> View:
     """A new array that nothing holds yet: it is given back at the end of the turn unless a variable gets it. ``place`` names where in the code
     it is made."""
-    p = e.buffer(e.mul(count(e, sizes), str(dtype.itemsize)))
-    e.helper("flb_drop", "void", ("ptr", p), ("ptr", "%limbo"))
+    p = e.buffer(e.mul(count(e, sizes), dtype.itemsize))
+    e.drop(p)
     return View(p, dtype, tuple(sizes), dense_strides(e, sizes, dtype.itemsize), frozenset({place}), p)
 
 
 def materialise(e: Emitter, x: Expression, place: str) -> View:
     """A new array with the elements of ``x``. ``place`` names where in the code it is made."""
-    p = e.buffer(e.mul(count(e, x.sizes), str(x.dtype.itemsize)))
+    p = e.buffer(e.mul(count(e, x.sizes), x.dtype.itemsize))
     view = View(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
     fill(e, view, x)
     return view
@@ -405,7 +430,8 @@ def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
     if len(keys) != view.ndim or not all(isinstance(k, Scalar) for k in keys):
         assign(e, subscript(e, view, key), value)
         return
-    offset, turn = "0", set(view.turn)
+    offset: Size = 0
+    turn = set(view.turn)
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
         turn |= _turn(view, d, k)
@@ -417,7 +443,7 @@ def part(e: Emitter, x, name: str):
     """``x.real`` and ``x.imag``: of an array in memory, a view."""
     if isinstance(x, View) and x.dtype.kind == "c":
         of = complexes.part(x.dtype)
-        return replace(x, ptr=e.at(x.ptr, "0" if name == "real" else str(of.itemsize)), dtype=of, whole=None)
+        return replace(x, ptr=e.at(x.ptr, 0 if name == "real" else of.itemsize), dtype=of, whole=None)
     if isinstance(x, View):
         if name == "imag":
             raise Declined("imag of an array that isn't complex")
@@ -428,8 +454,8 @@ def part(e: Emitter, x, name: str):
 def where(e: Emitter, c: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """np.where of numbers."""
     compute, _ = loop_dtypes(np.maximum, replace(a, weak=a.weak is not False), replace(b, weak=b.weak is not False))
-    x, y, t = cast(e, a, compute).v, cast(e, b, compute).v, arithmetic.register_type(compute)
-    return Scalar(compute, False, e.op(f"select i1 {arithmetic.to_bool(e, c)}, {t} {x}, {t} {y}"))
+    x, y = cast(e, a, compute).v, cast(e, b, compute).v
+    return Scalar(compute, False, e.select(arithmetic.to_bool(e, c), x, y))
 
 
 def as_dtype(e: Emitter, x, dtype: np.dtype) -> Expression | Scalar:

@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..inductor.instructions import integer
 from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast
 from .arrays import OnElements
 from .emitter import I64, Emitter, constant
-from .values import Declined, Expression, Known, Scalar, Slice, Tuple, View
+from .values import Declined, Expression, Known, Scalar, Size, Slice, Tuple, View
 
 __all__ = ["FUNCTIONS"]
 
 
 def _parts(e: Emitter, x) -> list[Expression]:
-    parts = [arrays.as_expression(e, p) for p in x.items] if isinstance(x, Tuple) else []
-    if not parts or not all(isinstance(p, Expression) for p in parts) or len({p.ndim for p in parts}) != 1:
+    given = [arrays.as_expression(e, p) for p in x.items] if isinstance(x, Tuple) else []
+    parts = [p for p in given if isinstance(p, Expression)]
+    if not parts or len(parts) != len(given) or len({p.ndim for p in parts}) != 1:
         raise Declined("a concatenation of these values")
     return parts
 
@@ -33,15 +35,16 @@ def concatenate(e: Emitter, place: str, parts, axis=0) -> View:
     parts = _parts(e, parts)
     axis = _axis(axis, parts[0].ndim)
     dtype = np.result_type(*(p.dtype for p in parts))
-    total, first = "0", parts[0].sizes
+    total: Size = 0
+    first = parts[0].sizes
     for p in parts:
         for d, (n, m) in enumerate(zip(p.sizes, first)):
             if d != axis and n != m:
                 text = "all the input array dimensions except for the concatenation axis must match exactly"
-                e.check(e.op(f"icmp eq i64 {n}, {m}"), "ValueError", text)
+                e.check(e.cmp("eq", n, m), "ValueError", text)
         total = e.add(total, p.sizes[axis])
     out = arrays.temporary(e, dtype, (*first[:axis], total, *first[axis + 1 :]), place)
-    start = "0"
+    start: Size = 0
     for p in parts:
         into = replace(out, ptr=e.at(out.ptr, e.mul(start, out.strides[axis])), sizes=p.sizes)
         arrays.fill(e, into, p)
@@ -68,7 +71,7 @@ def stack(e: Emitter, place: str, parts, axis=0) -> View:
         def element(indices):
             return p.element((*indices[:axis], *indices[axis + 1 :]))
 
-        return replace(p, sizes=(*p.sizes[:axis], "1", *p.sizes[axis:]), element=element)
+        return replace(p, sizes=(*p.sizes[:axis], 1, *p.sizes[axis:]), element=element)
 
     return concatenate(e, place, Tuple(tuple(map(opened, parts))), constant(axis))
 
@@ -87,17 +90,17 @@ def roll(e: Emitter, place: str, x, shift, axis=None) -> View:
     out = arrays.temporary(e, x.dtype, x.sizes, place)
     arrays.fill(e, whole, x)
     # Python's remainder of the shift; a dimension without elements has nothing to move
-    some = e.larger(n, "1")
-    by = e.op(f"srem i64 {cast(e, shift, I64).v}, {some}")
-    by = e.op(f"select i1 {e.op(f'icmp slt i64 {by}, 0')}, i64 {e.add(by, n)}, i64 {by}")
+    some = e.larger(n, 1)
+    by = e.op("srem", cast(e, shift, I64).v, some)
+    by = e.select(e.cmp("slt", by, 0), e.add(by, n), by)
     rest = e.sub(n, by)
 
-    def part(view: View, start: str, length: str) -> View:
+    def part(view: View, start: Size, length: Size) -> View:
         sizes = (*view.sizes[:axis], length, *view.sizes[axis + 1 :])
         return replace(view, ptr=e.at(view.ptr, e.mul(start, view.strides[axis])), sizes=sizes)
 
-    arrays.fill(e, part(out, by, rest), arrays.as_expression(e, part(whole, "0", rest)))
-    arrays.fill(e, part(out, "0", by), arrays.as_expression(e, part(whole, rest, by)))
+    arrays.fill(e, part(out, by, rest), arrays.as_expression(e, part(whole, 0, rest)))
+    arrays.fill(e, part(out, 0, by), arrays.as_expression(e, part(whole, rest, by)))
     return out
 
 
@@ -107,8 +110,8 @@ def tensordot(e: Emitter, place: str, a, b, axes=None):
     if not one or not isinstance(x, Expression) or not isinstance(y, Expression) or x.ndim != 1 or y.ndim < 1:
         raise Declined("np.tensordot of these arguments")
     if x.sizes[0] != y.sizes[0]:
-        e.check(e.op(f"icmp eq i64 {x.sizes[0]}, {y.sizes[0]}"), "ValueError", "shape-mismatch for sum")
-    column = replace(x, sizes=(*x.sizes, *("1" for _ in y.sizes[1:])), element=lambda indices: x.element(indices[:1]))
+        e.check(e.cmp("eq", x.sizes[0], y.sizes[0]), "ValueError", "shape-mismatch for sum")
+    column = replace(x, sizes=(*x.sizes, *(1 for _ in y.sizes[1:])), element=lambda indices: x.element(indices[:1]))
     product = arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "*", p, q)), column, y)
     return reductions.reduce(e, "sum", product, (0,), False, place)
 
@@ -116,7 +119,7 @@ def tensordot(e: Emitter, place: str, a, b, axes=None):
 def arange(e: Emitter, place: str, stop) -> Expression:
     if not isinstance(stop, Scalar) or stop.dtype != I64:
         raise Declined("np.arange of this number")
-    return Expression(I64, (e.larger(stop.v, "0"),), lambda indices: Scalar(I64, False, indices[0]))
+    return Expression(I64, (e.larger(stop.v, 0),), lambda indices: Scalar(I64, False, integer(indices[0])))
 
 
 def transpose(e: Emitter, place: str, x) -> View:
@@ -135,7 +138,7 @@ def outer(e: Emitter, place: str, a, b) -> Expression:
     x, y = arrays.as_expression(e, a), arrays.as_expression(e, b)
     if not (isinstance(x, Expression) and isinstance(y, Expression)) or (x.ndim, y.ndim) != (1, 1):
         raise Declined("np.outer of these arguments")
-    column = replace(x, sizes=(*x.sizes, "1"), element=lambda indices: x.element(indices[:1]))
+    column = replace(x, sizes=(*x.sizes, 1), element=lambda indices: x.element(indices[:1]))
     return arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "*", p, q)), column, y)
 
 

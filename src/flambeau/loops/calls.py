@@ -10,24 +10,30 @@ import numpy as np
 from . import arithmetic, arrays, complexes, draws, reductions
 from .arrays import OnElements
 from .assembly import FUNCTIONS
-from .emitter import I64, constant
+from .emitter import constant
+from .inlining import Inlining
+from .machine import Machine, Part
+from .operands import Operands
 from .values import Declined, Known, Method, Null, Scalar, Stream, Tuple, View, memory_type
+from .variables import Variables
 
 __all__ = ["Calls"]
 
-LARGEST = 1 << 62  # of the ends of a range, and of sizes
 
+class Calls(Part):
+    """The call instructions."""
 
-class Calls:
-    """The call instructions of the interpreter, which has the stack and the emitter ``e``."""
+    def __init__(self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining):
+        super().__init__(machine)
+        self.operands, self.variables, self.inlining = operands, variables, inlining
+        self.kw_names: tuple[str, ...] = ()
 
     def KW_NAMES(self, inst):
-        self.kw_names = inst.argval if isinstance(inst.argval, tuple) else self.here.constants[inst.arg]
+        self.kw_names = inst.argval if isinstance(inst.argval, tuple) else self.inlining.here.constants[inst.arg]
 
     def CALL(self, inst):
-        args = self.stack[len(self.stack) - inst.arg :]
-        del self.stack[len(self.stack) - inst.arg :]
-        b, a = self.pop(), self.pop()
+        args = self.machine.taken(inst.arg)
+        b, a = self.machine.pop(), self.machine.pop()
         fn = b if isinstance(a, Null) else a
         if not (isinstance(a, Null) or isinstance(b, Null)):
             args = [b, *args]
@@ -37,21 +43,21 @@ class Calls:
         if isinstance(fn, Known) and (
             fn.value is fn.origin or (isinstance(fn.value, types.FunctionType) and fn.value not in FUNCTIONS)
         ):  # a function made while tracing is known as capture's variable
-            return self.enter(fn, args, kwargs)
+            return self.inlining.enter(fn, args, kwargs)
         self.stack.append(self.call(fn, args, kwargs))
         return None
 
     def CALL_KW(self, inst):
-        self.kw_names = tuple(item.value for item in self.pop().items)
+        self.kw_names = tuple(item.value for item in self.machine.pop().items)
         return self.CALL(inst)
 
     def call(self, fn, args, kwargs):
         e = self.e
         if isinstance(fn, Method) and isinstance(fn.owner, Stream):
-            self.drawn[fn.owner.n] = self.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
+            self.operands.drawn[fn.owner.n] = self.operands.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
             if fn.name == "shuffle" and args and isinstance(args[0], View):
-                self.writes(args[0])
-            return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.at}")
+                self.variables.about_to_write(args[0])
+            return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.machine.at}")
         if isinstance(fn, Method):
             if fn.name in ("conj", "conjugate") and not args and not kwargs:
                 return arrays.elementwise(e, OnElements(e, complexes.conjugate), fn.owner)
@@ -63,7 +69,7 @@ class Calls:
                 return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
             if fn.name == "astype":
                 return arrays.as_dtype(e, fn.owner, _dtype(args[0]))
-            return reductions.dot(e, fn.owner, args[0], f"product@{self.at}")
+            return reductions.dot(e, fn.owner, args[0], f"product@{self.machine.at}")
         if not isinstance(fn, Known):
             raise Declined(f"a call of a {type(fn).__name__.lower()}")
         f = fn.value
@@ -81,7 +87,7 @@ class Calls:
                 inspect.signature(assembled).bind(e, "", *args, **kwargs)
             except TypeError:
                 raise Declined(f"a call of {f.__name__} with these arguments") from None
-            return assembled(e, f"{f.__name__}@{self.at}", *args, **kwargs)
+            return assembled(e, f"{f.__name__}@{self.machine.at}", *args, **kwargs)
         if f in (range, enumerate, zip):  # for GET_ITER
             return fn, args, kwargs
         if kwargs:
@@ -89,7 +95,7 @@ class Calls:
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
         if f is len and isinstance(args[0], View):
-            return self.size(args[0].sizes[0])
+            return arrays.size(e, args[0].sizes[0])
         if isinstance(f, type) and issubclass(f, np.generic) and len(args) == 1 and isinstance(args[0], Scalar):
             dtype = np.dtype(f)
             memory_type(dtype)
@@ -107,17 +113,13 @@ class Calls:
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
             if f is np.vdot and not all(getattr(x, "ndim", 0) == 1 and x.dtype.kind != "c" for x in args):
                 raise Declined("np.vdot of matrices or complex numbers")
-            return reductions.dot(e, *args, f"product@{self.at}")
+            return reductions.dot(e, *args, f"product@{self.machine.at}")
         if f is np.where and len(args) == 3:
             return arrays.elementwise(e, OnElements(e, arrays.where), *args)
         known = arithmetic.MATH.get(f)
         if known is None:
             raise Declined(f"a call of {getattr(f, '__name__', f)}")
         return arrays.elementwise(e, OnElements(e, known), *args)
-
-    def size(self, n: str) -> Scalar:
-        """A size of an array as a number."""
-        return Scalar(I64, True, n, self.e.bounds_of(n) or (0, LARGEST), int(n) if n.isdigit() else None)
 
     def reduction(self, name: str, x, *args, **kwargs):
         given = {**dict(zip(("axis",), args)), **kwargs}
@@ -126,7 +128,7 @@ class Calls:
         known = axes is None or (isinstance(axes, tuple) and all(type(k) is int for k in axes))
         if given or len(args) > 1 or not known or type(keepdims) is not bool:
             raise Declined(f"{name} with these arguments")
-        return reductions.reduce(self.e, name, x, axes, keepdims, f"{name}@{self.at}")
+        return reductions.reduce(self.e, name, x, axes, keepdims, f"{name}@{self.machine.at}")
 
     def new_array(self, value: int, args, kwargs):
         """zeros, ones and empty, and those like another array (value None: the first argument's shape and a fill value)."""

@@ -11,8 +11,10 @@ import math
 
 import numpy as np
 
-from .emitter import BOOL, F64, Emitter, float_literal
-from .values import Declined, Scalar, register_type
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand
+from .emitter import BOOL, F64, Emitter
+from .values import Declined, Scalar, libm, register_type
 
 __all__ = [
     "MATH",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 C128 = np.dtype(np.complex128)
+_PLACES = [llvm.constant(llvm.I32, k) for k in (0, 1)]
 
 
 def part(dtype: np.dtype) -> np.dtype:
@@ -41,70 +44,65 @@ def part(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}")
 
 
-def parts(e: Emitter, v: str, dtype: np.dtype) -> tuple[str, str]:
+def parts(e: Emitter, v: Operand) -> tuple[Operand, Operand]:
+    re, im = (e.emit("extractelement", v.type.element, (v, k)) for k in _PLACES)
+    return re, im
+
+
+def made(e: Emitter, re: Operand, im: Operand) -> Operand:
+    t = re.type.vector(2)
+    half = e.emit("insertelement", t, (Operand("undef", t), re, _PLACES[0]))
+    return e.emit("insertelement", t, (half, im, _PLACES[1]))
+
+
+def from_float(e: Emitter, v: Operand) -> Operand:
+    return made(e, v, llvm.constant(v.type, 0.0))
+
+
+def width(e: Emitter, v: Operand, dtype: np.dtype) -> Operand:
+    """A complex number in another precision."""
     t = register_type(dtype)
-    return tuple(e.op(f"extractelement {t} {v}, i32 {k}") for k in (0, 1))
+    return e.to("fpext" if t.bits > v.type.bits else "fptrunc", v, t)
 
 
-def made(e: Emitter, re: str, im: str, dtype: np.dtype) -> str:
-    t, of = register_type(dtype), register_type(part(dtype))
-    half = e.op(f"insertelement {t} undef, {of} {re}, i32 0")
-    return e.op(f"insertelement {t} {half}, {of} {im}, i32 1")
+def truth(e: Emitter, v: Operand) -> Operand:
+    re, im = (e.cmp("une", x, 0.0) for x in parts(e, v))
+    return e.op("or", re, im)
 
 
-def from_float(e: Emitter, v: str, dtype: np.dtype) -> str:
-    return made(e, v, float_literal(0.0), dtype)
-
-
-def width(e: Emitter, v: str, have: np.dtype, want: np.dtype) -> str:
-    """A complex number of another precision."""
-    op = "fpext" if want.itemsize > have.itemsize else "fptrunc"
-    return e.op(f"{op} {register_type(have)} {v} to {register_type(want)}")
-
-
-def truth(e: Emitter, v: str, dtype: np.dtype) -> str:
-    t = register_type(part(dtype))
-    re, im = (e.op(f"fcmp une {t} {x}, 0.0") for x in parts(e, v, dtype))
-    return e.op(f"or i1 {re}, {im}")
-
-
-def equal(e: Emitter, op: str, x: str, y: str, dtype: np.dtype) -> str:
-    t = register_type(part(dtype))
-    (a, b), (c, d) = parts(e, x, dtype), parts(e, y, dtype)
+def equal(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
+    (a, b), (c, d) = parts(e, x), parts(e, y)
     if op == "==":
-        return e.op(f"and i1 {e.op(f'fcmp oeq {t} {a}, {c}')}, {e.op(f'fcmp oeq {t} {b}, {d}')}")
+        return e.op("and", e.cmp("oeq", a, c), e.cmp("oeq", b, d))
     if op == "!=":
-        return e.op(f"or i1 {e.op(f'fcmp une {t} {a}, {c}')}, {e.op(f'fcmp une {t} {b}, {d}')}")
+        return e.op("or", e.cmp("une", a, c), e.cmp("une", b, d))
     raise Declined(f"{op} of complex numbers")
 
 
-def operation(e: Emitter, op: str, dtype: np.dtype, x: str, y: str) -> str:
+def operation(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
     """One element of the ufunc's loop."""
-    t = register_type(dtype)
     if op in "+-":
-        return e.op(f"{'fadd' if op == '+' else 'fsub'} {t} {x}, {y}")
+        return e.op("fadd" if op == "+" else "fsub", x, y)
     if op == "*":
-        return _product(e, dtype, x, y)
+        return _product(e, x, y)
     if op == "/":
-        return _quotient(e, dtype, x, y)
+        return _quotient(e, x, y)
     raise Declined(f"{op} of complex numbers")
 
 
-def _product(e: Emitter, dtype, x: str, y: str) -> str:
-    t = register_type(part(dtype))
-    (a, b), (c, d) = parts(e, x, dtype), parts(e, y, dtype)
-    mul = lambda p, q: e.op(f"fmul {t} {p}, {q}")  # noqa: E731
-    return made(e, e.op(f"fsub {t} {mul(a, c)}, {mul(b, d)}"), e.op(f"fadd {t} {mul(a, d)}, {mul(b, c)}"), dtype)
+def _product(e: Emitter, x: Operand, y: Operand) -> Operand:
+    (a, b), (c, d) = parts(e, x), parts(e, y)
+    mul = lambda p, q: e.op("fmul", p, q)  # noqa: E731
+    return made(e, e.op("fsub", mul(a, c), mul(b, d)), e.op("fadd", mul(a, d), mul(b, c)))
 
 
-def _smith(e: Emitter, dtype, x: str, y: str):
+def _smith(e: Emitter, x: Operand, y: Operand):
     """(whether the real part of the divisor is the larger, numerators of both parts, denominator, divisor's parts)."""
-    t = register_type(part(dtype))
-    (a, b), (c, d) = parts(e, x, dtype), parts(e, y, dtype)
-    do = lambda op, p, q: e.op(f"{op} {t} {p}, {q}")  # noqa: E731
-    size = [e.call(f"llvm.fabs.{'f32' if t == 'float' else 'f64'}", t, (t, v)) for v in (c, d)]
-    first = e.op(f"fcmp oge {t} {size[0]}, {size[1]}")
-    pick = lambda p, q: e.op(f"select i1 {first}, {t} {p}, {t} {q}")  # noqa: E731
+    (a, b), (c, d) = parts(e, x), parts(e, y)
+    do = e.op
+    size = [e.intrinsic("fabs", v) for v in (c, d)]
+    first = e.cmp("oge", size[0], size[1])
+    pick = lambda p, q: e.select(first, p, q)  # noqa: E731
     big, small = pick(c, d), pick(d, c)
     ratio = do("fdiv", small, big)
     below = do("fadd", big, do("fmul", small, ratio))
@@ -113,27 +111,23 @@ def _smith(e: Emitter, dtype, x: str, y: str):
     return first, along, across, below, (a, b), size
 
 
-def _quotient(e: Emitter, dtype, x: str, y: str) -> str:
-    t = register_type(part(dtype))
-    _, along, across, below, (a, b), size = _smith(e, dtype, x, y)
-    scale = e.op(f"fdiv {t} {float_literal(1.0)}, {below}")
-    zero = e.op(f"and i1 {e.op(f'fcmp oeq {t} {size[0]}, 0.0')}, {e.op(f'fcmp oeq {t} {size[1]}, 0.0')}")
+def _quotient(e: Emitter, x: Operand, y: Operand) -> Operand:
+    _, along, across, below, (a, b), size = _smith(e, x, y)
+    scale = e.op("fdiv", 1.0, below)
+    zero = e.op("and", e.cmp("oeq", size[0], 0.0), e.cmp("oeq", size[1], 0.0))
     out = []
     for numerator, alone in ((along, a), (across, b)):
-        by_zero = e.op(f"fdiv {t} {alone}, {size[0]}")
-        out.append(e.op(f"select i1 {zero}, {t} {by_zero}, {t} {e.op(f'fmul {t} {numerator}, {scale}')}"))
-    return made(e, *out, dtype)
+        by_zero = e.op("fdiv", alone, size[0])
+        out.append(e.select(zero, by_zero, e.op("fmul", numerator, scale)))
+    return made(e, *out)
 
 
-def python_quotient(e: Emitter, x: str, y: str) -> str:
+def python_quotient(e: Emitter, x: Operand, y: Operand) -> Operand:
     """Of Python's numbers; the divisor isn't zero. With a nan in the divisor both parts are nan."""
-    _, along, across, below, _, size = _smith(e, C128, x, y)
-    ordered = e.op(f"fcmp ord double {size[0]}, {size[1]}")
-    nan = float_literal(math.nan)
-    out = [
-        e.op(f"select i1 {ordered}, double {e.op(f'fdiv double {n}, {below}')}, double {nan}") for n in (along, across)
-    ]
-    return made(e, *out, C128)
+    _, along, across, below, _, size = _smith(e, x, y)
+    ordered = e.cmp("ord", size[0], size[1])
+    out = [e.select(ordered, e.op("fdiv", n, below), math.nan) for n in (along, across)]
+    return made(e, *out)
 
 
 def _whole(n) -> int | None:
@@ -142,62 +136,59 @@ def _whole(n) -> int | None:
     return int(z.real) if z.imag == 0 and math.isfinite(z.real) and z.real == int(z.real) else None
 
 
-def _number(e: Emitter, dtype, value: complex) -> str:
-    real = part(dtype)
-    return made(e, float_literal(value.real, real), float_literal(value.imag, real), dtype)
+def _number(e: Emitter, t: llvm.Type, value: complex) -> Operand:
+    return made(e, llvm.constant(t.element, value.real), llvm.constant(t.element, value.imag))
 
 
-def _squared(e: Emitter, x: str, n: int, dtype) -> str:
+def _squared(e: Emitter, x: Operand, n: int) -> Operand:
     """One times ``x ** n``, n positive, by squares."""
-    out = _number(e, dtype, 1)
+    out = _number(e, x.type, 1)
     while n:
         if n & 1:
-            out = _product(e, dtype, out, x)
+            out = _product(e, out, x)
         n >>= 1
         if n:
-            x = _product(e, dtype, x, x)
+            x = _product(e, x, x)
     return out
 
 
-def power(e: Emitter, x: str, n, dtype) -> str:
+def power(e: Emitter, x: Operand, n) -> Operand:
     """``x ** n`` of NumPy's numbers, for the exponents that it multiplies for: whole numbers below 100. To the power of -1 its arrays and its
     numbers differ."""
     n = _whole(n)
     if n == 1:
         return x
     if n == 2:
-        return _product(e, dtype, x, x)
+        return _product(e, x, x)
     if n is None or n == -1 or not -100 < n < 100:
         raise Declined("a power of a complex number that isn't a small whole one")
     if n == 0:
-        return _number(e, dtype, 1)
-    out = _product(e, dtype, x, _product(e, dtype, x, x)) if n == 3 else _squared(e, x, abs(n), dtype)
+        return _number(e, x.type, 1)
+    out = _product(e, x, _product(e, x, x)) if n == 3 else _squared(e, x, abs(n))
     if n < 0:
-        out = _quotient(e, dtype, _number(e, dtype, 1), out)
-    of_zero = _number(e, dtype, 0 if n > 0 else complex(math.nan, math.nan))
-    t = register_type(dtype)
-    return e.op(f"select i1 {truth(e, x, dtype)}, {t} {out}, {t} {of_zero}")
+        out = _quotient(e, _number(e, x.type, 1), out)
+    of_zero = _number(e, x.type, 0 if n > 0 else complex(math.nan, math.nan))
+    return e.select(truth(e, x), out, of_zero)
 
 
-def python_power(e: Emitter, x: str, n) -> str:
+def python_power(e: Emitter, x: Operand, n) -> Operand:
     """``x ** n`` of Python's, for small whole exponents; where Python raises the loop ends."""
     n = _whole(n)
     if n is None or not -100 <= n <= 100:
         raise Declined("a power of a complex number that isn't a small whole one")
-    out = _squared(e, x, abs(n), C128)
+    out = _squared(e, x, abs(n))
     if n < 1:
-        e.check(truth(e, out, C128), "ZeroDivisionError", "0.0 to a negative or complex power")
-        out = python_quotient(e, _number(e, C128, 1), out)
-    for v in parts(e, out, C128):
-        size = e.call("llvm.fabs.f64", "double", ("double", v))
-        e.check(e.op(f"fcmp une double {size}, {float_literal(math.inf)}"), "OverflowError", "complex exponentiation")
+        e.check(truth(e, out), "ZeroDivisionError", "0.0 to a negative or complex power")
+        out = python_quotient(e, _number(e, x.type, 1), out)
+    for v in parts(e, out):
+        size = e.intrinsic("fabs", v)
+        e.check(e.cmp("une", size, math.inf), "OverflowError", "complex exponentiation")
     return out
 
 
-def absolute(e: Emitter, s: Scalar) -> str:
-    t = register_type(part(s.dtype))
-    re, im = parts(e, s.v, s.dtype)
-    return e.call("hypot" if t == "double" else "hypotf", t, (t, re), (t, im))
+def absolute(e: Emitter, s: Scalar) -> Operand:
+    re, im = parts(e, s.v)
+    return e.external(libm("hypot", re.type), re.type, re, im)
 
 
 def conjugate(e: Emitter, s: Scalar) -> Scalar:
@@ -206,9 +197,8 @@ def conjugate(e: Emitter, s: Scalar) -> Scalar:
         if s.kind == "b":
             raise Declined("the conjugate of a bool")
         return s
-    re, im = parts(e, s.v, s.dtype)
-    t = register_type(part(s.dtype))
-    return Scalar(s.dtype, s.weak, made(e, re, e.op(f"fneg {t} {im}"), s.dtype))
+    re, im = parts(e, s.v)
+    return Scalar(s.dtype, s.weak, made(e, re, e.neg(im)))
 
 
 def _part(k: int):
@@ -219,7 +209,7 @@ def _part(k: int):
             return s
         if s.weak is None:
             raise Declined("a part of a number of which it isn't known whether it is complex")
-        return Scalar(part(s.dtype), s.weak, parts(e, s.v, s.dtype)[k])
+        return Scalar(part(s.dtype), s.weak, parts(e, s.v)[k])
 
     return of
 
@@ -230,12 +220,12 @@ real, imag = _part(0), _part(1)
 def _by_libm(name: str):
     """A function of C's complex numbers, by whose name NumPy calls it too."""
 
-    def call(e: Emitter, s: Scalar, result: np.dtype) -> str:
-        v = s.v if s.dtype == C128 else width(e, s.v, s.dtype, C128)
-        re, im = parts(e, v, C128)
-        pair = e.call(name, "{ double, double }", ("double", re), ("double", im))
-        out = made(e, *(e.op(f"extractvalue {{ double, double }} {pair}, {k}") for k in (0, 1)), C128)
-        return out if result == C128 else width(e, out, C128, result)
+    def call(e: Emitter, s: Scalar, result: np.dtype) -> Operand:
+        v = s.v if s.dtype == C128 else width(e, s.v, C128)
+        re, im = parts(e, v)
+        pair = e.external(name, llvm.aggregate("{ double, double }"), re, im)
+        out = made(e, *(e.field(pair, k, llvm.DOUBLE) for k in (0, 1)))
+        return out if result == C128 else width(e, out, result)
 
     return call
 
@@ -250,9 +240,8 @@ MATH = {
 def angle(e: Emitter, s: Scalar) -> Scalar:
     if s.kind != "c":
         raise Declined("np.angle of a real number")
-    re, im = parts(e, s.v, s.dtype)
-    t = register_type(part(s.dtype))
-    return Scalar(part(s.dtype), False, e.call("atan2" if t == "double" else "atan2f", t, (t, im), (t, re)))
+    re, im = parts(e, s.v)
+    return Scalar(part(s.dtype), False, e.external(libm("atan2", re.type), re.type, im, re))
 
 
 def python_complex(e: Emitter, *given: Scalar) -> Scalar:
@@ -264,19 +253,14 @@ def python_complex(e: Emitter, *given: Scalar) -> Scalar:
     if not 1 <= len(given) <= 2 or any(s.kind == "c" for s in given):
         raise Declined("complex() of these numbers")
     floats = [cast(e, s, F64).v for s in given]
-    return Scalar(C128, True, made(e, floats[0], floats[1] if len(floats) > 1 else float_literal(0.0), C128))
+    return Scalar(C128, True, made(e, *floats) if len(floats) > 1 else from_float(e, *floats))
 
 
 def is_nan(e: Emitter, s: Scalar) -> Scalar:
-    t = register_type(part(s.dtype))
-    re, im = parts(e, s.v, s.dtype)
-    return Scalar(BOOL, False, e.op(f"fcmp uno {t} {re}, {im}"))
+    re, im = parts(e, s.v)
+    return Scalar(BOOL, False, e.cmp("uno", re, im))
 
 
 def is_finite(e: Emitter, s: Scalar) -> Scalar:
-    t = register_type(part(s.dtype))
-    inf, out = float_literal(math.inf), []
-    for v in parts(e, s.v, s.dtype):
-        size = e.call(f"llvm.fabs.{'f32' if t == 'float' else 'f64'}", t, (t, v))
-        out.append(e.op(f"fcmp olt {t} {size}, {inf}"))
-    return Scalar(BOOL, False, e.op(f"and i1 {out[0]}, {out[1]}"))
+    re, im = (e.cmp("olt", e.intrinsic("fabs", v), math.inf) for v in parts(e, s.v))
+    return Scalar(BOOL, False, e.op("and", re, im))

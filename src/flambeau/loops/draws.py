@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand, Type, integer
 from . import arrays
 from .arithmetic import cast
 from .emitter import F64, I64, Emitter, constant
 from .streams import BITGEN, GAUSS, HAS_GAUSS, ZIGGURAT, address_at, ziggurat_tables
-from .values import Declined, Expression, Known, Scalar, Stream, Tuple, View
+from .values import Declined, Expression, Known, Scalar, Size, Stream, Tuple, View
 from .ziggurat import FUNCTIONS
 
 __all__ = ["NORMALS", "draw"]
@@ -33,20 +35,20 @@ REFUSED = "a parameter of a random distribution that NumPy refuses, in a compile
 # --- bits -------------------------------------------------------------------------------------------------------------------
 
 
-def _field(e: Emitter, s: Stream, n: int) -> str:
+def _field(e: Emitter, s: Stream, n: int) -> Operand:
     """Field ``n`` of the bit generator's struct: its state, next_uint64, next_uint32, next_double."""
     bits = _entry(e, s, BITGEN)
-    return e.at_entry(f"load ptr, ptr {e.at_entry(f'getelementptr ptr, ptr {bits}, i64 {n}')}")
+    return e.field_at_entry(bits, n, llvm.PTR)
 
 
-def _entry(e: Emitter, s: Stream, n: int) -> str:
+def _entry(e: Emitter, s: Stream, n: int) -> Operand:
     """An address in the stream's table."""
-    return e.at_entry(f"load ptr, ptr {e.at_entry(f'getelementptr i64, ptr {s.ptr}, i64 {n}')}")
+    return e.field_at_entry(s.ptr, n)
 
 
-def _double(e: Emitter, s: Stream) -> str:
+def _double(e: Emitter, s: Stream) -> Operand:
     """In [0, 1)."""
-    return e.op(f"call double {_field(e, s, 3)}(ptr {_field(e, s, 0)})")
+    return e.call(llvm.DOUBLE, _field(e, s, 3), _field(e, s, 0))
 
 
 _BELOW = """
@@ -173,10 +175,10 @@ done:
 }}"""
 
 
-def _normal(e: Emitter, s: Stream) -> str:
+def _normal(e: Emitter, s: Stream) -> Operand:
     if s.legacy:
         e.function("flb_gauss", _GAUSS)
-        return e.op(f"call double @flb_gauss(ptr {s.ptr}, ptr {_field(e, s, 0)}, ptr {_field(e, s, 3)})")
+        return e.call(llvm.DOUBLE, "@flb_gauss", s.ptr, _field(e, s, 0), _field(e, s, 3))
     if ziggurat_tables() is None:
         return _exported(e, s, "random_standard_normal")
     e.function("flb_normal", FUNCTIONS)
@@ -187,23 +189,22 @@ def _normal(e: Emitter, s: Stream) -> str:
         _field(e, s, 1),
         _entry(e, s, address_at("random_standard_normal")),
     )
-    return e.op(f"call double @flb_normal({', '.join(f'ptr {p}' for p in given)})")
+    return e.call(llvm.DOUBLE, "@flb_normal", *given)
 
 
-def _exponential(e: Emitter, s: Stream) -> str:
+def _exponential(e: Emitter, s: Stream) -> Operand:
     if s.legacy:
-        rest = e.op(f"fsub double {constant(1.0).v}, {_double(e, s)}")
-        return e.op(f"fneg double {e.call('log', 'double', ('double', rest))}")
+        rest = e.op("fsub", constant(1.0).v, _double(e, s))
+        return e.neg(e.external("log", llvm.DOUBLE, rest))
     return _exported(e, s, "random_standard_exponential")
 
 
-def _exported(e: Emitter, s: Stream, name: str, *parameters: str, result: str = "double") -> str:
+def _exported(e: Emitter, s: Stream, name: str, *parameters: Operand, result: Type = llvm.DOUBLE) -> Operand:
     """A distribution of NumPy's that takes the bit generator and floating-point parameters."""
     place = address_at(name)
     if place is None:
         raise Declined(f"{name}, which this NumPy doesn't export")
-    given = "".join(f", double {p}" for p in parameters)
-    return e.op(f"call {result} {_entry(e, s, place)}(ptr {_entry(e, s, BITGEN)}{given})")
+    return e.call(result, _entry(e, s, place), _entry(e, s, BITGEN), *parameters)
 
 
 @functools.cache
@@ -226,13 +227,13 @@ def _integers_are_known() -> bool:
     return drawn == want
 
 
-def _below(e: Emitter, s: Stream, most: str) -> str:
+def _below(e: Emitter, s: Stream, most: Size) -> Operand:
     """An integer from 0 to ``most``, taken as an unsigned number."""
     if not s.legacy and not _integers_are_known():
         raise Declined("integers of this NumPy's Generator")
     name = "flb_masked" if s.legacy else "flb_below"
     e.function(name, _MASKED if s.legacy else _BELOW)
-    return e.op(f"call i64 @{name}(ptr {_field(e, s, 0)}, ptr {_field(e, s, 1)}, ptr {_field(e, s, 2)}, i64 {most})")
+    return e.call(llvm.I64, f"@{name}", *(_field(e, s, n) for n in range(3)), integer(most))
 
 
 # --- distributions ------------------------------------------------------------------------------------------------------------
@@ -248,16 +249,16 @@ def _not_negative(e: Emitter, x: Scalar) -> None:
     """By its sign, as NumPy asks; what isn't a number is left to NumPy."""
     if x.const is not None and x.const >= 0 and not np.signbit(x.const):
         return
-    sign = e.op(f"icmp sge i64 {e.op(f'bitcast double {x.v} to i64')}, 0")
+    sign = e.cmp("sge", e.to("bitcast", x.v, llvm.I64), 0)
     e.check(sign, "ValueError", REFUSED)
 
 
 def _positive(e: Emitter, x: Scalar) -> None:
-    e.check(e.op(f"fcmp ogt double {x.v}, 0.0"), "ValueError", REFUSED)
+    e.check(e.cmp("ogt", x.v, 0.0), "ValueError", REFUSED)
 
 
-def _at_least(e: Emitter, low: Scalar, by: Scalar, v: str) -> str:
-    return e.op(f"fadd double {low.v}, {e.op(f'fmul double {by.v}, {v}')}")
+def _at_least(e: Emitter, low: Scalar, by: Scalar, v: Operand) -> Operand:
+    return e.op("fadd", low.v, e.op("fmul", by.v, v))
 
 
 def random(e, s):
@@ -266,9 +267,9 @@ def random(e, s):
 
 def uniform(e, s, low=ZERO, high=ONE):
     low, high = _float(e, low), _float(e, high)
-    span = Scalar(F64, True, e.op(f"fsub double {high.v}, {low.v}"))
-    size = span if not s.legacy else Scalar(F64, True, e.call("llvm.fabs.f64", "double", ("double", span.v)))
-    e.check(e.op(f"fcmp olt double {size.v}, {constant(float('inf')).v}"), "OverflowError", REFUSED)
+    span = Scalar(F64, True, e.op("fsub", high.v, low.v))
+    size = span if not s.legacy else Scalar(F64, True, e.intrinsic("fabs", span.v))
+    e.check(e.cmp("olt", size.v, constant(float("inf")).v), "OverflowError", REFUSED)
     if not s.legacy:
         _not_negative(e, span)
     return lambda: _at_least(e, low, span, _double(e, s))
@@ -282,7 +283,7 @@ def normal(e, s, loc=ZERO, scale=ONE):
 
 def lognormal(e, s, mean=ZERO, sigma=ONE):
     number = normal(e, s, mean, sigma)
-    return lambda: e.call("exp", "double", ("double", number()))
+    return lambda: e.external("exp", llvm.DOUBLE, number())
 
 
 def standard_normal(e, s):
@@ -292,7 +293,7 @@ def standard_normal(e, s):
 def exponential(e, s, scale=ONE):
     scale = _float(e, scale)
     _not_negative(e, scale)
-    return lambda: e.op(f"fmul double {scale.v}, {_exponential(e, s)}")
+    return lambda: e.op("fmul", scale.v, _exponential(e, s))
 
 
 def standard_exponential(e, s):
@@ -316,8 +317,8 @@ def beta(e, s, a, b):
 def poisson(e, s, lam=ONE):
     lam = _float(e, lam)
     _not_negative(e, lam)
-    e.check(e.op(f"fcmp olt double {lam.v}, {constant(9.2e18).v}"), "ValueError", REFUSED)
-    return lambda: _exported(e, s, "random_poisson", lam.v, result="i64")
+    e.check(e.cmp("olt", lam.v, constant(9.2e18).v), "ValueError", REFUSED)
+    return lambda: _exported(e, s, "random_poisson", lam.v, result=llvm.I64)
 
 
 def _integer(e: Emitter, x) -> Scalar:
@@ -332,10 +333,10 @@ def integers(e, s, low, high=None, endpoint=NO):
     if type(getattr(endpoint, "const", None)) is not bool:
         raise Declined("endpoint= that isn't known")
     low, high = _integer(e, low), _integer(e, high)
-    some = e.op(f"icmp {'sle' if endpoint.const else 'slt'} i64 {low.v}, {high.v}")
+    some = e.cmp("sle" if endpoint.const else "slt", low.v, high.v)
     e.check(some, "ValueError", REFUSED)
-    most = e.sub(e.sub(high.v, low.v), "0" if endpoint.const else "1")
-    return lambda: e.op(f"add i64 {low.v}, {_below(e, s, most)}")
+    most = e.sub(e.sub(high.v, low.v), 0 if endpoint.const else 1)
+    return lambda: e.op("add", low.v, _below(e, s, most))
 
 
 def randint(e, s, low, high=None):
@@ -344,53 +345,52 @@ def randint(e, s, low, high=None):
 
 def binomial(e, s, n, p):
     n, p = _integer(e, n), _float(e, p)
-    e.check(e.op(f"icmp sge i64 {n.v}, 0"), "ValueError", REFUSED)
-    inside = [e.op(f"fcmp {op} double {p.v}, {end.v}") for op, end in (("oge", ZERO), ("ole", ONE))]
-    e.check(e.op(f"and i1 {inside[0]}, {inside[1]}"), "ValueError", REFUSED)
+    e.check(e.cmp("sge", n.v, 0), "ValueError", REFUSED)
+    inside = [e.cmp(op, p.v, end.v) for op, end in (("oge", ZERO), ("ole", ONE))]
+    e.check(e.op("and", inside[0], inside[1]), "ValueError", REFUSED)
     place = address_at("random_binomial")
     if place is None:
         raise Declined("random_binomial, which this NumPy doesn't export")
-    kept = e.slot(
-        "binomial", f"[{BINOMIAL} x i64]"
-    )  # what NumPy computes of the parameters; it says first whether there is something in it
+    # What NumPy computes of the parameters; it says first whether there is something in it.
+    kept = e.slot("binomial", llvm.aggregate(f"[{BINOMIAL} x i64]"))
 
-    def number() -> str:
-        e.line(f"store i64 0, ptr {kept}")
-        return e.op(f"call i64 {_entry(e, s, place)}(ptr {_entry(e, s, BITGEN)}, double {p.v}, i64 {n.v}, ptr {kept})")
+    def number() -> Operand:
+        e.write(0, kept)
+        return e.call(llvm.I64, _entry(e, s, place), _entry(e, s, BITGEN), p.v, n.v, kept)
 
     return number
 
 
-def _weighted(e: Emitter, s: Stream, p: View, count: str):
+def _weighted(e: Emitter, s: Stream, p: View, count: Size):
     """Which of ``count`` things is chosen with probabilities ``p``: the first whose share of the running sum exceeds a number in [0, 1)."""
     if p.ndim != 1 or p.dtype.kind not in "iuf":
         raise Declined("probabilities that aren't a vector")
     n = p.sizes[0]
-    e.check(e.op(f"icmp eq i64 {n}, {count}"), "ValueError", REFUSED)
-    e.count += 1
-    total, running, at = (f"{name}{e.count}" for name in ("total", "running", "chosen"))
+    e.check(e.cmp("eq", n, count), "ValueError", REFUSED)
+    these = e.unique("weights")
+    total, running, at = (f"{these}.{name}" for name in ("total", "running", "chosen"))
 
-    def add(slot: str, k) -> tuple[str, str]:
+    def add(slot: str, k) -> tuple[Operand, Operand]:
         x = cast(e, arrays.load(e, p, k), F64).v
-        e.set(slot, "double", e.op(f"fadd double {e.get(slot, 'double')}, {x}"))
-        return e.get(slot, "double"), x
+        e.set(slot, llvm.DOUBLE, e.op("fadd", e.get(slot, llvm.DOUBLE), x))
+        return e.get(slot, llvm.DOUBLE), x
 
-    e.set(total, "double", ZERO.v)
+    e.set(total, llvm.DOUBLE, ZERO.v)
     for k in e.loop((n,)):
         _, x = add(total, k)
-        e.check(e.op(f"fcmp oge double {x}, 0.0"), "ValueError", REFUSED)
-    off = e.call("llvm.fabs.f64", "double", ("double", e.op(f"fsub double {e.get(total, 'double')}, {ONE.v}")))
-    e.check(e.op(f"fcmp olt double {off}, {constant(1e-8).v}"), "ValueError", REFUSED)  # NumPy allows a little more
+        e.check(e.cmp("oge", x, 0.0), "ValueError", REFUSED)
+    off = e.intrinsic("fabs", e.op("fsub", e.get(total, llvm.DOUBLE), ONE.v))
+    e.check(e.cmp("olt", off, constant(1e-08).v), "ValueError", REFUSED)  # NumPy allows a little more
 
-    def number() -> str:
+    def number() -> Operand:
         u = _double(e, s)
-        e.set(running, "double", ZERO.v)
-        e.set(at, "i64", "0")
+        e.set(running, llvm.DOUBLE, ZERO.v)
+        e.set(at, llvm.I64, 0)
         for k in e.loop((n,)):
-            share = e.op(f"fdiv double {add(running, k)[0]}, {e.get(total, 'double')}")
-            below = e.op(f"zext i1 {e.op(f'fcmp ole double {share}, {u}')} to i64")
-            e.set(at, "i64", e.op(f"add i64 {e.get(at, 'i64')}, {below}"))
-        return e.get(at, "i64")
+            share = e.op("fdiv", add(running, k)[0], e.get(total, llvm.DOUBLE))
+            below = e.to("zext", e.cmp("ole", share, u), llvm.I64)
+            e.set(at, llvm.I64, e.op("add", e.get(at, llvm.I64), below))
+        return e.get(at, llvm.I64)
 
     return number
 
@@ -403,7 +403,7 @@ def choice(e, s, a, p=None):
         number = _weighted(e, s, p, a.sizes[0] if of_array else _integer(e, a).v)
         return (lambda: arrays.load(e, a, (number(),)).v) if of_array else number
     if isinstance(a, View) and a.ndim == 1:
-        number = integers(e, s, Scalar(I64, True, a.sizes[0], e.bounds_of(a.sizes[0])))
+        number = integers(e, s, Scalar(I64, True, integer(a.sizes[0]), e.bounds_of(a.sizes[0])))
         return lambda: arrays.load(e, a, (number(),)).v
     return integers(e, s, a)
 
@@ -457,10 +457,10 @@ def shuffle(e: Emitter, s: Stream, x) -> Known:
     if not isinstance(x, View) or x.ndim == 0:
         raise Declined("a shuffle of something that isn't an array")
     e.function("flb_masked", _MASKED)
-    last = e.sub(x.sizes[0], "1")
-    for (k,) in e.loop((e.larger(last, "0"),)):
-        i = e.op(f"sub i64 {last}, {k}")
-        j = e.op(f"call i64 @flb_masked(ptr {_field(e, s, 0)}, ptr {_field(e, s, 1)}, ptr {_field(e, s, 2)}, i64 {i})")
+    last = e.sub(x.sizes[0], 1)
+    for (k,) in e.loop((e.larger(last, 0),)):
+        i = e.op("sub", last, k)
+        j = e.call(llvm.I64, "@flb_masked", *(_field(e, s, n) for n in range(3)), i)
         for rest in e.loop(x.sizes[1:]):
             first, second = (arrays.load(e, x, (at, *rest)).v for at in (i, j))
             for at, v in ((i, second), (j, first)):
@@ -471,8 +471,8 @@ def shuffle(e: Emitter, s: Stream, x) -> Known:
 def permutation(e: Emitter, s: Stream, x, place: str) -> View:
     """NumPy's: the numbers below ``x``, or the elements of an array along its first dimension, shuffled."""
     if isinstance(x, Scalar):
-        n = e.larger(_integer(e, x).v, "0")
-        x = Expression(I64, (n,), lambda indices: Scalar(I64, False, indices[0]))
+        n = e.larger(_integer(e, x).v, 0)
+        x = Expression(I64, (n,), lambda indices: Scalar(I64, False, integer(indices[0])))
     elif not isinstance(x, View) or x.ndim == 0:
         raise Declined("a permutation of something that is neither an integer nor an array")
     out = arrays.temporary(e, x.dtype, x.sizes, place)

@@ -1,256 +1,149 @@
-"""Writes the LLVM assembly of one loop kernel.
+"""Writes the LLVM code of one loop kernel.
 
-``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the runtime's functions (:data:`RUNTIME`), then of the
-arrays; for each array its sizes and byte strides; the numbers that the loop reads; a slot of 8 bytes for each result and three more for the
-numbers of an error message. It returns 0, the number of an error, or -1 when a signal's
-handler has raised. Local variables are stack slots, which LLVM turns into registers.
+Local variables are stack slots, which LLVM turns into registers. A size, a stride or an offset is an operand (an i64), or a Python int where it
+is known. What is written becomes a module in :mod:`.module`.
 """
 
 from __future__ import annotations
 
-import re
-import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..inductor.builder import Builder, Names
-from ..inductor.vector_math import EXPANSIONS
+from ..inductor import instructions as llvm
+from ..inductor.builder import Builder
+from ..inductor.code import Code, Given, Names
+from ..inductor.expansions import EXPANSIONS
+from ..inductor.instructions import Instruction, Operand, Parameter, Type, integer, label
 from . import bounds as between
-from .values import Scalar, memory_type, register_type
+from .bounds import Bounds
+from .outlining import ParallelNest
+from .values import Scalar, Size, alignment, known, memory_type, plain, register_type
 
-__all__ = ["Emitter", "float_literal"]
+__all__ = ["Emitter", "block_label", "constant", "turn_label"]
 
 I64 = np.dtype(np.int64)
 F64 = np.dtype(np.float64)
 BOOL = np.dtype(bool)
-RUNTIME = ("malloc", "free", "parallel", "interrupted", "product")
-PIECE = 32768  # elements that are worth a thread
 WORK = 1 << 21  # turns and elements after which a kernel asks whether it has been interrupted
 SMALL_SIZE = 4  # sizes up to this are part of the text where they are known
 SCOPES = 100_000  # number of the first metadata node that tells memory apart
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
-
-
-def float_literal(x: float, dtype: np.dtype = F64) -> str:
-    """A float as LLVM writes it: the bits of the double that equals it."""
-    x = float(np.float32(x)) if dtype == np.float32 else float(x)
-    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
-
-
-class _Names(Names):
-    """The names of an emitter for the builder of an expansion."""
-
-    def __init__(self, e):
-        super().__init__()
-        self.e = e
-
-    def fresh(self, prefix: str = "v") -> str:
-        self.e.count += 1
-        return f"%{prefix}.{self.e.count}"
-
-
-class Region:
-    """The text of a parallel loop nest while it is written. :meth:`close` moves it into a function of its own, which runs a part of the outermost
-    loop, and calls that for all of it, on the thread pool when there is much to do."""
-
-    def __init__(self, e: Emitter):
-        self.e, self.start = e, len(e.lines)
-        self.slots, self.errors = set(e.slots.values()), len(e.error_blocks)
-        self.inner: list[str] | None = None  # sizes of the first loops within
-
-    def close(self, sizes, outermost) -> None:
-        e = self.e
-        lines = e.lines[self.start :]
-        counter, index, head, _ = outermost
-        local = [(llvm, slot) for (_, llvm), slot in e.slots.items() if slot not in self.slots]
-        made = {m[1] for line in lines if (m := re.match(r"\s*(%[\w.]+) =", line))}
-        made |= {slot for _, slot in local}
-        used = dict.fromkeys(
-            name for line in lines for name in re.findall(r"(?<!label )%[\w.]+", line) if name not in made
-        )
-        if len(e.error_blocks) != self.errors or any(name in self.slots for name in used):
-            return  # it can end the kernel, or changes a variable: it stays where it is
-        del e.lines[self.start :]
-        inner = "1"
-        for n in (*sizes[1:], *(n for n in self.inner or () if n not in made)):
-            inner = e.mul(inner, n)
-        work = e.mul(sizes[0], inner)
-        number = len(e.pieces)
-        context = e.slot(f"context{number}", f"[{max(2 * len(used), 1)} x i64]")  # a complex number is two
-        body = []
-        for k, name in enumerate(used):
-            place = e.op(f"getelementptr i64, ptr {context}, i64 {2 * k}")
-            e.line(f"store {type_of(name, e)} {name}, ptr {place}, align 8")
-            body += [
-                f"  {name}.at = getelementptr i64, ptr %context, i64 {2 * k}",
-                f"  {name} = load {type_of(name, e)}, ptr {name}.at, align 8",
-            ]
-        body += [f"  {slot} = alloca {llvm}" for llvm, slot in local]
-        slot = e.slots[counter, "i64"]
-        # The outermost loop runs from %begin to %end.
-        first = next(i for i, line in enumerate(lines) if line == f"  store i64 0, ptr {slot}")
-        lines[first] = f"  store i64 %begin, ptr {slot}"
-        test = next(i for i, line in enumerate(lines) if f" = icmp slt i64 {index}, " in line)
-        lines[test] = lines[test].rpartition(", ")[0] + ", %end"
-        e.pieces.append(
-            "\n".join(
-                [
-                    f"define internal void @KERNEL.p{number}(ptr %context, i64 %begin, i64 %end) noinline {{",
-                    *body,
-                    *lines,
-                    "  ret void",
-                    "}",
-                ]
-            )
-        )
-        many, few, on = e.new_label(), e.new_label(), e.new_label()
-        e.branch(e.op(f"icmp sge i64 {work}, {2 * PIECE}"), many, few)
-        e.label(many)
-        # There is an element, so no size is 0.
-        grain = e.add(e.op(f"sdiv i64 {PIECE}, {inner}"), "1")
-        e.line(f"call void %parallel(ptr @KERNEL.p{number}, ptr {context}, i64 {sizes[0]}, i64 {grain})")
-        e.jump(on)
-        e.label(few)
-        e.line(f"call void @KERNEL.p{number}(ptr {context}, i64 0, i64 {sizes[0]})")
-        e.jump(on)
-        e.label(on)
-
-
-def type_of(name: str, e: Emitter) -> str:
-    """The type of a value that an instruction of the kernel makes."""
-    text = e.types.get(name) or next((t for t, n in e.entry.items() if n == name), None)
-    if text is None:
-        return "i64" if re.fullmatch(r"%a\d+\.[ns]\d+", name) else "ptr"
-    for pair, token in _PAIRS.items():
-        text = text.replace(pair, token)
-    out = _of_instruction(text)
-    return next((pair for pair, token in _PAIRS.items() if token == out), out)
-
-
-_PAIRS = {"<2 x double>": "pair64", "<2 x float>": "pair32"}
-
-
-def _of_instruction(text: str) -> str:
-    what, *rest = text.split()
-    if what == "extractelement":
-        return "double" if rest[0] == "pair64" else "float"
-    if what in ("icmp", "fcmp"):
-        return "i1"
-    if what == "getelementptr":
-        return "ptr"
-    if what == "extractvalue":
-        return "double" if "{ double" in text else "i1" if text.endswith("1") else "i64"
-    if " to " in text:
-        return text.rsplit(" to ", 1)[1]
-    if what == "select":
-        return text.split(", ")[1].split()[0]
-    if what == "call" and rest[0] == "{":
-        return text[text.index("{") : text.index("}") + 1]
-    return next(w.rstrip(",") for w in rest if w.rstrip(",") in _TYPES)
-
-
-_ROUNDED = ("fadd ", "fsub ", "fmul ", "fdiv ")
+USUALLY, RARELY = ", !prof !0", ", !prof !1"  # of a branch: the first way is taken, or the second
+LIMBO, CODE, SHARED = (Operand(f"%{name}", llvm.PTR) for name in ("limbo", "code", "shared"))
+CLEANUP, EXIT = label("cleanup"), label("exit")
+_ROUNDED = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 _FAST = "reassoc nsz arcp contract"  # nans and infinities stay what they are
-_TYPES = ("i1", "i8", "i16", "i32", "i64", "float", "double", "ptr", *_PAIRS.values())
 
 
-class Emitter:
-    noting = False  # whether each operation on floats is noted, see tape.py
+def block_label(at: int) -> Operand:
+    """Of the block of bytecode that begins at this instruction."""
+    return label(f"b{at}")
 
-    def __init__(self, sizes: dict[str, tuple[int, int]] | None = None, fast: bool = False):
+
+def turn_label(at: int) -> Operand:
+    """Of a turn of the loop that begins at this instruction, within a strip of turns."""
+    return label(f"b{at}.turn")
+
+
+class Arithmetic(Code):
+    """``fast``: sums may be taken in another order, products and sums contracted, divisions be products."""
+
+    def __init__(self, names: Names, out: list[Instruction], fast: bool):
+        super().__init__(names, out)
         self.fast = fast
+
+    def op(self, operation: str, x: Given, y: Given, flags: str = "") -> Instruction:
+        return super().op(operation, x, y, _FAST if self.fast and operation in _ROUNDED else flags)
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A loop whose body is being written: the variable that counts its turns, the store that it starts with, its index, the comparison with
+    its end, and the labels of its head and of what follows."""
+
+    counter: str
+    first: Instruction
+    index: Operand
+    test: Instruction
+    head: Operand
+    end: Operand
+
+
+class Emitter(Arithmetic):
+    noting = False  # whether each operation on floats is noted, see tape.py
+    freeing = Operand("%free", llvm.PTR)  # the function that gives a buffer's memory back
+
+    def __init__(self, sizes: dict[Operand, tuple[int, int]] | None = None, fast: bool = False, turns: bool = False):
+        super().__init__(Names("t"), [], fast)
+        self.turns = turns  # whether the text is a function for a part of the outermost loop's turns
         self.sizes = sizes if sizes is not None else {}  # bounds of values that are known when the kernel starts
-        self.known: dict[str, tuple[int, int]] = {}  # and of others, which sizes are made of
-        self.lines: list[str] = []
-        self.slots: dict[str, str] = {}
-        self.entry: dict[str, str] = {}  # instructions at the start of the kernel -> names of their values
+        self.known: dict[Operand, tuple[int, int]] = {}  # and of others, which sizes are made of
+        self.slots: dict[tuple[str, Type], Operand] = {}
+        self.entry: dict[tuple, Instruction] = {}  # instructions at the start of the kernel, by what they do
         self.declared: set[str] = set()
         self.errors: list[tuple[str, str]] = []
-        self.count = 0
-        self.error_blocks: list[str] = []
+        self.error_blocks: list[Instruction] = []
         self.results = 0
-        self.helpers = False
+        self.helpers = False  # whether the functions that count references to buffers are wanted
         self.functions: dict[str, str] = {}  # that the kernel calls, by name
-        self.ones: set[str] = set()  # sizes that are expected to be 1
+        self.ones: set[Size] = set()  # sizes that are expected to be 1
         self.expecting = False  # whether sizes are what they are expected to be, in the code that is being written
-        self.types: dict[str, str] = {}  # names of values -> the instructions that make them
-        self.pieces: list[str] = []  # functions for parts of parallel loops
+        self.pieces: list[llvm.Function] = []  # functions for parts of parallel loops
         self.rare = False  # whether the code that is being written is for sizes that aren't
         self.element_loops = 0  # so far
-        self.region: Region | None = None  # the innermost parallel loop nest that is being written
+        self.nest: ParallelNest | None = None  # the innermost parallel loop nest that is being written
         self.inside = 0  # element loops around the code that is being written
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
         self.scopes: set[int] = set()  # operands whose accesses have been told apart
-        self.turns = False  # whether the text is a function for a part of the outermost loop's turns
-        self.touched: dict[
-            int, frozenset
-        ] = {}  # operands -> what is known of all elements that are read and written, see View.turn
-        self.owned: list[str] = []  # variables whose buffers are given back at the end
+        # Operands -> what is known of all elements that are read and written, see View.turn.
+        self.touched: dict[int, frozenset] = {}
 
-    # -- text --
-    def line(self, text: str) -> None:
-        self.lines.append("  " + text)
+    # -- names --
+    def unique(self, prefix: str) -> str:
+        return self.names.fresh(prefix)[1:]
 
-    def op(self, text: str) -> str:
-        """An instruction that has a value."""
-        self.count += 1
-        if self.fast and text.startswith(_ROUNDED):
-            what, rest = text.split(" ", 1)
-            text = f"{what} {_FAST} {rest.removeprefix('reassoc ').removeprefix('contract ')}"
-        self.types[f"%t{self.count}"] = text
-        self.lines.append(f"  %t{self.count} = {text}")
-        return f"%t{self.count}"
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-
-    def new_label(self) -> str:
-        self.count += 1
-        return f"L{self.count}"
-
-    def jump(self, label: str) -> None:
-        self.line(f"br label %{label}")
-
-    def branch(self, v: str, yes: str, no: str) -> None:
-        self.line(f"br i1 {v}, label %{yes}, label %{no}")
+    def new_label(self) -> Operand:
+        return label(self.unique("L"))
 
     # -- memory --
-    def slot(self, name: str, llvm: str) -> str:
+    def slot(self, name: str, type: Type) -> Operand:
         """A stack slot of this name and type."""
-        key = f"%s.{len(self.slots)}" if (name, llvm) not in self.slots else self.slots[name, llvm]
-        self.slots[name, llvm] = key
-        return key
+        found = self.slots.get((name, type))
+        if found is None:
+            found = self.slots[name, type] = Operand(f"%s.{len(self.slots)}", llvm.PTR)
+        return found
 
-    def get(self, name: str, llvm: str) -> str:
-        return self.op(f"load {llvm}, ptr {self.slot(name, llvm)}")
+    def get(self, name: str, type: Type) -> Operand:
+        return self.read(type, self.slot(name, type))
 
-    def set(self, name: str, llvm: str, v: str) -> None:
-        self.line(f"store {llvm} {v}, ptr {self.slot(name, llvm)}")
+    def set(self, name: str, type: Type, v: Operand | int) -> Instruction:
+        return self.write(v if isinstance(v, Operand) else llvm.constant(type, v), self.slot(name, type))
 
-    def argument(self, which: str, i: int, llvm: str) -> str:
-        p = self.op(f"getelementptr i64, ptr %{which}, i64 {i}")
-        return self.op(f"load {llvm}, ptr {p}")
+    def argument(self, which: str, i: int, type: Type) -> Operand:
+        return self.read(type, self.place(llvm.I64, Operand(f"%{which}", llvm.PTR), i))
 
-    def load(self, p: str, dtype: np.dtype, origins: frozenset = frozenset()) -> str:
-        v = self.op(
-            f"load {memory_type(dtype)}, ptr {p}, align {alignment(dtype)}{self.grouped()}{self.scope(origins)}"
-        )
-        return self.op(f"icmp ne i8 {v}, 0") if dtype.kind == "b" else v
+    def load(self, p: Operand, dtype: np.dtype, origins: frozenset = frozenset()) -> Operand:
+        v = self.read(memory_type(dtype), p, self._accessed(dtype, origins))
+        return self.cmp("ne", v, 0) if dtype.kind == "b" else v
 
-    def store(self, p: str, dtype: np.dtype, v: str, origins: frozenset = frozenset()) -> None:
+    def store(self, p: Operand, dtype: np.dtype, v: Operand, origins: frozenset = frozenset()) -> None:
         if dtype.kind == "b":
-            v = self.op(f"zext i1 {v} to i8")
-        self.line(
-            f"store {memory_type(dtype)} {v}, ptr {p}, align {alignment(dtype)}{self.grouped()}{self.scope(origins)}"
-        )
+            v = self.to("zext", v, llvm.I8)
+        self.write(v, p, self._accessed(dtype, origins))
+
+    def _accessed(self, dtype: np.dtype, origins: frozenset) -> str:
+        group = "" if self.group is None else f", !llvm.access.group !{self.group}"
+        return f", align {alignment(dtype)}{group}{self._scope(origins)}"
 
     def touch(self, view) -> None:
         """Elements of the view are read or written."""
         for n in view.origins:
             self.touched[n] = self.touched.get(n, view.turn) & view.turn
 
-    def scope(self, origins: frozenset) -> str:
+    def _scope(self, origins: frozenset) -> str:
         """What tells LLVM that an operand which is written shares no memory with others. ``origins``: see View."""
         if len(origins) != 1:
             return ""
@@ -260,40 +153,44 @@ class Emitter:
         self.scopes.add(n)
         return f", !alias.scope !{SCOPES + 3 * n + 1}, !noalias !{SCOPES + 3 * n + 2}"
 
-    def grouped(self) -> str:
-        return "" if self.group is None else f", !llvm.access.group !{self.group}"
-
     def node(self, text: str) -> int:
         """A metadata node, by number."""
         self.metadata.append(f"!{len(self.metadata) + FIRST_NODE} = distinct {text}")
         return len(self.metadata) + FIRST_NODE - 1
 
-    def at(self, p: str, offset: str) -> str:
+    def at(self, p: Operand, offset: Size) -> Operand:
         """The address ``offset`` bytes behind ``p``."""
-        return p if offset == "0" else self.op(f"getelementptr inbounds i8, ptr {p}, i64 {offset}")
+        return p if known(offset) == 0 else self.place(llvm.I8, p, offset, inbounds=True)
 
     # -- buffers of the loop's own: references are counted; a buffer without any waits in a list, from which it is freed where nothing on
     # the stack can refer to it, unless a variable has got it meanwhile. Its header: count, link, whether it waits. --
-    def buffer(self, size: str) -> str:
-        p = self.helper("flb_new", "ptr", ("i64", size), ("ptr", "%malloc"))
-        self.check(self.op(f"icmp ne ptr {p}, null"), "MemoryError", "")
+    def buffer(self, size: Size) -> Operand:
+        p = self._helper("flb_new", llvm.PTR, integer(size), Operand("%malloc", llvm.PTR))
+        self.check(self.cmp("ne", p, Operand("null", llvm.PTR)), "MemoryError", "")
         return p
 
-    def helper(self, name: str, result: str, *args: tuple[str, str]) -> str:
-        self.helpers = True
-        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in args)})"
-        if result == "void":
-            self.line(text)
-            return ""
-        return self.op(text)
+    def keep(self, p: Operand) -> None:
+        """One more reference to a buffer."""
+        self._helper("flb_keep", llvm.VOID, p)
 
-    def product(self, f64: bool, sizes: tuple[str, str, str], a: tuple[str, ...], b: tuple[str, ...], out: str) -> None:
+    def drop(self, p: Operand) -> None:
+        """One reference less."""
+        self._helper("flb_drop", llvm.VOID, p, LIMBO)
+
+    def flush(self) -> None:
+        if self.helpers:
+            self._helper("flb_flush", llvm.VOID, LIMBO, self.freeing)
+
+    def _helper(self, name: str, result: Type, *args: Operand) -> Operand:
+        self.helpers = True
+        return self.call(result, f"@{name}", *args)
+
+    def product(self, f64: bool, sizes: tuple[Size, Size, Size], a: tuple, b: tuple, out: Operand) -> None:
         """``out`` (m, n) in C order = ``a`` (m, k) times ``b`` (k, n), each as its address and byte strides; ``sizes``: m, n, k."""
         self.spend(self.mul(sizes[0], self.mul(sizes[1], sizes[2])))
         self.element_loops += 1
-        numbers = [f"i64 {v}" for v in (str(int(f64)), *sizes)]
-        operands = [f"ptr {x[0]}, i64 {x[1]}, i64 {x[2]}" for x in (a, b)]
-        self.line(f"call void %product({', '.join((*numbers, *operands))}, ptr {out})")
+        given = map(integer, (int(f64), *sizes, *a, *b))
+        self.call(llvm.VOID, Operand("%product", llvm.PTR), *given, out)
 
     def function(self, name: str, text: str) -> None:
         """A function of the kernel's module; what it declares is in lines of their own."""
@@ -301,133 +198,151 @@ class Emitter:
         self.declared.update(line for line in lines if line.startswith("declare "))
         self.functions[name] = "\n".join(line for line in lines if not line.startswith("declare "))
 
-    def flush(self) -> None:
-        if self.helpers:
-            self.helper("flb_flush", "void", ("ptr", "%limbo"), ("ptr", "%free"))
-
     # -- integers of addresses and sizes --
-    def bounds_of(self, v: str) -> tuple[int, int] | None:
-        return (int(v), int(v)) if _number(v) else self.sizes.get(v) or self.known.get(v)
+    def bounds_of(self, v: Size) -> Bounds:
+        v = plain(v)
+        return (v, v) if isinstance(v, int) else self.sizes.get(v) or self.known.get(v)
 
-    def know(self, v: str, bounds: tuple[int, int] | None) -> str:
+    def know(self, v: Size, bounds: Bounds) -> Size:
         """The value, of which that is known; a number or a size of an operand where it is one of these."""
-        if _number(v) or bounds is None:
+        v = plain(v)
+        if isinstance(v, int) or bounds is None:
             return v
         if bounds[0] == bounds[1]:
             if 0 <= bounds[0] <= SMALL_SIZE:
-                return str(bounds[0])
+                return bounds[0]
             same = next((size for size, b in self.sizes.items() if b == bounds), None)
             if same is not None:
                 return same
         self.known.setdefault(v, bounds)
         return v
 
-    def add(self, a: str, b: str) -> str:
-        if a == "0":
+    def add(self, a: Size, b: Size) -> Size:
+        a, b = plain(a), plain(b)
+        if a == 0:
             return b
-        if b == "0":
+        if b == 0:
             return a
-        if _number(a) and _number(b):
-            return str(int(a) + int(b))
-        return self.know(self.op(f"add i64 {a}, {b}"), between.of("+", self.bounds_of(a), self.bounds_of(b)))
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        return self.know(self.op("add", a, b), between.of("+", self.bounds_of(a), self.bounds_of(b)))
 
-    def sub(self, a: str, b: str) -> str:
-        if b == "0":
+    def sub(self, a: Size, b: Size) -> Size:
+        a, b = plain(a), plain(b)
+        if b == 0:
             return a
-        if _number(a) and _number(b):
-            return str(int(a) - int(b))
-        return self.know(self.op(f"sub i64 {a}, {b}"), between.of("-", self.bounds_of(a), self.bounds_of(b)))
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return self.know(self.op("sub", a, b), between.of("-", self.bounds_of(a), self.bounds_of(b)))
 
-    def mul(self, a: str, b: str) -> str:
-        if a == "1":
+    def mul(self, a: Size, b: Size) -> Size:
+        a, b = plain(a), plain(b)
+        if a == 1:
             return b
-        if b == "1":
+        if b == 1:
             return a
-        if _number(a) and _number(b):
-            return str(int(a) * int(b))
-        return self.op(f"mul i64 {a}, {b}")
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        return self.op("mul", a, b)
 
-    def smaller(self, a: str, b: str) -> str:
+    def smaller(self, a: Size, b: Size) -> Size:
+        a, b = plain(a), plain(b)
         x, y = self.bounds_of(a), self.bounds_of(b)
         if x and y and (x[1] <= y[0] or y[1] <= x[0]):
             return a if x[1] <= y[0] else b
-        return self.op(f"select i1 {self.op(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+        return self.select(self.cmp("slt", a, b), a, b)
 
-    def larger(self, a: str, b: str) -> str:
+    def larger(self, a: Size, b: Size) -> Size:
+        a, b = plain(a), plain(b)
         x, y = self.bounds_of(a), self.bounds_of(b)
         if x and y and (x[1] <= y[0] or y[1] <= x[0]):
             return b if x[1] <= y[0] else a
-        return self.op(f"select i1 {self.op(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+        return self.select(self.cmp("sgt", a, b), a, b)
 
-    def at_entry(self, text: str) -> str:
+    # -- what is known when the kernel starts --
+    def at_entry(self, operation: str, type: Type, *args: Operand, flags: str = "") -> Instruction:
         """An instruction whose operands are known when the kernel starts, written once, there."""
-        return self.entry.setdefault(text, f"%e{len(self.entry)}")
+        key = operation, type, flags, *(a.text for a in args)
+        found = self.entry.get(key)
+        if found is None:
+            found = self.entry[key] = Instruction(f"%e{len(self.entry)}", type, operation, args, flags)
+        return found
 
-    def larger_at_entry(self, a: str, b: str) -> str:
-        return self.at_entry(f"select i1 {self.at_entry(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+    def is_at_entry(self, v: Operand) -> bool:
+        """Whether a size is known when the kernel starts."""
+        return isinstance(v, Parameter) or any(v is made for made in self.entry.values())
+
+    def added_at_entry(self, v: Operand, n: int) -> Operand:
+        return self.at_entry("add", llvm.I64, v, integer(n))
+
+    def larger_at_entry(self, a: Operand, n: int) -> Operand:
+        above = self.at_entry("icmp", llvm.I1, a, integer(n), flags="sgt")
+        return self.at_entry("select", llvm.I64, above, a, integer(n))
+
+    def field_at_entry(self, p: Operand, n: int, element: Type = llvm.I64) -> Operand:
+        """The address that lies at element ``n``."""
+        return self.at_entry(
+            "load", llvm.PTR, self.at_entry("getelementptr", llvm.PTR, p, integer(n), flags=element.text)
+        )
 
     # -- interrupts --
-    def spend(self, n: str) -> None:
+    def spend(self, n: Size) -> None:
         """Count ``n`` turns or elements, and leave the kernel if the user has interrupted it. Asked for before long work, never inside what LLVM
         is to vectorise."""
-        total = self.op(f"add i64 {self.get('@work', 'i64')}, {n}")
-        self.set("@work", "i64", total)
+        total = self.op("add", self.get("@work", llvm.I64), n)
+        self.set("@work", llvm.I64, total)
         ask, stop, on = self.new_label(), self.new_label(), self.new_label()
-        self.line(f"br i1 {self.op(f'icmp ugt i64 {total}, {WORK}')}, label %{ask}, label %{on}, !prof !1")
+        self.branch(self.cmp("ugt", total, WORK), ask, on, RARELY)
         self.label(ask)
-        self.set("@work", "i64", "0")
-        signal = ends = self.op("call i64 %interrupted()")
+        self.set("@work", llvm.I64, 0)
+        signal = ends = self.call(llvm.I64, Operand("%interrupted", llvm.PTR))
         if self.turns:  # or other turns have ended the loop
-            ends = self.op(f"or i64 {ends}, {self.op('load atomic i64, ptr %shared monotonic, align 8')}")
-        self.branch(self.op(f"icmp eq i64 {ends}, 0"), on, stop)
+            ends = self.op("or", ends, self.emit("load", llvm.I64, (SHARED,), "atomic", " monotonic, align 8"))
+        self.branch(self.cmp("eq", ends, 0), on, stop)
         self.label(stop)
-        asked = self.op(f"icmp ne i64 {signal}, 0")
-        self.line(f"store i64 {self.op(f'sext i1 {asked} to i64')}, ptr %code")
-        self.jump("cleanup")
+        asked = self.cmp("ne", signal, 0)
+        self.write(self.to("sext", asked, llvm.I64), CODE)
+        self.jump(CLEANUP)
         self.label(on)
 
-    # -- calls, errors, loops --
-    def call(self, name: str, result: str, *args: tuple[str, str]) -> str:
-        """Call an external function or intrinsic; ``args``: (type, value)."""
-        self.declared.add(f"declare {result} @{name}({', '.join(t for t, _ in args)})")
-        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in args)})"
-        if result == "void":
-            self.line(text)
-            return ""
-        return self.op(text)
+    # -- calls, errors --
+    def external(self, name: str, result: Type, *args: Operand) -> Operand:
+        """Call an external function."""
+        self.declare(name, result, args)
+        return self.call(result, f"@{name}", *args)
 
-    def expanded(self, name: str, t: str, *args: str) -> str:
-        """A function of inductor/vector_math.py; ``t``: "f32" or "f64"."""
-        names, lines = _Names(self), []
-        out = EXPANSIONS[name](Builder(names, 1, lines), t, *args)
-        self.lines += ["  " + line for line in lines]
-        self.types.update(line.split(" = ", 1) for line in lines)
-        return out
+    def declare(self, name: str, result: Type, args: Sequence[Operand]) -> None:
+        self.declared.add(f"declare {result.text} @{name}({', '.join([a.type.text for a in args])})")
 
-    def check(self, holds: str, error: str, text: str, *numbers: str) -> None:
+    def expanded(self, name: str, t: str, *args: Operand) -> Operand:
+        """A function of inductor/expansions; ``t``: "f32" or "f64"."""
+        return EXPANSIONS[name](Builder(self.names, 1, self.out), t, *args)
+
+    def check(self, holds: Operand, error: str, text: str, *numbers: Size) -> None:
         """Leave the kernel with this error (a type's name, and its text with places for ``numbers``) unless ``holds``."""
         entry = (error, text)
         if entry not in self.errors:
             self.errors.append(entry)
-        number = self.errors.index(entry) + 1
         on, off = self.new_label(), self.new_label()
-        self.line(f"br i1 {holds}, label %{on}, label %{off}, !prof !0")
-        block = [f"{off}:"]
+        self.branch(holds, on, off, USUALLY)
+        block = Code(self.names, self.error_blocks)
+        block.label(off)
         for k, v in enumerate(numbers):
-            block.append(f"  %{off}.{k} = getelementptr i64, ptr %errors, i64 {k}")
-            block.append(f"  store i64 {v}, ptr %{off}.{k}")
-        block.append(f"  store i64 {number}, ptr %code")
-        block.append("  br label %cleanup")
-        self.error_blocks += block
+            errors = Operand("%errors", llvm.PTR)
+            place = block.named(f"{off.text}.{k}", "getelementptr", llvm.PTR, errors, integer(k), flags="i64")
+            block.write(v, place)
+        block.write(self.errors.index(entry) + 1, CODE)
+        block.jump(CLEANUP)
         self.label(on)
 
-    def loop(self, sizes, parallel: bool = False, pieces: bool = True):
-        """Opens nested loops over ``sizes`` (LLVM values); yields the indices once, and closes the loops after. ``parallel``: no turn reads
+    # -- loops --
+    def loop(self, sizes: Sequence[Size], parallel: bool = False, pieces: bool = True) -> Iterator[tuple[Operand, ...]]:
+        """Opens nested loops over ``sizes``; yields the indices once, and closes the loops after. ``parallel``: no turn reads
         what another writes, so that the loops may be vectorised without looking at addresses. ``pieces``: several threads may do parts of them."""
-        closing, indices, outer = [], [], self.group
+        outer = self.group
         rare, parallel = parallel and self.rare, parallel and not self.rare
         if not self.inside and sizes:
-            many = "1"
+            many: Size = 1
             for n in sizes:
                 many = self.mul(many, n)
             self.spend(many)
@@ -435,49 +350,55 @@ class Emitter:
         self.element_loops += 1
         if parallel:
             self.group = self.node("!{}")
-        region = Region(self) if parallel and pieces and outer is None and sizes else None
-        if self.region is not None and self.region.inner is None:
-            self.region.inner = list(sizes)
-        around, self.region = self.region, region or self.region
-        for n in sizes:
-            self.count += 1
-            name = f"loop{self.count}"
-            self.set(name, "i64", "0")
-            head, body, end = self.new_label(), self.new_label(), self.new_label()
-            self.jump(head)
-            self.label(head)
-            i = self.get(name, "i64")
-            self.branch(self.op(f"icmp slt i64 {i}, {n}"), body, end)
-            self.label(body)
-            indices.append(i)
-            closing.append((name, i, head, end))
-        yield tuple(indices)
-        for name, i, head, end in reversed(closing):
-            self.set(name, "i64", self.op(f"add nuw nsw i64 {i}, 1"))
-            if parallel:
-                accesses = self.node(f'!{{!"llvm.loop.parallel_accesses", !{self.group}}}')
-                this = self.node(f"!{{!{len(self.metadata) + FIRST_NODE}, !{accesses}}}")
-                self.line(f"br label %{head}, !llvm.loop !{this}")
-            elif rare:
-                plain = self.node('!{!"llvm.loop.vectorize.enable", i1 false}')
-                once = self.node('!{!"llvm.loop.unroll.disable"}')
-                this = self.node(f"!{{!{len(self.metadata) + FIRST_NODE}, !{plain}, !{once}}}")
-                self.line(f"br label %{head}, !llvm.loop !{this}")
-            else:
-                self.jump(head)
-            self.label(end)
+        nest = ParallelNest(self) if parallel and pieces and outer is None and sizes else None
+        if self.nest is not None and self.nest.inner is None:
+            self.nest.inner = list(sizes)
+        around, self.nest = self.nest, nest or self.nest
+        opened = [self._open(n) for n in sizes]
+        yield tuple([it.index for it in opened])
+        for it in reversed(opened):
+            self.set(it.counter, llvm.I64, self.op("add", it.index, 1, "nuw nsw"))
+            self.jump(it.head, self._loop_metadata(parallel, rare))
+            self.label(it.end)
         self.group = outer
         self.inside -= 1
-        self.region = around
-        if region is not None:
-            region.close(sizes, closing[0])
+        self.nest = around
+        if nest is not None:
+            nest.close(sizes, opened[0].first, opened[0].test)
+
+    def _open(self, n: Size) -> _Opened:
+        """Write the head of one loop."""
+        name = self.unique("loop")
+        first = self.set(name, llvm.I64, 0)
+        head, body, end = self.new_label(), self.new_label(), self.new_label()
+        self.jump(head)
+        self.label(head)
+        index = self.get(name, llvm.I64)
+        test = self.cmp("slt", index, n)
+        self.branch(test, body, end)
+        self.label(body)
+        return _Opened(name, first, index, test, head, end)
+
+    def _loop_metadata(self, parallel: bool, rare: bool) -> str:
+        """What LLVM is told of a loop, on the branch back to its head."""
+        if parallel:
+            about = [self.node(f'!{{!"llvm.loop.parallel_accesses", !{self.group}}}')]
+        elif rare:
+            about = [
+                self.node('!{!"llvm.loop.vectorize.enable", i1 false}'),
+                self.node('!{!"llvm.loop.unroll.disable"}'),
+            ]
+        else:
+            return ""
+        itself = len(self.metadata) + FIRST_NODE
+        return f", !llvm.loop !{self.node('!{' + ', '.join(f'!{n}' for n in (itself, *about)) + '}')}"
 
     def versions(self, pairs, write) -> None:
         """``write()`` the code twice, for sizes that are as expected and for others. ``pairs``: sizes that are broadcast to other sizes."""
         holds = None
         for n, size in dict.fromkeys(pairs):
-            as_expected = self.op(f"icmp eq i64 {n}, {'1' if n in self.ones else size}")
-            holds = as_expected if holds is None else self.op(f"and i1 {holds}, {as_expected}")
+            as_expected = self.cmp("eq", n, 1 if n in self.ones else size)
+            holds = as_expected if holds is None else self.op("and", holds, as_expected)
         if holds is None or self.expecting or self.rare:
             write()
             return
@@ -497,240 +418,27 @@ class Emitter:
 
     def result(self, value: Scalar) -> None:
         """Give a number back in the next slot of ``out``."""
-        self.store(self.op(f"getelementptr i64, ptr %out, i64 {self.results}"), value.dtype, value.v)
+        self.store(self.place(llvm.I64, Operand("%out", llvm.PTR), self.results), value.dtype, value.v)
         self.results += 1
 
-    def text(self, shapes: list[int], fresh: int = 0, written=(), spread: tuple | None = None) -> str:
-        """The whole module. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
-        addresses follow those of the others; ``written``: the arrays that are written, which share no memory with others. ``spread``: (places of the
-        ends of the outermost range among the integers, its step, turns that are worth a thread) where the lines are for a part of its turns."""
-        for n in sorted(self.scopes):
-            others = [f"!{SCOPES + 3 * m}" for m in sorted(self.scopes) if m != n and (n in written or m in written)]
-            scope = SCOPES + 3 * n
-            self.metadata += [
-                f"!{scope} = distinct !{{!{scope}, !{SCOPES - 1}}}",
-                f"!{scope + 1} = !{{!{scope}}}",
-                f"!{scope + 2} = !{{{', '.join(others)}}}",
-            ]
-        if self.scopes:
-            self.metadata.append(f"!{SCOPES - 1} = distinct !{{!{SCOPES - 1}}}")
-        entry = []
-        addresses = [*RUNTIME, *(f"a{k}" for k in range(len(shapes))), *(f"f{k}" for k in range(fresh))]
-        for n, name in enumerate(addresses):
-            entry += [f"  %p{n} = getelementptr ptr, ptr %data, i64 {n}", f"  %{name} = load ptr, ptr %p{n}"]
-        at = 0
-        for n, ndim in enumerate(shapes):
-            for what in ("n", "s"):
-                for d in range(ndim):
-                    entry.append(f"  %a{n}.{what}{d}.p = getelementptr i64, ptr %meta, i64 {at}")
-                    entry.append(f"  %a{n}.{what}{d} = load i64, ptr %a{n}.{what}{d}.p")
-                    at += 1
-        entry += [f"  {name} = {text}" for text, name in self.entry.items()]
-        cleanup = ["cleanup:"]
-        if self.helpers:
-            for name in self.owned:
-                slot = self.slot(f"{name}.b", "ptr")
-                cleanup += [
-                    f"  {slot}.last = load ptr, ptr {slot}",
-                    f"  call void @flb_drop(ptr {slot}.last, ptr %limbo)",
-                ]
-            cleanup.append("  call void @flb_flush(ptr %limbo, ptr %free)")
-        if spread is None:
-            cleanup += ["  %end = load i64, ptr %code", "  ret i64 %end"]
-        else:
-            cleanup += [
-                "  %end = load i64, ptr %code",
-                "  %before = atomicrmw umax ptr %shared, i64 %end monotonic",
-                "  ret void",
-            ]
-        entry += [f"  {slot} = alloca {llvm}" for (_, llvm), slot in self.slots.items()]
-        entry += [
-            f"  store ptr null, ptr {slot}"
-            for (name, llvm), slot in self.slots.items()
-            if llvm == "ptr" and name.endswith(".b")
-        ]
-        entry += [
-            "  %code = alloca i64",
-            "  store i64 0, ptr %code",
-            "  %limbo = alloca ptr",
-            "  store ptr null, ptr %limbo",
-        ]
-        if ("@work", "i64") in self.slots:
-            entry.append(f"  store i64 0, ptr {self.slots['@work', 'i64']}")
-        entry.append(f"  %errors = getelementptr i64, ptr %out, i64 {self.results}")
-        lines = [
-            *(_SERIAL if spread is None else _spread(*spread)),
-            *entry,
-            *self.lines,
-            *self.error_blocks,
-            *cleanup,
-            "}",
-            *([_HELPERS] if self.helpers else []),
-            *self.functions.values(),
-            *sorted(self.declared),
-            '!0 = !{!"branch_weights", i32 2000, i32 1}',
-            '!1 = !{!"branch_weights", i32 1, i32 2000}',
-            *self.metadata,
-            *self.pieces,
-        ]
-        return "\n".join(lines) + "\n"
+    # -- the module --
+    def begin(self, code: Code, arrays: int) -> None:
+        """Write what else is read when the kernel starts. ``arrays``: how many it is given."""
 
-
-_GIVEN = ("data", "meta", "ints", "floats", "out")
-_HEAD = f"define i64 @KERNEL({', '.join(f'ptr noalias %{name}' for name in _GIVEN)}) {{"
-_SERIAL = (_HEAD, "entry:")
-
-
-def _spread(ends: tuple[int, int], step: int, grain: int) -> list[str]:
-    """The kernel that gives the turns of a range to the thread pool, and the head of the function for some of them. What both know is
-    in a table: the arguments, and the number of an error, or -1, which ends all turns."""
-    lines = [_HEAD, f"  %table = alloca [{len(_GIVEN) + 1} x i64]"]
-    for k, name in enumerate(_GIVEN):
-        lines += [f"  %at.{name} = getelementptr i64, ptr %table, i64 {k}", f"  store ptr %{name}, ptr %at.{name}"]
-    lines += [
-        f"  %shared = getelementptr i64, ptr %table, i64 {len(_GIVEN)}",
-        "  store i64 0, ptr %shared",
-        f"  %parallel.at = getelementptr ptr, ptr %data, i64 {RUNTIME.index('parallel')}",
-        "  %parallel = load ptr, ptr %parallel.at",
-    ]
-    for name, n in zip(("start", "stop"), ends):
-        lines += [f"  %{name}.at = getelementptr i64, ptr %ints, i64 {n}", f"  %{name} = load i64, ptr %{name}.at"]
-    a, b = ("stop", "start") if step > 0 else ("start", "stop")
-    lines += [
-        f"  %span = sub i64 %{a}, %{b}",
-        f"  %more = add i64 %span, {abs(step) - 1}",
-        f"  %count = sdiv i64 %more, {abs(step)}",
-        f"  call void %parallel(ptr @KERNEL.turns, ptr %table, i64 %count, i64 {grain})",
-        "  %code = load i64, ptr %shared",
-        "  ret i64 %code",
-        "}",
-        "define internal void @KERNEL.turns(ptr %table, i64 %turns.begin, i64 %turns.end) {",
-        "start:",
-        f"  %shared = getelementptr i64, ptr %table, i64 {len(_GIVEN)}",
-        "  %ended = load atomic i64, ptr %shared monotonic, align 8",
-        "  %on = icmp eq i64 %ended, 0",
-        "  br i1 %on, label %entry, label %stopped",
-        "stopped:",
-        "  ret void",
-        "entry:",
-    ]
-    for k, name in enumerate(_GIVEN):
-        lines += [f"  %at.{name} = getelementptr i64, ptr %table, i64 {k}", f"  %{name} = load ptr, ptr %at.{name}"]
-    return lines
-
-
-_HELPERS = """
-define internal ptr @flb_new(i64 %size, ptr %malloc) {
-  %whole = add i64 %size, 64
-  %p = call ptr %malloc(i64 %whole)
-  %no = icmp eq ptr %p, null
-  br i1 %no, label %end, label %yes
-yes:
-  store i64 1, ptr %p
-  %waits = getelementptr i8, ptr %p, i64 16
-  store i64 0, ptr %waits
-  %data = getelementptr i8, ptr %p, i64 64
-  br label %end
-end:
-  %r = phi ptr [ null, %0 ], [ %data, %yes ]
-  ret ptr %r
-}
-define internal void @flb_keep(ptr %data) {
-  %no = icmp eq ptr %data, null
-  br i1 %no, label %end, label %yes
-yes:
-  %p = getelementptr i8, ptr %data, i64 -64
-  %n = load i64, ptr %p
-  %m = add i64 %n, 1
-  store i64 %m, ptr %p
-  br label %end
-end:
-  ret void
-}
-define internal void @flb_drop(ptr %data, ptr %limbo) {
-  %no = icmp eq ptr %data, null
-  br i1 %no, label %end, label %yes
-yes:
-  %p = getelementptr i8, ptr %data, i64 -64
-  %n = load i64, ptr %p
-  %m = sub i64 %n, 1
-  store i64 %m, ptr %p
-  %last = icmp eq i64 %m, 0
-  br i1 %last, label %dead, label %end
-dead:
-  %waits = getelementptr i8, ptr %p, i64 16
-  %w = load i64, ptr %waits
-  %known = icmp ne i64 %w, 0
-  br i1 %known, label %end, label %enter
-enter:
-  store i64 1, ptr %waits
-  %next = load ptr, ptr %limbo
-  %link = getelementptr i8, ptr %p, i64 8
-  store ptr %next, ptr %link
-  store ptr %p, ptr %limbo
-  br label %end
-end:
-  ret void
-}
-define internal void @flb_flush(ptr %limbo, ptr %free) {
-  br label %head
-head:
-  %p = load ptr, ptr %limbo
-  %no = icmp eq ptr %p, null
-  br i1 %no, label %end, label %yes
-yes:
-  %link = getelementptr i8, ptr %p, i64 8
-  %next = load ptr, ptr %link
-  store ptr %next, ptr %limbo
-  %waits = getelementptr i8, ptr %p, i64 16
-  store i64 0, ptr %waits
-  %n = load i64, ptr %p
-  %dead = icmp eq i64 %n, 0
-  br i1 %dead, label %gone, label %head
-gone:
-  call void %free(ptr %p)
-  br label %head
-end:
-  ret void
-}"""
-
-
-def _number(v: str) -> bool:
-    return not v.startswith("%")
-
-
-def alignment(dtype: np.dtype) -> int:
-    """Of elements in memory: a complex one lies as its parts do."""
-    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+    def own_functions(self) -> list[str]:
+        """The text of further functions of the module."""
+        return []
 
 
 def constant(value, weak: bool | None = True) -> Scalar:
     """A Python or NumPy number as a Scalar."""
-    dtype = (
-        value.dtype
-        if isinstance(value, np.generic)
-        else BOOL
-        if type(value) is bool
-        else I64
-        if type(value) is int
-        else np.dtype(np.complex128)
-        if type(value) is complex
-        else F64
-    )
     if isinstance(value, np.generic):
-        weak = False
-    if dtype.kind == "f":
-        return Scalar(dtype, weak, float_literal(value, dtype), None, value)
+        dtype, weak = value.dtype, False
+    else:
+        dtype = {bool: BOOL, int: I64, complex: np.dtype(np.complex128)}.get(type(value), F64)
+    t = register_type(dtype)
     if dtype.kind == "c":
-        t, of = ("double", F64) if dtype.itemsize == 16 else ("float", np.dtype(np.float32))
-        re, im = (f"{t} {float_literal(x, of)}" for x in (value.real, value.imag))
-        return Scalar(dtype, weak, f"<{re}, {im}>", None, value)
-    if dtype.kind == "b":
-        return Scalar(dtype, weak, "true" if value else "false", None, value)
-    n = int(value)
-    signed = n - (1 << 64) if n >= 1 << 63 else n
-    return Scalar(dtype, weak, str(signed), (n, n), value)
-
-
-def llvm_of(s: Scalar) -> str:
-    return register_type(s.dtype)
+        parts = [llvm.constant(t.element, x) for x in (value.real, value.imag)]
+        return Scalar(dtype, weak, Operand(f"<{parts[0]!r}, {parts[1]!r}>", t), None, value)
+    n = int(value) if dtype.kind in "iu" else None
+    return Scalar(dtype, weak, llvm.constant(t, value), None if n is None else (n, n), value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand, integer
 from . import arithmetic, arrays
 from .arithmetic import cast, stored
 from .arrays import as_expression
@@ -28,7 +30,7 @@ def _mask(e: Emitter, view: View, key) -> Expression | None:
     for d, (n, m) in enumerate(zip(mask.sizes, view.sizes)):
         if n != m:
             text = f"boolean index did not match indexed array along axis {d}; size of axis is {{0}} but size of corresponding boolean axis is {{1}}"
-            e.check(e.op(f"icmp eq i64 {n}, {m}"), "IndexError", text, m, n)
+            e.check(e.cmp("eq", n, m), "IndexError", text, m, n)
     return mask
 
 
@@ -73,7 +75,7 @@ class _Places:
         self.sizes = (*outer[: self.before], *sizes, *outer[self.before :])
         self.reads = tuple(v for a in arrays_ for v in a.reads)
 
-    def address(self, indices) -> str:
+    def address(self, indices) -> Operand:
         e, rest = self.e, self.rest
         middle = indices[self.before : self.before + self.inner]
         others = (*indices[: self.before], *indices[self.before + self.inner :])
@@ -106,19 +108,19 @@ def read(e: Emitter, view: View, key, place: str) -> View:
     return out
 
 
-def _where(e: Emitter, mask: Expression, counter: str, do) -> str:
+def _where(e: Emitter, mask: Expression, counter: str, do) -> Operand:
     """``do(indices, number)`` for each place at which the mask is true; how many there were."""
-    e.set(counter, "i64", "0")
+    e.set(counter, llvm.I64, 0)
     for indices in e.loop(mask.sizes):
         yes, on = e.new_label(), e.new_label()
         e.branch(mask.element(indices).v, yes, on)
         e.label(yes)
-        at = e.get(counter, "i64")
+        at = e.get(counter, llvm.I64)
         do(indices, at)
-        e.set(counter, "i64", e.add(at, "1"))
+        e.set(counter, llvm.I64, e.add(at, 1))
         e.jump(on)
         e.label(on)
-    return e.get(counter, "i64")
+    return e.get(counter, llvm.I64)
 
 
 def write(e: Emitter, view: View, key, value, passing, place: str) -> None:
@@ -137,14 +139,14 @@ def write(e: Emitter, view: View, key, value, passing, place: str) -> None:
             if value.ndim != 1:
                 raise Declined("an array of several dimensions is stored where a mask is true")
             n, have = value.sizes[0], _count(e, mask, place)
-            fits = e.op(f"or i1 {e.op(f'icmp eq i64 {n}, {have}')}, {e.op(f'icmp eq i64 {n}, 1')}")
+            fits = e.op("or", e.cmp("eq", n, have), e.cmp("eq", n, 1))
             text = "NumPy boolean array indexing assignment cannot assign {0} input values to the {1} output values where the mask is true"
             e.check(fits, "ValueError", text, n, have)
-            one = e.op(f"icmp eq i64 {n}, 1")
+            one = e.cmp("eq", n, 1)
 
         def put(indices, at):
             if isinstance(value, Expression):
-                v = cast(e, value.element((e.op(f"select i1 {one}, i64 0, i64 {at}"),)), view.dtype).v
+                v = cast(e, value.element((e.select(one, 0, at),)), view.dtype).v
             else:
                 v = stored(e, value, view.dtype)
             e.store(arrays.address(e, view, indices), view.dtype, v)
@@ -158,8 +160,8 @@ def write(e: Emitter, view: View, key, value, passing, place: str) -> None:
         if value.ndim > len(places.sizes):
             raise Declined("an array with more dimensions than its place")
         for n, m in zip(value.sizes[::-1], places.sizes[::-1]):
-            if n not in (m, "1"):
-                fits = e.op(f"or i1 {e.op(f'icmp eq i64 {n}, {m}')}, {e.op(f'icmp eq i64 {n}, 1')}")
+            if n not in (m, 1):
+                fits = e.op("or", e.cmp("eq", n, m), e.cmp("eq", n, 1))
                 e.check(
                     fits,
                     "ValueError",
@@ -182,7 +184,7 @@ def nonzero(e: Emitter, place: str, x) -> Tuple:
         raise Declined("np.nonzero of several dimensions")
     mask = replace(x, dtype=BOOL, element=lambda ix: Scalar(BOOL, False, arithmetic.to_bool(e, x.element(ix))))
     out = arrays.temporary(e, I64, (_count(e, mask, place),), place)
-    _where(e, mask, f"at@{place}", lambda ix, at: e.store(arrays.address(e, out, (at,)), I64, ix[0]))
+    _where(e, mask, f"at@{place}", lambda ix, at: e.store(arrays.address(e, out, (at,)), I64, integer(ix[0])))
     return Tuple((out,))
 
 
@@ -193,11 +195,11 @@ def count_nonzero(e: Emitter, place: str, x) -> Scalar:
     return Scalar(I64, False, _count(e, x, place), (0, 1 << 62))
 
 
-def _count(e: Emitter, x: Expression, place: str) -> str:
+def _count(e: Emitter, x: Expression, place: str) -> Operand:
     """How many elements are true."""
     counter = f"count@{place}"
-    e.set(counter, "i64", "0")
+    e.set(counter, llvm.I64, 0)
     for indices in e.loop(x.sizes):
-        one = e.op(f"zext i1 {arithmetic.to_bool(e, x.element(indices))} to i64")
-        e.set(counter, "i64", e.add(e.get(counter, "i64"), one))
-    return e.get(counter, "i64")
+        one = e.to("zext", arithmetic.to_bool(e, x.element(indices)), llvm.I64)
+        e.set(counter, llvm.I64, e.add(e.get(counter, llvm.I64), one))
+    return e.get(counter, llvm.I64)

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .machine import Machine, Part
+from .operands import Inputs, Operands
 from .region import blocks_of
 from .values import RETURNED, Declined, Expression, Known
+from .variables import Variables
 
 __all__ = ["Callee", "Inlining"]
 
@@ -35,36 +38,42 @@ class Callee:
         return self.code.co_consts
 
 
-class Inlining:
-    """Calls and returns of the interpreter, which has instructions, region and inputs."""
+class Inlining(Part):
+    """Calls and returns."""
+
+    def __init__(self, machine: Machine, operands: Operands, variables: Variables, inputs: Inputs):
+        super().__init__(machine)
+        self.operands, self.variables, self.inputs = operands, variables, inputs
+        # By first instruction: last, function, instruction that calls.
+        self._callees: dict[int, tuple[int, Callee, int]] = {}
+        self._places: dict[tuple[int, Known], int] = {}
 
     def enter(self, fn: Known, args: list, kwargs: dict):
-        """The edge into the function that a CALL at ``self.at`` calls."""
+        """The edge into the function that a CALL at hand calls."""
         base = self._place(fn)
-        end, callee = self.callees[base][:2]
+        end, callee = self._callees[base][:2]
         code, prefix = callee.code, f"{base}:"
         values = _bind(code, args, kwargs, callee.defaults)
-        for name in [n for n in self.types if n.startswith(prefix)]:
-            self.types.pop(name), self.values.pop(name, None)
+        self.variables.forget(prefix)
         for k, item in enumerate(self.stack):
             if isinstance(item, Expression):
-                self.stack[k] = self.passing(item)
+                self.stack[k] = self.variables.passing(item)
         for name, (value, default) in values.items():
-            self.write(prefix + name, self.given(value()) if default else value)
+            self.variables.write(prefix + name, self.operands.given(value()) if default else value)
         return None, [(base, self.stack)]
 
     def _place(self, fn: Known) -> int:
         """Where the function's instructions begin for this call."""
-        if (self.at, fn) in self.places_of_calls:
-            return self.places_of_calls[self.at, fn]
+        if (self.machine.at, fn) in self._places:
+            return self._places[self.machine.at, fn]
         callee = self.inputs.function(fn)
-        depth, at = 0, self.at
-        while (around := self.callee_at(at)) is not None:
-            depth, at = depth + 1, self.callees[around][2]
-            if self.callees[around][1].code is callee.code or depth > DEEPEST:
+        depth, at = 0, self.machine.at
+        while (around := self._callee_at(at)) is not None:
+            depth, at = depth + 1, self._callees[around][2]
+            if self._callees[around][1].code is callee.code or depth > DEEPEST:
                 raise Declined(f"a recursive or deeply nested call of {callee.code.co_name}")
-        block = next(start for start, end in self.region.blocks.items() if start <= self.at < end)
-        base = len(self.insts)
+        block = next(start for start, end in self.machine.region.blocks.items() if start <= self.machine.at < end)
+        base = len(self.machine.insts)
         for i in callee.insts:
             i = copy.copy(i)
             i.index += base
@@ -72,35 +81,35 @@ class Inlining:
                 i.target += base
             if "FAST" in i.name and isinstance(i.argval, str):
                 i.argval = f"{base}:{i.argval}"
-            self.insts.append(i)
-        self.callees[base] = len(self.insts), callee, self.at
-        self.region.blocks.update({start + base: end + base for start, end in blocks_of(callee.insts).items()})
-        behind = self.at + 1
-        if self.region.blocks[block] != behind:
-            self.region.blocks[behind] = self.region.blocks[block]
-            self.region.blocks[block] = behind
-        self.places_of_calls[self.at, fn] = base
+            self.machine.insts.append(i)
+        self._callees[base] = len(self.machine.insts), callee, self.machine.at
+        self.machine.region.blocks.update({start + base: end + base for start, end in blocks_of(callee.insts).items()})
+        behind = self.machine.at + 1
+        if self.machine.region.blocks[block] != behind:
+            self.machine.region.blocks[behind] = self.machine.region.blocks[block]
+            self.machine.region.blocks[block] = behind
+        self._places[self.machine.at, fn] = base
         return base
 
-    def callee_at(self, at: int) -> int | None:
+    def _callee_at(self, at: int) -> int | None:
         """The number of the call whose function instruction ``at`` is part of."""
-        return next((base for base, (end, _, _) in self.callees.items() if base <= at < end), None)
+        return next((base for base, (end, _, _) in self._callees.items() if base <= at < end), None)
 
     @property
-    def here(self):
+    def here(self) -> Inputs | Callee:
         """What names mean at the current instruction."""
-        base = self.callee_at(self.at)
-        return self.inputs if base is None else self.callees[base][1]
+        base = self._callee_at(self.machine.at)
+        return self.inputs if base is None else self._callees[base][1]
 
     def RETURN_VALUE(self, inst):
-        base = self.callee_at(self.at)
-        value = self.pop()
+        base = self._callee_at(self.machine.at)
+        value = self.machine.pop()
         if isinstance(value, Expression):
-            value = self.passing(value)
+            value = self.variables.passing(value)
         if base is None:
-            self.write(RETURNED, value)
-            return None, [(self.region.exit, self.stack)]
-        return None, [(self.callees[base][2] + 1, [*self.stack, value])]
+            self.variables.write(RETURNED, value)
+            return None, [(self.machine.region.exit, self.stack)]
+        return None, [(self._callees[base][2] + 1, [*self.stack, value])]
 
 
 def _bind(code, args: list, kwargs: dict, defaults: dict) -> dict:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand, integer
 from . import arithmetic, arrays
-from .calls import LARGEST
-from .emitter import I64, constant
+from .bounds import LARGEST
+from .emitter import I64, block_label, constant, turn_label
+from .machine import Machine, Part
+from .operands import Operands
 from .values import (
     Declined,
     Element,
@@ -14,13 +18,14 @@ from .values import (
     Iterator,
     Known,
     Scalar,
+    Size,
     State,
     Symbolic,
     Tuple,
     View,
-    register_type,
     type_of,
 )
+from .variables import Variables
 
 __all__ = ["Iteration"]
 
@@ -28,36 +33,45 @@ STRIP = 1 << 20  # turns
 FEW = 16  # turns that needn't be counted
 
 
-class Iteration:
-    """The part of the interpreter that has to do with iterators. One is a counter and its end in slots of the kernel."""
+class Iteration(Part):
+    """Iterators: a counter and its end in slots of the kernel. ``trip``: of the loop itself, see Inputs; ``index``: the variable of its range.
+    ``alike``: whether the variables lie alike before and behind its FOR_ITER; ``pending``: what is on the stack where it is entered."""
 
-    def start(self):
+    def __init__(self, machine: Machine, operands: Operands, trip: tuple | None, index: str | None):
+        super().__init__(machine)
+        self.operands, self.trip = operands, trip
+        self.variables = Variables(machine, operands, index, self.element)
+        self.alike = False
+        self.pending: list = []
+
+    def start(self, names, local):
         """The edge into the loop. The first turn begins behind FOR_ITER, since there is one; but where the variables lie alike there and at FOR_ITER
         (``self.alike``) the code begins with the test, so that LLVM sees a loop with one entry."""
-        state = self.entry()
-        header, trip = self.region.header, self.inputs.trip
+        state = self.variables.entry(names, local)
+        header, trip = self.machine.region.header, self.trip
         if trip is None:
             return [(header, state)]
         if trip[0] == "over":
-            first = "0" if self.alike else "1"
+            first = 0 if self.alike else 1
             it = self.over(self.given_iterable(trip[1]), f"it{header}", first)
             self.strip(it, first)
             self.pending = [it, Element(it)]
-            return [(header + 1, State({**state.locals, **self.types}, (it, Element(it))))]
+            return [(header + 1, State({**state.locals, **self.variables.types}, (it, Element(it))))]
         start, stop, step = trip
         first, last = (
-            self.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}") for k, n in enumerate((start, stop))
+            self.operands.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}")
+            for k, n in enumerate((start, stop))
         )
         bounds = _elements(first.bounds, last.bounds, step)
         if self.e.turns:
             first, last = (
-                replace(first, v=self.e.add(first.v, self.e.mul(f"%turns.{end}", str(step))))
+                replace(first, v=integer(self.e.add(first.v, self.e.mul(Operand(f"%turns.{end}", llvm.I64), step))))
                 for end in ("begin", "end")
             )
         it = Iterator(f"it{header}", step, None, bounds)
-        self.e.set(f"{it.key}.stop", "i64", last.v)
-        cur = first.v if self.alike else self.e.add(first.v, str(step))
-        self.e.set(f"{it.key}.cur", "i64", cur)
+        self.e.set(f"{it.key}.stop", llvm.I64, last.v)
+        cur = first.v if self.alike else self.e.add(first.v, step)
+        self.e.set(f"{it.key}.cur", llvm.I64, cur)
         self.strip(it, cur)
         first = Scalar(I64, True, first.v, bounds)
         self.pending = [it, first]
@@ -67,7 +81,7 @@ class Iteration:
         """What the loop itself runs over: a call (Known function, arguments) or something given."""
         if isinstance(item, tuple) and isinstance(item[0], Known):
             return item[0], [self.given_iterable(a) for a in item[1]], {}
-        return self.given(item)
+        return self.operands.given(item)
 
     def ends(self, args):
         """(start, stop, step) of a range's arguments: integers, the step a number where it is known."""
@@ -79,25 +93,26 @@ class Iteration:
         if isinstance(args[2].const, int) and args[2].const:
             return start, stop, args[2].const
         step = self.end(args[2])
-        self.e.check(self.e.op(f"icmp ne i64 {step.v}, 0"), "ValueError", "range() arg 3 must not be zero")
+        self.e.check(self.e.cmp("ne", step.v, 0), "ValueError", "range() arg 3 must not be zero")
         return start, stop, step
 
     def end(self, s: Scalar) -> Scalar:
         s = arithmetic.to_int(self.e, s)
         if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
-            inside = self.e.op(f"icmp ult i64 {self.e.op(f'add i64 {s.v}, {LARGEST}')}, {2 * LARGEST - 1}")
+            inside = self.e.cmp("ult", self.e.op("add", s.v, LARGEST), 2 * LARGEST - 1)
             self.e.check(inside, "OverflowError", arithmetic.TOO_LONG)
         return s
 
-    def over(self, v, key: str, first: str) -> Iterator:
+    def over(self, v, key: str, first: int) -> Iterator:
         """An iterator over arrays: it counts from ``first``, and elements are read when they are wanted, as NumPy does."""
-        e, lengths = self.e, []
+        e = self.e
+        lengths: list[Size] = []
         parts = self.part(v, key, lengths)
         stop = lengths[0]
         for n in lengths[1:]:
-            stop = e.op(f"call i64 @llvm.smin.i64(i64 {stop}, i64 {n})")
-        e.set(f"{key}.cur", "i64", first)
-        e.set(f"{key}.stop", "i64", stop)
+            stop = e.intrinsic("smin", stop, n)
+        e.set(f"{key}.cur", llvm.I64, first)
+        e.set(f"{key}.stop", llvm.I64, stop)
         known = e.bounds_of(stop)
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
@@ -106,32 +121,30 @@ class Iteration:
         or ("zip", *parts). Appends to ``lengths`` how many there are."""
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
-            v = self.passing(v)
+            v = self.variables.passing(v)
         if isinstance(v, View) and v.ndim:
-            self.write(name, v)
+            self.variables.write(name, v)
             lengths.append(v.sizes[0])
             return "array", name
         if _is_call(v, range):
             start, stop, step = self.ends(v[1])
             e = self.e
-            e.set(name, "i64", start.v)
-            by = step.v if isinstance(step, Scalar) else str(step)
-            up = e.op(f"icmp sgt i64 {by}, 0")
-            forward, backward = e.op(f"sub i64 {stop.v}, {start.v}"), e.op(f"sub i64 {start.v}, {stop.v}")
-            span = e.op(f"select i1 {up}, i64 {forward}, i64 {backward}")
-            turns = e.op(
-                f"udiv i64 {e.op(f'sub i64 {span}, 1')}, {e.op(f'call i64 @llvm.abs.i64(i64 {by}, i1 false)')}"
-            )
-            lengths.append(e.op(f"select i1 {e.op(f'icmp sgt i64 {span}, 0')}, i64 {e.add(turns, '1')}, i64 0"))
+            e.set(name, llvm.I64, start.v)
+            by = step.v if isinstance(step, Scalar) else integer(step)
+            up = e.cmp("sgt", by, 0)
+            forward, backward = e.op("sub", stop.v, start.v), e.op("sub", start.v, stop.v)
+            span = e.select(up, forward, backward)
+            turns = e.op("udiv", e.op("sub", span, 1), e.abs(by))
+            lengths.append(e.select(e.cmp("sgt", span, 0), e.add(turns, 1), 0))
             if isinstance(step, Scalar):
-                e.set(f"{name}.step", "i64", step.v)
+                e.set(f"{name}.step", llvm.I64, step.v)
                 step = f"{name}.step"
             return "range", name, step
         if isinstance(v, Tuple) and v.items:
             names = tuple(f"{name}.{k}" for k in range(len(v.items)))
             for item_name, item in zip(names, v.items):
-                self.write(item_name, item)
-            lengths.append(str(len(names)))
+                self.variables.write(item_name, item)
+            lengths.append(len(names))
             return "items", names
         if _is_call(v, enumerate):
             args, kwargs = list(v[1]), dict(v[2])
@@ -139,30 +152,32 @@ class Iteration:
             if kwargs or not 1 <= len(args) <= 2 or not isinstance(start, Scalar) or start.kind != "i":
                 raise Declined("enumerate() of these arguments")
             part = self.part(args[0], key, lengths)
-            self.e.set(f"{name}.first", "i64", start.v)
+            self.e.set(f"{name}.first", llvm.I64, start.v)
             return "enumerate", f"{name}.first", part
         if _is_call(v, zip) and v[1] and not v[2]:
             return "zip", *(self.part(a, key, lengths) for a in v[1])
         raise Declined(f"a loop over a {type(v).__name__.lower()}")
 
-    def element(self, part: tuple, at: str, bounds=None):
+    def element(self, part: tuple, at: Operand, bounds=None):
         """The element with number ``at`` of a part."""
         e = self.e
         match part:
             case ("array", name):
-                return arrays.subscript(e, self.read(name), Scalar(I64, True, at, bounds or (0, LARGEST)))
+                return arrays.subscript(e, self.variables.read(name), Scalar(I64, True, at, bounds or (0, LARGEST)))
             case ("items", names):
-                return self.chosen([self.read(name) for name in names], at)
+                return self.chosen([self.variables.read(name) for name in names], at)
             case ("range", name, step):
-                n = e.add(e.get(name, "i64"), e.mul(at, e.get(step, "i64") if isinstance(step, str) else str(step)))
-                return Scalar(I64, True, n, (-LARGEST, LARGEST))
+                n = e.add(e.get(name, llvm.I64), e.mul(at, e.get(step, llvm.I64) if isinstance(step, str) else step))
+                return Scalar(I64, True, integer(n), (-LARGEST, LARGEST))
             case ("enumerate", name, inner):
-                return Tuple((Scalar(I64, True, e.add(e.get(name, "i64"), at)), self.element(inner, at, bounds)))
+                return Tuple(
+                    (Scalar(I64, True, integer(e.add(e.get(name, llvm.I64), at))), self.element(inner, at, bounds))
+                )
             case ("zip", *parts):
                 return Tuple(tuple(self.element(p, at, bounds) for p in parts))
         raise AssertionError(part)
 
-    def chosen(self, items: list, at: str):
+    def chosen(self, items: list, at: Operand):
         """That of the items which has number ``at``."""
         first = items[0]
         if all(isinstance(item, Tuple) and len(item.items) == len(first.items) for item in items):
@@ -170,49 +185,49 @@ class Iteration:
         alike = all(isinstance(s, Scalar) and (s.dtype, s.weak) == (first.dtype, first.weak) for s in items)
         if not alike or first.weak is None:
             raise Declined("a loop over things of different types")
-        t, out = register_type(first.dtype), items[-1].v
+        out = items[-1].v
         for k, s in enumerate(items[:-1]):
-            out = self.e.op(f"select i1 {self.e.op(f'icmp eq i64 {at}, {k}')}, {t} {s.v}, {t} {out}")
+            out = self.e.select(self.e.cmp("eq", at, k), s.v, out)
         known = all(s.bounds for s in items)
         bounds = (min(s.bounds[0] for s in items), max(s.bounds[1] for s in items)) if known else None
         return Scalar(first.dtype, first.weak, out, bounds)
 
-    def more(self, it: Iterator) -> str:
+    def more(self, it: Iterator) -> Operand:
         """Whether there are turns left."""
-        cur, stop = self.e.get(f"{it.key}.cur", "i64"), self.e.get(f"{it.key}.stop", "i64")
-        return self.e.op(f"icmp {'slt' if it.step > 0 else 'sgt'} i64 {cur}, {stop}")
+        cur, stop = self.e.get(f"{it.key}.cur", llvm.I64), self.e.get(f"{it.key}.stop", llvm.I64)
+        return self.e.cmp("slt" if it.step > 0 else "sgt", cur, stop)
 
-    def strip(self, it: Iterator, cur: str) -> None:
+    def strip(self, it: Iterator, cur: Size) -> None:
         """Set the limit of the strip that starts at ``cur``. A short loop is one strip, whose turns are counted; one of a few turns isn't."""
-        e, stop = self.e, self.e.get(f"{it.key}.stop", "i64")
+        e, stop = self.e, self.e.get(f"{it.key}.stop", llvm.I64)
         if _turns(it) <= STRIP:
             if _turns(it) > FEW:
-                turns = e.op(f"sub i64 {stop}, {cur}" if it.step > 0 else f"sub i64 {cur}, {stop}")
-                e.spend(e.larger(turns, "0"))
+                turns = e.op("sub", stop, cur) if it.step > 0 else e.op("sub", cur, stop)
+                e.spend(e.larger(turns, 0))
             return
         least = "smin" if it.step > 0 else "smax"
-        limit = e.op(f"call i64 @llvm.{least}.i64(i64 {stop}, i64 {e.add(cur, str(STRIP * it.step))})")
-        e.set(f"{it.key}.limit", "i64", limit)
-        turns = e.op(f"sub i64 {limit}, {cur}" if it.step > 0 else f"sub i64 {cur}, {limit}")
+        limit = e.intrinsic(least, stop, e.add(cur, STRIP * it.step))
+        e.set(f"{it.key}.limit", llvm.I64, limit)
+        turns = e.op("sub", limit, cur) if it.step > 0 else e.op("sub", cur, limit)
         e.spend(turns)
 
     # ---- instructions ----------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
-        v = self.pop()
+        v = self.machine.pop()
         if not _is_call(v, range):
-            it = self.over(v, f"it{inst.index}", "0")
+            it = self.over(v, f"it{inst.index}", 0)
             if _turns(it) <= STRIP:
-                self.strip(it, "0")
+                self.strip(it, 0)
             self.stack.append(it)
             return
         start, stop, step = self.ends(v[1])
         if isinstance(step, Scalar):
-            self.stack.append(self.over(v, f"it{inst.index}", "0"))
+            self.stack.append(self.over(v, f"it{inst.index}", 0))
             return
         e = self.e
         it = Iterator(f"it{inst.index}", step, None, _elements(start.bounds, stop.bounds, step))
-        e.set(f"{it.key}.cur", "i64", start.v)
-        e.set(f"{it.key}.stop", "i64", stop.v)
+        e.set(f"{it.key}.cur", llvm.I64, start.v)
+        e.set(f"{it.key}.stop", llvm.I64, stop.v)
         if _turns(it) <= STRIP:
             self.strip(it, start.v)
         self.stack.append(it)
@@ -230,15 +245,15 @@ class Iteration:
             limit = "limit"
             e.branch(self.more(it), strip, done)
             e.label(strip)
-            self.strip(it, e.get(f"{it.key}.cur", "i64"))
-        e.jump(f"b{inst.index}.turn")
-        e.label(f"b{inst.index}.turn")
-        cur = e.get(f"{it.key}.cur", "i64")
-        more = e.op(f"icmp {less} i64 {cur}, {e.get(f'{it.key}.{limit}', 'i64')}")
-        e.branch(more, body, f"b{inst.index}" if limit == "limit" else done)
+            self.strip(it, e.get(f"{it.key}.cur", llvm.I64))
+        e.jump(turn_label(inst.index))
+        e.label(turn_label(inst.index))
+        cur = e.get(f"{it.key}.cur", llvm.I64)
+        more = e.cmp(less, cur, e.get(f"{it.key}.{limit}", llvm.I64))
+        e.branch(more, body, block_label(inst.index) if limit == "limit" else done)
         e.label(body)
         # Beyond the end once too often does no harm: the slot is written before it is tested.
-        e.set(f"{it.key}.cur", "i64", e.op(f"add nsw i64 {cur}, {it.step}"))
+        e.set(f"{it.key}.cur", llvm.I64, e.op("add", cur, it.step, "nsw"))
         test = (body, done)
         if it.parts is not None:
             return test, [(inst.index + 1, [*self.stack, Element(it)]), (inst.target, self.stack[:-1])]

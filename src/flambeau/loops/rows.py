@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from ..inductor.instructions import Operand, integer
 from . import arithmetic
 from .arithmetic import cast
 from .arrays import address, count, temporary
 from .emitter import I64, Emitter, constant
-from .values import Expression, Scalar, View
+from .values import Expression, Scalar, Size, View
 
 __all__ = ["better", "by_rows", "divided", "joined", "places_by_rows"]
 
 
-def joined(ndim: int, outer: dict, over, inner) -> tuple[str, ...]:
+def joined(ndim: int, outer: dict, over, inner) -> tuple[Size, ...]:
     """Indices of an element, of which ``over`` have the values ``inner``."""
     at = dict(zip(over, inner))
     return tuple(at[d] if d in at else outer[d] for d in range(ndim))
@@ -32,7 +33,7 @@ def by_rows(combine, dtype_of, start=None, finish=None):
         def write():
             if start is None:
                 for outer in e.loop(out.sizes, parallel=True):
-                    e.store(address(e, out, outer), dtype, element(tuple("0" for _ in over), outer).v)
+                    e.store(address(e, out, outer), dtype, element(tuple(0 for _ in over), outer).v)
             else:
                 v = constant(dtype.type(start)).v
                 for outer in e.loop(out.sizes, parallel=True):
@@ -45,7 +46,7 @@ def by_rows(combine, dtype_of, start=None, finish=None):
                 finish(e, out, many)
 
         if start is None:
-            some = e.op(f"or i1 {e.op(f'icmp ne i64 {many}, 0')}, {e.op(f'icmp eq i64 {count(e, out.sizes)}, 0')}")
+            some = e.op("or", e.cmp("ne", many, 0), e.cmp("eq", count(e, out.sizes), 0))
             e.check(some, "ValueError", "zero-size array to reduction operation which has no identity")
         e.versions(x.pairs, write)
         return out
@@ -53,12 +54,11 @@ def by_rows(combine, dtype_of, start=None, finish=None):
     return run
 
 
-def divided(e: Emitter, out: View, many: str) -> None:
-    n = cast(e, Scalar(I64, False, many), out.dtype).v
-    t = arithmetic.register_type(out.dtype)
+def divided(e: Emitter, out: View, many: Size) -> None:
+    n = cast(e, Scalar(I64, False, integer(many)), out.dtype).v
     for outer in e.loop(out.sizes, parallel=True):
         p = address(e, out, outer)
-        e.store(p, out.dtype, e.op(f"fdiv {t} {e.load(p, out.dtype)}, {n}"))
+        e.store(p, out.dtype, e.op("fdiv", e.load(p, out.dtype), n))
 
 
 def places_by_rows(greater: bool):
@@ -66,7 +66,7 @@ def places_by_rows(greater: bool):
         sizes = tuple(x.sizes[d] for d in kept)
         best, out = temporary(e, x.dtype, sizes, f"{place} best"), temporary(e, I64, sizes, place)
         (axis,) = over
-        some = e.op(f"icmp ne i64 {x.sizes[axis]}, 0")
+        some = e.cmp("ne", x.sizes[axis], 0)
         name = "argmax" if greater else "argmin"
         e.check(some, "ValueError", f"attempt to get {name} of an empty sequence")
 
@@ -75,15 +75,15 @@ def places_by_rows(greater: bool):
 
         def write():
             for outer in e.loop(sizes, parallel=True):
-                e.store(address(e, best, outer), x.dtype, element(("0",), outer).v)
-                e.store(address(e, out, outer), I64, "0")
+                e.store(address(e, best, outer), x.dtype, element((0,), outer).v)
+                e.store(address(e, out, outer), I64, integer(0))
             for inner in e.loop((x.sizes[axis],)):
                 for outer in e.loop(sizes, parallel=True, pieces=False):
                     p, q = address(e, best, outer), address(e, out, outer)
                     old, v = e.load(p, x.dtype), element(inner, outer)
                     wins = better(e, greater, v, old)
-                    e.store(p, x.dtype, e.op(f"select i1 {wins}, {_t(x)} {v.v}, {_t(x)} {old}"))
-                    e.store(q, I64, e.op(f"select i1 {wins}, i64 {inner[0]}, i64 {e.load(q, I64)}"))
+                    e.store(p, x.dtype, e.select(wins, v.v, old))
+                    e.store(q, I64, e.select(wins, inner[0], e.load(q, I64)))
 
         e.versions(x.pairs, write)
         return out
@@ -91,15 +91,10 @@ def places_by_rows(greater: bool):
     return run
 
 
-def _t(x) -> str:
-    return arithmetic.register_type(x.dtype)
-
-
-def better(e: Emitter, greater: bool, v: Scalar, old: str) -> str:
+def better(e: Emitter, greater: bool, v: Scalar, old: Operand) -> Operand:
     """Whether an element takes the place of the best one so far."""
     better = arithmetic.compare(e, ">" if greater else "<", v, Scalar(v.dtype, False, old)).v
     if v.dtype.kind != "f":
         return better
-    t = _t(v)
-    number, nan = e.op(f"fcmp ord {t} {old}, {old}"), e.op(f"fcmp uno {t} {v.v}, {v.v}")
-    return e.op(f"and i1 {number}, {e.op(f'or i1 {better}, {nan}')}")
+    number, nan = e.cmp("ord", old, old), e.cmp("uno", v.v, v.v)
+    return e.op("and", number, e.op("or", better, nan))

@@ -1,263 +1,326 @@
 """Kernels that note how each number came about, so that a loop can be differentiated without unrolling it.
 
-:class:`Recorder` writes the kernel of a loop like any :class:`~.emitter.Emitter`, and beside each operation on floats a note on a tape: the numbers
-of the one or two notes that its operands were, and the partial derivatives with respect to them (Griewank and Walther, Evaluating Derivatives,
-chapter 4: an operation list). Control flow is simply run, so branches, ``while``, ``break`` and subscripts by data need nothing. The number of a
-float's note is kept beside it: that of an LLVM value in another value, that of a variable in a slot of its own, that of an element in memory
-``%shadow`` bytes behind the element (4 bytes; everything that the kernel touches lies in one arena, see :mod:`derivatives`). Number 0 is a
+:class:`TapeEmitter` writes the kernel of a loop like any :class:`~.emitter.Emitter`, and beside each operation on floats a note on a tape: the
+numbers of the one or two notes that its operands were, and the partial derivatives with respect to them (Griewank and Walther, Evaluating
+Derivatives, chapter 4: an operation list). Control flow is simply run, so branches, ``while``, ``break`` and subscripts by data need nothing. The
+number of a float's note is kept beside it: that of an LLVM value in another value, that of a variable in a slot of its own, that of an element in
+memory ``%shadow`` bytes behind the element (4 bytes; everything that the kernel touches lies in one arena, see :mod:`derivatives`). Number 0 is a
 constant. The cotangents are then carried from the last note to the first (``REVERSE``), or tangents from the first to the last (``FORWARD``).
 """
 
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from .emitter import RUNTIME, Emitter, float_literal
-from .values import Declined
+import numpy as np
 
-__all__ = ["FORWARD", "NOTE", "REVERSE", "Recorder"]
+from ..inductor import instructions as llvm
+from ..inductor.code import Code, Given
+from ..inductor.instructions import Instruction, Operand, Type, integer
+from .emitter import Arithmetic, Emitter
+from .module import DATA, RUNTIME
+from .values import Declined, Size
+
+__all__ = ["FORWARD", "NOTE", "REVERSE", "TapeEmitter"]
 
 NOTE = 24  # bytes of a note: two numbers of 4 bytes, two doubles
-_FLOATS = ("double", "float")
-_OPERATION = re.compile(r"(\w+)((?: (?:reassoc|nsz|arcp|contract))*) (.*)")
-_ENDS = ("fcmp", "fptosi", "fptoui")  # of floats, with results that no gradient goes through
+DOUBLE, I32, I64, PTR = llvm.DOUBLE, llvm.I32, llvm.I64, llvm.PTR
+TAPE, ARENA, SHADOW = Operand("%tape", PTR), Operand("%arena", PTR), Operand("%shadow", I64)
+NOTHING, ZERO, ONE = llvm.constant(I32, 0), llvm.constant(DOUBLE, 0.0), llvm.constant(DOUBLE, 1.0)
+_ENDS = frozenset(("fcmp", "fptosi", "fptoui"))  # of floats, with results that no gradient goes through
 _STEPS = ("floor", "ceil", "rint", "trunc", "round", "nearbyint", "roundeven")
 
+Partial = Callable[[], Operand]
 
-class Recorder(Emitter):
+
+class TapeEmitter(Emitter):
     noting = True
+    freeing = Operand("@fld_free", PTR)  # buffers come from the arena and go back to it
 
-    def __init__(self, sizes=None, fast: bool = False):
-        super().__init__(sizes, fast)
-        self.notes: dict[str, str] = {}  # value -> the number of its note
-        self.calling = False  # whether an instruction is a call that is noted elsewhere, or not at all
+    def __init__(self, sizes: dict[Operand, tuple[int, int]] | None = None, fast: bool = False, turns: bool = False):
+        super().__init__(sizes, fast, turns)
+        self.notes: dict[Operand, Operand] = {}  # value -> the number of its note
+        self.plain = Arithmetic(self.names, self.out, fast)  # writes instructions of which nothing is noted
+        self.partials = Partials(self.plain, self.unnoted)
 
-    # -- arithmetic of what is noted --
-    def plain(self, text: str) -> str:
-        """An instruction of which nothing is noted."""
-        return super().op(text)
+    # -- notes --
+    def note_of(self, v: Operand) -> Operand:
+        return self.notes.get(v, NOTHING)
 
-    def wide(self, t: str, v: str) -> str:
-        if t == "double" or not v.startswith("%"):
-            return v  # literals of floats are those of the doubles that equal them
-        return self.plain(f"fpext float {v} to double")
-
-    def times(self, a: str, b: str) -> str:
-        return self.plain(f"fmul double {a}, {b}")
-
-    def over(self, a: str, b: str) -> str:
-        return self.plain(f"fdiv double {a}, {b}")
-
-    def plus(self, a: str, b: str) -> str:
-        return self.plain(f"fadd double {a}, {b}")
-
-    def less(self, a: str, b: str) -> str:
-        return self.plain(f"fsub double {a}, {b}")
-
-    def of(self, name: str, *args: str) -> str:
-        """A function of doubles."""
-        return self.unnoted(name, "double", *[("double", a) for a in args])
-
-    def unnoted(self, name: str, result: str, *args: tuple[str, str]) -> str:
-        outer, self.calling = self.calling, True
-        v = super().call(name, result, *args)
-        self.calling = outer
-        return v
-
-    def note_of(self, v: str) -> str:
-        return self.notes.get(v, "0")
-
-    def note(self, v: str, *parts) -> str:
+    def note(self, v: Operand, *parts: tuple[Operand, Partial]) -> Operand:
         """Note that ``v`` depends on these (value, function that writes the partial derivative)."""
-        parts = [(self.notes[x], partial()) for x, partial in parts if x in self.notes]
-        if parts:
-            (a, wa), (b, wb) = (*parts, ("0", float_literal(0.0)))[:2]
-            self.notes[v] = self.plain(f"call i32 @fld_note(ptr %tape, i32 {a}, double {wa}, i32 {b}, double {wb})")
+        given = [(self.notes[x], slope()) for x, slope in parts if x in self.notes]
+        if given:
+            (a, wa), (b, wb) = (*given, (NOTHING, ZERO))[:2]
+            self.notes[v] = self.plain.call(I32, "@fld_note", TAPE, a, wa, b, wb)
         return v
 
-    # -- instructions --
-    def op(self, text: str) -> str:
-        v = super().op(text)
-        m = _OPERATION.fullmatch(text)
-        if m is None:
-            return v
-        what, rest = m[1], m[3]
-        if what in ("fadd", "fsub", "fmul", "fdiv", "frem"):
-            t, a, b = re.fullmatch(r"(\w+) (\S+), (\S+)", rest).groups()
-            x, y, one = self.wide(t, a), self.wide(t, b), float_literal(1.0)
-            first, second = {
-                "fadd": (lambda: one, lambda: one),
-                "fsub": (lambda: one, lambda: float_literal(-1.0)),
-                "fmul": (lambda: y, lambda: x),
-                "fdiv": (lambda: self.over(one, y), lambda: self.over(self.plain(f"fneg double {self.over(x, y)}"), y)),
-                "frem": (lambda: one, lambda: self.plain(f"fneg double {self.of('llvm.trunc.f64', self.over(x, y))}")),
-            }[what]
-            if a == b and what == "fmul":
-                return self.note(v, (a, lambda: self.plus(x, x)))
-            return self.note(v, (a, first), (b, second))
-        if what == "fneg":
-            return self.note(v, (rest.split()[1], lambda: float_literal(-1.0)))
-        if what in ("fpext", "fptrunc"):
-            source = rest.split()[1]
-            if source in self.notes:
-                self.notes[v] = self.notes[source]
-        elif what == "select":
-            m = re.fullmatch(r"i1 (\S+), (\w+) (\S+), \w+ (\S+)", rest)
-            if m is not None and m[2] in _FLOATS and (m[3] in self.notes or m[4] in self.notes):
-                self.notes[v] = self.plain(f"select i1 {m[1]}, i32 {self.note_of(m[3])}, i32 {self.note_of(m[4])}")
-        elif what not in _ENDS and not (what == "call" and self.calling):
-            if any(name in self.notes for name in re.findall(r"%[\w.]+", rest)):
-                raise Declined(f"a gradient is asked for, and would go through the instruction {what}")
-        return v
-
-    def call(self, name: str, result: str, *args: tuple[str, str]) -> str:
-        v = self.unnoted(name, result, *args)
-        if result in _FLOATS:
-            base = re.sub(r"^llvm\.|\.f(32|64)$", "", name)
-            if result == "float" and base == name:
-                base = base.removesuffix("f")
-            self.noted(base, result, v, *[a for _, a in args])
-        return v
-
-    def expanded(self, name: str, t: str, *args: str) -> str:
-        v = super().expanded(name, t, *args)
-        return self.noted(name, "float" if t == "f32" else "double", v, *args)
-
-    def noted(self, name: str, t: str, v: str, *args: str) -> str:
+    def noted(self, name: str, v: Operand, *args: Operand) -> Operand:
+        """Note that ``v`` is a function, of this name, of these."""
         if name in _STEPS or not any(a in self.notes for a in args):
             return v
-        r, xs = self.wide(t, v), [self.wide(t, a) for a in args]
-        partials = self.partials(name, r, *xs)
-        return self.note(v, *zip(args, partials))
+        wide = self.partials.wide
+        r, xs = wide(v), [wide(a) for a in args]
+        return self.note(v, *zip(args, self.partials.of(name, r, *xs)))
 
-    def partials(self, name: str, r: str, x: str, y: str = ""):
-        one = float_literal(1.0)
-        square = lambda a: self.times(a, a)  # noqa: E731
-        root = lambda a: self.of("llvm.sqrt.f64", a)  # noqa: E731
-        found = {
-            "sqrt": lambda: self.over(float_literal(0.5), r),
-            "exp": lambda: r,
-            "exp2": lambda: self.times(r, float_literal(math.log(2))),
-            "expm1": lambda: self.plus(r, one),
-            "log": lambda: self.over(one, x),
-            "log2": lambda: self.over(float_literal(1 / math.log(2)), x),
-            "log10": lambda: self.over(float_literal(1 / math.log(10)), x),
-            "log1p": lambda: self.over(one, self.plus(one, x)),
-            "sin": lambda: self.of("cos", x),
-            "cos": lambda: self.plain(f"fneg double {self.of('sin', x)}"),
-            "tan": lambda: self.plus(one, square(r)),
-            "sinh": lambda: self.of("cosh", x),
-            "cosh": lambda: self.of("sinh", x),
-            "tanh": lambda: self.less(one, square(r)),
-            "asin": lambda: self.over(one, root(self.less(one, square(x)))),
-            "acos": lambda: self.over(float_literal(-1.0), root(self.less(one, square(x)))),
-            "atan": lambda: self.over(one, self.plus(one, square(x))),
-            "asinh": lambda: self.over(one, root(self.plus(one, square(x)))),
-            "acosh": lambda: self.over(one, root(self.less(square(x), one))),
-            "atanh": lambda: self.over(one, self.less(one, square(x))),
-            "erf": lambda: self.gaussian(x, 2.0),
-            "erfc": lambda: self.gaussian(x, -2.0),
-            "fabs": lambda: self.sign(x),
-            "cbrt": lambda: self.over(r, self.times(float_literal(3.0), x)),
-        }
-        if name in found:
-            return [found[name]]
-        away = lambda: self.plus(square(x), square(y))  # noqa: E731
-        positive = lambda: self.plain(f"fcmp ogt double {x}, 0.0")  # noqa: E731
-        pairs = {
-            "pow": (
-                lambda: self.unless_zero(y, self.times(y, self.of("pow", x, self.less(y, one)))),
-                lambda: self.plain(
-                    f"select i1 {positive()}, double {self.times(r, self.of('log', x))}, double {float_literal(0.0)}"
-                ),
-            ),
-            "atan2": (lambda: self.over(y, away()), lambda: self.plain(f"fneg double {self.over(x, away())}")),
-            "hypot": (lambda: self.over(x, r), lambda: self.over(y, r)),
-            "fmod": (
-                lambda: one,
-                lambda: self.plain(f"fneg double {self.of('llvm.trunc.f64', self.over(x, y))}"),
-            ),
-            "copysign": (
-                lambda: self.times(self.sign(x), self.of("llvm.copysign.f64", one, y)),
-                lambda: float_literal(0.0),
-            ),
-        }
-        if name not in pairs:
-            raise Declined(f"{name} has no derivative in a loop")
-        return pairs[name]
+    # -- instructions --
+    def emit(
+        self,
+        operation: str,
+        type: Type,
+        args: Sequence[Operand],
+        flags: str = "",
+        attributes: str = "",
+        prefix: str = "",
+    ) -> Instruction:
+        v = super().emit(operation, type, args, flags, attributes, prefix)
+        if operation in _ENDS or not any(a in self.notes for a in args):
+            return v
+        rule = _RULES.get(operation)
+        if rule is None:
+            raise Declined(f"a gradient is asked for, and would go through the instruction {operation}")
+        rule(self, v, *args)
+        return v
 
-    def sign(self, x: str) -> str:
-        nothing = self.plain(f"fcmp oeq double {x}, 0.0")
-        side = self.of("llvm.copysign.f64", float_literal(1.0), x)
-        return self.plain(f"select i1 {nothing}, double {float_literal(0.0)}, double {side}")
+    def external(self, name: str, result: Type, *args: Operand) -> Operand:
+        v = self.unnoted(name, result, *args)
+        if result.floating:
+            self.noted(name.removesuffix("f") if result is llvm.FLOAT else name, v, *args)
+        return v
 
-    def unless_zero(self, y: str, v: str) -> str:
-        return self.plain(
-            f"select i1 {self.plain(f'fcmp oeq double {y}, 0.0')}, double {float_literal(0.0)}, double {v}"
-        )
+    def unnoted(self, name: str, result: Type, *args: Operand) -> Operand:
+        """Call an external function, of which nothing is noted."""
+        self.declare(name, result, args)
+        return self.plain.call(result, f"@{name}", *args)
 
-    def gaussian(self, x: str, factor: float) -> str:
-        e = self.of("exp", self.plain(f"fneg double {self.times(x, x)}"))
-        return self.times(float_literal(factor / math.sqrt(math.pi)), e)
+    def intrinsic(self, name: str, *args: Given) -> Instruction:
+        v = self.plain.intrinsic(name, *args)
+        if v.type.floating:
+            self.noted(name, v, *v.args[1:])
+        return v
+
+    def expanded(self, name: str, t: str, *args: Operand) -> Operand:
+        return self.noted(name, super().expanded(name, t, *args), *args)
 
     # -- memory --
-    def load(self, p, dtype, origins=frozenset()):
-        self.real(dtype)
+    def load(self, p: Operand, dtype: np.dtype, origins: frozenset = frozenset()) -> Operand:
+        _real(dtype)
         v = super().load(p, dtype, origins)
         if dtype.kind == "f":
-            self.notes[v] = self.plain(f"load i32, ptr {self.shadow(p)}, align 4")
+            self.notes[v] = self.plain.read(I32, self.shadow(p), ", align 4")
         return v
 
-    def real(self, dtype) -> None:
-        if dtype.kind == "c":
-            raise Declined("a gradient is asked for, and the loop has complex numbers")
-
-    def store(self, p, dtype, v, origins=frozenset()):
-        self.real(dtype)
+    def store(self, p: Operand, dtype: np.dtype, v: Operand, origins: frozenset = frozenset()) -> None:
+        _real(dtype)
         super().store(p, dtype, v, origins)
         if dtype.kind == "f":
-            self.line(f"store i32 {self.note_of(v)}, ptr {self.shadow(p)}, align 4")
+            self.write(self.note_of(v), self.shadow(p), ", align 4")
 
-    def shadow(self, p: str) -> str:
-        return self.plain(f"getelementptr i8, ptr {p}, i64 %shadow")
+    def shadow(self, p: Operand) -> Operand:
+        """Where the number of an element's note lies."""
+        return self.plain.place(llvm.I8, p, SHADOW)
 
-    def get(self, name, llvm):
-        v = super().get(name, llvm)
-        if llvm in _FLOATS:
-            self.notes[v] = super().get(f"{name}.note", "i32")
+    def get(self, name: str, type: Type) -> Operand:
+        v = super().get(name, type)
+        if type.floating:
+            self.notes[v] = super().get(f"{name}.note", I32)
         return v
 
-    def set(self, name, llvm, v):
-        super().set(name, llvm, v)
-        if llvm in _FLOATS:
-            super().set(f"{name}.note", "i32", self.note_of(v))
+    def set(self, name: str, type: Type, v: Operand | int) -> Instruction:
+        made = super().set(name, type, v)
+        if type.floating:
+            super().set(f"{name}.note", I32, self.note_of(made.args[0]))
+        return made
 
-    def buffer(self, size: str) -> str:
-        p = self.helper("fld_new", "ptr", ("i64", size), ("ptr", "%arena"))
-        self.check(self.plain(f"icmp ne ptr {p}, null"), "MemoryError", "the arrays of a loop that is differentiated")
+    def buffer(self, size: Size) -> Operand:
+        p = self._helper("fld_new", PTR, integer(size), ARENA)
+        some = self.plain.cmp("ne", p, Operand("null", PTR))
+        self.check(some, "MemoryError", "the arrays of a loop that is differentiated")
         return p
 
-    def loop(self, sizes, parallel: bool = False, pieces: bool = True):
+    def loop(self, sizes: Sequence[Size], parallel: bool = False, pieces: bool = True):
         """The tape is one for all: nothing runs beside anything else."""
         return super().loop(sizes, False, False)
 
-    def text(self, shapes, fresh: int = 0, written=(), spread=None) -> str:
-        at = len(RUNTIME) + len(shapes) + fresh  # behind the addresses that every kernel is given
-        # Buffers come from the arena and go back to it.
-        flush = "call void @flb_flush(ptr %limbo, ptr %free)"
-        whole = super().text(shapes, fresh, written, None).replace(flush, flush.replace("%free", "@fld_free"))
-        entry = [
-            "entry:",
-            f"  %tape.p = getelementptr ptr, ptr %data, i64 {at}",
-            "  %tape = load ptr, ptr %tape.p",
-            f"  %arena.p = getelementptr ptr, ptr %data, i64 {at + 1}",
-            "  %arena = load ptr, ptr %arena.p",
-            "  %shadow.p = getelementptr i64, ptr %arena, i64 3",
-            "  %shadow = load i64, ptr %shadow.p",
-        ]
-        whole = whole.replace("entry:\n", "\n".join(entry) + "\n", 1)
-        return whole + _NOTE + (_ARENA if self.helpers else "")
+    # -- the module --
+    def begin(self, code: Code, arrays: int) -> None:
+        at = len(RUNTIME) + arrays  # behind the addresses that every kernel is given
+        for k, made in enumerate((TAPE, ARENA)):
+            place = code.named(f"{made.text}.p", "getelementptr", PTR, DATA, integer(at + k), flags="ptr")
+            code.named(made.text, "load", PTR, place)
+        place = code.named(f"{SHADOW.text}.p", "getelementptr", PTR, ARENA, integer(3), flags="i64")
+        code.named(SHADOW.text, "load", I64, place)
+
+    def own_functions(self) -> list[str]:
+        return [_NOTE, _ARENA] if self.helpers else [_NOTE]
+
+
+def _real(dtype: np.dtype) -> None:
+    if dtype.kind == "c":
+        raise Declined("a gradient is asked for, and the loop has complex numbers")
+
+
+# -- rules: (recorder, result, operands) --
+def _passed_on(e: TapeEmitter, v: Operand, x: Operand) -> None:
+    """The same number in another type."""
+    if x in e.notes:
+        e.notes[v] = e.notes[x]
+
+
+def _chosen(e: TapeEmitter, v: Operand, c: Operand, x: Operand, y: Operand) -> None:
+    if v.type.floating and (x in e.notes or y in e.notes):
+        e.notes[v] = e.plain.select(c, e.note_of(x), e.note_of(y))
+
+
+def _negated(e: TapeEmitter, v: Operand, x: Operand) -> None:
+    e.note(v, (x, lambda: llvm.constant(DOUBLE, -1.0)))
+
+
+def _sum(e: TapeEmitter, v: Operand, a: Operand, b: Operand) -> None:
+    e.note(v, (a, lambda: ONE), (b, lambda: ONE))
+
+
+def _difference(e: TapeEmitter, v: Operand, a: Operand, b: Operand) -> None:
+    e.note(v, (a, lambda: ONE), (b, lambda: llvm.constant(DOUBLE, -1.0)))
+
+
+def _product(e: TapeEmitter, v: Operand, a: Operand, b: Operand) -> None:
+    x, y = e.partials.wide(a), e.partials.wide(b)
+    if a is b:
+        e.note(v, (a, lambda: e.plain.op("fadd", x, x)))
+    else:
+        e.note(v, (a, lambda: y), (b, lambda: x))
+
+
+def _quotient(e: TapeEmitter, v: Operand, a: Operand, b: Operand) -> None:
+    x, y, over = e.partials.wide(a), e.partials.wide(b), e.partials.over
+    e.note(v, (a, lambda: over(ONE, y)), (b, lambda: over(e.plain.neg(over(x, y)), y)))
+
+
+def _remainder(e: TapeEmitter, v: Operand, a: Operand, b: Operand) -> None:
+    x, y = e.partials.wide(a), e.partials.wide(b)
+    e.note(v, (a, lambda: ONE), (b, lambda: e.partials.whole_turns(x, y)))
+
+
+_RULES: dict[str, Callable[..., None]] = {
+    "fadd": _sum,
+    "fsub": _difference,
+    "fmul": _product,
+    "fdiv": _quotient,
+    "frem": _remainder,
+    "fneg": _negated,
+    "fpext": _passed_on,
+    "fptrunc": _passed_on,
+    "select": _chosen,
+}
+
+
+class Partials:
+    """Writes partial derivatives, as doubles, by ``code``. ``external``: calls a function of the C library."""
+
+    def __init__(self, code: Arithmetic, external: Callable[..., Operand]):
+        self.code, self.external = code, external
+
+    def wide(self, v: Operand) -> Operand:
+        if v.type is DOUBLE:
+            return v
+        if v.text[0] != "%":  # literals of floats are those of the doubles that equal them
+            return Operand(v.text, DOUBLE)
+        return self.code.to("fpext", v, DOUBLE)
+
+    def times(self, a, b) -> Operand:
+        return self.code.op("fmul", a, b)
+
+    def over(self, a, b) -> Operand:
+        return self.code.op("fdiv", a, b)
+
+    def plus(self, a, b) -> Operand:
+        return self.code.op("fadd", a, b)
+
+    def less(self, a, b) -> Operand:
+        return self.code.op("fsub", a, b)
+
+    def square(self, a: Operand) -> Operand:
+        return self.times(a, a)
+
+    def root(self, a: Operand) -> Operand:
+        return self.code.intrinsic("sqrt", a)
+
+    def called(self, name: str, *args: Operand) -> Operand:
+        return self.external(name, DOUBLE, *args)
+
+    def of(self, name: str, r: Operand, x: Operand, y: Operand | None = None) -> Sequence[Partial]:
+        """Of the function of this name, with result ``r``, with respect to each operand."""
+        if name in _OF_ONE:
+            return [partial(_OF_ONE[name], self, r, x)]
+        if name not in _OF_TWO:
+            raise Declined(f"{name} has no derivative in a loop")
+        return [partial(rule, self, r, x, y) for rule in _OF_TWO[name]]
+
+    def sign(self, x: Operand) -> Operand:
+        nothing = self.code.cmp("oeq", x, 0.0)
+        return self.code.select(nothing, 0.0, self.code.intrinsic("copysign", ONE, x))
+
+    def gaussian(self, x: Operand, factor: float) -> Operand:
+        e = self.called("exp", self.code.neg(self.square(x)))
+        return self.times(factor / math.sqrt(math.pi), e)
+
+    def whole_turns(self, x: Operand, y: Operand) -> Operand:
+        """Less the whole part of the quotient."""
+        return self.code.neg(self.code.intrinsic("trunc", self.over(x, y)))
+
+    def of_base(self, x: Operand, y: Operand) -> Operand:
+        slope = self.times(y, self.called("pow", x, self.less(y, 1.0)))
+        return self.code.select(self.code.cmp("oeq", y, 0.0), 0.0, slope)
+
+    def of_exponent(self, r: Operand, x: Operand) -> Operand:
+        return self.code.select(self.code.cmp("ogt", x, 0.0), self.times(r, self.called("log", x)), 0.0)
+
+    def away(self, x: Operand, y: Operand) -> Operand:
+        """The square of the distance."""
+        return self.plus(self.square(x), self.square(y))
+
+
+# Name -> function(partials, result, operand).
+_OF_ONE: dict[str, Callable[[Partials, Operand, Operand], Operand]] = {
+    "sqrt": lambda p, r, x: p.over(0.5, r),
+    "exp": lambda p, r, x: r,
+    "exp2": lambda p, r, x: p.times(r, math.log(2)),
+    "expm1": lambda p, r, x: p.plus(r, 1.0),
+    "log": lambda p, r, x: p.over(1.0, x),
+    "log2": lambda p, r, x: p.over(1 / math.log(2), x),
+    "log10": lambda p, r, x: p.over(1 / math.log(10), x),
+    "log1p": lambda p, r, x: p.over(1.0, p.plus(1.0, x)),
+    "sin": lambda p, r, x: p.called("cos", x),
+    "cos": lambda p, r, x: p.code.neg(p.called("sin", x)),
+    "tan": lambda p, r, x: p.plus(1.0, p.square(r)),
+    "sinh": lambda p, r, x: p.called("cosh", x),
+    "cosh": lambda p, r, x: p.called("sinh", x),
+    "tanh": lambda p, r, x: p.less(1.0, p.square(r)),
+    "asin": lambda p, r, x: p.over(1.0, p.root(p.less(1.0, p.square(x)))),
+    "acos": lambda p, r, x: p.over(-1.0, p.root(p.less(1.0, p.square(x)))),
+    "atan": lambda p, r, x: p.over(1.0, p.plus(1.0, p.square(x))),
+    "asinh": lambda p, r, x: p.over(1.0, p.root(p.plus(1.0, p.square(x)))),
+    "acosh": lambda p, r, x: p.over(1.0, p.root(p.less(p.square(x), 1.0))),
+    "atanh": lambda p, r, x: p.over(1.0, p.less(1.0, p.square(x))),
+    "erf": lambda p, r, x: p.gaussian(x, 2.0),
+    "erfc": lambda p, r, x: p.gaussian(x, -2.0),
+    "fabs": lambda p, r, x: p.sign(x),
+    "cbrt": lambda p, r, x: p.over(r, p.times(3.0, x)),
+}
+# Name -> functions(partials, result, first operand, second operand), one for each operand.
+_OF_TWO: dict[str, Sequence[Callable[..., Operand]]] = {
+    "pow": (lambda p, r, x, y: p.of_base(x, y), lambda p, r, x, y: p.of_exponent(r, x)),
+    "atan2": (lambda p, r, x, y: p.over(y, p.away(x, y)), lambda p, r, x, y: p.code.neg(p.over(x, p.away(x, y)))),
+    "hypot": (lambda p, r, x, y: p.over(x, r), lambda p, r, x, y: p.over(y, r)),
+    "fmod": (lambda p, r, x, y: ONE, lambda p, r, x, y: p.whole_turns(x, y)),
+    "copysign": (
+        lambda p, r, x, y: p.times(p.sign(x), p.code.intrinsic("copysign", ONE, y)),
+        lambda p, r, x, y: ZERO,
+    ),
+}
 
 
 # fld_note(tape, a, partial, b, partial): the number of a new note. tape: the next number, the first that there is no room for, whether that was

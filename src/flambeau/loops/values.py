@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Constant, Operand, Parameter, Type
 from . import bounds as between
 
 __all__ = [
@@ -31,8 +33,12 @@ __all__ = [
     "TupleType",
     "View",
     "ViewType",
+    "alignment",
     "join",
+    "known",
+    "libm",
     "memory_type",
+    "plain",
     "register_type",
     "type_of",
 ]
@@ -46,48 +52,72 @@ class Declined(Exception):
 
 
 LLVM = {
-    "b": "i8",
-    "i1": "i8",
-    "i2": "i16",
-    "i4": "i32",
-    "i8": "i64",
-    "u1": "i8",
-    "u2": "i16",
-    "u4": "i32",
-    "u8": "i64",
-    "f4": "float",
-    "f8": "double",
-    "c8": "<2 x float>",
-    "c16": "<2 x double>",
+    "b": llvm.I8,
+    "i1": llvm.I8,
+    "i2": llvm.I16,
+    "i4": llvm.I32,
+    "i8": llvm.I64,
+    "u1": llvm.I8,
+    "u2": llvm.I16,
+    "u4": llvm.I32,
+    "u8": llvm.I64,
+    "f4": llvm.FLOAT,
+    "f8": llvm.DOUBLE,
+    "c8": llvm.FLOAT.vector(2),
+    "c16": llvm.DOUBLE.vector(2),
 }
 """Type in memory, by NumPy's kind and size."""
 
+Size = Operand | int
+"""A size, a stride, an offset: a Python int where it is known."""
 
-def memory_type(dtype: np.dtype) -> str:
+
+def plain(v: Size) -> Size:
+    """A constant as the number that it is."""
+    return v.value if isinstance(v, Constant) else v
+
+
+def known(v: Size) -> int | None:
+    """The number that a size is, where that is known."""
+    v = plain(v)
+    return v if type(v) is int else None
+
+
+def memory_type(dtype: np.dtype) -> Type:
     key = "b" if dtype.kind == "b" else dtype.str[1:]
     if key not in LLVM or not dtype.isnative:
         raise Declined(f"elements of {dtype}")
     return LLVM[key]
 
 
-def register_type(dtype: np.dtype) -> str:
-    return "i1" if dtype.kind == "b" else memory_type(dtype)
+def register_type(dtype: np.dtype) -> Type:
+    return llvm.I1 if dtype.kind == "b" else memory_type(dtype)
+
+
+def libm(name: str, t: Type) -> str:
+    """The C library's name of a function of this floating type."""
+    return name if t is llvm.DOUBLE else f"{name}f"
+
+
+def alignment(dtype: np.dtype) -> int:
+    """Of elements in memory: a complex one lies as its parts do."""
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number: LLVM value ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
+    """A number: ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
     ``bounds``: what an integer is known to lie between. ``const``: its value, when known. ``flag``: where ``weak`` is None, an i8 that is
-    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float or complex number. ``sum_of``: (LLVM value,
+    0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float or complex number. ``sum_of``: (operand,
     number) of which an integer is known to be the sum. ``turn``: by how much it exceeds the index of the outermost loop, which is a range."""
 
     dtype: np.dtype
     weak: bool | None
-    v: str
+    v: Operand
     bounds: tuple[int, int] | None = None
     const: Any = None
-    flag: str | None = None
-    sum_of: tuple[str, int] | None = None
+    flag: Operand | None = None
+    sum_of: tuple[Operand, int] | None = None
     turn: int | None = None
 
     @property
@@ -97,29 +127,32 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Operand number ``n`` of the loop. ``dense``: at every call its last stride is one element.
-    ``sizes``: LLVM values; equal texts are equal sizes."""
+    """Operand number ``n`` of the loop, where it lies, its byte strides and sizes; one object stands for equal sizes."""
 
     n: int
     dtype: np.dtype
-    ndim: int
-    dense: bool
-    sizes: tuple[str, ...]
+    ptr: Operand
+    strides: tuple[Size, ...]
+    sizes: tuple[Size, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Elements in memory: address of the first, sizes and byte strides (LLVM values of type ptr and i64). ``origins``: the operands (by
+    """Elements in memory: address of the first, sizes and byte strides. ``origins``: the operands (by
     number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
     memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it. ``turn``: (dimension of the operand, how
     much its index there exceeds that of the outermost loop) where that is known of all its elements."""
 
-    ptr: str
+    ptr: Operand
     dtype: np.dtype
-    sizes: tuple[str, ...]
-    strides: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    strides: tuple[Size, ...]
     origins: frozenset
-    owner: str | None = None
+    owner: Operand | None = None
     whole: int | None = None
     turn: frozenset[tuple[int, int]] = frozenset()
 
@@ -134,10 +167,10 @@ class Expression:
     reads may be written after that. ``reads``: the views. ``pairs``: sizes of parts of it and the size of the result that each is broadcast to."""
 
     dtype: np.dtype
-    sizes: tuple[str, ...]
-    element: Callable[[tuple[str, ...]], Scalar]
+    sizes: tuple[Size, ...]
+    element: Callable[[tuple[Size, ...]], Scalar]
     reads: tuple[View, ...] = field(default=())
-    pairs: tuple[tuple[str, str], ...] = field(default=())
+    pairs: tuple[tuple[Size, Size], ...] = field(default=())
 
     @property
     def ndim(self) -> int:
@@ -209,7 +242,7 @@ class Stream:
     """A random generator: operand number ``n`` is its table (see streams.py), which lies at ``ptr``. ``legacy``: a RandomState."""
 
     n: int
-    ptr: str
+    ptr: Operand
     legacy: bool
 
 
@@ -227,11 +260,11 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class ViewType:
-    """``sizes``: those that are known when the kernel starts (LLVM values), None for others. ``dense``: the last stride is one element.
+    """``sizes``: those that are known when the kernel starts, None for others. ``dense``: the last stride is one element.
     ``owned``: it may be in a buffer of the loop's own."""
 
     dtype: np.dtype
-    sizes: tuple[str | None, ...]
+    sizes: tuple[Size | None, ...]
     origins: frozenset
     dense: bool
     owned: bool
@@ -265,9 +298,9 @@ def type_of(value):
     if isinstance(value, View):
         return ViewType(
             value.dtype,
-            tuple(n if n.isdigit() or n.startswith("%a") else None for n in value.sizes),
+            tuple(n if isinstance(n, int | Parameter) else None for n in value.sizes),
             value.origins,
-            value.ndim > 0 and value.strides[-1] == str(value.dtype.itemsize),
+            value.ndim > 0 and value.strides[-1] == value.dtype.itemsize,
             value.owner is not None,
             value.whole,
             value.turn,

@@ -49,6 +49,19 @@ class RemovableHandle:
                 hooks.pop(self.id, None)
         _refresh_global()
 
+    # As in PyTorch's files: the registry, the id, and other registries that note it; None for a registry that is gone.
+    def __getstate__(self):
+        hooks, *extra = (place() for place in self._places)
+        return (hooks, self.id, tuple(extra)) if extra else (hooks, self.id)
+
+    def __setstate__(self, state) -> None:
+        global _ids
+        hooks, self.id, *extra = state
+        registries = (hooks, *(extra[0] if extra and extra[0] else ()))
+        self._places = [weakref.ref(OrderedDict() if h is None else h) for h in registries]
+        # Hooks to come have other ids than those that were loaded.
+        _ids = itertools.count(max(next(_ids), self.id + 1))
+
     def __enter__(self):
         return self
 

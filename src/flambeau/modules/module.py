@@ -88,7 +88,7 @@ class Module(StateDict):
 
     # Calling
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         if self._compiled_call is not None:
             return self._compiled_call(self, *args, **kwargs)
         return self._call_impl(*args, **kwargs)
@@ -448,7 +448,11 @@ class Module(StateDict):
 
     def share_memory(self):
         """Move parameters and buffers to memory that other processes can map, in place. Returns the module."""
-        return self._apply(lambda t: t.share_memory_())
+        for t in (*self.parameters(), *self.buffers()):
+            t.share_memory_()
+            if t.grad is not None:
+                t.grad.share_memory_()
+        return self
 
     def _replicate_for_data_parallel(self):
         replica = self.__new__(type(self))
@@ -473,12 +477,24 @@ class Module(StateDict):
         return _hooks.add(self._forward_hooks, hook, prepend, self, marks)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False):
-        """``hook(module, grad_input, grad_output)`` runs when the gradients of the inputs are known and may replace them."""
+        """``hook(module, grad_input, grad_output)`` runs when the gradients of the inputs are known and may replace them. RuntimeError beside a
+        hook of :meth:`register_backward_hook`."""
+        self._use_backward_hooks(True)
         return _hooks.add(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable):
-        """The old name of :meth:`register_full_backward_hook`, which is what this registers."""
-        return self.register_full_backward_hook(hook)
+        """The old name of :meth:`register_full_backward_hook`, which is what this registers. RuntimeError beside hooks of the new name."""
+        self._use_backward_hooks(False)
+        return _hooks.add(self._backward_hooks, hook, False)
+
+    _is_full_backward_hook: bool | None = None  # by which name hooks were registered
+
+    def _use_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False):
         """``hook(module, grad_output)`` runs before the module's backward and may replace the gradients of its outputs."""

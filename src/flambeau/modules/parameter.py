@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+
 from flambeau import _C
 from flambeau.core.bindings import function
+from flambeau.core.rebuild import _rebuild_from_type_v2, set_state
 from flambeau.core.tensor import Tensor
 
 __all__ = [
@@ -61,11 +64,26 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return copied
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (type(self), self.data, self.requires_grad)
+        hooks: collections.OrderedDict = collections.OrderedDict()
+        args, state = (self.data, self.requires_grad, hooks), self.__getstate__()
+        if type(self) is not Parameter:
+            return _rebuild_from_type_v2, (_rebuild_parameter, type(self), args, state or {})
+        if state:
+            return _rebuild_parameter_with_state, (*args, state)
+        return _rebuild_parameter, args
 
 
-def _rebuild_parameter(cls, data, requires_grad):
-    return cls(data, requires_grad)
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    out = Parameter(data, requires_grad)
+    if backward_hooks:
+        out._backward_hooks = backward_hooks
+    return out
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    out = _rebuild_parameter(data, requires_grad, backward_hooks)
+    set_state(out, state)
+    return out
 
 
 class _BufferMeta(type(Tensor)):

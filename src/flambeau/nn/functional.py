@@ -10,6 +10,7 @@ import math
 import warnings
 
 import flambeau.ops  # noqa: F401  (declares the operators bound below)
+from flambeau._C import Function
 from flambeau._C import has_override as has_torch_function
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function as _binding
@@ -457,6 +458,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     values = None if is_compiling() or type(input) is not Tensor else input._array
     if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):  # nan isn't either
         raise RuntimeError("all elements of input should be between 0 and 1")
+    wanted = None if is_compiling() or type(target) is not Tensor else target._array
+    if wanted is not None and wanted.size and (wanted.min() < 0 or wanted.max() > 1):
+        raise RuntimeError("all elements of target should be between 0 and 1")
     return _bce(input, target, weight, code)
 
 
@@ -480,3 +484,17 @@ def binary_cross_entropy_with_logits(
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return _bce_logits(input, target, weight, pos_weight, code)
+
+
+# Where PyTorch says that functions of this module are: here those in Python, elsewhere the operators that it binds for this module alone;
+# the others are functions of the root namespace.
+_OF_NN = (
+    "avg_pool2d avg_pool3d gelu linear log_sigmoid one_hot scaled_dot_product_attention softplus softshrink".split()
+)
+
+for _name, _fn in list(globals().items()):
+    if isinstance(_fn, Function) and not _name.startswith("_"):
+        if _fn.__name__ in _OF_NN:
+            _fn.__module__ = "torch._C._nn"
+        elif hasattr(_fn, "__qualname__"):
+            _fn.__module__ = "torch.nn.functional"

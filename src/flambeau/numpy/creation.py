@@ -83,7 +83,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
 
 
 @implements(np.arange)
-def arange(start, stop=None, step=1, dtype=None):
+def arange(start, stop=None, step=1, dtype=None, *, device=None):
     """np.arange of known numbers: start + i * ((start + step) - start), as NumPy computes it."""
     if stop is None:
         start, stop = 0, start

@@ -192,6 +192,8 @@ def _rows(arrays):
 @implements(np.concatenate, np.concat)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """np.concatenate."""
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     xs = _rows(arrays)
     d = result_dtype(*xs) if dtype is None else numpy_dtype(dtype)
     if not all(np.can_cast(dtype_of(x), d, casting) for x in xs):
@@ -204,13 +206,15 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
     xs = [cast(x, d) for x in xs]
     joined = aten.cat.default(xs, _axis(axis, xs[0].ndim))
-    return kept(joined, *xs) if out is None else into(out, joined)
+    return kept(joined, *xs) if out is None else into(out, joined, casting)
 
 
 @implements(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """np.stack."""
     xs = _rows(arrays)
+    if not xs:
+        raise ValueError("need at least one array to stack")
     if len({tuple(x.shape) for x in xs}) > 1:
         raise ValueError("all input arrays must have the same shape")
     at = _axis(axis, xs[0].ndim + 1)
@@ -227,6 +231,8 @@ def vstack(tup, *, dtype=None, casting="same_kind"):
 def hstack(tup, *, dtype=None, casting="same_kind"):
     """np.hstack."""
     xs = [atleast_1d(x) for x in _rows(tup)]
+    if not xs:
+        raise ValueError("need at least one array to concatenate")
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 

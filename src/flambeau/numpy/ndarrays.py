@@ -15,7 +15,7 @@ from ..base.dtypes import uint8
 from .promotion import dtype_of, is_tensor
 from .table import ATTRIBUTES, FUNCTIONS, METHODS, OPERATORS
 
-__all__ = ["attribute", "ndarray"]
+__all__ = ["attribute", "implemented", "ndarray", "unwrap"]
 
 
 class ndarray:
@@ -159,13 +159,27 @@ def _plain(x):
 
 
 def _call(impl, plain, args, kwargs):
-    """``impl`` on tensors; where it declines, NumPy's own function on their memory."""
+    """``impl`` on tensors; where it declines, NumPy's own function on their memory. The arrays given as ``out`` are the results."""
     if impl is not None:
         try:
-            return wrap(impl(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()}))
+            return _given(
+                wrap(impl(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})), plain, args, kwargs
+            )
         except TypeError:
             pass
-    return wrap(plain(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()}))
+    return _given(wrap(plain(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})), plain, args, kwargs)
+
+
+def _given(result, plain, args, kwargs):
+    """``result``, or in its place the arrays that the caller had it written into."""
+    out = kwargs.get("out")
+    if out is None and isinstance(plain, np.ufunc):
+        out = args[plain.nin :] or None
+    if isinstance(result, tuple):
+        return result if out is None else type(result)(r if o is None else o for r, o in zip(result, out))
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    return out if isinstance(out, ndarray) else result
 
 
 def _operator(name, dunder, reflected):
@@ -220,6 +234,11 @@ _install()
 _implementations = {id(c): (c, fn) for c, fn in FUNCTIONS}
 
 
+def implemented(plain) -> bool:
+    """Whether a function of NumPy's has an implementation on tensors."""
+    return id(plain) in _implementations
+
+
 def _function(plain):
     hit = _implementations.get(id(plain))
 
@@ -242,13 +261,27 @@ class _Submodule(types.ModuleType):
         return attribute(name, self._plain, self)
 
 
+# Names that PyTorch's NumPy has kept after NumPy 2 dropped them.
+_OLD = {
+    "alltrue": "all",
+    "cfloat": "complex128",
+    "complex_": "complex128",
+    "cumproduct": "cumprod",
+    "float_": "float64",
+    "product": "prod",
+}
+_OLD |= {"round_": "round", "singlecomplex": "complex64", "sometrue": "any"}
+
+
 def attribute(name: str, plain=np, owner=None):
     """``np.<name>`` for tensors: a function, a submodule, or NumPy's own constant or type."""
     if name.startswith("__"):
         raise AttributeError(name)
     if plain is np and name == "ndarray":
         return ndarray
-    found = getattr(plain, name)
+    if plain is np and name == "AxisError":
+        return np.exceptions.AxisError
+    found = getattr(plain, _OLD.get(name, name) if plain is np else name)
     if isinstance(found, types.ModuleType):
         return _Submodule(found)
     if isinstance(found, type) or not callable(found):

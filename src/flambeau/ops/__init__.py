@@ -1,6 +1,6 @@
 """The operators (level 2): data only, a file to a family. ``torch.ops.aten.add.Tensor`` is reached from here too.
 
-Adding a pointwise operator is one decorated function in one of these files; see docs/architecture.md. The families in ``index.FAMILIES``
+Adding a pointwise operator is one decorated function in one of these files; see docs/design/architecture.md. The families in ``index.FAMILIES``
 are declared when one of their names is first asked for: ``index.py`` is written by ``python -m flambeau.testing.families``.
 """
 
@@ -14,6 +14,7 @@ from . import (  # noqa: F401, I001
     arithmetic,
     comparison,
     data,
+    draws,
     elementary,
     factories,
     indexing,
@@ -55,8 +56,13 @@ def _overload(packet: str, name: str):
     return _importlib.import_module("flambeau.ops.aten_names").OVERLOADS.get(f"{packet}.{name}", (None, ()))
 
 
+def _manual(name: str):
+    """(sentences, example) of an operator, None where the manual has none."""
+    return _importlib.import_module("flambeau.ops.manual").entry(name)
+
+
 _aten = _namespace("aten")
-_aten._load, _aten._unbuilt, _aten._overload = _load, _unbuilt, _overload
+_aten._load, _aten._unbuilt, _aten._overload, _aten._manual = _load, _unbuilt, _overload, _manual
 _bindings.LATER.update(_FAMILY_OF)
 for _place, _names in _index.EXPOSED.items():
     for _entry in _names.split():

@@ -37,7 +37,7 @@ relu.derivative(self=lambda ct, result: threshold_backward(ct, result, 0))
 
 @pointwise(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
-    refuse=COMPLEX,
+    refuse=COMPLEX + INTEGERS,
     variants="nn",
     promote="float",
     backward="gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
@@ -94,6 +94,7 @@ leaky_relu.derivative(self=lambda ct, self, negative_slope: leaky_relu_backward(
 
 @pointwise(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    refuse=INTEGERS,
     variants="nn",
     promote="float",
     operands=("self",),
@@ -394,6 +395,8 @@ def dropout(input, p, train):
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not train or p == 0:
         return input
+    if input.dtype.category < 2:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
     return aten.native_dropout.default(input, p, train)[0]
 
 

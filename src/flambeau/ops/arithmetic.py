@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base import dtypes
+from ..base.symint import is_int
 from ..core.declare import INTEGERS, composite, pointwise
 from ..core.operator import namespace
 from ..core.promotion import one_dtype
@@ -159,7 +160,19 @@ def _power(s, self, exponent):
     return s.pow(self, exponent)
 
 
-@pointwise("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", operands=("self", "exponent"), inplace="Scalar")
+def _whole_power(args):
+    self, exponent = args
+    if self.dtype.category < 2 and is_int(exponent) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return "default"
+
+
+@pointwise(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    promote=_whole_power,
+    operands=("self", "exponent"),
+    inplace="Scalar",
+)
 def pow_scalar(s, self, exponent):
     return _power(s, self, exponent)
 

@@ -1,4 +1,4 @@
-"""Attention without a matrix of scores in memory: csrc/attention.c, forward and backward, as ATen's operators for CPUs.
+"""Attention without a matrix of scores in memory: csrc/kernels/attention.c, forward and backward, as ATen's operators for CPUs.
 
 Shapes: query (B, H, T, E), key and value (B, H / group, S, E), mask anything that broadcasts over (B, H, T, S), logsumexp (B, H, T). The result lies as the
 query does; the cotangents as (B, T, H, E), so that joining the heads afterwards is free.

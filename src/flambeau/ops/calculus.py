@@ -8,7 +8,7 @@ from ..base import dtypes
 from ..base.shapes import normalize_dim
 from ..core.declare import COMPLEX, composite, explicit
 from ..core.operator import namespace
-from .factories import _OPTIONS
+from .factories import OPTIONS
 
 aten = namespace("aten")
 
@@ -242,7 +242,7 @@ def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
 
 
 composite(
-    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {OPTIONS}) -> Tensor",
     variants="function",
     out_rules="dtype exact",
 )(_logspace)
@@ -252,7 +252,7 @@ for _overload, _first, _second in (
     ("Scalar_Tensor", "Scalar", "Tensor"),
 ):
     composite(
-        f"logspace.{_overload}({_first} start, {_second} end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+        f"logspace.{_overload}({_first} start, {_second} end, int steps, float base=10.0, {OPTIONS}) -> Tensor",
         variants="function",
         out_rules="dtype exact",
     )(lambda start, end, *rest: _logspace(_number(start), _number(end), *rest))
@@ -279,13 +279,13 @@ def _laid_out(size, stride, dtype, device):
     return aten.as_strided.default(flat, list(size), list(stride))
 
 
-@composite(f"empty_strided(SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor", variants="function", has_out=False)
+@composite(f"empty_strided(SymInt[] size, SymInt[] stride, {OPTIONS}) -> Tensor", variants="function", has_out=False)
 def empty_strided(size, stride, dtype, layout, device, pin_memory):
     return _laid_out(size, stride, dtype or dtypes.get_default_dtype(), device)
 
 
 @composite(
-    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {OPTIONS}) -> Tensor",
     variants="method",
     has_out=False,
 )
@@ -294,7 +294,7 @@ def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
 
 
 @composite(
-    f"empty_permuted(SymInt[] size, int[] physical_layout, {_OPTIONS}) -> Tensor", variants="function", has_out=False
+    f"empty_permuted(SymInt[] size, int[] physical_layout, {OPTIONS}) -> Tensor", variants="function", has_out=False
 )
 def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     if len(physical_layout) != len(size):

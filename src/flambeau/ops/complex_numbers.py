@@ -36,7 +36,7 @@ def _lazily(name, tags, flip, compute):
 
     def meta(self):
         strides = self.strides if isinstance(self, TensorMeta) else self.stride()
-        offset = self.offset if isinstance(self, TensorMeta) else self.storage_offset()
+        offset = self.offset if isinstance(self, TensorMeta) else self._offset
         return TensorMeta(tuple(self.shape), tuple(strides), self.dtype, self.device, offset)
 
     def view(self):

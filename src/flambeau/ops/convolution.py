@@ -1,7 +1,7 @@
 """Convolutions of any number of spatial dimensions: windows of the padded input times the weight, as matrix products.
 
 One kernel and its two adjoints (with respect to the input and to the weight) serve all: a transposed convolution is the adjoint with respect to
-the input run forwards. float32 and float64 in up to three dimensions are the runtime's (csrc/conv.c), the rest is NumPy's here. Shapes: input (N, C, *S), weight (O, C / groups, *K); transposed: weight (C, O / groups, *K).
+the input run forwards. float32 and float64 in up to three dimensions are the runtime's (csrc/kernels/conv.c), the rest is NumPy's here. Shapes: input (N, C, *S), weight (O, C / groups, *K); transposed: weight (C, O / groups, *K).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from ..base import blas
+from ..base.kernels import Conv
 from ..base.memory_format import is_last
 from ..core.declare import composite, extern
 from ..core.definition import TensorMeta
@@ -20,7 +21,7 @@ from ..core.operator import namespace
 
 aten = namespace("aten")
 
-FORWARD, INPUT, WEIGHT = range(3)  # of csrc/conv.c
+FORWARD, INPUT, WEIGHT = Conv
 
 
 def _windows(x, kernel, stride, padding, dilation):
@@ -66,7 +67,7 @@ def _native(what, a, b, bias, sizes, stride, padding, dilation, groups, last):
 
 
 def _forward(x, weight, stride, padding, dilation, groups, bias=None, last=False):
-    out = _native(0, x, weight, bias, (), stride, padding, dilation, groups, last)
+    out = _native(FORWARD, x, weight, bias, (), stride, padding, dilation, groups, last)
     if out is None:
         out = _forward_numpy(x, weight, stride, padding, dilation, groups)
         if bias is not None:
@@ -75,12 +76,12 @@ def _forward(x, weight, stride, padding, dilation, groups, bias=None, last=False
 
 
 def _input_adjoint(g, weight, spatial, stride, padding, dilation, groups, last=False):
-    out = _native(1, g, weight, None, spatial, stride, padding, dilation, groups, last)
+    out = _native(INPUT, g, weight, None, spatial, stride, padding, dilation, groups, last)
     return _input_adjoint_numpy(g, weight, spatial, stride, padding, dilation, groups) if out is None else out
 
 
 def _weight_adjoint(g, x, kernel, stride, padding, dilation, groups, last=False):
-    out = _native(2, g, x, None, kernel, stride, padding, dilation, groups, last)
+    out = _native(WEIGHT, g, x, None, kernel, stride, padding, dilation, groups, last)
     return _weight_adjoint_numpy(g, x, kernel, stride, padding, dilation, groups) if out is None else out
 
 
@@ -135,6 +136,9 @@ def _transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding
     )
 
 
+_MOST_PADDING = 2**62 - 1
+
+
 def check_numbers(stride, padding, dilation, groups):
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
@@ -166,6 +170,10 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
             f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}"
         )
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    if weight.shape[0] == 0:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least 1 at dimension 0, but got weight of size {list(weight.shape)} instead"
+        )
     if not transposed and out_channels % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(weight.shape)} "
@@ -181,12 +189,25 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
     if bias is not None and bias.dtype != input.dtype:
         raise RuntimeError(f"Input type ({input.dtype}) and bias type ({bias.dtype}) should be the same")
     kernel, spatial = weight.shape[2:], input.shape[2:]
+    if max(padding) > _MOST_PADDING:
+        raise RuntimeError(f"Given padding={max(padding)}, expected padding to be at most {_MOST_PADDING}")
     if transposed:
-        return (
-            input.shape[0],
-            out_channels,
-            *_transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding),
-        )
+        for op, st, d in zip(output_padding, stride, dilation):
+            if st >= 2**31:
+                raise RuntimeError(f"stride should be below 2 ** 31, but got stride={st}")
+            if op < 0:
+                raise RuntimeError("negative output_padding is not supported")
+            if op >= st and op >= d:
+                raise RuntimeError(
+                    f"output padding must be smaller than either stride or dilation, but got output_padding: {op} stride: {st} dilation: {d}"
+                )
+        sizes = _transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding)
+        if any(s <= 0 for s in sizes):
+            raise RuntimeError(
+                f"Given input size per channel: ({' x '.join(map(str, spatial))}). "
+                f"Calculated output size per channel: ({' x '.join(map(str, sizes))}). Output size is too small"
+            )
+        return (input.shape[0], out_channels, *sizes)
     padded = [s + 2 * p for s, p in zip(spatial, padding)]
     extent = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
     if any(e > s for e, s in zip(extent, padded)):
@@ -421,6 +442,17 @@ def _run(name, n, input, weight, bias, stride, padding, dilation, transposed, ou
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}"
         )
+    for what, value in (
+        ("stride", stride),
+        ("padding", padding),
+        ("dilation", dilation),
+        ("output_padding", output_padding),
+    ):
+        if len(value) not in (1, n):
+            raise RuntimeError(
+                f"expected {what} to be a single integer value or a list of {n} values to match the convolution dimensions, "
+                f"but got {what}={list(value)}"
+            )
     x = aten.unsqueeze.default(input, 0) if input.ndim == n + 1 else input
     out = aten.convolution.default(
         x,

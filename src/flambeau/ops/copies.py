@@ -133,7 +133,7 @@ def _strided_scatter_meta(self, src, size, stride, storage_offset):
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(size)}"
         )
     strides = self.strides if isinstance(self, TensorMeta) else self.stride()
-    offset = self.offset if isinstance(self, TensorMeta) else self.storage_offset()
+    offset = self.offset if isinstance(self, TensorMeta) else self._offset
     return TensorMeta(tuple(self.shape), tuple(strides), self.dtype, self.device, offset)
 
 
@@ -190,8 +190,7 @@ def fill_diagonal_(self, fill_value, wrap):
         raise RuntimeError("dimensions must larger than 1")
     if self.ndim > 2 and len(set(self.shape)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    at, step = self.storage_offset(), sum(self.stride())
-    aten.fill_.Scalar(aten.as_strided.default(self, [min(self.shape)], [step], at), fill_value)
+    aten.fill_.Scalar(aten.as_strided.default(self, [min(self.shape)], [sum(self.stride())]), fill_value)
     if wrap and self.ndim == 2 and self.shape[0] > self.shape[1] + 1:
         rows, columns = self.shape
         for first in range(columns + 1, rows, columns + 1):

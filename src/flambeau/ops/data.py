@@ -11,7 +11,7 @@ from ..base.dtypes import from_numpy, promote_types
 from ..base.memory_format import contiguous_format, format_strides, preserve_format
 from ..base.records import replace
 from ..base.shape_env import GuardOnDataDependentSymNode, data_dependent_number, data_dependent_size
-from ..base.shapes import broadcast_shapes, contiguous_strides, same_shape
+from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dim, same_shape
 from ..core.declare import composite, explicit, extern, pointwise
 from ..core.definition import TensorMeta
 from ..core.layouts import dense_like, image_format, in_order, result_strides, strides_of
@@ -120,7 +120,7 @@ def _cat_meta(tensors, dim):
     ndim = len(first.shape)
     if ndim == 0:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
-    d = dim % ndim
+    d = normalize_dim(dim, ndim)
     for k, t in enumerate(real):
         if len(t.shape) != ndim:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {ndim} and {len(t.shape)}")
@@ -171,7 +171,7 @@ def cat(arrays, dim):
 def _cat_pieces(tensors, dim):
     """Each tensor, and where along which dimension of the result it lies."""
     real = [t for t in tensors if t.shape != (0,)]
-    d, at = dim % len(real[0].shape), 0
+    d, at = normalize_dim(dim, len(real[0].shape)), 0
     for t in real:
         yield t, d, at
         at += t.shape[d]
@@ -183,7 +183,7 @@ cat.override("streamed", lambda tensors, dim: sum([math.prod(t.shape) * t.dtype.
 
 def _cat_vjp(ct, tensors_like, dim):
     out, at = [], 0
-    d = dim % ct.ndim
+    d = normalize_dim(dim, ct.ndim)
     for t in tensors_like:
         n = t.shape[d] if t.ndim == ct.ndim else 0
         out.append(
@@ -220,7 +220,7 @@ def stack(tensors, dim):
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}"
             )
-    d = dim % (len(shape) + 1)
+    d = normalize_dim(dim, len(shape) + 1)
     if d < len(shape) and all(image_format(tuple(t.shape), strides_of(t)) is not contiguous_format for t in tensors):
         joined = aten.cat.default(list(tensors), d)  # images stay in their memory format
         return aten.view.default(joined, [*shape[:d], len(tensors), *shape[d:]])
@@ -243,7 +243,7 @@ def _local_scalar_dense(self):
     return _number(self)
 
 
-_local_scalar_dense.override("lower", lambda lowering, val, self: lowering.sized.item(lowering, val, self))
+_local_scalar_dense.override("lower", lambda lowering, val, self: lowering.item(val, self))
 
 
 @composite("repeat(Tensor self, SymInt[] repeats) -> Tensor", variants="method")
@@ -333,10 +333,11 @@ def _index_meta(self, indices):
 
 
 def _key(arrays):
-    """NumPy's index for the arrays of an index operator. IndexError for a dtype that PyTorch doesn't index by, such as int16."""
+    """NumPy's index for the arrays of an index operator: copies, for another thread may change an array between NumPy's check and its use.
+    IndexError for a dtype that PyTorch doesn't index by, such as int16."""
     if any(a is not None and a.dtype.char not in "?Bilq" for a in arrays):
         raise IndexError(_NO_INDEX)
-    return tuple(slice(None) if a is None else a.astype(bool) if a.dtype == np.uint8 else a for a in arrays)
+    return tuple(slice(None) if a is None else a.astype(bool if a.dtype == np.uint8 else a.dtype) for a in arrays)
 
 
 def _mask_error(shape, mask, where: int, at: int) -> IndexError:
@@ -504,7 +505,7 @@ def _lower_index_put(lowering, val, self, indices, values, accumulate):
         raise NotImplementedError("writes of complex numbers by index")
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype.name in ("bool", "uint8"):
-        made = lowering.sized.for_all(lowering, val, self, mask, values, accumulate)
+        made = lowering.for_all(val, self, mask, values, accumulate)
         if made is not None:
             return made
     return lowering.put(self, indices, values, accumulate, val)

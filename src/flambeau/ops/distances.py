@@ -51,7 +51,7 @@ def _cdist_forward(a, b, p, compute_mode):
     return np.ascontiguousarray(_powered(a[..., :, None, :] - b[..., None, :, :], p).astype(a.dtype, copy=False))
 
 
-batched(_cdist_forward).override("lower", lambda low, val, x1, x2, p, mode: low.special.distances(low, val, x1, x2, p))
+batched(_cdist_forward).override("lower", lambda low, val, x1, x2, p, mode: low.distances(val, x1, x2, p))
 
 
 def _distance_slope(g, diff, dist, p):

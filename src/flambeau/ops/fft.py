@@ -1,6 +1,6 @@
 """Fourier transforms: three operators, and ``torch.fft`` made of them.
 
-Kernels are csrc/fft.c (base/fft.py), SciPy's pocketfft for lengths with a prime factor above 13 and for few long lines that don't split over a vector."""
+Kernels are csrc/kernels/fft.c (base/fft.py), SciPy's pocketfft for lengths with a prime factor above 13 and for few long lines that don't split over a vector."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base import fft as native
+from ..base.kernels import Transform
 from ..base.shapes import are_products, normalize_dim
 from ..base.symint import is_symbolic, sym_max
 from ..core.declare import COMPLEX, composite, extern
@@ -18,7 +19,7 @@ from ..core.definition import TensorMeta
 from ..core.layouts import copy_strides, empty_strided, in_order, strides_of
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
-from .factories import _OPTIONS
+from .factories import OPTIONS
 
 aten = namespace("aten")
 _OWN = ("own_complex_derivative",)
@@ -92,12 +93,11 @@ def _factor(normalization, shape, dim) -> float:
 
 
 def _natively(kind, dims, shape, strides, dtype, scale):
-    """The transform of arrays of one description, for the dimensions in the order of csrc/fft.c."""
-    numbers = native.described(kind, dtype, dims, scale)
+    """The transform of arrays of one description, for the dimensions in the order of csrc/kernels/fft.c."""
 
     def run(a):
         out = empty_strided(shape, strides, dtype)
-        native.run(a, out, numbers)
+        native.run(a, out, kind, dims, scale)
         return out
 
     return run
@@ -129,7 +129,7 @@ def _fft_c2c(a, dim, normalization, forward):
 def _native_c2c(a, dim, normalization, forward):
     if not dim or not a.size or not native.suits(a.shape, dim, False):
         return None
-    kind, scale = native.FORWARD if forward else native.INVERSE, _factor(normalization, a.shape, dim)
+    kind, scale = Transform.FORWARD if forward else Transform.INVERSE, _factor(normalization, a.shape, dim)
     return _natively(kind, dim, a.shape, _c2c_strides(a, dim), a.dtype, scale)
 
 
@@ -173,7 +173,7 @@ def _native_r2c(a, dim, normalization, onesided):
     order = [dim[-1], *dim[:-1]]
     if not a.size or not native.suits(a.shape, order, True):
         return None
-    kind, shape = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE, _half(a.shape, dim, onesided)
+    kind, shape = Transform.FROM_REAL if onesided else Transform.FROM_REAL_WHOLE, _half(a.shape, dim, onesided)
     scale, dtype = _factor(normalization, a.shape, dim), np.result_type(a, np.complex64)
     return _natively(kind, order, shape, _r2c_strides(a, dim, shape), dtype, scale)
 
@@ -225,10 +225,10 @@ def _native_c2r(a, dim, normalization, last_dim_size):
     if not native.suits(shape, [last, *others], True):
         return None
     scale = _factor(normalization, shape, dim)
-    real = _natively(native.TO_REAL, [last], shape, _c2r_strides(a, dim, shape), a.real.dtype, scale)
+    real = _natively(Transform.TO_REAL, [last], shape, _c2r_strides(a, dim, shape), a.real.dtype, scale)
     if not others:
         return real
-    first = _natively(native.INVERSE, others, a.shape, _c2c_strides(a, others), a.dtype, 1.0)
+    first = _natively(Transform.INVERSE, others, a.shape, _c2c_strides(a, others), a.dtype, 1.0)
     return lambda a: real(first(a))
 
 
@@ -265,7 +265,7 @@ for _op in (_fft_c2c, _fft_r2c, _fft_c2r):
 
 
 def _lower(h, val, kind, x, dims, real, normalization, shape):
-    """``shape``: of the real lines, or the complex ones; ``dims``: in the order of csrc/fft.c."""
+    """``shape``: of the real lines, or the complex ones; ``dims``: in the order of csrc/kernels/fft.c."""
     if not dims or not all(type(n) is int for n in shape) or not native.suits(shape, dims, real):
         raise NotImplementedError("transforms of these lengths are made by SciPy")
     scale = _factor(normalization, shape, dims)
@@ -274,21 +274,21 @@ def _lower(h, val, kind, x, dims, real, normalization, shape):
 
 @_fft_c2c.override("lower")
 def _lower_c2c(h, val, self, dim, normalization, forward):
-    kind = native.FORWARD if forward else native.INVERSE
+    kind = Transform.FORWARD if forward else Transform.INVERSE
     return _lower(h, val, kind, self, dim, False, normalization, self.sizes)
 
 
 @_fft_r2c.override("lower")
 def _lower_r2c(h, val, self, dim, normalization, onesided):
-    kind = native.FROM_REAL if onesided else native.FROM_REAL_WHOLE
+    kind = Transform.FROM_REAL if onesided else Transform.FROM_REAL_WHOLE
     return _lower(h, val, kind, self, [dim[-1], *dim[:-1]], True, normalization, self.sizes)
 
 
 @_fft_c2r.override("lower")
 def _lower_c2r(h, val, self, dim, normalization, last_dim_size):
     if len(dim) > 1 or type(last_dim_size) is not int or self.sizes[dim[0]] != last_dim_size // 2 + 1:
-        raise NotImplementedError("there is no template for real transforms of several dimensions or of other halves")
-    return _lower(h, val, native.TO_REAL, self, dim, True, normalization, val.shape)
+        raise NotImplementedError("there is no kernel for real transforms of several dimensions or of other halves")
+    return _lower(h, val, Transform.TO_REAL, self, dim, True, normalization, val.shape)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------------
@@ -506,6 +506,6 @@ def _frequencies(n, d, half, dtype, device):
 
 
 for _name, _half_only in (("fftfreq", False), ("rfftfreq", True)):
-    composite(f"fft_{_name}(int n, float d=1.0, {_OPTIONS}) -> Tensor", variants="")(
+    composite(f"fft_{_name}(int n, float d=1.0, {OPTIONS}) -> Tensor", variants="")(
         lambda n, d, dtype, layout, device, pin_memory, half=_half_only: _frequencies(n, d, half, dtype, device)
     )

@@ -1,6 +1,6 @@
 """``_foreach_*``: an operator on each row of lists of tensors, and the forms that write into the first list.
 
-A declaration names the operator and which of the arguments its own are; native code calls it row by row (csrc/foreach.c).
+A declaration names the operator and which of the arguments its own are; native code calls it row by row (csrc/core/foreach.c).
 """
 
 from __future__ import annotations

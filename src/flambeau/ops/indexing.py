@@ -13,7 +13,7 @@ aten = namespace("aten")
 
 def _loaded(dim, shape):
     """Coordinates of gather and scatter: the index tensor along ``dim``, the loop's own elsewhere; a scalar has none."""
-    d = dim % max(len(shape), 1)
+    d = normalize_dim(dim, len(shape))
     return lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(shape)))
 
 
@@ -109,7 +109,7 @@ embedding_dense_backward.derivative(
 def gather(ix, self, dim, index, sparse_grad):
     _need_index("gather", index)
     ndim = max(len(self.shape), 1)
-    d = dim % ndim
+    d = normalize_dim(dim, ndim)
     if 0 in index.shape:
         return tuple(index.shape), lambda i, load, h: tuple(0 for _ in self.shape)
     if max(len(index.shape), 1) != ndim:
@@ -139,7 +139,7 @@ def _scatter_coords(ix, self, dim, index, src):
         for name, other in (("self", self.shape), ("src", shape)):
             if other is not None and max(len(index.shape), 1) != max(len(other), 1):
                 raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
-    d = dim % max(len(self.shape), 1)
+    d = normalize_dim(dim, len(self.shape))
     if 0 not in index.shape:
         large = any(e != d and n > m for e, (n, m) in enumerate(zip(index.shape, self.shape)))
         if large or (shape is not None and any(n > m for n, m in zip(index.shape, shape))):
@@ -199,7 +199,7 @@ def index_select(ix, self, dim, index):
     _need_index("index_select", index)
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    d = dim % max(len(self.shape), 1)
+    d = normalize_dim(dim, len(self.shape))
     shape = tuple(index.shape[0] if e == d else n for e, n in enumerate(self.shape))
     return shape, lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(shape)))
 
@@ -220,7 +220,7 @@ index_select.derivative(
     variants="",
 )
 def _index_add(ix, self, dim, index, source):
-    d = dim % max(len(self.shape), 1)
+    d = normalize_dim(dim, len(self.shape))
     return tuple(source.shape), lambda i, load, h: tuple(
         load("index", i[d]) if e == d else i[e] for e in range(len(source.shape))
     )
@@ -288,7 +288,7 @@ index_add.derivative(self=lambda ct: ct, source=_scaled_select)
 def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
     n = input_sizes[dim]
     begin = min(max(start + n if start < 0 else start, 0), n)
-    d = dim % len(input_sizes)
+    d = normalize_dim(dim, len(input_sizes))
     return tuple(grad_output.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))
     )
@@ -335,7 +335,7 @@ diagonal_backward.derivative(grad_output=lambda ct, offset, dim1, dim2: aten.dia
 def unfold_backward(ix, grad_in, input_sizes, dim, size, step):
     if not input_sizes:
         return tuple(grad_in.shape), lambda i, load, h: ()
-    d = dim % len(input_sizes)
+    d = normalize_dim(dim, len(input_sizes))
     return tuple(grad_in.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[d], step), i[-1]) if e == d else i[e] for e in range(len(input_sizes))
     )
@@ -346,7 +346,7 @@ unfold_backward.derivative(grad_in=lambda ct, dim, size, step: aten.unfold.defau
 
 @explicit("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
 def select_backward(grad_output, input_sizes, dim, index):
-    d = dim % len(input_sizes)
+    d = normalize_dim(dim, len(input_sizes))
     index = index % input_sizes[d]
     return aten.slice_backward.default(aten.unsqueeze.default(grad_output, d), input_sizes, d, index, index + 1, 1)
 
@@ -365,7 +365,7 @@ select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct
 )
 def slice_scatter(ix, self, src, dim, start, end, step):
     """A slice of ``self`` replaced by ``src``: the inverse of slicing, which functionalization uses for writes through views."""
-    d = dim % len(self.shape)
+    d = normalize_dim(dim, len(self.shape))
     n = self.shape[d]
     begin, stop = (min(max(x + n if x < 0 else x, 0), n) for x in (start or 0, n if end is None else end))
     length = max(-(-(stop - begin) // step), 0)
@@ -389,7 +389,7 @@ slice_scatter.derivative(
 
 @composite("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
 def select_scatter(self, src, dim, index):
-    d = dim % len(self.shape)
+    d = normalize_dim(dim, len(self.shape))
     index = index % self.shape[d]
     return aten.slice_scatter.default(self, aten.unsqueeze.default(src, d), d, index, index + 1, 1)
 

@@ -153,6 +153,11 @@ def _alpha(self, kept, p):
     return aten.add.Tensor(aten.mul.Tensor(self, aten.mul.Tensor(kept, a)), aten.add.Tensor(shift, alpha * a * p))
 
 
+def _check_features(input, p, train):
+    if train and 0 < p < 1 and input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+
+
 @composite("alpha_dropout(Tensor input, float p, bool train) -> Tensor", variants="function")
 def alpha_dropout(input, p, train):
     _check_p(p)
@@ -164,6 +169,7 @@ def alpha_dropout(input, p, train):
 @composite("feature_dropout(Tensor input, float p, bool train) -> Tensor", variants="function")
 def feature_dropout(input, p, train):
     _check_p(p)
+    _check_features(input, p, train)
     if p == 0 or not train:
         return input
     return (
@@ -174,6 +180,7 @@ def feature_dropout(input, p, train):
 @composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", variants="function")
 def feature_alpha_dropout(input, p, train):
     _check_p(p)
+    _check_features(input, p, train)
     if p == 0 or not train:
         return input
     return aten.mul.Tensor(input, 0.0) if p == 1 else _alpha(input, _kept(input, p, True), p)
@@ -183,6 +190,17 @@ def feature_alpha_dropout(input, p, train):
 
 
 def _blocks(size, kernel, dilation, padding, stride):
+    for (height, width), what, key in (
+        (kernel, "kernel size", "kernel"),
+        (stride, "stride", "stride"),
+        (dilation, "dilation", "dilation"),
+    ):
+        if height <= 0 or width <= 0:
+            raise RuntimeError(
+                f"{what} should be greater than zero, but got {key}_height: {height} {key}_width: {width}"
+            )
+    if min(padding) < 0:
+        raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
     return [(size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
 
 
@@ -330,6 +348,15 @@ def embedding_bag(
 ):
     """Sum (mode 0), mean (1) or maximum (2) of the rows of each bag. Returns (bags, bag of each index, sizes of bags, winners)."""
     total, bags = indices.shape[0], offsets.shape[0] - (1 if include_last_offset else 0)
+    if offsets.dtype.category != 1:
+        raise RuntimeError(
+            "Expected tensor for argument #2 'offsets' to have one of the following scalar types: Long, Int; "
+            f"but got {offsets.dtype} instead"
+        )
+    # The first bag begins at 0, or an index has no bag; none begins behind the last index: a read that is checked, of the value itself.
+    offsets = aten.gather.default(
+        aten.arange.default(total + 1, dtype=offsets.dtype, device=offsets.device), 0, offsets
+    )
     starts = aten.slice.Tensor(offsets, 0, 0, bags)
     position = aten.arange.default(total, device=indices.device)
     if bags:

@@ -104,7 +104,7 @@ def _linalg_solve_ex(a, b, left, check_errors):
 
 @_linalg_solve_ex.override("lower")
 def _lower_solve(lowering, vals, A, B, left, check_errors):
-    made = lowering.linear.solve_ex(lowering, vals, A, B, left, _is_vector(A, B))
+    made = lowering.solve_ex(vals, A, B, left, _is_vector(A, B))
     if check_errors:
         refuse_info(lowering, "linalg.solve_ex", made[3], unsolvable)
     return made
@@ -190,7 +190,7 @@ def linalg_solve_triangular(a, b, upper, left, unitriangular):
     return lapack.solve_triangular(a, b, upper, left, unitriangular)
 
 
-linalg_solve_triangular.override("lower", lambda low, val, *args: low.linear.solve_triangular(low, *args))
+linalg_solve_triangular.override("lower", lambda low, val, *args: low.solve_triangular(*args))
 
 
 def _triangular_vjp(ct, self, result, upper, left, unitriangular, mask):
@@ -293,7 +293,7 @@ batched(cholesky_inverse)
 
 @cholesky_inverse.override("lower")
 def _lower_cholesky_inverse(lowering, val, self, upper):
-    made, info = lowering.linear.cholesky_inverse(lowering, self, upper)
+    made, info = lowering.cholesky_inverse(self, upper)
     refuse_info(lowering, "cholesky_inverse", info, singular)
     return made
 
@@ -337,7 +337,7 @@ batched(linalg_inv_ex)
 
 @linalg_inv_ex.override("lower")
 def _lower_inverse(lowering, vals, A, check_errors):
-    made = lowering.linear.inverse(lowering, A)
+    made = lowering.inverse(A)
     if check_errors:
         refuse_info(lowering, "linalg.inv_ex", made[1], singular)
     return made
@@ -388,7 +388,7 @@ def _factorised(a):
 
 
 batched(_linalg_det)
-_linalg_det.override("lower", lambda low, vals, A: low.linear.det(low, A))
+_linalg_det.override("lower", lambda low, vals, A: low.det(A))
 
 
 def _det_vjp(ct0, A):
@@ -446,7 +446,7 @@ def _linalg_slogdet(a):
 
 
 batched(_linalg_slogdet)
-_linalg_slogdet.override("lower", lambda low, vals, A: low.linear.slogdet(low, A))
+_linalg_slogdet.override("lower", lambda low, vals, A: low.slogdet(A))
 
 
 def _slogdet_vjp(ct0, ct1, A, result0):

@@ -112,7 +112,7 @@ def check_info(name, info, text) -> None:
 def refuse_info(lowering, name, info, text) -> None:
     """``check_info`` in a compiled graph."""
     where = "(Batch element {size}): " if info.ndim else ""
-    lowering.linear.refuse(lowering, info, f"{name}: {where}{text('{value}')}")
+    lowering.refuse(info, f"{name}: {where}{text('{value}')}")
 
 
 def not_definite(code):

@@ -73,7 +73,7 @@ batched(linalg_cholesky_ex)
 
 @linalg_cholesky_ex.override("lower")
 def _lower_cholesky(lowering, vals, self, upper, check_errors):
-    factor, info = lowering.linear.cholesky(lowering, self, upper)
+    factor, info = lowering.cholesky(self, upper)
     if check_errors:
         refuse_info(lowering, "linalg.cholesky_ex", info, not_definite)
     return [factor, info]
@@ -111,7 +111,7 @@ def _linalg_check_errors(info, api_name, is_matrix):
 def _lower_check_errors(lowering, val, info, api_name, is_matrix):
     where = "" if is_matrix else "(Batch element {size}): "
     means = (unsolvable if api_name == "torch.linalg.solve" else _MEANS.get(api_name, singular))("{value}")
-    lowering.linear.refuse(lowering, info, f"{api_name}: {where}{means}")
+    lowering.refuse(info, f"{api_name}: {where}{means}")
     return ()
 
 
@@ -183,7 +183,7 @@ def linalg_qr(a, mode):
 
 
 batched(linalg_qr)
-linalg_qr.override("lower", lambda lowering, vals, A, mode: lowering.linear.qr(lowering, vals, A, mode))
+linalg_qr.override("lower", lambda lowering, vals, A, mode: lowering.qr(vals, A, mode))
 
 
 def _syminvadj(x):
@@ -378,7 +378,7 @@ batched(linalg_lu_factor_ex)
 def _lower_lu(lowering, vals, A, pivot, check_errors):
     if not pivot:
         raise NotImplementedError("factors without pivots")
-    made = lowering.linear.lu(lowering, A)
+    made = lowering.lu(A)
     if check_errors:
         refuse_info(lowering, "linalg.lu_factor_ex", made[2], _no_solutions)
     return made
@@ -462,7 +462,12 @@ def _permuted_meta(pivots, rows, like):
     return dense((*pivots.shape[:-1], rows, rows), like)
 
 
-@extern("_lu_permutation(Tensor pivots, SymInt rows, Tensor like) -> Tensor", meta=_permuted_meta, variants="")
+@extern(
+    "_lu_permutation(Tensor pivots, SymInt rows, Tensor like) -> Tensor",
+    meta=_permuted_meta,
+    variants="",
+    places=("pivots",),
+)
 def _lu_permutation(pivots, rows, like):
     """The matrix P with P L U the factorised matrix, from LAPACK's row swaps (counted from 1)."""
     order = _permutation(pivots, rows)
@@ -473,7 +478,7 @@ def _lu_permutation(pivots, rows, like):
 
 batched(_lu_permutation)
 _lu_permutation.override(
-    "lower", lambda lowering, val, pivots, rows, like: lowering.linear.permutation(lowering, val, pivots, _NO_ROWS)
+    "lower", lambda lowering, val, pivots, rows, like: lowering.row_permutation(val, pivots, _NO_ROWS)
 )
 _lu_permutation.derivative()
 

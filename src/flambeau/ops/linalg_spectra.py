@@ -66,8 +66,7 @@ def _refuse_unconverged(lowering, name, info) -> None:
     where = "(Batch element {size}): " if info.ndim else ""
     kind = "singular" if "svd" in name else "eigen"
     words = f"{name}: {where}The algorithm failed to converge because the input matrix "
-    lowering.linear.refuse(
-        lowering,
+    lowering.refuse(
         info,
         f"{words}is ill-conditioned or has too many repeated {kind}values (error code: {{value}}).",
         f"{words}contained non-finite values.",
@@ -121,7 +120,7 @@ batched(_linalg_eigh)
 
 @_linalg_eigh.override("lower")
 def _lower_eigh(lowering, vals, A, UPLO, compute_v):
-    values, vectors, info = lowering.linear.eigh(lowering, vals, A, UPLO.upper() == "L", compute_v)
+    values, vectors, info = lowering.eigh(vals, A, UPLO.upper() == "L", compute_v)
     _refuse_unconverged(lowering, "linalg.eigh", info)
     return [values, vectors]
 
@@ -254,7 +253,7 @@ batched(_linalg_svd)
 def _lower_svd(lowering, vals, A, full_matrices, compute_uv, driver):
     if driver is not None:
         raise NotImplementedError("a driver")
-    u, s, vh, info = lowering.linear.svd(lowering, vals, A, full_matrices, compute_uv)
+    u, s, vh, info = lowering.svd(vals, A, full_matrices, compute_uv)
     _refuse_unconverged(lowering, "linalg.svd", info)
     return [u, s, vh]
 

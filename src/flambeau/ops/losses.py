@@ -176,7 +176,8 @@ def multilabel_margin_loss(self, target, reduction):
     n, c = x.shape
     # Labels count up to the first -1.
     valid = aten.eq.Scalar(aten.cumsum.default(aten.lt.Scalar(t, 0), 1), 0)
-    safe = aten.clamp_min.default(t, 0)
+    # What is below -1 stays so and is refused by the read.
+    safe = aten.add.Tensor(t, aten.eq.Scalar(t, -1))
     labelled = aten.scatter_add.default(
         aten.new_zeros.default(safe, [n, c]), 1, safe, aten._to_copy.default(valid, dtype=safe.dtype)
     )
@@ -287,6 +288,17 @@ def _ctc_checked(log_probs, targets, input_lengths, target_lengths, blank, reduc
     for n in input_lengths:
         if n > steps or n < 0:
             raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {n}")
+    if min(target_lengths, default=0) < 0:
+        raise RuntimeError(f"Expected target_lengths to have value at least 0, but got value {min(target_lengths)}")
+    if targets.ndim == 1 and targets.shape[0] != sum(target_lengths):
+        raise RuntimeError(
+            f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size {targets.shape[0]} for argument #2 'targets'"
+        )
+    if targets.ndim == 2 and targets.shape[1] < max(target_lengths, default=0):
+        raise RuntimeError(
+            f"Expected tensor to have size at least {max(target_lengths)} at dimension 1, but got size {targets.shape[1]} "
+            "for argument #2 'targets'"
+        )
     loss = _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
     out = _ctc_reduced(loss, target_lengths, reduction)
     return aten.squeeze.dim(out, 0) if single and reduction == 0 else out

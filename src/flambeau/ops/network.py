@@ -6,7 +6,7 @@ import math
 
 from ..base import dtypes
 from ..base.dtypes import finfo, float32, float64, uint8
-from ..core.declare import COMPLEX, composite, explicit, pointwise
+from ..core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ..core.operator import namespace
 from .activation import check_affine
 from .reductions import as_dtype, widened
@@ -18,6 +18,7 @@ aten = namespace("aten")
 
 @pointwise(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    refuse=INTEGERS,
     variants="nn",
     promote="float",
     operands=("self",),

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import order, select
 from ..base.dtypes import bool_, int64, sortable
+from ..base.kernels import Order
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import COMPLEX, composite, explicit, extern
 from ..core.definition import TensorMeta
@@ -94,6 +95,11 @@ def _shared(ct, self, result):
     return aten.where.ScalarOther(mask, aten.div.Tensor(ct, aten.sum.default(mask)), 0)
 
 
+def _of_none(dtype):
+    """The median of no elements: nan, or what a conversion of it to an integer gives."""
+    return np.iinfo(dtype).min if dtype.kind in "iu" else math.nan
+
+
 def _middle(name, pick, what):
     def choose(a, dim, keepdim):
         if not a.size or not a.ndim:
@@ -119,7 +125,7 @@ def _middle(name, pick, what):
     def of_all(a):
         flat = a.reshape(-1)
         if not flat.size:
-            return np.array(math.nan, a.dtype)
+            return np.array(_of_none(a.dtype), a.dtype)
         made = order.arrange(what, flat, 0)
         return np.array(flat[int(pick(flat))]) if made is None else made[0].reshape(())
 
@@ -127,11 +133,16 @@ def _middle(name, pick, what):
         f"{name}(Tensor self) -> Tensor", refuse=COMPLEX, meta=lambda self: TensorMeta((), (), self.dtype, self.device)
     )(of_all)
     whole.derivative(self=_shared)
-    whole.override("lower", lambda lowering, val, self: lowering.arrange(val, what, self, 0))
+
+    @whole.override("lower")
+    def _lower(lowering, val, self):
+        if 0 in self.shape:
+            return lowering.full((), val.dtype, _of_none(val.dtype.np), val.device)
+        return lowering.arrange(val, what, self, 0)
 
 
-_middle("median", _median_at, order.MEDIAN)
-_middle("nanmedian", _nanmedian_at, order.NANMEDIAN)
+_middle("median", _median_at, Order.MEDIAN)
+_middle("nanmedian", _nanmedian_at, Order.NANMEDIAN)
 
 mode = extern(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -140,7 +151,7 @@ mode = extern(
     has_out=True,
 )(lambda a, dim, keepdim: _choose(a, dim, keepdim, _mode_at))
 mode.derivative(self=_spread_back)
-mode.override("lower", lambda low, vals, self, dim, keepdim: low.special.mode(low, vals, self, dim, keepdim))
+mode.override("lower", lambda low, vals, self, dim, keepdim: low.mode(vals, self, dim, keepdim))
 
 # ---- running extremes ------------------------------------------------------------------------------------------------------
 
@@ -161,7 +172,7 @@ def _running(name, extreme):
         x = sortable(a)
         values = extreme.accumulate(x, axis=dim)
         n = a.shape[normalize_dim(dim, a.ndim)]
-        own = np.arange(n).reshape([n if d == dim % a.ndim else 1 for d in range(a.ndim)])
+        own = np.arange(n).reshape([n if d == normalize_dim(dim, a.ndim) else 1 for d in range(a.ndim)])
         # A new extreme, or the old one once more, is where the running value equals the element (a nan stays).
         new = (values == x) | _nan(x)
         at = np.maximum.accumulate(np.where(new, own, 0), axis=dim)

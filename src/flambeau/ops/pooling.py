@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..base import dtypes
-from ..base.shapes import spread
+from ..base.shapes import normalize_dim, spread
 from ..core.declare import COMPLEX, composite, explicit
 from ..core.images import as_image
 from ..core.layouts import image_format, strides_of
@@ -41,6 +41,8 @@ def _check(self, n, kernel, stride, padding, dilation, name):
 
     if self.ndim not in (n + 1, n + 2):
         refuse()
+    if n > 1 and max(*kernel, *stride, *padding, *dilation) >= 2**31:
+        raise RuntimeError("value cannot be converted to type int without overflow")
     if any(d <= 0 for d in dilation):
         raise RuntimeError(f"{name}() dilation must be greater than zero, but got {', '.join(map(str, dilation))}")
     for k, p, d in zip(kernel, padding, dilation):
@@ -345,7 +347,7 @@ def _bounds(size, parts, device):
 def _adaptive_mean(x, dim, parts):
     """``parts`` means along ``dim``."""
     size = x.shape[dim]
-    d = dim % x.ndim
+    d = normalize_dim(dim, x.ndim)
     if size and size % parts == 0:
         split = aten.reshape.default(x, [*x.shape[:d], parts, size // parts, *x.shape[d + 1 :]])
         return aten.mean.dim(split, [d + 1])

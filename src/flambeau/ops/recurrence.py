@@ -1,4 +1,4 @@
-"""One recurrent layer in one direction over all time steps (csrc/recurrent.c), and its derivative.
+"""One recurrent layer in one direction over all time steps (csrc/kernels/recurrent.c), and its derivative.
 
 Shapes, time first: inner (T, B, G H), the inputs' products without a bias; weight (G H, H), biases (G H); h and c (B, H); output and cells (T, B, H); gates after
 their functions (T, B, 4 H), of the GRU the fourth is the new gate's hidden product. What a kind doesn't have is (0,). Of the backward: cotangents of inner, of the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..base import recurrence
 from ..base.dtypes import bfloat16, float16, float32, float64
-from ..base.recurrence import GRU, LSTM, RELU, TANH
+from ..base.kernels import Recurrence
 from ..base.shapes import contiguous_strides
 from ..core.declare import explicit
 from ..core.definition import TensorMeta
@@ -17,7 +17,8 @@ from ..core.dispatch import derivatives_asked
 from ..core.operator import namespace
 
 aten = namespace("aten")
-KINDS = {"lstm": LSTM, "gru": GRU, "tanh": TANH, "relu": RELU}
+LSTM, GRU, TANH, _ = Recurrence
+KINDS = {kind.name.lower(): int(kind) for kind in Recurrence}  # plain integers, as operators take them
 
 
 def streams(tensors) -> bool:
@@ -206,16 +207,15 @@ def _(ct, *rest):
 
 @forward.override("lower")
 def _(lowering, val, inner, weight, bias_in, bias_hidden, h, c, kind, reverse, keep):
-    biases = () if bias_in is None else (bias_in, bias_hidden)
-    return lowering.recurrence(val, (inner, weight, h, *biases, *([c] if kind == LSTM else [])), kind, reverse, keep)
+    operands = (inner, weight, h, bias_in, None if bias_in is None else bias_hidden, c if kind == LSTM else None)
+    return lowering.recurrence(val, operands, kind, reverse)
 
 
 @backward.override("lower")
 def _(lowering, val, ct, ct_last, weight, h, c, output, cells, gates, kind, reverse):
-    given = [ct, weight, h, output, *([c, cells] if kind == LSTM else []), *([gates] if kind <= GRU else [])]
-    if kind == LSTM and ct_last is not None:
-        given.append(ct_last)
-    return lowering.recurrence_backward(val, given, kind, reverse, ct_last is not None)
+    of_cells = (c, cells) if kind == LSTM else (None, None)
+    operands = (ct, weight, h, output, *of_cells, gates if kind <= GRU else None, ct_last if kind == LSTM else None)
+    return lowering.recurrence_backward(val, operands, kind, reverse)
 
 
 def _work(tensors):

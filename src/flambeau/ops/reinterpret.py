@@ -20,7 +20,7 @@ def _as_real_meta(self):
     if not self.dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     strides = self.strides if isinstance(self, TensorMeta) else self.stride()
-    offset = self.offset if isinstance(self, TensorMeta) else self.storage_offset()
+    offset = self.offset if isinstance(self, TensorMeta) else self._offset
     return TensorMeta((*self.shape, 2), (*[2 * s for s in strides], 1), self.dtype.to_real(), self.device, 2 * offset)
 
 

@@ -9,78 +9,98 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.dtypes import float32, float64
-from ..base.shapes import contiguous_strides
+from ..base.kernels import Distribution
+from ..base.shapes import broadcast_shapes, contiguous_strides
 from ..base.sizes import sizes
 from ..core.declare import COMPLEX, extern, random
 from ..core.definition import TensorMeta
-from ..core.generator import BINOMIAL, GAMMA, POISSON
 from ..core.operator import namespace
+from . import draw_rules as rules
 
 aten = namespace("aten")
 _F64 = np.dtype(np.float64)
 
 
 def _drawn(gen, what, dtype, *arrays):
-    """Numbers of a distribution as csrc/random.c draws them, for each element."""
+    """Numbers of a distribution as csrc/kernels/random.c draws them, for each element."""
     made = gen.sample(what, *(np.asarray(a, np.float64) for a in arrays))
     return made.astype(dtype.np if hasattr(dtype, "np") else dtype)
 
 
-_SELF = dict(shape=lambda self, *o: tuple(self.shape), dtype=lambda self, *o: self.dtype)
+_WIDE = ("float32", "float64")
 
 
-@random("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", variants="function", **_SELF)
+def _like_self(names, kernel):
+    """A draw of the shape and dtype of ``self``, which is one of ``names``."""
+    return dict(
+        shape=lambda self, *o: tuple(self.shape),
+        dtype=lambda self, *o: rules.only(self.dtype, names, kernel),
+        variants="function",
+    )
+
+
+@random("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", **_like_self(_WIDE, "gamma_cpu"))
 def standard_gamma(gen, shape, dtype, self, *_):
     a = self.detach().numpy()
-    drawn = _drawn(gen, GAMMA, dtype, a)
+    drawn = _drawn(gen, Distribution.GAMMA, dtype, a)
     return np.maximum(drawn, np.finfo(drawn.dtype).tiny)
 
 
-@random("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", variants="function", **_SELF)
+@random("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", **_like_self(_WIDE, "dirichlet"))
 def sample_dirichlet(gen, shape, dtype, self, *_):
     a = self.detach().numpy()
-    drawn = _drawn(gen, GAMMA, a.dtype, a)
+    drawn = _drawn(gen, Distribution.GAMMA, a.dtype, a)
     drawn = np.maximum(drawn, np.finfo(drawn.dtype).tiny)
     out = drawn / drawn.sum(-1, keepdims=True)
     info = np.finfo(out.dtype)
     return np.clip(out, info.tiny, 1 - info.epsneg).astype(a.dtype)
 
 
-@random("poisson(Tensor self, Generator? generator=None) -> Tensor", variants="function", **_SELF)
+@random("poisson(Tensor self, Generator? generator=None) -> Tensor", **_like_self(rules.FLOATING, "poisson_cpu"))
 def poisson(gen, shape, dtype, self, *_):
     rate = self.detach().numpy()
     if not (rate >= 0).all():
         raise RuntimeError(_NO_RATE)
-    return _drawn(gen, POISSON, dtype, rate)
+    return _drawn(gen, Distribution.POISSON, dtype, rate)
 
 
 _NO_RATE = "invalid Poisson rate, expected rate to be non-negative"
 poisson.override(
     "drawn",
-    lambda low, val, strides, self, *_: low.special.sample(
-        low, POISSON, (self,), sizes(val.shape), val.dtype, val.device, _NO_RATE
+    lambda low, val, strides, self, *_: low.sample(
+        Distribution.POISSON, (self,), sizes(val.shape), val.dtype, val.device, _NO_RATE
     ),
 )
 
 
+def _binomial_dtype(count, prob, *_):
+    for name, x in (("count", count), ("prob", prob)):
+        if not x.dtype.is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {x.dtype.scalar_type}")
+    broadcast_shapes(tuple(count.shape), tuple(prob.shape))
+    if count.dtype is not prob.dtype:
+        raise RuntimeError(f"Found dtype {prob.dtype.scalar_type} but expected {count.dtype.scalar_type}")
+    return rules.only(count.dtype, _WIDE, "binomial_cpu")
+
+
 @random("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", variants="function",
-        shape=lambda count, *o: tuple(count.shape), dtype=lambda count, *o: count.dtype)  # fmt: skip
+        shape=lambda count, *o: tuple(count.shape), dtype=_binomial_dtype)  # fmt: skip
 def binomial(gen, shape, dtype, count, prob, *_):
     n, p = np.broadcast_arrays(count.detach().numpy(), prob.detach().numpy())
-    return _drawn(gen, BINOMIAL, dtype, n, p)
+    return _drawn(gen, Distribution.BINOMIAL, dtype, n, p)
 
 
 binomial.override(
     "drawn",
-    lambda low, val, strides, count, prob, *_: low.special.sample(
-        low, BINOMIAL, (count, prob), sizes(val.shape), val.dtype, val.device
+    lambda low, val, strides, count, prob, *_: low.sample(
+        Distribution.BINOMIAL, (count, prob), sizes(val.shape), val.dtype, val.device
     ),
 )
 
 
 def _gammas(lowering, val, a):
     """Draws, none of them 0."""
-    drawn = lowering.special.sample(lowering, GAMMA, (a,), sizes(val.shape), val.dtype, val.device)
+    drawn = lowering.sample(Distribution.GAMMA, (a,), sizes(val.shape), val.dtype, val.device)
     tiny = float(np.finfo(val.dtype.np).tiny)
     return lowering.mapped(lambda s, x: s.maximum(x, tiny), drawn, val)
 

@@ -1,13 +1,13 @@
 """The scalar table: the operations that bodies are written in.
 
-Columns: name, arity, kind, NumPy function, LLVM text by type letter, vector-Jacobian product, ATen name where it differs.
+Columns: name, arity, kind, NumPy function, LLVM by type letter, vector-Jacobian product, ATen name where it differs.
 Conventions that must not change silently: NaN propagates through maximum and minimum; at a tie their gradient is halved, as in
 PyTorch, and whole on both sides at a nan; abs has derivative 0 at 0; where and comparisons are not differentiated in their condition. A cotangent
 that is 0 by selection is written ``where(c, 0.0, ...)`` outermost: :func:`..core.body.vjp` keeps it from meeting an infinity further down.
 A row uses its result ``r`` only where PyTorch saves the result for the backward: what is saved is what may not be written afterwards.
 
-LLVM text: ``{t}`` is the LLVM type (a vector of it in vector code), ``{b}`` the type of a truth value, ``{0}``, ``{1}`` .. the operands, ``{s}`` the intrinsic suffix (f32, f64). A text that starts
-with ``@`` names an expansion in inductor/vector_math.py: transcendental functions are polynomials there, so that LLVM can vectorise them.
+The LLVM column names an operation (``fadd``), a comparison (``fcmp olt``), an intrinsic (``llvm.sqrt``), or, with ``@`` in front, an expansion of
+inductor/expansions: transcendental functions are polynomials there, so that LLVM can vectorise them.
 """
 
 import math
@@ -90,7 +90,7 @@ def _checked(fn):
     """``fn``, with an error for integers divided by zero, which NumPy makes 0."""
 
     def call(x, y):
-        if getattr(y, "dtype", np.dtype(type(y))).kind in "iu" and getattr(x, "dtype", np.dtype(type(x))).kind in "iu" and not np.all(y):
+        if getattr(y, "dtype", np.dtype(type(y))).kind in "iub" and getattr(x, "dtype", np.dtype(type(x))).kind in "iub" and not np.all(y):
             raise RuntimeError("ZeroDivisionError")
         return fn(x, y)
 
@@ -134,22 +134,22 @@ _round.ufunc = lambda: np.rint
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
-scalar("add", 2, "arith", np.add, {"f": "fadd {t} {0}, {1}", "i": "add {t} {0}, {1}", "b": "or {b} {0}, {1}"},
+scalar("add", 2, "arith", np.add, {"f": "fadd", "i": "add", "b": "or"},
        lambda s, ct, x, y, r: (ct, ct))
-scalar("sub", 2, "arith", np.subtract, {"f": "fsub {t} {0}, {1}", "i": "sub {t} {0}, {1}"},
+scalar("sub", 2, "arith", np.subtract, {"f": "fsub", "i": "sub"},
        lambda s, ct, x, y, r: (ct, s.neg(ct)))
-scalar("mul", 2, "arith", np.multiply, {"f": "fmul {t} {0}, {1}", "i": "mul {t} {0}, {1}", "b": "and {b} {0}, {1}"},
+scalar("mul", 2, "arith", np.multiply, {"f": "fmul", "i": "mul", "b": "and"},
        lambda s, ct, x, y, r: (s.mul(ct, y), s.mul(ct, x)))
-scalar("div", 2, "float", np.true_divide, {"f": "fdiv {t} {0}, {1}"},
+scalar("div", 2, "float", np.true_divide, {"f": "fdiv"},
        lambda s, ct, x, y, r: (s.div(ct, y), s.mul(s.neg(ct), s.div(s.div(x, y), y))))
-scalar("neg", 1, "arith", np.negative, {"f": "fneg {t} {0}", "i": "sub {t} zeroinitializer, {0}"}, lambda s, ct, x, r: (s.neg(ct),))
-scalar("abs", 1, "arith", np.abs, {"f": "call {t} @llvm.fabs.{s}({t} {0})", "i": "@abs_int", "b": "@copy"},
+scalar("neg", 1, "arith", np.negative, {"f": "fneg", "i": "@negative_int"}, lambda s, ct, x, r: (s.neg(ct),))
+scalar("abs", 1, "arith", np.abs, {"f": "llvm.fabs", "i": "@abs_int", "b": "@copy"},
        lambda s, ct, x, r: (s.mul(ct, s.sgn(x)),))
 scalar("sgn", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int", "b": "@copy"}, lambda s, ct, x, r: (None,))
 scalar("sign", 1, "arith", _sign, {"f": "@sign", "i": "@sign_int", "b": "@copy"}, lambda s, ct, x, r: (None,))
-scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or {b} {0}, {1}"},
+scalar("maximum", 2, "arith", np.maximum, {"f": "@maximum", "i": "@maximum_int", "b": "or"},
        lambda s, ct, x, y, r: (_unless(s, s.lt(x, y), ct, x, y), _unless(s, s.gt(x, y), ct, x, y)))
-scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and {b} {0}, {1}"},
+scalar("minimum", 2, "arith", np.minimum, {"f": "@minimum", "i": "@minimum_int", "b": "and"},
        lambda s, ct, x, y, r: (_unless(s, s.gt(x, y), ct, x, y), _unless(s, s.lt(x, y), ct, x, y)))
 scalar("floordiv", 2, "arith", _checked(np.floor_divide), {"f": "@floordiv", "i": "@floordiv_int"},
        aten="floor_divide")
@@ -157,7 +157,7 @@ scalar("truncdiv", 2, "arith", _truncdiv, {"f": "@truncdiv", "i": "@truncdiv_int
        doc="quotient rounded towards zero")
 scalar("remainder", 2, "arith", _checked(np.remainder), {"f": "@remainder", "i": "@remainder_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
-scalar("fmod", 2, "arith", _checked(np.fmod), {"f": "frem {t} {0}, {1}", "i": "@fmod_int"},
+scalar("fmod", 2, "arith", _checked(np.fmod), {"f": "frem", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
 scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},
        lambda s, ct, x, y, r: (s.where(s.eq(y, 0.0), 0.0, s.mul(ct, s.mul(y, s.pow(x, s.sub(y, 1.0))))), _pow_exponent(s, ct, x, y, r)))
@@ -171,7 +171,7 @@ scalar("log", 1, "float", np.log, {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, 
 scalar("log1p", 1, "float", np.log1p, {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
 scalar("log2", 1, "float", np.log2, {"f": "@log2"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(2))),))
 scalar("log10", 1, "float", _log10, {"f": "@log10"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(10))),))
-scalar("sqrt", 1, "float", np.sqrt, {"f": "call {t} @llvm.sqrt.{s}({t} {0})"}, lambda s, ct, x, r: (s.div(ct, s.mul(2.0, r)),))
+scalar("sqrt", 1, "float", np.sqrt, {"f": "llvm.sqrt"}, lambda s, ct, x, r: (s.div(ct, s.mul(2.0, r)),))
 scalar("rsqrt", 1, "float", _rsqrt, {"f": "@rsqrt"}, lambda s, ct, x, r: (s.mul(s.mul(-0.5, ct), s.mul(r, s.mul(r, r))),))
 scalar("sin", 1, "float", np.sin, {"f": "@sin"}, lambda s, ct, x, r: (s.mul(ct, s.cos(x)),))
 scalar("cos", 1, "float", np.cos, {"f": "@cos"}, lambda s, ct, x, r: (s.mul(ct, s.neg(s.sin(x))),))
@@ -180,28 +180,27 @@ scalar("tanh", 1, "float", np.tanh, {"f": "@tanh"}, lambda s, ct, x, r: (s.mul(c
 scalar("sigmoid", 1, "float", _sigmoid, {"f": "@sigmoid"}, lambda s, ct, x, r: (s.mul(ct, s.mul(s.sub(1.0, r), r)),))
 scalar("erf", 1, "float", _special("erf"), {"f": "@erf"},
        lambda s, ct, x, r: (s.mul(ct, s.mul(_TWO_OVER_SQRT_PI, s.exp(s.neg(s.mul(x, x))))),))
-scalar("floor", 1, "arith", np.floor, {"f": "call {t} @llvm.floor.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
-scalar("ceil", 1, "arith", np.ceil, {"f": "call {t} @llvm.ceil.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
-scalar("trunc", 1, "arith", np.trunc, {"f": "call {t} @llvm.trunc.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
-scalar("round", 1, "arith", _round, {"f": "call {t} @llvm.roundeven.{s}({t} {0})", "i": "@copy"}, lambda s, ct, x, r: (None,))
+scalar("floor", 1, "arith", np.floor, {"f": "llvm.floor", "i": "@copy"}, lambda s, ct, x, r: (None,))
+scalar("ceil", 1, "arith", np.ceil, {"f": "llvm.ceil", "i": "@copy"}, lambda s, ct, x, r: (None,))
+scalar("trunc", 1, "arith", np.trunc, {"f": "llvm.trunc", "i": "@copy"}, lambda s, ct, x, r: (None,))
+scalar("round", 1, "arith", _round, {"f": "llvm.roundeven", "i": "@copy"}, lambda s, ct, x, r: (None,))
 
 # --- comparison, logic, bits ------------------------------------------------------------------------------------------
 _NONE2 = lambda s, ct, x, y, r: (None, None)  # noqa: E731
 for _name, _np, _f, _i in [("eq", np.equal, "oeq", "eq"), ("ne", np.not_equal, "une", "ne"), ("lt", np.less, "olt", "slt"),
                            ("le", np.less_equal, "ole", "sle"), ("gt", np.greater, "ogt", "sgt"), ("ge", np.greater_equal, "oge", "sge")]:
-    scalar(_name, 2, "compare", _np, {"f": f"fcmp {_f} {{t}} {{0}}, {{1}}", "i": f"icmp {_i} {{t}} {{0}}, {{1}}",
-                                      "b": f"icmp {_i.replace('s', 'u')} {{b}} {{0}}, {{1}}",
-                                      "u": f"icmp {_i.replace('s', 'u')} {{t}} {{0}}, {{1}}"}, _NONE2)
-scalar("isnan", 1, "compare", np.isnan, {"f": "fcmp uno {t} {0}, {0}", "i": "@false", "b": "@false"}, lambda s, ct, x, r: (None,))
-scalar("logical_and", 2, "logic", np.logical_and, {"b": "and {b} {0}, {1}"}, _NONE2)
-scalar("logical_or", 2, "logic", np.logical_or, {"b": "or {b} {0}, {1}"}, _NONE2)
-scalar("logical_xor", 2, "logic", np.logical_xor, {"b": "xor {b} {0}, {1}"}, _NONE2)
+    scalar(_name, 2, "compare", _np, {"f": f"fcmp {_f}", "i": f"icmp {_i}", "b": f"icmp {_i.replace('s', 'u')}",
+                                      "u": f"icmp {_i.replace('s', 'u')}"}, _NONE2)
+scalar("isnan", 1, "compare", np.isnan, {"f": "@isnan", "i": "@false", "b": "@false"}, lambda s, ct, x, r: (None,))
+scalar("logical_and", 2, "logic", np.logical_and, {"b": "and"}, _NONE2)
+scalar("logical_or", 2, "logic", np.logical_or, {"b": "or"}, _NONE2)
+scalar("logical_xor", 2, "logic", np.logical_xor, {"b": "xor"}, _NONE2)
 scalar("logical_not", 1, "logic", np.logical_not, {"b": "@logical_not"}, lambda s, ct, x, r: (None,))
-scalar("bitwise_and", 2, "bit", np.bitwise_and, {"i": "and {t} {0}, {1}", "b": "and {b} {0}, {1}"}, _NONE2)
-scalar("bitwise_or", 2, "bit", np.bitwise_or, {"i": "or {t} {0}, {1}", "b": "or {b} {0}, {1}"}, _NONE2)
-scalar("bitwise_xor", 2, "bit", np.bitwise_xor, {"i": "xor {t} {0}, {1}", "b": "xor {b} {0}, {1}"}, _NONE2)
+scalar("bitwise_and", 2, "bit", np.bitwise_and, {"i": "and", "b": "and"}, _NONE2)
+scalar("bitwise_or", 2, "bit", np.bitwise_or, {"i": "or", "b": "or"}, _NONE2)
+scalar("bitwise_xor", 2, "bit", np.bitwise_xor, {"i": "xor", "b": "xor"}, _NONE2)
 scalar("bitwise_not", 1, "bit", np.invert, {"i": "@bitwise_not", "b": "@logical_not"}, lambda s, ct, x, r: (None,))
-scalar("where", 3, "select", _where, {"*": "select {b} {0}, {t} {1}, {t} {2}"},
+scalar("where", 3, "select", _where, {"*": "select"},
        lambda s, ct, c, a, b, r: (None, s.where(c, ct, 0.0), s.where(c, 0.0, ct)), doc="condition is bool; the branches share a dtype")
 scalar("cast", 2, "cast", _cast, {"*": "@cast"}, lambda s, ct, x, dtype, r: (ct, None), aten="_to_copy",
        doc="second operand is a flambeau dtype (literal)")

@@ -24,7 +24,7 @@ def _lgamma(x):
 
 _lgamma.body = lambda s, x: s.where(s.eq(x, -math.inf), math.inf, s.gammaln(x))  # the same, for native loops
 
-# Those of one operand that inductor/vector_more.py or vector_special.py has an expansion of.
+# Those of one operand that inductor/expansions has.
 _EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr".split())
 
 
@@ -85,16 +85,16 @@ def _atan2(s, ct, y, x, r):
 
 scalar("atan2", 2, "float", np.arctan2, {"f": "@atan2"}, _atan2)
 scalar("hypot", 2, "float", np.hypot, {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
-scalar("copysign", 2, "float", np.copysign, {"f": "call {t} @llvm.copysign.{s}({t} {0}, {t} {1})"},
+scalar("copysign", 2, "float", np.copysign, {"f": "llvm.copysign"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, 0.0), 0.0, s.mul(ct, s.div(r, x))), None))
-scalar("fmax", 2, "arith", np.fmax, {"f": "@fmax", "i": "@maximum_int", "b": "or {b} {0}, {1}"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
+scalar("fmax", 2, "arith", np.fmax, {"f": "@fmax", "i": "@maximum_int", "b": "or"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
                                                                s.where(s.logical_or(s.ge(x, y), s.isnan(y)), 0.0, ct)))
-scalar("fmin", 2, "arith", np.fmin, {"f": "@fmin", "i": "@minimum_int", "b": "and {b} {0}, {1}"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
+scalar("fmin", 2, "arith", np.fmin, {"f": "@fmin", "i": "@minimum_int", "b": "and"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.le(x, y), s.isnan(y)), ct, 0.0),
                                                                s.where(s.logical_or(s.le(x, y), s.isnan(y)), 0.0, ct)))
 scalar("nextafter", 2, "float", np.nextafter, {"f": "@nextafter"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
 scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {"f": "@signbit", "i": "@signbit", "b": "@false"}, _NONE)
-scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside", "b": "or {b} {0}, {1}"})
+scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside", "b": "or"})
 def _logaddexp(of_reals, power, log_base):
     """log(b^x + b^y); NumPy has it for real numbers. Of complex ones the part with the greater real part is taken out."""
 

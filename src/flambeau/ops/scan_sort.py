@@ -6,6 +6,7 @@ import numpy as np
 
 from ..base import blas, order
 from ..base.dtypes import bool_, int64, sortable
+from ..base.kernels import Order
 from ..base.memory_format import contiguous_format
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import COMPLEX, composite, explicit, extern, index
@@ -139,11 +140,11 @@ def _order(a, dim, descending):
 
 
 def _sorted_pair(a, dim, descending, k=None):
+    d = normalize_dim(dim, a.ndim)
     if not a.ndim:
         return a.copy(), np.zeros((), np.int64)
-    d = normalize_dim(dim, a.ndim)
     like = dense_like(a.shape, strides_of(a)) if k is None else None
-    made = order.arrange(order.WHOLE if k is None else order.FIRST, a, d, descending, k or 0, like)
+    made = order.arrange(Order.WHOLE if k is None else Order.FIRST, a, d, descending, k or 0, like)
     if made is not None:
         return made
     places = _order(sortable(a), dim, descending)
@@ -158,7 +159,8 @@ def _pair_meta(self, shape, strides=None):
     return TensorMeta(shape, strides, self.dtype, self.device), TensorMeta(shape, strides, int64, self.device)
 
 
-def _sorted_meta(self):
+def _sorted_meta(self, dim):
+    normalize_dim(dim, len(self.shape))
     shape = tuple(self.shape)
     return _pair_meta(self, shape, dense_like(shape, strides_of(self)))
 
@@ -173,7 +175,7 @@ sort = extern(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     refuse=COMPLEX,
     has_out=True,
-    meta=lambda self, dim, descending: _sorted_meta(self),
+    meta=lambda self, dim, descending: _sorted_meta(self, dim),
     out_rules="apart",
 )(_sorted_pair)
 sort.derivative(self=_scatter_back)
@@ -181,7 +183,7 @@ sort_stable = extern(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     refuse=COMPLEX,
     has_out=True,
-    meta=lambda self, stable, dim, descending: _sorted_meta(self),
+    meta=lambda self, stable, dim, descending: _sorted_meta(self, dim),
     out_rules="apart",
 )(lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
 sort_stable.derivative(self=_scatter_back)
@@ -189,12 +191,12 @@ sort_stable.derivative(self=_scatter_back)
 
 @sort.override("lower")
 def _lower_sort(lowering, val, self, dim, descending):
-    return lowering.arrange(val, order.WHOLE, self, dim, descending)
+    return lowering.arrange(val, Order.WHOLE, self, dim, descending)
 
 
 @sort_stable.override("lower")
 def _lower_stable_sort(lowering, val, self, stable, dim, descending):
-    return lowering.arrange(val, order.WHOLE, self, dim, descending)
+    return lowering.arrange(val, Order.WHOLE, self, dim, descending)
 
 
 def _topk_meta(self, k, dim, largest, sorted):
@@ -225,7 +227,7 @@ topk.derivative(self=_scatter_back)
 
 @topk.override("lower")
 def _lower_topk(lowering, val, self, k, dim, largest, sorted):
-    return lowering.arrange(val, order.FIRST, self, dim, largest, k, sorted)
+    return lowering.arrange(val, Order.FIRST, self, dim, largest, k, sorted)
 
 
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")

@@ -180,6 +180,7 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
     inplace=True,
     has_out=True,
     out_rules="apart",
+    places=("index",),
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self):
     if reduce not in _COMBINE:

@@ -74,6 +74,7 @@ searchsorted = extern(
     meta=_places_meta,
     variants="function",
     has_out=True,
+    places=("sorter",),
 )(_places)
 searchsorted.derivative()
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import dtypes, order, select
 from ..base.dtypes import sortable
+from ..base.kernels import Order
 from ..base.records import replace
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
@@ -25,13 +26,13 @@ def _nonzero_meta(self):
     )  # the coordinates of one dimension lie together, as in PyTorch
 
 
-@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True)
+@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True, places=("self",))
 def nonzero(self):
     return select.nonzero(self)
 
 
 nonzero.derivative()
-nonzero.override("lower", lambda lowering, val, self: lowering.sized.nonzero(lowering, val, self))
+nonzero.override("lower", lambda lowering, val, self: lowering.nonzero(val, self))
 
 
 @composite("nonzero_numpy(Tensor self) -> Tensor[]", variants="")
@@ -64,12 +65,13 @@ def masked_select(self, mask):
     return aten.index.Tensor(aten.expand.default(self, shape), [aten.expand.default(mask, shape)])
 
 
-masked_select.override("lower", lambda lowering, val, self, mask: lowering.sized.selected(lowering, val, self, mask))
+masked_select.override("lower", lambda lowering, val, self, mask: lowering.selected(val, self, mask))
 
 
 @extern(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     inplace=True,
+    places=("mask",),
     same_dtype=(0, 2, "masked_scatter: expected self and source to have same dtypes but got {} and {}"),
     meta=lambda self, mask, source: replace(
         aten.where.self.meta(mask, self, self),
@@ -165,7 +167,7 @@ def distinct(a, inverse: bool):
             held = np.flatnonzero(counts)
             places = (np.cumsum(counts != 0) - 1)[offset] if inverse else None
             return (held + low).astype(a.dtype), places, counts[held]
-    made = order.arrange(order.WHOLE, a, 0) if a.size else None
+    made = order.arrange(Order.WHOLE, a, 0) if a.size else None
     if made is None:
         values, places, counts = np.unique(sortable(a), return_inverse=True, return_counts=True, equal_nan=False)
         return values.astype(a.dtype), places.reshape(-1), counts
@@ -213,21 +215,19 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
 
 
 def _lower_unique(lowering, vals, self, sorted, inverse, counts):
-    return lowering.sized.runs(lowering, vals, self, None, True, (inverse or counts, counts))
+    return lowering.runs(vals, self, None, True, (inverse or counts, counts))
 
 
 def _lower_consecutive(lowering, vals, self, inverse, counts, dim):
     d = None if dim is None else normalize_dim(dim, self.ndim)
-    return lowering.sized.runs(lowering, vals, self, d, False, (True, True))
+    return lowering.runs(vals, self, d, False, (True, True))
 
 
 _unique2.override("lower", _lower_unique)
 unique_consecutive.override("lower", _lower_consecutive)
 unique_dim.override(
     "lower",
-    lambda lowering, vals, self, dim, *_: lowering.sized.runs(
-        lowering, vals, self, normalize_dim(dim, self.ndim), True, (True, True)
-    ),
+    lambda lowering, vals, self, dim, *_: lowering.runs(vals, self, normalize_dim(dim, self.ndim), True, (True, True)),
 )
 
 
@@ -247,8 +247,14 @@ def _bincount_meta(self, weights, minlength):
     return _dense((data_dependent_size("bincount"),), dtype, self.device)
 
 
-@extern("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", meta=_bincount_meta)
+@extern(
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", meta=_bincount_meta, places=("self",)
+)
 def bincount(self, weights, minlength):
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is not None and weights.shape != self.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
     if self.ndim != 1 or (self.size and self.min() < 0) or self.dtype.kind not in "iu":
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     out = np.bincount(self, weights, minlength)
@@ -257,5 +263,5 @@ def bincount(self, weights, minlength):
 
 bincount.override(
     "lower",
-    lambda lowering, val, self, weights, minlength: lowering.sized.bincount(lowering, val, self, weights, minlength),
+    lambda lowering, val, self, weights, minlength: lowering.bincount(val, self, weights, minlength),
 )

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from ..base import select
+from ..base import kernels, select
 from ..base.dtypes import int32, int64, sortable
+from ..base.kernels import Segment
 from ..base.shape_env import data_dependent_size
 from ..base.shapes import contiguous_strides, normalize_dim
 from ..core.declare import COMPLEX, composite, extern
@@ -96,6 +97,7 @@ extern(
     "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
     meta=lambda self, size, fill_value: _dense((size, len(self.shape)), int64, self),
     has_out=True,
+    places=("self",),
 )
 def nonzero_static(a, size, fill_value):
     if size < 0:
@@ -108,7 +110,7 @@ def nonzero_static(a, size, fill_value):
 
 nonzero_static.derivative()
 nonzero_static.override(
-    "lower", lambda lowering, val, self, size, fill_value: lowering.sized.nonzero(lowering, val, self, fill=fill_value)
+    "lower", lambda lowering, val, self, size, fill_value: lowering.nonzero(val, self, fill=fill_value)
 )
 
 # ---- histograms ------------------------------------------------------------------------------------------------------------
@@ -210,14 +212,12 @@ def histogram_count(a, bins, range, weight, density):
 
 histogram_edges.override(
     "lower",
-    lambda lowering, vals, self, bins, weight, density: lowering.sized.by_edges(
-        lowering, vals, self, bins, None, weight, density
-    ),
+    lambda lowering, vals, self, bins, weight, density: lowering.by_edges(vals, self, bins, None, weight, density),
 )
 histogram_count.override(
     "lower",
-    lambda lowering, vals, self, bins, range, weight, density: lowering.sized.by_edges(
-        lowering, vals, self, bins, range, weight, density
+    lambda lowering, vals, self, bins, range, weight, density: lowering.by_edges(
+        vals, self, bins, range, weight, density
     ),
 )
 
@@ -290,7 +290,7 @@ def frexp(a):
     return in_order(np.asarray(mantissa.astype(a.dtype)), strides), in_order(np.asarray(exponent, np.int32), strides)
 
 
-frexp.override("lower", lambda low, vals, self: low.special.ufunc(low, "frexp", (self,), self.dtype, vals[0].device, 2))
+frexp.override("lower", lambda low, vals, self: low.ufunc("frexp", (self,), self.dtype, vals[0].device, 2))
 frexp.derivative(
     (0,),
     self=lambda ct0, result1: aten.div.Tensor(ct0, aten._to_copy.default(aten.exp2.default(result1), dtype=ct0.dtype)),
@@ -307,6 +307,11 @@ _REDUCE = {
 }
 
 
+_NOT_ALL_ROWS = (
+    "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+)
+
+
 def _segments(data, lengths, offsets, axis):
     if lengths is None:
         offsets = np.asarray(offsets)
@@ -315,10 +320,23 @@ def _segments(data, lengths, offsets, axis):
     return np.cumsum(lengths, -1) - lengths, lengths
 
 
+def _where(data, lengths, offsets, axis):
+    """The lengths, or else the offsets. RuntimeError where they aren't of the rows along the axis."""
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    name, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)
+    if given.ndim != axis + 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
+    if any(m != n for m, n in zip(given.shape[:axis], data.shape[:axis])):
+        raise RuntimeError(f"segment_reduce(): Expected {name} for each of the {tuple(data.shape[:axis])} rows of data")
+    return given
+
+
 def _segment_meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     if axis < 0:
         raise RuntimeError("segment_reduce(): Currently only dim=0 is supported")
-    rows = lengths.shape[-1] if lengths is not None else offsets.shape[-1] - 1
+    given = _where(data, lengths, offsets, axis)
+    rows = given.shape[-1] - (lengths is None)
     return _dense((*data.shape[:axis], rows, *data.shape[axis + 1 :]), data.dtype, data)
 
 
@@ -329,21 +347,30 @@ def _segment_meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial
     refuse=COMPLEX,
     variants="function",
     has_out=True,
+    places=("lengths", "offsets"),
 )
 def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     if reduce not in _REDUCE:
         raise RuntimeError(f"unsupported reduction given! {reduce}")
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    given = _where(data, lengths, offsets, axis)
     begins, counts = _segments(data, lengths, offsets, axis)
     if not unsafe and (
         counts.min(initial=0) < 0 or (lengths is not None and (counts.sum(-1) != data.shape[axis]).any())
     ):
-        raise RuntimeError(
-            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
-        )
+        raise RuntimeError(_NOT_ALL_ROWS)
     rows = counts.shape[-1]
     out = np.empty((*data.shape[:axis], rows, *data.shape[axis + 1 :]), data.dtype)
+    if data.dtype in (np.float32, np.float64):
+        lines, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+        where = np.ascontiguousarray(given, np.int64)
+        operands = (
+            np.ascontiguousarray(data).reshape(lines, data.shape[axis], inner),
+            where.reshape(lines, where.shape[-1]),
+        )
+        numbers = {"reduce": Segment[reduce.upper()], "offsets": lengths is None, "unsafe": unsafe}
+        numbers |= {"started": initial is not None, "initial": initial or 0.0, "f64": data.itemsize == 8}
+        kernels.segment_reduce(operands, [out.reshape(lines, rows, inner)], **numbers)
+        return out
     ufunc, start = _REDUCE[reduce]
     start = start if initial is None else initial
     for lead in np.ndindex(begins.shape[:-1]):
@@ -379,6 +406,12 @@ def _segment_vjp(ct, data, reduce, lengths, offsets, axis, result, initial):
 
 
 segment_reduce.derivative(data=_segment_vjp)
+segment_reduce.override(
+    "lower",
+    lambda h, val, data, reduce, lengths, indices, offsets, axis, unsafe, initial: h.segments(
+        val, data, reduce, lengths, offsets, axis, unsafe, initial, _NOT_ALL_ROWS
+    ),
+)
 
 
 @extern(
@@ -388,6 +421,7 @@ segment_reduce.derivative(data=_segment_vjp)
         _segment_meta(data, "sum", lengths, None, offsets, axis, True, None),
     ),
     variants="",
+    places=("lengths", "offsets"),
 )
 def _segment_ids(data, lengths, offsets, axis):
     """The segment of each element, and the number of elements in each."""
@@ -404,6 +438,7 @@ def _segment_ids(data, lengths, offsets, axis):
     "_segment_others(Tensor data, Tensor? lengths, Tensor? offsets, int axis) -> Tensor",
     meta=lambda data, lengths, offsets, axis: _dense(data.shape, data.dtype, data),
     variants="",
+    places=("lengths", "offsets"),
 )
 def _segment_others(data, lengths, offsets, axis):
     """The product of the other elements of its segment, for each element."""

@@ -15,7 +15,8 @@ from ..core.definition import TensorMeta
 from ..core.images import as_image
 from ..core.layouts import image_format, strides_of
 from ..core.operator import namespace
-from .factories import _OPTIONS
+from ..core.promotion import refused
+from .factories import OPTIONS
 
 aten = namespace("aten")
 
@@ -115,7 +116,11 @@ def _repeat_meta(repeats, output_size):
     return TensorMeta((n,), (1,), repeats.dtype, repeats.device)
 
 
-@extern("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", meta=_repeat_meta)
+@extern(
+    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    meta=_repeat_meta,
+    places=("repeats",),
+)
 def repeat_interleave_positions(repeats, output_size):
     """Position k, ``repeats[k]`` times."""
     if repeats.ndim != 1 or repeats.dtype.kind not in "iu":
@@ -130,9 +135,7 @@ def repeat_interleave_positions(repeats, output_size):
 repeat_interleave_positions.derivative()
 repeat_interleave_positions.override(
     "lower",
-    lambda lowering, val, repeats, output_size: lowering.sized.repeated(
-        lowering, val, repeats, output_size is not None
-    ),
+    lambda lowering, val, repeats, output_size: lowering.repeated(val, repeats, output_size is not None),
 )
 
 
@@ -198,7 +201,7 @@ def _pieces(self, cuts, dim):
 def tensor_split(self, sections, dim):
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
-    q, r = divmod(self.shape[dim], sections)
+    q, r = divmod(self.shape[normalize_dim(dim, self.ndim)], sections)
     return _pieces(self, [k * q + min(k, r) for k in range(1, sections)], dim)
 
 
@@ -293,6 +296,15 @@ def broadcast_tensors(tensors):
 def meshgrid(tensors, indexing):
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t.ndim > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a tensor of size {list(t.shape)}"
+            )
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) > 1
     ts = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
     shape = [t.numel() for t in ts]
@@ -417,6 +429,8 @@ for _n in (1, 2, 3):
 
 @composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", variants="function nn", images=0)
 def pixel_shuffle(self, upscale_factor):
+    if upscale_factor <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}")
     r, (c, h, w) = upscale_factor, self.shape[-3:]
     x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
     b = self.ndim - 3
@@ -430,6 +444,8 @@ def pixel_shuffle(self, upscale_factor):
 def one_hot(self, num_classes):
     if self.dtype.name != "int64":
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {self.dtype}")
+    if num_classes < -1:
+        raise RuntimeError("num_classes should be positive")
     if self._array is not None and self.numel() and int(aten.min.default(self).item()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
@@ -438,22 +454,34 @@ def one_hot(self, num_classes):
         num_classes = int(aten.max.default(self).item()) + 1
     elif self._array is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
+    elif num_classes == 0 and self.numel():
+        raise RuntimeError("Class values must be smaller than num_classes.")
     classes = aten.arange.default(num_classes, device=self.device)
+    if self._array is None:
+        # The values aren't known yet: a read at each, which a kernel checks, is the value itself.
+        flat = aten.gather.default(classes, 0, aten.reshape.default(self, [-1]))
+        self = aten.view.default(flat, list(self.shape))
     hit = aten.eq.Tensor(aten.unsqueeze.default(aten.contiguous.default(self), -1), classes)
     return aten._to_copy.default(hit, dtype=self.dtype)
 
 
 def _triangle_indices(name, pick):
     def meta(row, col, offset, dtype, layout, device, pin_memory):
+        for size, what in ((row, "row"), (col, "col")):
+            if size < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{size}")
+        if dtype.category != 1 and dtype not in (dtypes.float32, dtypes.float64):
+            refused(name, dtype)
         n = len(pick(row, offset, col)[0])
         return TensorMeta((2, n), (n, 1), dtype, device or CPU)
 
     @extern(
-        f"{name}(int row, int col, int offset=0, {_OPTIONS.replace('dtype=None', 'dtype=long')}) -> Tensor",
+        f"{name}(int row, int col, int offset=0, {OPTIONS.replace('dtype=None', 'dtype=long')}) -> Tensor",
         meta=meta,
         variants="function",
     )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
+        meta(row, col, offset, dtype, layout, device, pin_memory)
         return np.stack(pick(row, offset, col)).astype(dtype.np)
 
     indices.derivative()

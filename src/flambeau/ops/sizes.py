@@ -36,6 +36,4 @@ def assert_scalar(self, assert_msg):
         raise RuntimeError(assert_msg)
 
 
-assert_scalar.override(
-    "lower", lambda lowering, val, self, assert_msg: lowering.sized.assertion(lowering, val, self, assert_msg)
-)
+assert_scalar.override("lower", lambda lowering, val, self, assert_msg: lowering.assertion(val, self, assert_msg))

@@ -81,7 +81,7 @@ def _unary(name, scipy_name=None, vjp=None, arg="self"):
 
 def _by_loop(op, name):
     """In a graph: SciPy's loop of this name."""
-    op.override("lower", lambda low, val, *xs: low.special.ufunc(low, name, xs, val.dtype, val.device)[0])
+    op.override("lower", lambda low, val, *xs: low.ufunc(name, xs, val.dtype, val.device)[0])
 
 
 # PyTorch has no derivative of these.
@@ -199,7 +199,7 @@ special_zeta.derivative(
 def _lower_zeta(lowering, val, x, q):
     wide = dtypes.float64
     x, q = (lowering.as_dtype(lowering.as_dtype(t, val.dtype), wide) for t in (x, q))
-    (made,) = lowering.special.ufunc(lowering, "_zeta", (x, q), wide, val.device)
+    (made,) = lowering.ufunc("_zeta", (x, q), wide, val.device)
 
     def body(s, out, x, q):
         whole = s.eq(q, s.floor(q))
@@ -257,7 +257,7 @@ def _lower_polygamma(lowering, val, n, self):
     import scipy.special
 
     x = lowering.as_dtype(lowering.as_dtype(self, val.dtype), dtypes.float64)
-    (made,) = lowering.special.ufunc(lowering, "_zeta", (n + 1, x), dtypes.float64, val.device)
+    (made,) = lowering.ufunc("_zeta", (n + 1, x), dtypes.float64, val.device)
     scale = float((-1.0) ** (n + 1) * scipy.special.gamma(n + 1.0))
     return lowering.mapped(lambda s, z: s.mul(z, scale), made, val)
 

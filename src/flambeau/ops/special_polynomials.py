@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base import dtypes
+from ..base.kernels import Polynomial
 from ..core.body import scalar
 from ..core.declare import composite, pointwise
 from ..core.operator import namespace
@@ -30,7 +31,7 @@ def _recurrence(x, n, first, step, negative=0.0):
     return np.where(np.isnan(x) & (n > 0), np.nan, out).astype(kind)
 
 
-_KINDS = {  # csrc/special.c has them in this order
+_FAMILIES = {  # in the order of kernels.Polynomial
     "chebyshev_polynomial_t": (lambda x: x, lambda k, x, p, q: 2 * x * p - q),
     "chebyshev_polynomial_u": (lambda x: 2 * x, lambda k, x, p, q: 2 * x * p - q),
     "chebyshev_polynomial_v": (lambda x: 2 * x - 1, lambda k, x, p, q: 2 * x * p - q),
@@ -46,12 +47,12 @@ _KINDS = {  # csrc/special.c has them in this order
 }
 
 
-def _declare(name, first, step):
+def _declare(family, name, first, step):
     scalar(f"special_{name}", 2, "float", lambda x, n: _recurrence(x, n, first, step), {})
     op = pointwise(
         f"special_{name}(Tensor x, Tensor n) -> Tensor", promote="float", variants="", inplace=False, refuse=_REFUSED
     )(lambda s, x, n: getattr(s, f"special_{name}")(x, n)).derivative()  # PyTorch has none either
-    op.override("lower", lambda low, val, x, n: low.special.polynomial(low, val, list(_KINDS).index(name), x, n))
+    op.override("lower", lambda low, val, x, n: low.polynomial(val, family, x, n))
     wide = lambda t: t.dtype if t.dtype.is_floating_point else dtypes.get_default_dtype()  # noqa: E731
     composite(f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor", variants="")(
         lambda x, n: op(aten.scalar_tensor.default(x, dtype=wide(n)), n)
@@ -61,5 +62,5 @@ def _declare(name, first, step):
     )
 
 
-for _name, (_first, _step) in _KINDS.items():
-    _declare(_name, _first, _step)
+for _family, (_name, (_first, _step)) in zip(Polynomial, _FAMILIES.items(), strict=True):
+    _declare(_family, _name, _first, _step)

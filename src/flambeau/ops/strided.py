@@ -40,7 +40,7 @@ def _overlaps(size, stride) -> bool:
 @extern(
     "_as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt offset, SymInt[] self_stride) -> Tensor(a)",
     meta=lambda self, size, stride, offset, self_stride: TensorMeta(
-        tuple(size), tuple(stride), self.dtype, self.device, self.storage_offset() + offset
+        tuple(size), tuple(stride), self.dtype, self.device, self._offset + offset
     ),
     variants="",
     tags=("reads_memory",),

@@ -192,6 +192,10 @@ def diagonal(v, offset, dim1, dim2):
 def unfold(v, dimension, size, step):
     d = v.dim(dimension)
     n = v.shape[d] if v.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
     if size > n:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
     return v.unfold(d, size, step)

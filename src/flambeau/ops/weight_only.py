@@ -1,4 +1,4 @@
-"""Linear layers with weights of 8 and 4 bits, for inference: csrc/weight_only.c.
+"""Linear layers with weights of 8 and 4 bits, for inference: csrc/kernels/weight_only.c.
 
 Shapes: self (M, K) in float32 or 16 bits, weights (N, K). Sums are made in float32 and rounded once to the dtype of ``self``. They have no derivative.
 """
@@ -109,7 +109,7 @@ def _packed_meta(self, innerKTiles):
     variants="function",
 )
 def pack(self, innerKTiles):
-    """int32 (N, K) of 0 to 15, two to a byte in the order of csrc/weight_only.c."""
+    """int32 (N, K) of 0 to 15, two to a byte in the order of csrc/kernels/weight_only.c."""
     _check_packed(self)
     return weight_only.pack(self)
 

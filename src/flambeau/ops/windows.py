@@ -8,7 +8,7 @@ from ..base import dtypes
 from ..core.declare import composite
 from ..core.operator import namespace
 from ..core.promotion import _scalar_name
-from .factories import _OPTIONS
+from .factories import OPTIONS
 
 aten = namespace("aten")
 
@@ -42,7 +42,7 @@ def _window(name, more, formula, overloads):
             periodic = named.pop("periodic")
             return make(window_length, periodic, [named[p] for p in more], dtype, device)
 
-        text = f"{name}{'.' + overload if overload else ''}(int window_length, {arguments + ', ' if arguments else ''}{_OPTIONS}) -> Tensor"
+        text = f"{name}{'.' + overload if overload else ''}(int window_length, {arguments + ', ' if arguments else ''}{OPTIONS}) -> Tensor"
         composite(text, variants="function", has_out=False)(fn)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 
-from flambeau.optim.lr_scheduler import LRScheduler, MultiplicativeLR, _per_group
+from flambeau.optim.lr_scheduler import LRScheduler, _attributes, _per_group, _set_attributes
 from flambeau.optim.optimizer import Optimizer
 
 __all__ = [
@@ -95,11 +94,12 @@ class CyclicLR(LRScheduler):
         self.step_ratio = step_size_up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
-        self.mode, self.gamma, self.cycle_momentum, self._custom = mode, gamma, cycle_momentum, scale_fn
+        self.mode, self.gamma, self.cycle_momentum, self._scale_fn_custom = mode, gamma, cycle_momentum, scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         if cycle_momentum:
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
                 raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = _per_group(base_momentum, optimizer, "base_momentum")
             self.max_momentums = _per_group(max_momentum, optimizer, "max_momentum")
             if last_epoch == -1:
@@ -109,8 +109,8 @@ class CyclicLR(LRScheduler):
         self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
 
     def scale_fn(self, x) -> float:
-        if self._custom is not None:
-            return self._custom(x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)), "exp_range": self.gamma**x}[self.mode]
 
     def get_lr(self):
@@ -124,12 +124,25 @@ class CyclicLR(LRScheduler):
                 _set_momentum(group, high - (high - low) * height * scale)
         return [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)]
 
+    def state_dict(self) -> dict:
+        """Everything but the optimizer. Of ``scale_fn`` the attributes, where it is an object and no function."""
+        state = super().state_dict()
+        return {**state, "_scale_fn_custom": _attributes(state["_scale_fn_custom"])}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        _set_attributes(self._scale_fn_custom, state_dict["_scale_fn_custom"])
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
+
 
 def _set_momentum(group: dict, value: float) -> None:
     if "betas" in group:
         group["betas"] = (value, *group["betas"][1:])
     else:
         group["momentum"] = value
+
+
+# What a phase of one cycle is: its last step, and the keys of the parameter groups between whose values it goes.
+_PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
 class OneCycleLR(LRScheduler):
@@ -152,19 +165,16 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self.total_steps, self._anneal_strategy, self.cycle_momentum = total_steps, anneal_strategy, cycle_momentum
+        self.total_steps, self._anneal_func_type, self.cycle_momentum = total_steps, anneal_strategy, cycle_momentum
         up = float(pct_start * total_steps) - 1
-        if three_phase:
-            self._phases = [
-                (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                (2 * up, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-            ]
-        else:
-            self._phases = [
-                (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"),
-            ]
+        phases = [
+            (up, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
+            (2 * up, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+            (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+        ]
+        if not three_phase:
+            phases[1:] = [(total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        self._schedule_phases = [dict(zip(_PHASE, phase)) for phase in phases]
         if last_epoch == -1:
             for top, group in zip(_per_group(max_lr, optimizer, "max_lr"), optimizer.param_groups):
                 group["initial_lr"] = group["lr"] = top / div_factor
@@ -172,6 +182,7 @@ class OneCycleLR(LRScheduler):
         if cycle_momentum:
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
                 raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            self.use_beta1 = "betas" in optimizer.defaults
             if last_epoch == -1:
                 highs, lows = (
                     _per_group(max_momentum, optimizer, "max_momentum"),
@@ -183,7 +194,9 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, a: float, b: float, t: float) -> float:
-        return b + (a - b) / 2.0 * (math.cos(math.pi * t) + 1) if self._anneal_strategy == "cos" else (b - a) * t + a
+        if self._anneal_func_type == "cos":
+            return b + (a - b) / 2.0 * (math.cos(math.pi * t) + 1)
+        return (b - a) * t + a
 
     def get_lr(self):
         step = self.last_epoch
@@ -192,12 +205,15 @@ class OneCycleLR(LRScheduler):
         out = []
         for group in self.optimizer.param_groups:
             start = 0.0
-            for k, (end, low, high, m_low, m_high) in enumerate(self._phases):
-                if step <= end or k == len(self._phases) - 1:
+            for phase in self._schedule_phases:
+                end = phase["end_step"]
+                if step <= end or phase is self._schedule_phases[-1]:
                     t = (step - start) / (end - start)
-                    out.append(self._between(group[low], group[high], t))
+                    out.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], t))
                     if self.cycle_momentum:
-                        _set_momentum(group, self._between(group[m_low], group[m_high], t))
+                        _set_momentum(
+                            group, self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], t)
+                        )
                     break
                 start = end
         return out
@@ -229,25 +245,23 @@ class SequentialLR(LRScheduler):
         )
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
-        for s in schedulers:  # as if none of them had begun
-            s.last_epoch -= 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            schedulers[0].step()
-        self._last_lr = schedulers[0].get_last_lr()
+        self._undo(self)  # as if none of them had begun
+        first = schedulers[sum(m <= 0 for m in milestones)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def _undo(self, scheduler) -> None:
+        for s in getattr(scheduler, "_schedulers", ()):
+            self._undo(s)
+        if not hasattr(scheduler, "_schedulers"):
+            scheduler.last_epoch -= 1
 
     def step(self) -> None:
         self.last_epoch += 1
         k = sum(m <= self.last_epoch for m in self._milestones)
         scheduler = self._schedulers[k]
         if k > 0 and self._milestones[k - 1] == self.last_epoch:
-            if isinstance(scheduler, CosineAnnealingWarmRestarts):
-                scheduler.step(0)
-            else:
-                if not isinstance(scheduler, MultiplicativeLR):  # the others begin at their initial rates
-                    scheduler._set(scheduler.base_lrs)
-                scheduler.last_epoch = 0
-                scheduler._set(scheduler.get_lr())
+            scheduler._update_lr(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
@@ -302,13 +316,15 @@ class ReduceLROnPlateau(LRScheduler):
         if threshold_mode not in ("rel", "abs"):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
         self.factor, self.optimizer, self.patience, self.cooldown, self.eps = factor, optimizer, patience, cooldown, eps
-        self.default_min_lr, self.min_lrs = None, _per_group(min_lr, optimizer, "min_lrs")
+        self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
+        self.min_lrs = _per_group(min_lr, optimizer, "min_lrs")
         self.mode, self.threshold, self.threshold_mode, self.last_epoch = mode, threshold, threshold_mode, 0
         self._last_lr = [g["lr"] for g in optimizer.param_groups]
+        self.mode_worse = math.inf if mode == "min" else -math.inf
         self._reset()
 
     def _reset(self) -> None:
-        self.best = math.inf if self.mode == "min" else -math.inf
+        self.best = self.mode_worse
         self.cooldown_counter = self.num_bad_epochs = 0
 
     @property
@@ -332,9 +348,23 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
+            self._check_groups()
             for group, least in zip(self.optimizer.param_groups, self.min_lrs):
                 new = max(float(group["lr"]) * self.factor, least)
                 if float(group["lr"]) - new > self.eps:
                     group["lr"] = new
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+
+    def _check_groups(self) -> None:
+        """A bound for each group, also for those that the optimizer got later."""
+        groups = len(self.optimizer.param_groups)
+        if groups == len(self.min_lrs):
+            return
+        if self.default_min_lr is None:
+            raise RuntimeError(
+                f"The number of param groups in the `optimizer` ({groups}) differs from when `ReduceLROnPlateau` was initialized "
+                f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` field to "
+                "match the length of the `optimizer` param groups."
+            )
+        self.min_lrs = [self.default_min_lr] * groups

@@ -52,12 +52,11 @@ class LRScheduler:
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _note_steps(optimizer)
-        self._step_count = 0
         self._is_initial = self._get_lr_called_within_step = False  # get_lr of users' schedules look at these
         self._initial_step()
 
     def _initial_step(self) -> None:
-        self._is_initial = True
+        self._step_count, self._is_initial = 0, True
         try:
             self.step()
         finally:
@@ -81,13 +80,18 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
+        if epoch is not None:
+            warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Set the rates of the next epoch, or of ``epoch``."""
         self._get_lr_called_within_step = True
         try:
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
             else:
-                warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
                 self.last_epoch = epoch
                 rates = (getattr(self, "_get_closed_form_lr", None) or self.get_lr)()
         finally:
@@ -136,6 +140,16 @@ def _per_group(value, optimizer: Optimizer, name: str) -> list:
     return list(value)
 
 
+def _attributes(f: Callable | None) -> dict | None:
+    """What state dicts keep of a function of the user's: the attributes of an object that can be called, nothing of a plain function."""
+    return None if f is None or hasattr(f, "__code__") else dict(f.__dict__)
+
+
+def _set_attributes(f: Callable | None, saved: dict | None) -> None:
+    if saved is not None:
+        f.__dict__.update(saved)
+
+
 class LambdaLR(LRScheduler):
     """Initial rate times ``lr_lambda(epoch)``."""
 
@@ -149,14 +163,13 @@ class LambdaLR(LRScheduler):
     def state_dict(self) -> dict:
         """Plain functions and lambdas aren't saved; callable objects are, by their ``__dict__``."""
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
-        state["lr_lambdas"] = [None if hasattr(f, "__code__") else dict(f.__dict__) for f in self.lr_lambdas]
+        state["lr_lambdas"] = [_attributes(f) for f in self.lr_lambdas]
         return state
 
     def load_state_dict(self, state_dict: dict) -> None:
         state = dict(state_dict)
         for f, saved in zip(self.lr_lambdas, state.pop("lr_lambdas")):
-            if saved is not None:
-                f.__dict__.update(saved)
+            _set_attributes(f, saved)
         self.__dict__.update(state)
 
 

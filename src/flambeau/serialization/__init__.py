@@ -1,4 +1,4 @@
-"""Saving and loading: ``torch.save`` and ``torch.load`` in PyTorch's zip format, both ways.
+"""Saving and loading: ``torch.save`` and ``torch.load`` in PyTorch's formats, both ways.
 
 ``writer.py`` pickles with PyTorch's names, ``archive.py`` is the zip file, ``reader.py`` puts tensors on their storages, ``unpickler.py``
 is the restricted unpickler that is the default: loading a file runs none of its code.
@@ -15,7 +15,7 @@ from typing import IO, Any, TypeAlias
 
 from .reader import read
 from .safe import add_safe_globals, clear_safe_globals, get_safe_globals, get_unsafe_globals_in_checkpoint, safe_globals
-from .writer import write
+from .writer import write, write_stream
 
 __all__ = [
     "LoadEndianness",
@@ -49,14 +49,13 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record=False,
 ):
-    """Write ``obj`` to ``f`` (path or binary file) in PyTorch's zip format. Tensors that share memory share it in the file."""
+    """Write ``obj`` to ``f`` (path or binary file) in PyTorch's zip format, or in the one before PyTorch 1.6
+    (``_use_new_zipfile_serialization=False``). Tensors that share memory share it in the file; RuntimeError when they see it as different dtypes."""
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError(
             f"expected 'f' to be a string, a path, or an object with a 'write' attribute, got {type(f).__name__}"
         )
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError("torch.save: the format of PyTorch before 1.6 is read, not written")
-    write(obj, f, pickle_protocol)
+    (write if _use_new_zipfile_serialization else write_stream)(obj, f, pickle_protocol)
 
 
 def load(

@@ -12,6 +12,7 @@ import numpy as np
 __all__ = ["Archive", "ArchiveWriter"]
 
 ALIGNMENT = 64
+_PACKED, _GROWTH = 1 << 26, 16  # compressed records may have so many bytes, or so many times the archive's
 _LIMIT = 1 << 40  # bytes of a record: beyond, the header is a lie
 
 
@@ -38,6 +39,21 @@ class Archive:
                 raise _broken(f"record name {name!r} leaves the archive's folder {self.prefix!r}")
         if len(set(names)) != len(names):
             raise _broken("two records have one name")
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """RuntimeError for records that overlap, and for an archive that grows too much when it is read."""
+        size = self.file.seek(0, os.SEEK_END)
+        records = sorted(self.zip.infolist(), key=lambda info: info.header_offset)
+        ends = [info.header_offset for info in records[1:]] + [size]
+        for info, end in zip(records, ends):
+            if info.header_offset + 30 + info.compress_size > end:
+                raise _broken(f"record {info.filename} overlaps another or ends beyond the file")
+        packed = sum(info.file_size for info in records if info.compress_type != zipfile.ZIP_STORED)
+        if packed > max(_PACKED, _GROWTH * size):
+            raise _broken(
+                f"its compressed records grow from {size} to {packed} bytes, more than {_GROWTH} times; unpack and store them to load it"
+            )
 
     @classmethod
     def open(cls, f, *, mmap: bool = False):
@@ -66,8 +82,6 @@ class Archive:
     def size(self, name: str) -> int:
         """Bytes of a record. RuntimeError when its header can't be true."""
         info = self._info(name)
-        if info.compress_type != zipfile.ZIP_STORED and info.file_size > 1032 * max(info.compress_size, 1):
-            raise _broken(f"record {name} claims {info.file_size} bytes in {info.compress_size}")
         if info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size or info.file_size > _LIMIT:
             raise _broken(f"record {name} claims {info.file_size} bytes and has {info.compress_size}")
         return info.file_size

@@ -12,23 +12,25 @@ from ..base import dtypes
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
+from ..core import rebuild as core
 from ..core.tensor import Tensor
-from ..modules.parameter import Parameter
+from ..modules import parameter
 from . import rebuild
-from .rebuild import STORAGES
+from .rebuild import NOT_BUILT, STORAGES, UNTYPED
 
-__all__ = ["SAFE", "StorageType", "find", "global_name"]
+__all__ = ["SAFE", "find", "global_name", "known"]
 
-
-class StorageType:
-    """What a storage class of a checkpoint stands for; ``dtype`` None for an untyped one."""
-
-    def __init__(self, name: str, dtype: DType | None):
-        self.name, self.dtype = name, dtype
-
-
-_STORAGES = {name: StorageType(name, dtype) for name, dtype in STORAGES.items()}
-_UNTYPED = StorageType("UntypedStorage", None)
+# The functions that make tensors.
+MAKERS = {
+    name: getattr(home, name.rpartition(".")[2])
+    for home, names in (
+        (core, ("torch._tensor._rebuild_from_type_v2",)),
+        (core, [f"torch._utils._rebuild_{n}" for n in ("tensor", "tensor_v2", "tensor_v3", "meta_tensor_no_storage")]),
+        (parameter, [f"torch._utils._rebuild_{n}" for n in ("parameter", "parameter_with_state")]),
+        (rebuild, [f"torch._utils._rebuild_{n}" for n in ("sparse_tensor", "device_tensor_from_numpy")]),
+    )
+    for name in names
+}
 
 SAFE: dict[str, object] = {
     "collections.OrderedDict": collections.OrderedDict,
@@ -37,30 +39,17 @@ SAFE: dict[str, object] = {
     "torch.Size": Size,
     "torch.Tensor": Tensor,
     "torch.device": Device,
-    "torch.nn.parameter.Parameter": Parameter,
-    "torch.storage.UntypedStorage": _UNTYPED,
-    "torch.UntypedStorage": _UNTYPED,
+    "torch.nn.parameter.Parameter": parameter.Parameter,
+    "torch.storage.UntypedStorage": UNTYPED,
+    "torch.UntypedStorage": UNTYPED,
     "torch.serialization._get_layout": rebuild._get_layout,
-    "torch._tensor._rebuild_from_type_v2": rebuild._rebuild_from_type_v2,
     "builtins.complex": complex,
     "_codecs.encode": lambda text, encoding: _encode(text, encoding),
     "builtins.bytearray": bytearray,
     "builtins.set": set,
-    **{f"torch.{name}": kind for name, kind in _STORAGES.items()},
+    **{f"torch.{name}": kind for name, kind in STORAGES.items()},
     **{f"torch.{d.name}": d for d in dtypes.ALL},
-    **{
-        f"torch._utils.{name}": getattr(rebuild, name)
-        for name in (
-            "_rebuild_tensor",
-            "_rebuild_tensor_v2",
-            "_rebuild_tensor_v3",
-            "_rebuild_parameter",
-            "_rebuild_sparse_tensor",
-            "_rebuild_parameter_with_state",
-            "_rebuild_meta_tensor_no_storage",
-            "_rebuild_device_tensor_from_numpy",
-        )
-    },
+    **MAKERS,
 }
 
 
@@ -71,6 +60,25 @@ def _encode(text, encoding):
     return text.encode("latin1")
 
 
+# Modules of networks that PyTorch defines in another file: what checkpoints call them.
+_HOMES = {
+    name: home
+    for home, names in {
+        "activation": "CELU ELU GLU Hardshrink Hardtanh PReLU RReLU SELU Softmax2d Softmin Softshrink Softsign Tanhshrink Threshold",
+        "channelshuffle": "ChannelShuffle",
+        "distance": "CosineSimilarity PairwiseDistance",
+        "flatten": "Flatten Unflatten",
+        "fold": "Fold Unfold",
+        "linear_cross_entropy": "LinearCrossEntropyLoss",
+        "loss": "CTCLoss CosineEmbeddingLoss GaussianNLLLoss HingeEmbeddingLoss KLDivLoss MarginRankingLoss MultiLabelMarginLoss "
+        "MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+        "normalization": "LocalResponseNorm",
+        "pixelshuffle": "PixelShuffle PixelUnshuffle",
+        "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
+    }.items()
+    for name in names.split()
+}
+
 _PY2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 _OWN: dict[int, str] = {}
 for _name, _value in SAFE.items():
@@ -78,12 +86,20 @@ for _name, _value in SAFE.items():
         _OWN.setdefault(id(_value), _name)
 
 
+def known(module: str, name: str):
+    """The safe object that checkpoints mean by ``module.name``, else None. NotImplementedError for kinds of tensors that aren't built."""
+    full = f"{_PY2.get(module, module)}.{name}"
+    if full in NOT_BUILT:
+        raise NotImplementedError(f"torch.load: {full}: {NOT_BUILT[full]}")
+    return SAFE.get(full)
+
+
 def find(module: str, name: str):
     """The object that a trusted checkpoint means by ``module.name``."""
     module = _PY2.get(module, module)
-    known = SAFE.get(f"{module}.{name}")
-    if known is not None:
-        return known
+    safe = known(module, name)
+    if safe is not None:
+        return safe
     if module == "torch" or module.startswith("torch."):
         module = "flambeau" + module[5:]
     found = importlib.import_module(module)
@@ -94,12 +110,14 @@ def find(module: str, name: str):
 
 def global_name(obj) -> tuple[str, str] | None:
     """(module, name) under which ``obj`` goes into a file, when that isn't where it lives."""
-    known = _OWN.get(id(obj))
-    if known is not None:
-        return tuple(known.rpartition(".")[::2])
+    safe = _OWN.get(id(obj))
+    if safe is not None:
+        return tuple(safe.rpartition(".")[::2])
     if isinstance(obj, DType):
         return ("torch", obj.name)
     module = getattr(obj, "__module__", None)
+    if isinstance(module, str) and module.startswith("flambeau.nn.modules.") and obj.__qualname__ in _HOMES:
+        return f"torch.nn.modules.{_HOMES[obj.__qualname__]}", obj.__qualname__
     if isinstance(module, str) and (module == "flambeau" or module.startswith("flambeau.")):
         return ("torch" + module[8:], obj.__qualname__)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import reprlib
 import struct
 import sys
 import tarfile
@@ -11,21 +12,20 @@ import tarfile
 import numpy as np
 
 from .. import _C
-from ..base.device import Device
+from ..base.device import META, Device
+from ..core.storage import Storage, memory
+from ..core.tensor import Tensor
+from ..core.typed_storage import TypedStorage
 from .archive import Archive
-from .names import StorageType
-from .rebuild import Stored
+from .rebuild import StorageType, _rebuild_sparse_tensor
 from .unpickler import Restricted, Trusted
+from .writer import MAGIC, PROTOCOL
 
 __all__ = ["read"]
-
-_MAGIC = 0x1950A86A20F9469CFC6C
 
 
 def _location(map_location, tag: str) -> str:
     """The device ("cpu" or "meta") that a storage saved on ``tag`` goes to. RuntimeError for one that isn't here."""
-    if callable(map_location):
-        return "cpu"
     if isinstance(map_location, dict):
         tag = map_location.get(tag, tag)
         map_location = None
@@ -45,53 +45,83 @@ def _location(map_location, tag: str) -> str:
 def _storage_id(pid) -> tuple[StorageType, str, str, int]:
     if not (isinstance(pid, tuple) and len(pid) == 5 and pid[0] == "storage" and isinstance(pid[1], StorageType)):
         raise RuntimeError(
-            f"invalid checkpoint: unknown typename for persistent_load, expected 'storage' but got {pid!r:.60}"
+            f"invalid checkpoint: unknown typename for persistent_load, expected 'storage' but got {reprlib.repr(pid):.60}"
         )
     _, kind, key, location, numel = pid
+    if type(key) not in (str, int) or type(location) is not str:
+        raise RuntimeError("invalid checkpoint: a storage without a name or a device")
     if type(numel) is not int or numel < 0:
-        raise RuntimeError(f"invalid checkpoint: a storage of {numel!r:.40} elements")
-    return kind, str(key), str(location), numel
+        raise RuntimeError(f"invalid checkpoint: a storage of {reprlib.repr(numel):.40} elements")
+    return kind, str(key), location, numel
 
 
-def _shared(array: np.ndarray, kind: StorageType) -> Stored:
-    return Stored(_C.from_array(array), kind.dtype, array.nbytes)
+def _item(kind: StorageType) -> int:
+    return 1 if kind.dtype is None else kind.dtype.itemsize
+
+
+def _seen_as(storage: Storage, kind: StorageType) -> Storage | TypedStorage:
+    return storage if kind.dtype is None else TypedStorage(wrap_storage=storage, dtype=kind.dtype)
+
+
+def _turned(array: np.ndarray, kind: StorageType) -> np.ndarray:
+    """The bytes with those of each number in reverse."""
+    width = _item(kind) // 2 if kind.dtype is not None and kind.dtype.is_complex else _item(kind)
+    return array.reshape(-1, width)[:, ::-1].reshape(-1).copy()
+
+
+class _Places:
+    """Which storages are on which device: what ``map_location`` says."""
+
+    def __init__(self, map_location):
+        self.map_location = map_location
+
+    def has_data(self, location: str) -> bool:
+        return callable(self.map_location) or _location(self.map_location, location) != "meta"
+
+    def placed(self, storage: Storage, location: str) -> Storage:
+        """What a function ``map_location`` makes of a loaded storage; None from it leaves the storage where it was saved."""
+        if not callable(self.map_location):
+            return storage
+        made = self.map_location(storage, location)
+        if made is None:
+            _location(None, location)
+            return storage
+        made = getattr(made, "_untyped_storage", made)
+        if not isinstance(made, Storage):
+            raise RuntimeError(f"torch.load: map_location gave a {type(made).__name__}, expected a storage or None")
+        return made
 
 
 class _Zip:
     """Storages of an archive, each read when a tensor first needs it."""
 
-    def __init__(self, archive: Archive, map_location, mmap: bool):
-        self.archive, self.map_location, self.mmap = archive, map_location, mmap
+    def __init__(self, archive: Archive, places: _Places, mmap: bool):
+        self.archive, self.places, self.mmap = archive, places, mmap
         self.swap = False
         if archive.has("byteorder"):
             order = archive.record("byteorder")
             if order not in (b"little", b"big"):
                 raise ValueError(f"Unknown endianness type: {order.decode(errors='replace')}")
             self.swap = order.decode() != sys.byteorder
-        self.loaded: dict[str, Stored] = {}
+        self.loaded: dict[str, Storage] = {}
 
-    def __call__(self, pid) -> Stored:
+    def __call__(self, pid) -> Storage | TypedStorage:
         kind, key, location, numel = _storage_id(pid)
-        known = self.loaded.get(key)
-        if known is None:
-            known = self.loaded[key] = self._read(kind, key, location, numel)
-        elif known.dtype is not kind.dtype:
-            known = Stored(known.base, kind.dtype, known.nbytes)
-        return known
+        if key not in self.loaded:
+            self.loaded[key] = self._read(kind, key, location, numel)
+        return _seen_as(self.loaded[key], kind)
 
-    def _read(self, kind, key, location, numel) -> Stored:
-        item = 1 if kind.dtype is None else kind.dtype.itemsize
-        name = f"data/{key}"
+    def _read(self, kind, key, location, numel) -> Storage:
+        name, expected = f"data/{key}", numel * _item(kind)
         there = self.archive.size(name)
-        if there != numel * item:
-            raise RuntimeError(f"storage has wrong byte size: expected {numel * item} got {there} (record {name})")
-        if _location(self.map_location, location) == "meta":
-            return Stored(None, kind.dtype, there)
+        if there != expected:
+            raise RuntimeError(f"storage has wrong byte size: expected {expected} got {there} (record {name})")
+        if not self.places.has_data(location):
+            return Storage(there, device=META)
         array = self.archive.mapped(name) if self.mmap else self.archive.array(name)
-        if self.swap and item > 1:
-            width = item // 2 if kind.dtype.is_complex else item
-            array = array.reshape(-1, width)[:, ::-1].reshape(-1).copy()
-        return _shared(array, kind)
+        if self.swap and _item(kind) > 1:
+            array = _turned(array, kind)
+        return self.places.placed(_C.from_array(array).untyped_storage(), location)
 
 
 def read(f, map_location, *, weights_only: bool, mmap: bool, **pickle_args):
@@ -136,69 +166,96 @@ def _read_zip(archive: Archive, map_location, weights_only, mmap, pickle_args):
                 "this is a TorchScript archive: it holds code for PyTorch's own interpreter, which flambeau doesn't have"
             )
         data = io.BytesIO(archive.record("data.pkl"))
-        return _unpickler(data, weights_only, _Zip(archive, map_location, mmap), pickle_args).load()
+        return _unpickler(data, weights_only, _Zip(archive, _Places(map_location), mmap), pickle_args).load()
 
 
 class _Stream:
     """Storages of the older format: they follow the pickle, so their memory is made first and filled afterwards."""
 
-    def __init__(self, map_location):
-        self.map_location, self.loaded = map_location, {}
+    def __init__(self, places: _Places, limit: int):
+        self.places, self.limit = places, limit
+        self.kinds: dict[str, StorageType] = {}
+        self.loaded: dict[str, Storage] = {}  # what is filled
+        self.given: dict[str, Storage] = {}  # what tensors get: of another device, or a part of another storage
 
-    def __call__(self, pid) -> Stored:
+    def __call__(self, pid) -> Storage | TypedStorage | type:
+        if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module" and isinstance(pid[1], type):
+            return pid[1]  # a class, with the text of its source
+        view = None
         if isinstance(pid, tuple) and len(pid) == 6 and pid[0] == "storage":
-            if pid[5] is not None:
-                raise RuntimeError(
-                    "invalid checkpoint: storages that are views of others (PyTorch before 0.4) can't be loaded"
-                )
-            pid = pid[:5]
+            pid, view = pid[:5], pid[5]
         kind, key, location, numel = _storage_id(pid)
         if key not in self.loaded:
-            _location(self.map_location, location)
-            item = 1 if kind.dtype is None else kind.dtype.itemsize
-            if numel * item > 1 << 40:
-                raise RuntimeError(f"invalid checkpoint: a storage of {numel * item} bytes")
-            self.loaded[key] = _Lazy(kind, numel * item)
-        return self.loaded[key]
+            nbytes = numel * _item(kind)
+            self.limit -= nbytes
+            if self.limit < 0:
+                raise RuntimeError(f"invalid checkpoint: a storage of {nbytes} bytes in a file that is smaller")
+            self.kinds[key] = kind
+            self.loaded[key] = _C.from_array(np.zeros(nbytes, np.uint8)).untyped_storage()
+            has_data = self.places.has_data(location)
+            self.given[key] = (
+                self.places.placed(self.loaded[key], location) if has_data else Storage(nbytes, device=META)
+            )
+        return _seen_as(self.given[key] if view is None else self._part(self.given[key], kind, view), kind)
 
-
-class _Lazy(Stored):
-    """Memory that is filled after the pickle. It is only made here, so a lie about its size costs address space and no memory."""
-
-    __slots__ = ()
-
-    def __init__(self, kind, nbytes):
-        super().__init__(_C.from_array(np.zeros(nbytes, np.uint8)), kind.dtype, nbytes)
+    def _part(self, root: Storage, kind: StorageType, view) -> Storage:
+        """A part of a storage, by the key, offset and length of a view (files before PyTorch 0.4)."""
+        if not (isinstance(view, tuple) and len(view) == 3 and all(type(n) is int and n >= 0 for n in view[1:])):
+            raise RuntimeError(f"invalid checkpoint: a view of a storage by {reprlib.repr(view):.60}")
+        key, offset, count = str(view[0]), view[1] * _item(kind), view[2] * _item(kind)
+        if offset + count > root.nbytes():
+            raise RuntimeError(f"invalid checkpoint: a view of {count} bytes at {offset} of {root.nbytes()}")
+        if key not in self.given:
+            self.given[key] = root[offset : offset + count]
+        return self.given[key]
 
 
 def _read_stream(file, map_location, weights_only, pickle_args):
-    def part():
-        return _unpickler(file, weights_only, storages, pickle_args).load()
+    def part(instead=None):
+        unpickler = _unpickler(file, weights_only, storages, pickle_args)
+        unpickler.instead = instead or {}
+        return unpickler.load()
 
-    storages = _Stream(map_location)
-    if part() != _MAGIC:
+    here = file.tell()
+    storages = _Stream(_Places(map_location), file.seek(0, os.SEEK_END) - here)
+    file.seek(here)
+    if part() != MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
     protocol = part()
-    if protocol != 1001:
-        raise RuntimeError(f"Invalid protocol version: {protocol}")
+    if protocol != PROTOCOL:
+        raise RuntimeError(f"Invalid protocol version: {reprlib.repr(protocol)}")
     info = part()
     swap = isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little")
-    result = part()
+    start = file.tell()
+    sparse = _Later()
+    result = part({_rebuild_sparse_tensor: sparse})
     for key in part():
-        stored = storages.loaded.get(str(key))
-        if stored is None:
-            raise RuntimeError(f"invalid checkpoint: storage {key!r:.40} that no tensor refers to")
-        item = 1 if stored.dtype is None else stored.dtype.itemsize
-        count = file.read(8)
-        if len(count) != 8 or struct.unpack("<q", count)[0] * item != stored.nbytes:
-            raise RuntimeError(f"storage has wrong byte size: expected {stored.nbytes} (storage {key})")
-        data = file.read(stored.nbytes)
-        if len(data) != stored.nbytes:
-            raise EOFError(
-                f"unexpected EOF, expected {stored.nbytes - len(data)} more bytes. The file might be corrupted."
-            )
-        array = np.frombuffer(data, np.uint8)
-        if swap and item > 1:
-            array = array.reshape(-1, item)[:, ::-1].reshape(-1)
-        stored.base._array[...] = array
+        _fill(file, storages, str(key), swap)
+    if sparse.asked:
+        file.seek(start)
+        result = part()
     return result
+
+
+class _Later:
+    """In the place of the maker of sparse tensors while storages are still empty: indices are checked, so they have to be there first."""
+
+    asked = False
+
+    def __call__(self, layout, data):
+        self.asked = True
+        return Tensor()
+
+
+def _fill(file, storages: _Stream, key: str, swap: bool) -> None:
+    stored, kind = storages.loaded.get(key), storages.kinds.get(key)
+    if stored is None:
+        raise RuntimeError(f"invalid checkpoint: storage {key!r:.40} that no tensor refers to")
+    nbytes, count = stored.nbytes(), file.read(8)
+    if len(count) != 8 or struct.unpack("<q", count)[0] * _item(kind) != nbytes:
+        raise RuntimeError(f"storage has wrong byte size: expected {nbytes} (storage {key})")
+    data = file.read(nbytes)
+    if len(data) != nbytes:
+        raise EOFError(f"unexpected EOF, expected {nbytes - len(data)} more bytes. The file might be corrupted.")
+    array = np.frombuffer(data, np.uint8)
+    memory(stored)[:] = _turned(array, kind) if swap and _item(kind) > 1 else array

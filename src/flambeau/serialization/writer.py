@@ -2,75 +2,54 @@
 
 from __future__ import annotations
 
-import collections
 import io
+import os
 import pickle
-
-import numpy as np
+import struct
+import sys
 
 from .. import _C
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
-from ..core.tensor import Layout, Tensor, strided
-from ..modules.parameter import Parameter
+from ..core.storage import Storage, memory
+from ..core.tensor import Layout, strided
+from ..core.typed_storage import TypedStorage
 from . import rebuild
 from .archive import ArchiveWriter
-from .names import SAFE, StorageType, global_name
+from .names import global_name
+from .rebuild import BY_DTYPE, UNTYPED, StorageType
 
-__all__ = ["write"]
+__all__ = ["write", "write_stream"]
 
-_STORAGE = {value.name: value for value in SAFE.values() if isinstance(value, StorageType)}
-
-
-class _Persistent:
-    """A storage on its way into the pickle."""
-
-    __slots__ = ("id",)
-
-    def __init__(self, id):
-        self.id = id
+MAGIC = 0x1950A86A20F9469CFC6C
+PROTOCOL = 1001
 
 
 class Pickler(pickle._Pickler):
-    """``memory`` becomes {key: array} of the storages that were met, in order."""
+    """``storages`` becomes {key: (storage, kind)} of the storages that were met, in order. ``more`` ends each storage's id."""
 
     dispatch = pickle._Pickler.dispatch.copy()
 
-    def __init__(self, file, protocol: int = 2):
+    def __init__(self, file, protocol: int = 2, more: tuple = ()):
         super().__init__(file, protocol)
-        self.memory: dict[str, np.ndarray] = {}
+        self.storages: dict[str, tuple[Storage, StorageType]] = {}
         self._keys: dict[int, str] = {}
-        self._alive: list = []
+        self._more = more
 
     def persistent_id(self, obj):
-        return obj.id if type(obj) is _Persistent else None
+        """Of storages: ("storage", class, key, device, elements), as in PyTorch's files."""
+        if isinstance(obj, TypedStorage):
+            return self._stored(obj.untyped(), BY_DTYPE.get(obj.dtype, UNTYPED))
+        return self._stored(obj, UNTYPED) if type(obj) is Storage else None
 
-    def _storage(self, t: Tensor, kind: StorageType) -> tuple[_Persistent, int, tuple]:
-        """(reference to the storage, offset, strides): all views of a memory refer to one storage."""
-        storage, array = t._storage, t._array
-        owner = storage.owner
-        item = t.dtype.itemsize
-        # Memory that isn't one row of bytes, or that the view isn't aligned in, is written as a copy of the view.
-        shared = owner is not None and owner.flags.c_contiguous and owner.nbytes % item == 0
-        offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0] if shared else 0
-        if not shared or offset % item or offset < 0:
-            owner = np.ascontiguousarray(array)
-            self._alive.append(owner)
-            storage, offset, strides = owner, 0, tuple(s // item for s in owner.reshape(tuple(t.shape)).strides)
-        else:
-            strides = tuple(t.stride())
-        key = self._keys.get(id(storage))
-        if key is None:
-            key = self._keys[id(storage)] = str(len(self._keys))
-            self.memory[key] = owner.reshape(-1).view(np.uint8)
-            self._alive.append(storage)
-        nbytes = owner.nbytes
-        numel = nbytes if kind.dtype is None else nbytes // item
-        return _Persistent(("storage", kind, key, "cpu", numel)), offset // item, strides
-
-    def reducer_override(self, obj):
-        return NotImplemented
+    def _stored(self, storage: Storage, kind: StorageType):
+        key = self._keys.setdefault(id(storage), str(len(self._keys)))
+        if self.storages.setdefault(key, (storage, kind))[1] is not kind:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        item = 1 if kind.dtype is None else kind.dtype.itemsize
+        nbytes = storage.nbytes() if storage.owner is None else memory(storage).nbytes
+        return "storage", kind, key, str(storage.device), nbytes // item, *self._more
 
     def save(self, obj, save_persistent_id=True):
         if type(obj) is Size:
@@ -83,51 +62,9 @@ class Pickler(pickle._Pickler):
             return (
                 self.save_global(obj) if self.memo.get(id(obj)) is None else self.write(self.get(self.memo[id(obj)][0]))
             )
-        if isinstance(obj, _C.TensorBase) and self.memo.get(id(obj)) is None:
-            made = self._tensor(obj)
-            if made is not None:
-                return self.save_reduce(*made, obj=obj)
+        if isinstance(obj, _C.TensorBase) and self.memo.get(id(obj)) is None and obj.layout is not strided:
+            return self.save_reduce(*rebuild.sparse_parts(obj), obj=obj)
         return super().save(obj, save_persistent_id)
-
-    def _tensor(self, t):
-        hooks = collections.OrderedDict()
-        state = t.__dict__
-        if isinstance(t, Parameter) and type(t) is Parameter:
-            data = t.data
-            if state:
-                return rebuild._rebuild_parameter_with_state, (data, t.requires_grad, hooks, dict(state))
-            return rebuild._rebuild_parameter, (data, t.requires_grad, hooks)
-        if t._array is None:
-            if t.layout is not strided:
-                p = t._payload
-                held = tuple(part for _, part in p.named_parts())
-                data = (*held, t.shape, p.coalesced) if t.is_sparse else (*held, t.shape)
-                return rebuild._rebuild_sparse_tensor, (t.layout, data)
-            if t.is_conj() or t.is_neg():
-                return self._tensor(t.detach().clone().requires_grad_(t.requires_grad))
-            if t.device.type != "meta":
-                return None
-            return rebuild._rebuild_meta_tensor_no_storage, (
-                t.dtype,
-                tuple(t.shape),
-                tuple(t.stride()),
-                t.requires_grad,
-            )
-        plain = self._plain(t, hooks)
-        if type(t) is Tensor and not state:
-            return plain
-        if type(t) is Tensor or type(t).__reduce_ex__ is Tensor.__reduce_ex__:
-            return rebuild._rebuild_from_type_v2, (plain[0], type(t), plain[1], dict(state))
-        return None
-
-    def _plain(self, t, hooks):
-        name = rebuild.storage_name(t.dtype)
-        requires_grad = t.requires_grad
-        if name is None:
-            stored, offset, strides = self._storage(t, _STORAGE["UntypedStorage"])
-            return rebuild._rebuild_tensor_v3, (stored, offset, tuple(t.shape), strides, requires_grad, hooks, t.dtype)
-        stored, offset, strides = self._storage(t, _STORAGE[name])
-        return rebuild._rebuild_tensor_v2, (stored, offset, tuple(t.shape), strides, requires_grad, hooks)
 
     def save_global(self, obj, name=None):
         named = global_name(obj)
@@ -147,9 +84,16 @@ class Pickler(pickle._Pickler):
 
     dispatch[type(lambda: None)] = save_function
 
+    def contents(self):
+        """(key, whole elements as bytes, number of elements) of the storages."""
+        for key, (storage, kind) in self.storages.items():
+            item = 1 if kind.dtype is None else kind.dtype.itemsize
+            held = memory(storage)
+            yield key, held[: held.nbytes // item * item], held.nbytes // item
+
 
 def write(obj, f, protocol: int = 2) -> None:
-    """Write ``obj`` to ``f``, a path or a binary file."""
+    """Write ``obj`` to ``f``, a path or a binary file, as a zip archive."""
     data = io.BytesIO()
     pickler = Pickler(data, protocol)
     pickler.dump(obj)
@@ -158,8 +102,34 @@ def write(obj, f, protocol: int = 2) -> None:
         out.record("data.pkl", data.getbuffer())
         out.record(".format_version", b"1")
         out.record(".storage_alignment", b"64")
-        out.record("byteorder", b"little")
-        for key, array in pickler.memory.items():
-            out.record(f"data/{key}", array)
+        out.record("byteorder", sys.byteorder.encode())
+        for key, held, _ in pickler.contents():
+            out.record(f"data/{key}", held)
     finally:
         out.close()
+
+
+def _write_parts(obj, out, protocol: int) -> None:
+    system = {
+        "protocol_version": PROTOCOL,
+        "little_endian": sys.byteorder == "little",
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
+    for part in (MAGIC, PROTOCOL, system):
+        pickle.dump(part, out, protocol)
+    pickler = Pickler(out, protocol, more=(None,))  # a storage is no view of another
+    pickler.dump(obj)
+    pickle.dump(sorted(pickler.storages), out, protocol)
+    contents = {key: (held, count) for key, held, count in pickler.contents()}
+    for key in sorted(contents):
+        held, count = contents[key]
+        out.write(struct.pack("<q", count))
+        out.write(held.data)
+
+
+def write_stream(obj, f, protocol: int = 2) -> None:
+    """Write ``obj`` to ``f`` in the format before PyTorch 1.6: a row of pickles, and the storages after them."""
+    if not isinstance(f, (str, os.PathLike)):
+        return _write_parts(obj, f, protocol)
+    with open(f, "wb") as out:
+        return _write_parts(obj, out, protocol)

@@ -1,6 +1,6 @@
 """The table operator x facet: what is given next to a definition, derived from its kind, runs by falling back, or is missing.
 
-    python -m flambeau.testing.facets docs/facets.md
+    python -m flambeau.testing.facets docs/reference/facets.md
 
 writes it; a test holds that the kept file is current, so that a rule that got lost shows as a diff.
 """
@@ -62,7 +62,7 @@ def table() -> str:
     lines = [
         "# Facets of the operators",
         "",
-        "Written by `python -m flambeau.testing.facets docs/facets.md`. *given*: next to the definition; *derived*: by the rule of its "
+        "Written by `python -m flambeau.testing.facets docs/reference/facets.md`. *given*: next to the definition; *derived*: by the rule of its "
         "kind; *fallback*: a",
         "slower general way (batch: a loop over examples; lowering: a call of the eager kernel); *none*: there is nothing to have "
         "(no gradient flows).",
@@ -80,5 +80,5 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1] if len(sys.argv) > 1 else "docs/facets.md", "w", encoding="utf-8") as f:
+    with open(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/facets.md", "w", encoding="utf-8") as f:
         f.write(table())

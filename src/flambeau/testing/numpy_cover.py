@@ -1,4 +1,5 @@
-"""What becomes of each documented NumPy function in captured code: ``python -m flambeau.testing.numpy_cover docs/numpy.md`` writes it into the
+"""What becomes of each documented NumPy function in captured code:
+``python -m flambeau.testing.numpy_cover docs/reference/numpy.md`` writes it into the
 document, below its prose."""
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import flambeau.numpy  # noqa: F401  # fills the tables in
 
 from ..dynamo import numpy_bridge
+from ..dynamo.variables.numpy_functions import TRACED
 from ..loops.streams import CLASSES
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
 
@@ -27,13 +29,13 @@ DERIVED = "called, with a derivative"
 CONSTANT = "constant"
 REASONS = {
     "the size of the result, or which Python object it is, depends on values": (
-        "allclose argwhere array_equal array_equiv bincount compress count_nonzero extract flatnonzero histogram_bin_edges intersect1d nonzero "
+        "allclose argwhere array_equiv bincount compress count_nonzero extract flatnonzero histogram_bin_edges intersect1d nonzero "
         "poly polydiv real_if_close roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values"
     ),
     "it calls a Python function": "apply_along_axis apply_over_axes fromfunction fromiter frompyfunc piecewise",
     "it writes into an argument by index": "place put put_along_axis",
     "it is about memory: flags, order, views with negative strides, what is shared": (
-        "asarray_chkfinite asfortranarray flip fliplr flipud from_dlpack frombuffer isfortran may_share_memory nested_iters require rot90 "
+        "asarray_chkfinite asfortranarray from_dlpack frombuffer isfortran may_share_memory nested_iters require rot90 "
         "shares_memory"
     ),
     "it returns views or arrays in a form of its own": "asmatrix bmat diag_indices_from dsplit einsum_path ix_ row_stack",
@@ -60,6 +62,8 @@ def status(module, name: str, f) -> tuple[str, str]:
     """(what becomes of it, why where it is left to plain code)"""
     if f in numpy_bridge.DESCRIPTIONS or f in numpy_bridge.ATTRIBUTE_OF:
         return CONSTANT, ""
+    if f in TRACED:
+        return KERNEL, ""
     impl = numpy_bridge.lookup(f)
     if impl is None:
         if module is np.random:
@@ -87,7 +91,7 @@ def table() -> str:
     out = [
         START,
         "",
-        f"Written by `python -m flambeau.testing.numpy_cover docs/numpy.md` with NumPy {'.'.join(np.__version__.split('.')[:2])}.",
+        f"Written by `python -m flambeau.testing.numpy_cover docs/reference/numpy.md` with NumPy {'.'.join(np.__version__.split('.')[:2])}.",
         "*Kernel*: operators of the graph, fused and differentiable (what an operator has no rule for, half precision for example, is called).",
         "*Called*: one node of the graph that calls NumPy; its result's shapes are known from those of the arguments. *Constant*: it follows from",
         "shapes and dtypes. Everything else runs as plain NumPy between two graphs; `torch._dynamo.explain` names the line and the reason. Ufuncs'",

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..exc import unsupported
-from ..reflect import by_identity, is_a, name_of
+from flambeau.base.shapes import Size
+
+from ..exc import UserRaises, unsupported
+from ..reflect import ABSENT, by_identity, error_name_of, is_a, type_item
 
 __all__ = [
     "HeldVariable",
@@ -28,6 +30,7 @@ class Variable:
     """``source`` is set when the value existed before the call; ``mutable`` marks values that can be written to."""
 
     mutable = False
+    is_symbol = False  # a number that varies: its value is known when it is asked for, and is a constant from then on
     calls_user = False  # calling it runs a user's code in a way of its own
     holder: Variable | None = None  # of the contents of an object: that object
 
@@ -40,7 +43,7 @@ class Variable:
         unsupported("type-unknown", f"the type of {self!r} is not known while tracing")
 
     def python_type_name(self) -> str:
-        return name_of(self.python_type())
+        return error_name_of(self.python_type())
 
     def is_constant(self) -> bool:
         return False
@@ -100,8 +103,36 @@ class Variable:
         return self.getattr(tx, name).call(tx, args, kwargs)
 
     def items(self, tx) -> list[Variable]:
-        """All elements, for iteration and unpacking."""
+        """The elements of a container, all of them. An iterator has none to show: its elements are taken, one by one."""
         unsupported("iterate", f"iterating over {self!r} is not traced")
+
+    def iter(self, tx) -> Variable:
+        """``iter()`` of the value."""
+        from .container_iterators import ElementsVariable
+
+        return ElementsVariable(self.items(tx))
+
+    def pull(self, tx) -> Variable | None:
+        """What ``__next__`` gives. At the end it is None, or StopIteration is raised."""
+        if type_item(self.python_type(), "__next__") is not ABSENT:
+            unsupported("iterate", f"taking an element of {self!r} is not traced")
+        tx.raise_user(TypeError(f"{self.python_type_name()!r} object is not an iterator"))
+
+    def next(self, tx) -> Variable | None:
+        """The next element of an iterator; None at its end."""
+        try:
+            return self.pull(tx)
+        except UserRaises as e:
+            if isinstance(e.exception, StopIteration):
+                return None
+            raise
+
+    def expected_length(self, tx) -> None:
+        """Ask how many elements it may have, as the interpreter does before it takes all of them."""
+
+    def rewritten(self) -> bool:
+        """Whether captured code changes which elements it has, as a container that existed before."""
+        return False
 
     def length(self, tx) -> int:
         return len(self.items(tx))
@@ -117,9 +148,16 @@ class Variable:
 
     def contains(self, tx, key: Variable) -> Variable:
         from .constant import ConstantVariable
+        from .iterators import each
         from .operators import same_or_equal
 
-        return ConstantVariable(any(same_or_equal(tx, v, key) for v in self.items(tx)))
+        try:
+            elements = each(tx, self)
+        except UserRaises as e:
+            if not isinstance(e.exception, TypeError):
+                raise
+            tx.raise_user(TypeError(f"argument of type {self.python_type_name()!r} is not iterable"))
+        return ConstantVariable(any(same_or_equal(tx, v, key) for v in elements))
 
     def distinct_from(self, other: Variable) -> bool:
         """Whether equality with ``other`` is certainly False."""
@@ -187,7 +225,7 @@ def method_of(tx, v: Variable, name: str) -> MethodOf:
     """A method that the value's class, a builtin one, has; AttributeError when it has no attribute of the name."""
     cls = v.python_type()
     if not hasattr(cls, name):
-        tx.raise_user(AttributeError(f"{name_of(cls)!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{error_name_of(cls)!r} object has no attribute {name!r}"))
     return MethodOf(v, name)
 
 
@@ -242,9 +280,9 @@ def hashable_key(v: Variable):
             unsupported("identity", f"{v!r} as a key", WHICH_NAN)
         return k
     elements = getattr(v, "elements", None)
-    if elements and v.python_type() is tuple:
+    if elements and v.python_type() in (tuple, Size):
         parts = [e.unwrap() for e in elements]
-        if all(p.can_constant() or hasattr(p, "number") for p in parts):  # numbers that vary among them
+        if all(p.can_constant() or p.is_symbol for p in parts):  # numbers that vary among them
             return tuple(map(hashable_key, parts))
     if getattr(getattr(v, "cls", None), "__hash__", None) is object.__hash__ and v.is_made_object():
         return v

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import functools
-import heapq
 import inspect
 import math
 import operator
@@ -19,38 +17,39 @@ from flambeau.base.symint import sym_max, sym_min
 from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
 from ..reflect import module_of, name_of, qualname_of
-from ..versions import PY312
+from . import consumers as consumers  # its handlers
+from . import deques as deques  # its handlers
 from . import identity as identity  # its handlers
 from . import instances as instances  # its handlers
 from . import iteration as iteration  # its handlers
-from . import polyfills, text
+from . import itertools_functions as itertools_functions  # its handlers
+from . import itertools_rows as itertools_rows  # its handlers
+from . import itertools_shared as itertools_shared  # its handlers
+from . import text
 from .base import HeldVariable, KnownVariable, Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
 from .contexts import ContextManagerVariable
-from .derived import NEW, DerivedVariable, builtin_base, contents_of, new_derived
-from .dicts import DictVariable, pairs_of
+from .derived import NEW, builtin_base, new_derived
+from .dicts import DictVariable
 from .exceptions import ExceptionVariable, make_exception
-from .functions import PartialVariable, UserFunctionVariable, UserMethodVariable
+from .functions import PartialVariable, UserMethodVariable
 from .getters import GetterVariable
 from .handlers import HANDLERS, handles, takes
-from .iterators import GeneratorVariable, IteratorVariable
 from .lists import (
-    DequeVariable,
-    ListVariable,
     RangeVariable,
     SequenceVariable,
-    SetVariable,
     SliceVariable,
     TupleVariable,
 )
 from .namespaces import NamespaceDict
 from .objects import ObjectVariable, refuse_excess
-from .operators import INPLACE, OPERATORS, UNARY, binary, fold, identical, iterate, unary
+from .operators import INPLACE, OPERATORS, UNARY, binary, fold, identical, unary
+from .sets import SetVariable
 from .symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
-__all__ = ["BuiltinVariable", "sort"]
+__all__ = ["BuiltinVariable"]
 
 PURE_MODULES = {"math", "_operator", "cmath"}
 WRITERS = {"setitem", "delitem", "iconcat", *(fn.__name__ for fn in INPLACE)}  # they may write to the first argument
@@ -122,6 +121,9 @@ class BuiltinVariable(KnownVariable):
                 made = args[0].call_method(tx, CONVERSIONS[fn], [], {})
                 if made.is_constant() and type(made.as_constant()) is fn:
                     return made
+        if fn in CONVERSIONS and len(args) == 1 and not kwargs and isinstance(args[0], TensorVariable):
+            if tx.output.data_symbols("item"):
+                return args[0].call_method(tx, CONVERSIONS[fn], [], {})
         name = getattr(fn, "__name__", str(fn))
         kinds = [type(a) for a in args]
         if any(isinstance(a, TensorVariable) for a in everything):
@@ -301,144 +303,6 @@ def _(tx, args, kwargs):
     return SliceVariable(parts)
 
 
-@handles(iter)
-def _(tx, args, kwargs):
-    if len(args) == 1:
-        return iterate(tx, args[0])
-    fn, sentinel = args
-    over: list = []
-
-    def pull(tx):
-        if over:
-            return None
-        try:
-            v = fn.call(tx, [], {})
-        except UserRaises as e:
-            if not isinstance(e.exception, StopIteration):
-                raise
-            v = None
-        if v is None or tx.truth(binary(tx, operator.eq, v, sentinel)):
-            over.append(True)
-            return None
-        return v
-
-    return IteratorVariable(
-        pull=pull, cls=type(iter(int, 1)), parts=lambda: (iter, [TupleVariable([])] if over else [fn, sentinel])
-    )
-
-
-@handles(next)
-def _(tx, args, kwargs):
-    if isinstance(args[0], ObjectVariable):
-        try:
-            return args[0].call_special(tx, "__next__")
-        except UserRaises as e:
-            if len(args) > 1 and isinstance(e.exception, StopIteration):
-                return args[1]
-            raise
-    if not isinstance(args[0], IteratorVariable):
-        return None
-    if isinstance(args[0], GeneratorVariable) and len(args) == 1:
-        return args[0].send(tx, ConstantVariable(None))
-    v = args[0].next(tx)
-    if v is None:
-        if len(args) > 1:
-            return args[1]
-        tx.raise_user(StopIteration())
-    return v
-
-
-def sort(tx, items, kwargs):
-    key = kwargs.get("key")
-    reverse = kwargs["reverse"].as_constant() if "reverse" in kwargs else False
-    if key is not None and key.is_constant() and key.as_constant() is None:
-        key = None
-    keys = [v if key is None else key.call(tx, [v], {}) for v in items]
-    keys = [text.settled(tx, k) for k in keys]  # the order depends on numbers that vary, too
-    if all(k.can_constant() for k in keys):
-        known = [k.as_constant() for k in keys]
-    elif any(isinstance(k, TensorVariable) for k in keys):
-        unsupported("sort", "sorting by values of the graph", "The order depends on tensor data.")
-    else:
-        known = [Compared(tx, k) for k in keys]
-    try:
-        order = sorted(range(len(items)), key=known.__getitem__, reverse=reverse)
-    except TypeError as e:
-        tx.raise_user(e)
-    return [items[i] for i in order]
-
-
-class Compared:
-    """A key that the interpreter's own sort compares by what ``<`` is traced to."""
-
-    def __init__(self, tx, v: Variable):
-        self.tx, self.v = tx, v
-
-    def __lt__(self, other) -> bool:
-        return self.tx.truth(binary(self.tx, operator.lt, self.v, other.v))
-
-
-def any_order(tx, v: Variable) -> list[Variable]:
-    """The elements, for what doesn't depend on their order: of a set whose order isn't known too."""
-    return v.items(tx) if isinstance(v, SetVariable) else iterate(tx, v).items(tx)
-
-
-def as_set(v: Variable) -> Variable:
-    """Sets take what is in another one past its class's ``__iter__``."""
-    contents = contents_of(v)
-    return contents if isinstance(contents, SetVariable) else v
-
-
-@handles(sorted)
-def _(tx, args, kwargs):
-    return ListVariable(sort(tx, any_order(tx, args[0]), kwargs))
-
-
-@handles(sum)
-def _(tx, args, kwargs):
-    items = iterate(tx, args[0]).items(tx) if not isinstance(args[0], TensorVariable) else args[0].items(tx)
-    total = args[1] if len(args) > 1 else kwargs.get("start", ConstantVariable(0))
-    for v in items:
-        total = binary(tx, operator.add, total, v)
-    return total
-
-
-def _extreme(fn, compare):
-    def handler(tx, args, kwargs):
-        items = any_order(tx, args[0]) if len(args) == 1 else args
-        key = kwargs.get("key")
-        if key is not None and key.is_constant() and key.as_constant() is None:
-            key = None
-        if not items:
-            if "default" in kwargs:
-                return kwargs["default"]
-            what = "iterable argument is empty" if PY312 else "arg is an empty sequence"
-            tx.raise_user(ValueError(f"{fn.__name__}() {what}"))
-        if key is None and all(v.can_constant() and not isinstance(v.unwrap(), DerivedVariable) for v in items):
-            return fold(tx, fn, [tx.make_list(items)])
-        keys = items if key is None else [key.call(tx, [v], {}) for v in items]
-        best = 0
-        for i in range(1, len(items)):
-            if tx.truth(binary(tx, compare, keys[i], keys[best])):
-                best = i
-        return items[best]
-
-    return handler
-
-
-HANDLERS[min], HANDLERS[max] = _extreme(min, operator.lt), _extreme(max, operator.gt)
-
-
-@handles(any)
-def _(tx, args, kwargs):
-    return ConstantVariable(any(tx.truth(v) for v in any_order(tx, args[0])))
-
-
-@handles(all)
-def _(tx, args, kwargs):
-    return ConstantVariable(all(tx.truth(v) for v in any_order(tx, args[0])))
-
-
 @handles(abs)
 def _(tx, args, kwargs):
     return unary(tx, operator.abs, args[0]) if not args[0].is_constant() else None
@@ -453,88 +317,17 @@ def _(tx, args, kwargs):
 
 @handles(pow)
 def _(tx, args, kwargs):
-    return binary(tx, operator.pow, *args) if len(args) == 2 else None
+    return binary(tx, operator.pow, *args) if len(args) == 2 and not kwargs else None
 
 
 @handles(round)
 def _(tx, args, kwargs):
-    if isinstance(args[0], TensorVariable):
+    if args and isinstance(args[0], TensorVariable):
         cls = args[0].python_type()
         if world.class_attr(tx, cls, "__round__") is world.ABSENT:
             tx.raise_user(TypeError(f"type {name_of(cls)} doesn't define __round__ method"))
         return args[0].call_method(tx, "round", [], {"decimals": args[1]} if len(args) > 1 else {})
     return None
-
-
-@handles(list)
-def _(tx, args, kwargs):
-    return ListVariable(iterate(tx, args[0]).items(tx) if args else [])
-
-
-@handles(tuple)
-def _(tx, args, kwargs):
-    if args and type(args[0]) is TupleVariable and args[0].python_type() is tuple:
-        return args[0]
-    return TupleVariable(iterate(tx, args[0]).items(tx) if args else [])
-
-
-@handles(set)
-def _(tx, args, kwargs):
-    out = SetVariable(any_order(tx, as_set(args[0])) if args else [])
-    if args and isinstance(args[0], (SetVariable, DictVariable)):
-        out.grown = False  # taken over as a whole, in an order of its own
-    return out
-
-
-@handles(frozenset)
-def _(tx, args, kwargs):
-    out = SetVariable(any_order(tx, as_set(args[0])) if args else [], cls=frozenset)
-    if args and isinstance(args[0], (SetVariable, DictVariable)):
-        out.grown = False  # taken over as a whole, in an order of its own
-    return out
-
-
-def _dict(cls):
-    def handler(tx, args, kwargs):
-        if len(args) > 1:
-            return None
-        d = DictVariable(cls=cls)
-        if args:
-            for k, v in pairs_of(tx, args[0]):
-                d.entries[d._key(k)] = (k, v)
-        for k, v in kwargs.items():
-            d.entries[k] = (ConstantVariable(k), v)
-        return d
-
-    return handler
-
-
-HANDLERS[dict], HANDLERS[collections.OrderedDict] = _dict(dict), _dict(collections.OrderedDict)
-
-
-@handles(collections.defaultdict)
-def _(tx, args, kwargs):
-    d = _dict(collections.defaultdict)(tx, args[1:], kwargs)
-    if args and not args[0].is_constant():
-        d.factory = args[0]
-    return d
-
-
-@handles(collections.deque)
-def _(tx, args, kwargs):
-    iterable = args[0] if args else kwargs.get("iterable")
-    maxlen = args[1] if len(args) > 1 else kwargs.get("maxlen", ConstantVariable(None))
-    elements = iterate(tx, iterable).items(tx) if iterable is not None else []
-    return DequeVariable(elements, maxlen=maxlen.as_constant())
-
-
-@handles(dict.fromkeys)
-def _(tx, args, kwargs):
-    value = args[1] if len(args) > 1 else ConstantVariable(None)
-    d = DictVariable()
-    for k in iterate(tx, args[0]).items(tx):
-        d.entries[d._key(k)] = (k, value)
-    return d
 
 
 @handles(getattr)
@@ -635,19 +428,12 @@ def _(tx, args, kwargs):
 
 @handles(functools.partial)
 def _(tx, args, kwargs):
+    if not args:
+        tx.raise_user(TypeError("type 'partial' takes at least one argument"))
     fn, *given = args
     if isinstance(inner := tx.realize(fn).unwrap(), PartialVariable) and inner.is_merged():
         fn, given, kwargs = inner.fn, [*inner.args, *given], {**inner.kwargs, **kwargs}
     return PartialVariable(fn, given, kwargs)
-
-
-@handles(functools.reduce)
-def _(tx, args, kwargs):
-    items = iterate(tx, args[1]).items(tx)
-    acc = args[2] if len(args) > 2 else items.pop(0)
-    for v in items:
-        acc = args[0].call(tx, [acc, v], {})
-    return acc
 
 
 def evaluated(tx, args, kwargs) -> Variable | None:
@@ -677,6 +463,13 @@ def evaluated(tx, args, kwargs) -> Variable | None:
     return tx.wrap_function(types.FunctionType(made, tx.globals)).call(tx, list(given.values()), {})
 
 
+def above(tx, depth):
+    """The traced frame ``depth`` calls further out; None beyond the captured one."""
+    while tx is not None and isinstance(depth, int) and depth > 0:
+        tx, depth = tx.parent, depth - 1
+    return tx
+
+
 def of_frame(fn, name: str):
     """Functions that look at their caller's frame, which captured code doesn't have."""
 
@@ -687,7 +480,9 @@ def of_frame(fn, name: str):
             return found
         if fn is eval and (found := evaluated(tx, args, kwargs)) is not None:
             return found
-        if tx.parent is None:
+        if fn is sys._getframe:  # of a caller, perhaps
+            tx = above(tx, args[0].as_constant() if args and args[0].is_constant() else 0)
+        if tx is None or tx.parent is None or (fn is sys._getframe and "f_back" in tx.code.co_names):
             raise SkipFrame(f"{name}() looks at the frame itself")
         unsupported(
             "frame", f"call to {name}()", "It looks at the frame itself, so the function runs as ordinary Python."
@@ -776,23 +571,6 @@ for _f, _base in NEW.items():
     HANDLERS[_f] = _new(_base)
 
 
-def _best(largest: bool):
-    def handler(tx, args, kwargs):
-        n, items = args[0].as_constant(), any_order(tx, args[1])
-        key = args[2] if len(args) > 2 else kwargs.get("key", ConstantVariable(None))
-        return ListVariable(sort(tx, items, {"key": key, "reverse": ConstantVariable(largest)})[: max(n, 0)])
-
-    return handler
-
-
-HANDLERS[heapq.nlargest], HANDLERS[heapq.nsmallest] = _best(True), _best(False)
-
-
 @handles(types.MethodType)
 def _(tx, args, kwargs):
     return UserMethodVariable(*args) if len(args) == 2 else None
-
-
-@handles(collections._count_elements)
-def _(tx, args, kwargs):
-    return tx.inline(UserFunctionVariable(polyfills.count_elements), args, kwargs)

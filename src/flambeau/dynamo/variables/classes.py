@@ -7,13 +7,13 @@ import types
 
 from .. import tensors, trace_rules, world
 from ..exc import unsupported
-from ..reflect import dict_of, flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of, type_item
+from ..reflect import flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of
 from ..source import ConstSource
 from ..versions import PY313
 from ..world import ABSENT
 from .base import KnownVariable, Variable
 from .constant import ConstantVariable
-from .derived import DerivedVariable, builtin_base, new_derived
+from .derived import DerivedVariable, builtin_base, is_named_tuple, new_derived
 from .functions import UserFunctionVariable, UserMethodVariable
 from .modules import ModuleSetattr, ModuleVariable, is_library
 from .objects import ObjectVariable
@@ -112,8 +112,6 @@ class ClassVariable(KnownVariable):
         if trace_rules.is_a(a, staticmethod):
             return tx.wrap_function(a.__func__)
         if trace_rules.is_a(a, classmethod):
-            if name == "_make" and type_item(self.value, "_fields") is not ABSENT:
-                return MakeTuple(self.value)
             if trace_rules.is_torch_callable(a.__func__):
                 return tx.wrap_known(getattr(self.value, name))
             return UserMethodVariable(tx.wrap_known(a.__func__), self)
@@ -141,11 +139,14 @@ class ClassVariable(KnownVariable):
         f = world.class_attr(tx, type(self.value), name)
         return tx.wrap_function(f).call(tx, [self, *args], {}) if type(f) is types.FunctionType else None
 
-    def items(self, tx):
-        if issubclass(self.value, enum.Enum):
-            return [ConstantVariable(m) for m in self.value]  # which it refuses to have changed
+    def iter(self, tx):
+        from .container_iterators import ElementsVariable
+        from .iterators import checked_iterator
+
+        if issubclass(self.value, enum.Enum):  # which it refuses to have changed
+            return ElementsVariable([ConstantVariable(m) for m in self.value], cls=types.GeneratorType)
         found = self.of_metaclass(tx, "__iter__")
-        return super().items(tx) if found is None else found.items(tx)
+        return super().iter(tx) if found is None else checked_iterator(tx, found)
 
     def getitem(self, tx, key):
         if issubclass(self.value, enum.Enum) and key.can_constant():
@@ -201,19 +202,6 @@ def is_plain(tx, cls: type) -> bool:
     return all(world.class_attr(tx, cls, n) is ABSENT for n in ("__get__", "__set__", "__delete__", "__set_name__"))
 
 
-class MakeTuple(Variable):
-    """``_make`` of a named tuple."""
-
-    def __init__(self, cls):
-        super().__init__()
-        self.cls = cls
-
-    def call(self, tx, args, kwargs):
-        from .lists import TupleVariable
-
-        return TupleVariable(args[0].items(tx), cls=self.cls)
-
-
 def construct(tx, var: ClassVariable, args, kwargs):
     """An instance of a user class, made while tracing."""
     cls = var.value
@@ -222,7 +210,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
             return tx.wrap_known(cls(*[a.as_constant() for a in args]))
         except ValueError as e:
             tx.raise_user(e)
-    if issubclass(cls, tuple) and type_item(cls, "_fields") is not ABSENT and "__new__" in dict_of(cls):
+    if issubclass(cls, tuple) and is_named_tuple(tx, cls):
         from .functions import bind
         from .lists import TupleVariable
 

@@ -16,7 +16,7 @@ from ..reflect import is_a, module_of, name_of
 from ..source import ConstSource
 from .base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
 
-__all__ = ["ConstantVariable", "is_constant_value"]
+__all__ = ["ConstantVariable", "is_constant_value", "is_none"]
 
 PLAIN = frozenset(
     (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
@@ -150,12 +150,18 @@ class ConstantVariable(KnownVariable):
             return [ConstantVariable(v) for v in self.value]
         tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not iterable"))
 
+    def iter(self, tx):
+        from .container_iterators import ElementsVariable
+
+        elements = self.items(tx)
+        return ElementsVariable(elements, self, type(iter(self.value)))
+
     def getitem(self, tx, key):
         k = key.as_constant()
         try:
             return ConstantVariable(self.value[k])
-        except (TypeError, IndexError, KeyError) as e:
-            tx.raise_user(e)
+        except (TypeError, IndexError, KeyError, ValueError) as e:
+            tx.raise_user(e.with_traceback(None))
 
     def contains(self, tx, key):
         if has_nan(self.value) and has_nan(key.as_constant()):
@@ -164,6 +170,11 @@ class ConstantVariable(KnownVariable):
             return ConstantVariable(key.as_constant() in self.value)
         except TypeError as e:
             tx.raise_user(e)
+
+
+def is_none(v: Variable | None) -> bool:
+    """Whether an argument is None or was not given."""
+    return v is None or (v.is_constant() and v.as_constant() is None)
 
 
 class ConstantMethodVariable(Variable):
@@ -178,8 +189,10 @@ class ConstantMethodVariable(Variable):
 
     def call(self, tx, args, kwargs):
         if self.name == "join" and len(args) == 1 and not args[0].can_constant():
-            args = [tx.make_list(args[0].items(tx))]
-        if any(hasattr(a, "number") for a in [*args, *kwargs.values()]):
+            from .iterators import fast_sequence
+
+            args = [tx.make_list(fast_sequence(tx, args[0], "can only join an iterable"))]
+        if any(a.is_symbol for a in [*args, *kwargs.values()]):
             from .symbolic import specialized
 
             args = [specialized(tx, a) for a in args]

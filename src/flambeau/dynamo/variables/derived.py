@@ -11,18 +11,24 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from flambeau.base.installed import STDLIB
+
 from .. import world
+from ..active import current
 from ..exc import unsupported
-from ..reflect import flags_of, is_among, mro_of, name_of
+from ..reflect import ABSENT, flags_of, is_among, mro_of, name_of
 from ..source import CallSource, Source
 from .base import Lazy, Variable
 from .constant import ConstantVariable
+from .deques import DequeVariable
 from .dicts import DictVariable
-from .iterators import IteratorVariable
-from .lists import DequeVariable, ListVariable, SetVariable, SliceVariable, TupleVariable
+from .iterators import all_of
+from .lists import ListVariable, SliceVariable, TupleVariable
 from .objects import ObjectVariable
+from .reversing import backwards
+from .sets import SetVariable, elements_of
 
-__all__ = ["DerivedVariable", "builtin_base", "contents_of", "new_derived", "of_object"]
+__all__ = ["DerivedVariable", "builtin_base", "contents_of", "is_named_tuple", "new_derived", "of_object"]
 
 VALUES = (int, float, complex, str, bytes)
 SEQUENCES = (list, tuple, collections.deque)
@@ -111,8 +117,6 @@ class DerivedVariable(ObjectVariable):
         if self.base not in VALUES:
             return False
         if self.overrides is None:
-            from ..executor import current
-
             self.overrides = any(world.is_python(self.class_attr(current(), n)) for n in world.FOLDED)
         return not self.overrides
 
@@ -133,10 +137,11 @@ class DerivedVariable(ObjectVariable):
                 return bool(self.contents.as_constant())
         return super().truth(tx)
 
+    def iter(self, tx):
+        return self.contents.iter(tx) if self.inherits(tx, "__iter__") else super().iter(tx)
+
     def items(self, tx):
-        if self.inherits(tx, "__iter__"):
-            return self.contents.items(tx)
-        return super().items(tx)
+        return self.contents.items(tx) if self.inherits(tx, "__iter__") else super().items(tx)
 
     def contains(self, tx, key):
         if self.inherits(tx, "__contains__"):
@@ -167,7 +172,7 @@ class DerivedVariable(ObjectVariable):
         return fold(tx, getattr(self.base, name), [self.contents, *args], kwargs)
 
     def container_method(self, tx, name, args, kwargs):
-        from .operators import binary, iterate
+        from .operators import binary
 
         c = self.contents
         if name == "__getitem__" and isinstance(c, DictVariable):
@@ -184,9 +189,9 @@ class DerivedVariable(ObjectVariable):
         if name == "__rmul__":
             return binary(tx, operator.mul, c, args[0])
         if name == "__iter__":
-            return iterate(tx, c)
+            return c.iter(tx)
         if name == "__reversed__":
-            return IteratorVariable(c.items(tx)[::-1])
+            return backwards(tx, c)
         if name == "__len__":
             return ConstantVariable(c.length(tx))
         if name == "__contains__":
@@ -322,8 +327,6 @@ def contents_of(v: Variable) -> Variable:
 
 
 def fill(tx, contents: Variable, base: type, args, kwargs) -> None:
-    from .operators import iterate
-
     if isinstance(contents, DictVariable):
         if base is collections.defaultdict and args:
             first, *args = args
@@ -337,8 +340,8 @@ def fill(tx, contents: Variable, base: type, args, kwargs) -> None:
             unsupported("deque", "a deque with maxlen")
         if contents.length(tx):
             contents.call_method(tx, "clear", [], {})
-        for v in iterate(tx, args[0]).items(tx) if args else ():
-            contents.call_method(tx, "append", [v], {})
+        for a in args:
+            contents.call_method(tx, "extend", [a], {})
 
 
 def empty(base: type) -> Variable:
@@ -349,17 +352,40 @@ def empty(base: type) -> Variable:
 
 def new_derived(tx, base: type, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -> DerivedVariable:
     """``base.__new__(cls, *args)``."""
-    from .operators import fold, iterate
+    from .operators import fold
 
     if base in VALUES:
         contents = fold(tx, base, [contents_of(a) for a in args], kwargs)
     elif base is tuple:
-        contents = TupleVariable(iterate(tx, args[0]).items(tx) if args else [])
+        elements = all_of(tx, args[0]) if args else []
+        if is_named_tuple(tx, cls):
+            return TupleVariable(elements, cls=cls)
+        contents = TupleVariable(elements)
     elif base is frozenset:
-        contents = SetVariable(iterate(tx, args[0]).items(tx) if args else [], cls=frozenset)
+        contents = SetVariable(elements_of(tx, args[0]) if args else [], cls=frozenset)
     else:
         contents = empty(base)
     return DerivedVariable(None, cls, base, contents)
+
+
+def is_named_tuple(tx, cls: type) -> bool:
+    """Whether objects of a class derived from tuple are a named tuple's elements and nothing else: it has no ``__dict__``, and the methods that
+    capture knows by heart are those that ``collections.namedtuple`` writes."""
+    if (
+        not is_generated_new(world.class_attr(tx, cls, "__new__"))
+        or world.class_attr(tx, cls, "__dict__") is not ABSENT
+    ):
+        return False
+    found = (world.class_attr(tx, cls, n) for n in OF_TUPLES)
+    return all(not world.is_python(f) or f.__code__.co_filename.startswith(STDLIB) for f in found)
+
+
+OF_TUPLES = ("__init__", "__getattribute__", "__getattr__", "__reversed__", "__rmul__", *world.FOLDED)
+
+
+def is_generated_new(new) -> bool:
+    """Whether this is the ``__new__`` that ``collections.namedtuple`` writes, which makes the tuple of its arguments."""
+    return type(new) is staticmethod and getattr(new.__func__, "__globals__", {}).get("_tuple_new") is tuple.__new__
 
 
 def of_object(tx, value, base: type, source: Source) -> DerivedVariable:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import collections
 import types
+from collections.abc import Iterator
 
 from .. import world
-from ..exc import unsupported
+from ..active import current
+from ..exc import UserRaises, unsupported
 from ..guards import same_key
-from ..reflect import name_of
+from ..reflect import hashed_by_program, name_of
 from ..source import KeySource
 from .base import Lazy, MethodOf, Variable, hashable_key
 from .constant import ConstantVariable
-from .iterators import IteratorVariable
-from .lists import ListVariable, SetVariable, TupleVariable
+from .container_iterators import KeyedIteratorVariable
+from .iterators import each, fast_sequence
+from .lists import ListVariable, TupleVariable
+from .sets import SetVariable
 
-__all__ = ["DictVariable", "pairs_of"]
+__all__ = ["DictVariable", "each_pair", "is_mapping", "pairs_of"]
 
 _DELETED = object()
 
@@ -82,8 +86,13 @@ class DictVariable(Variable):
         """Everything in it matters: guard all keys."""
         if self.base is None:
             return
-        base, self.base = self.base, None
+        base = self.base
         keys = tuple((collections.OrderedDict if isinstance(base, collections.OrderedDict) else dict).__iter__(base))
+        if any(map(hashed_by_program, keys)):
+            unsupported(
+                "dict-key", f"a {name_of(self.cls)} with keys that the program hashes", "Hashing may have effects."
+            )
+        self.base = None
         if isinstance(base, collections.OrderedDict):  # its order is its own
             tx.output.guard(self.source, "CALL", KeysInOrder(keys))
         else:
@@ -113,7 +122,18 @@ class DictVariable(Variable):
         self._close(tx)
         return [(kv, self._lookup(tx, k)) for k, (kv, _) in list(self.entries.items())]
 
+    def iter(self, tx):
+        return KeyedIteratorVariable(self.items(tx), self, self, iterator_type(self.cls))
+
+    def rewritten(self):
+        if (self.holder or self).source is None:
+            return False
+        return self.dirty or any(not dict.__contains__(self.real, k) for k in self.written)
+
     def length(self, tx):
+        if self.base is not None and not self.written and not self.dirty:
+            tx.output.guard(self.source, "LENGTH", len(self.base))
+            return len(self.base)
         self._close(tx)
         return len(self.entries)
 
@@ -135,8 +155,6 @@ class DictVariable(Variable):
         return out if self.cls is dict else self.cls(out)
 
     def as_proxy(self):
-        from ..executor import current
-
         return {k.as_constant(): v.as_proxy() for k, v in self.pairs(current())}
 
     def get_key(self, tx, k):
@@ -187,13 +205,15 @@ class DictVariable(Variable):
             return own
         if hasattr(self.cls, name):
             return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{self.python_type_name()!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
         return self.attribute(tx, name) is not None or hasattr(self.cls, name)
 
     def attribute(self, tx, name) -> Variable | None:
-        """An attribute of the object itself: of dicts and what is derived from them, OrderedDict has some."""
+        """An attribute of the object itself: of dicts and what is derived from them, OrderedDict and defaultdict have some."""
+        if name == "default_factory" and self.cls is collections.defaultdict:
+            return self.factory or ConstantVariable(None)
         if self.cls is not collections.OrderedDict:
             return None
         if self.real is not None:
@@ -229,7 +249,7 @@ class DictVariable(Variable):
         if name == "__len__":
             return ConstantVariable(self.length(tx))
         if name == "__iter__":
-            return IteratorVariable(self.items(tx))
+            return self.iter(tx)
         if name == "pop":
             v = self._lookup(tx, self._key(args[0]))
             if v is None:
@@ -246,7 +266,7 @@ class DictVariable(Variable):
             return v
         if name == "update":
             for a in args:
-                for k, v in pairs_of(tx, a):
+                for k, v in each_pair(tx, a):
                     self.setitem(tx, k, v)
             for k, v in kwargs.items():
                 self.setitem(tx, ConstantVariable(k), v)
@@ -286,10 +306,10 @@ class DictVariable(Variable):
         return ConstantVariable(None)
 
     def reconstruct(self, cg):
-        if self.cls is collections.defaultdict and self.factory is not None:
+        if self.cls is collections.defaultdict:
 
             def push():
-                cg(self.factory)
+                cg(self.factory or ConstantVariable(None))
                 self._push_plain(cg)
 
             cg.call_function(collections.defaultdict, push, 2)
@@ -310,26 +330,53 @@ class DictVariable(Variable):
         cg.emit("BUILD_MAP", len(self.entries))
 
 
-def pairs_of(tx, v: Variable) -> list:
-    """What dict() makes of it: the pairs of a mapping, or those that it gives one by one."""
+def iterator_type(cls: type, view: str = "", way=iter) -> type:
+    """Of the iterators over dicts of a builtin class, or over one of their views."""
+    empty = cls()
+    return type(way(getattr(empty, view)() if view else empty))
+
+
+def is_mapping(tx, v: Variable) -> bool:
+    """Whether dict() takes keys from it, and not pairs."""
     from .derived import contents_of
-    from .operators import iterate
+
+    if isinstance(getattr(v, "shown", contents_of(v)), DictVariable):
+        return True
+    return hasattr(v, "class_attr") and bool(v.hasattr(tx, "keys"))
+
+
+def each_pair(tx, v: Variable) -> Iterator[tuple[Variable, Variable]]:
+    """What dict() makes of it: the pairs of a mapping, or those that it gives, one by one."""
+    from .derived import contents_of
 
     # The interpreter reads a dict itself while ``__iter__`` is dict's own, which OrderedDict's isn't.
     own = hasattr(v, "class_attr") and v.class_attr(tx, "__iter__") is not dict.__iter__
-    if not own:
-        v = contents_of(v)
-    v = getattr(v, "shown", v)  # by a read-only view
-    if isinstance(v, DictVariable):
-        return v.pairs(tx)
-    if hasattr(v, "class_attr") and v.hasattr(tx, "keys"):
-        keys = iterate(tx, v.getattr(tx, "keys").call(tx, [], {})).items(tx)
-        return [(k, v.getitem(tx, k)) for k in keys]
-    pairs = [iterate(tx, p).items(tx) for p in iterate(tx, v).items(tx)]
-    for i, p in enumerate(pairs):
-        if len(p) != 2:
-            tx.raise_user(ValueError(f"dictionary update sequence element #{i} has length {len(p)}; 2 is required"))
-    return pairs
+    shown = v if own else contents_of(v)
+    shown = getattr(shown, "shown", shown)  # by a read-only view
+    if isinstance(shown, DictVariable):
+        yield from shown.pairs(tx)
+        return
+    if is_mapping(tx, v):
+        for k in each(tx, v.getattr(tx, "keys").call(tx, [], {})):
+            yield k, v.getitem(tx, k)
+        return
+    for i, p in enumerate(each(tx, v)):
+        refused = f"cannot convert dictionary update sequence element #{i} to a sequence"
+        try:
+            pair = fast_sequence(tx, p, refused)
+        except UserRaises as e:
+            if not isinstance(e.exception, TypeError):
+                raise
+            tx.raise_user(TypeError(refused))
+        if len(pair) != 2:
+            text = f"dictionary update sequence element #{i} has length {len(pair)}; 2 is required"
+            tx.raise_user(ValueError(text))
+        yield pair[0], pair[1]
+
+
+def pairs_of(tx, v: Variable) -> list[tuple[Variable, Variable]]:
+    """All pairs that dict() makes of it."""
+    return [*each_pair(tx, v)]
 
 
 class DictView(Variable):
@@ -338,7 +385,7 @@ class DictView(Variable):
         self.owner, self.what = owner, what
 
     def python_type(self):
-        return type(getattr({}, self.what)())
+        return type(getattr(self.owner.cls(), self.what)())
 
     def items(self, tx):
         if self.what == "keys":
@@ -346,6 +393,13 @@ class DictView(Variable):
         if self.what == "values":
             return [v for _, v in self.owner.pairs(tx)]
         return [TupleVariable([k, v]) for k, v in self.owner.pairs(tx)]
+
+    def iter(self, tx):
+        cls = iterator_type(self.owner.cls, self.what)
+        return KeyedIteratorVariable(self.items(tx), self, self.owner, cls)
+
+    def rewritten(self):
+        return self.owner.rewritten()
 
     def length(self, tx):
         return self.owner.length(tx)
@@ -360,7 +414,7 @@ class DictView(Variable):
 
     def call_method(self, tx, name, args, kwargs):
         if name == "__iter__":
-            return IteratorVariable(self.items(tx))
+            return self.iter(tx)
         if self.what == "keys" and name.startswith("__"):
             return SetVariable(self.items(tx)).call_method(tx, name, args, kwargs)
         return super().call_method(tx, name, args, kwargs)

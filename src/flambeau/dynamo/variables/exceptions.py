@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 
 from .. import world
+from ..active import current
 from ..exc import UserRaises, unsupported
 from ..reflect import flags_of, mro_of, name_of, qualname_of
 from ..source import GetAttrSource
@@ -81,8 +82,6 @@ class ExceptionVariable(ObjectVariable):
     # -- its arguments --
     def arguments(self) -> list[Variable]:
         if self.given is None:
-            from ..executor import current
-
             tx = current()
             if self.source is not None:  # guarded, one by one
                 self.given = tx.wrap(self.exception.args, GetAttrSource(self.source, "args")).items(tx)
@@ -116,14 +115,10 @@ class ExceptionVariable(ObjectVariable):
             return self.link(name)
         found = world.type_item(self.cls, name)
         if isinstance(found, world.C_DESCRIPTORS) and found.__objclass__ in mro_of(builtin_exception(self.cls)):
-            from ..executor import current
-
             return current().wrap_known(getattr(self.at_its_real(name), name))
         return None
 
     def link(self, name):
-        from ..executor import current
-
         if name == "args":
             return current().make_tuple(self.arguments())
         if name == "__suppress_context__":

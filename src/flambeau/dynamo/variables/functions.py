@@ -9,6 +9,7 @@ import sys
 import types
 
 from .. import trace_rules, world
+from ..active import current
 from ..exc import ForbiddenCall, unsupported
 from ..reflect import qualname_of
 from ..source import CallSource, ConstSource, GetAttrSource, ItemSource, KeySource
@@ -318,7 +319,6 @@ class NestedFunctionVariable(FunctionVariable):
     def as_proxy(self):
         if not self._closure or all(map(fixed, (c.contents for c in self._closure))):
             return self.plain()
-        from ..executor import current
         from ..function_nodes import function_node
 
         return function_node(current(), self)

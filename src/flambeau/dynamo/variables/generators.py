@@ -1,206 +1,138 @@
-"""NumPy's random generators: in the graph the table of one (loops/streams.py); each call of a method is a node that draws."""
+"""Generators of traced code: frames, suspended between values."""
 
 from __future__ import annotations
 
 import types
 
-import numpy as np
-
-from flambeau.loops import streams
-
-from .. import numpy_bridge
-from ..config import config
-from ..exc import unsupported
-from ..reflect import module_of, name_of
-from ..source import CallSource, ConstSource, GetAttrSource
-from .base import HeldVariable, MethodOf, Variable
+from ..exc import UserRaises
+from ..versions import PY313
+from .base import Lazy, Variable
 from .constant import ConstantVariable
-from .numbers import NumberVariable
-from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+from .existing_iterators import ExistingIteratorVariable
+from .iterators import IteratorVariable, all_of
 
-__all__ = ["GeneratorVariable", "of_function", "of_generator", "of_method"]
-
-
-class GeneratorVariable(Variable):
-    """A Generator or RandomState. ``node``: its table in the graph."""
-
-    mutable = True
-
-    def __init__(self, node, val, cls, source=None):
-        super().__init__(source)
-        self.node, self.val, self.cls = node, val, cls
-
-    def __repr__(self):
-        return f"GeneratorVariable({name_of(self.cls)})"
-
-    def python_type(self):
-        return self.cls
-
-    def as_proxy(self):
-        return self.node
-
-    def truth(self, tx):
-        return True
-
-    def reconstruct(self, cg):
-        cg.call_function(streams.generator_of, lambda: cg.graph_output(self.node), 1)
-
-    def getattr(self, tx, name):
-        if (self.cls, name) in numpy_bridge.draws:
-            return DrawVariable(self, name)
-        unsupported(
-            "numpy-random",
-            f"{name_of(self.cls)}.{name}",
-            "It is no draw of numbers with a known shape.",
-            "The piece runs in NumPy.",
-        )
-
-    def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
+__all__ = ["GeneratorVariable", "closes_with", "must_be_closed"]
 
 
-class DrawVariable(MethodOf):
-    """A method of a generator."""
+class GeneratorVariable(IteratorVariable):
+    def __init__(self, frame):
+        super().__init__(types.GeneratorType)
+        self.frame = frame
+        frame.output.generators.add(self)
 
-    def __repr__(self):
-        return f"NumpyRandom({self.name})"
+    def __del__(self):
+        """Variables are referred to like what they stand for, so the last reference to the generator goes where the program's does."""
+        if self.frame.must_be_closed():
+            self.frame.output.generator_dropped = True
 
-    def python_type(self):
-        return types.MethodType
+    def advance(self, tx):
+        return self.resume(tx, ConstantVariable(None))
 
-    def truth(self, tx):
-        return True
+    def resume(self, tx, sent: Variable) -> Variable | None:
+        if self.frame.finished:
+            self.frame.result = None  # what it returned is told once
+        return self.frame.resume(tx, sent)
 
-    def call(self, tx, args, kwargs):
-        args = [tx.realize(a) for a in args]
-        kwargs = {k: tx.realize(v) for k, v in kwargs.items()}
-        for a in (*args, *kwargs.values()):
-            if isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable):
-                unsupported(
-                    "numpy-random", f"np.random's {self.name} of a tensor", "NumPy converts the tensor by itself."
-                )
-        impl = numpy_bridge.draws[self.owner.cls, self.name]
-        tx.output.draws = True
-        out = tx.output.call_in_graph(tx, "call_function", impl, [self.owner, *args], kwargs)
-        kind = impl.made[0]
-        if kind is type(None) or self.name == "shuffle":
-            return ConstantVariable(None)
-        if kind is float:
-            return python_number(tx, out)
-        if kind in (int, bool):  # as a symbol it would be a number of 64 bits in kernels
-            return NumberVariable(out.node, out.val, kind)
-        return as_ndarray(out, scalar=kind is not np.ndarray)
+    def returned(self):
+        return self.frame.result if self.frame.result is not None else ConstantVariable(None)
 
+    def send(self, tx, value: Variable) -> Variable:
+        if not (self.frame.started or self.frame.finished) and not (
+            value.is_constant() and value.as_constant() is None
+        ):
+            tx.raise_user(TypeError("can't send non-None value to a just-started generator"))
+        tx.side_effects.touch(self)
+        v = self.resume(tx, value)
+        if v is None:
+            self.stop(tx)
+        return v
 
-def python_number(tx, t) -> Variable:
-    """The Python number that a tensor without dimensions holds, as a symbol."""
-    env = tx.output.shape_env()
-    before, env.allow_data_dependent_numbers = env.allow_data_dependent_numbers, True
-    try:
-        return tx.output.call_in_graph(tx, "call_method", "item", [t], {})
-    finally:
-        env.allow_data_dependent_numbers = before
+    def stop(self, tx):
+        value = self.returned()
+        self.frame.result = None
+        from .exceptions import ExceptionVariable
 
+        nothing = value.is_constant() and value.as_constant() is None
+        shown = value.as_constant() if value.can_constant() else None
+        e = StopIteration(*([] if nothing else [shown]))
+        raise UserRaises(e, ExceptionVariable(e, args=[] if nothing else [value]))
 
-class MakerVariable(HeldVariable):
-    """``np.random.default_rng`` and the like."""
+    def throw(self, tx, exc: Variable) -> Variable:
+        tx.side_effects.touch(self)
+        v = self.frame.throw(tx, exc)
+        if v is None:
+            self.stop(tx)
+        return v
 
-    def __init__(self, value, impl, source):
-        super().__init__(value, source)
-        self.impl = impl
+    def close(self, tx) -> Variable:
+        """What ``close()`` returns: since CPython 3.13 the value that the generator returns then."""
+        none = ConstantVariable(None)
+        if self.frame.finished:
+            return none
+        if not self.frame.started:
+            self.frame.finished = True
+            return none
+        from .exceptions import ExceptionVariable
 
-    def __repr__(self):
-        return f"NumpyRandom({self.value.__name__})"
+        try:
+            self.throw(tx, ExceptionVariable(GeneratorExit()))
+        except UserRaises as e:
+            if isinstance(e.exception, StopIteration) and PY313:
+                return e.variable.getattr(tx, "value")
+            if isinstance(e.exception, GeneratorExit | StopIteration):
+                return none
+            raise
+        tx.raise_user(RuntimeError("generator ignored GeneratorExit"))
 
-    def truth(self, tx):
-        return True
-
-    def call(self, tx, args, kwargs):
-        args = [tx.realize(a) for a in args]
-        if len(args) == 1 and isinstance(args[0], GeneratorVariable) and args[0].cls is np.random.Generator:
-            return args[0]  # default_rng() of a generator
-        if any(isinstance(a, BitGeneratorVariable | GeneratorVariable) for a in args):
-            unsupported("numpy-random", f"np.random.{self.value.__name__} of a generator", "It is made by plain code.")
-        out = tx.output.call_in_graph(tx, "call_function", self.impl, args, kwargs)
-        if isinstance(self.value, type) and issubclass(self.value, np.random.BitGenerator):
-            return BitGeneratorVariable(out, self.value)
-        cls = np.random.RandomState if self.value is np.random.RandomState else np.random.Generator
-        return GeneratorVariable(out.node, out.val, cls)
-
-
-class BitGeneratorVariable(Variable):
-    """A new bit generator, around which a Generator will be made."""
-
-    def __init__(self, table, cls):
-        super().__init__()
-        self.table, self.cls, self.taken = table, cls, False
-
-    def python_type(self):
-        return self.cls
+    def call_method(self, tx, name, args, kwargs):
+        if name == "send" and len(args) == 1:
+            return self.send(tx, args[0])
+        if name == "throw" and args:
+            return self.throw(tx, _thrown(tx, *args))
+        if name == "close":
+            return self.close(tx)
+        return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):
-        cg.call_function(streams.bits_of, lambda: cg.graph_output(self.table.node), 1)
+        self.frame.reconstruct_generator(cg)
 
 
-class GeneratorClassVariable(Variable):
-    """``np.random.Generator``."""
+def _thrown(tx, exc: Variable, value: Variable | None = None, traceback: Variable | None = None) -> Variable:
+    """The exception that ``throw(exc)`` or ``throw(type, value)`` raises: the value itself where it is one of this type."""
+    from .exceptions import ExceptionVariable
 
-    def python_type(self):
-        return type
+    exc = tx.realize(exc)
+    if isinstance(exc, ExceptionVariable):
+        return exc
+    value = None if value is None else tx.realize(value)
+    if value is None or (value.is_constant() and value.as_constant() is None):
+        return exc.call(tx, [], {})
+    if isinstance(value, ExceptionVariable):
+        cls = exc.as_constant() if exc.is_constant() or hasattr(exc, "value") else None
+        if isinstance(cls, type) and issubclass(value.python_type(), cls):
+            return value
+    if issubclass(value.python_type(), tuple):
+        return exc.call(tx, all_of(tx, value), {})
+    return exc.call(tx, [value], {})
 
-    def truth(self, tx):
+
+def closes_with(v: Variable, tx, depth: int = 5) -> bool:
+    """Whether dropping the value, or what only it holds, runs code: see ``must_be_closed``."""
+    if must_be_closed(v):
         return True
-
-    def reconstruct(self, cg):
-        cg.load_const(np.random.Generator)
-
-    def call(self, tx, args, kwargs):
-        bits = tx.realize(args[0]) if len(args) == 1 and not kwargs else None
-        if not isinstance(bits, BitGeneratorVariable) or bits.taken:
-            unsupported("numpy-random", "np.random.Generator of this", "It is made by plain code.")
-        bits.taken = True
-        return GeneratorVariable(bits.table.node, bits.table.val, np.random.Generator)
+    if not depth or not any(g.frame.must_be_closed() for g in tx.output.generators):
+        return False
+    parts = [x for x in vars(v.unwrap()).values()]
+    for x in parts:
+        inner = x.values() if isinstance(x, dict) else x if isinstance(x, list | tuple) else (x,)
+        if any(isinstance(i, Variable) and closes_with(i, tx, depth - 1) for i in inner):
+            return True
+    return False
 
 
-def of_generator(tx, value, source) -> Variable:
-    """The variable of a generator that existed before, whose class is guarded."""
-    table = tx.output.add_input(streams.table_of(value), CallSource(source, streams.table_of, "stream"), ndarray=False)
-    return GeneratorVariable(table.node, table.val, type(value), source)
-
-
-def of_method(tx, value, source) -> Variable | None:
-    """The variable of a generator's bound method; None for another method."""
-    if not config.trace_numpy or not any(type(value.__self__) is c for c in streams.CLASSES):
-        return None
-    numpy_bridge.load()
-    if value.__self__ is np.random.mtrand._rand:
-        tx.output.guard(source, "ID_MATCH", value)
-        return the_global(tx).getattr(tx, value.__name__)
-    tx.output.guard(source, "TYPE_MATCH", types.MethodType)
-    tx.output.guard(GetAttrSource(source, "__name__"), "EQUALS_MATCH", value.__name__)
-    owner = tx.wrap(value.__self__, GetAttrSource(source, "__self__"))
-    return owner.getattr(tx, value.__name__)
-
-
-def the_global(tx) -> Variable:
-    """The generator that np.random's functions draw from."""
-    return tx.wrap(np.random.mtrand._rand, ConstSource(np.random.mtrand._rand, "np.random"))
-
-
-def of_function(tx, value, source) -> Variable | None:
-    """The variable of a function or class of np.random; None for others."""
-    if not config.trace_numpy or not module_of(value).startswith("numpy.random"):
-        return None
-    numpy_bridge.load()
-    if value is np.random.Generator:
-        tx.output.guard(source, "ID_MATCH", value)
-        return GeneratorClassVariable(source)
-    hit, impl = numpy_bridge.makers.get(id(value), (None, None))
-    if hit is value:
-        tx.output.guard(source, "ID_MATCH", value)
-        return MakerVariable(value, impl, source)
-    hit, method = numpy_bridge.of_the_global.get(id(value), (None, None))
-    if hit is value:
-        tx.output.guard(source, "ID_MATCH", value)
-        return the_global(tx).getattr(tx, method)
-    return None
+def must_be_closed(v: Variable) -> bool:
+    """Whether dropping the value runs code: a generator suspended inside try or with, or one that existed before."""
+    v = v.unwrap()
+    if isinstance(v, Lazy | ExistingIteratorVariable):
+        return type(v.value) is types.GeneratorType and v.value.gi_suspended
+    return isinstance(v, GeneratorVariable) and v.frame.must_be_closed()

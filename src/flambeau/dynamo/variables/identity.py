@@ -8,6 +8,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+from ..active import current
 from ..exc import unsupported
 from ..source import ConstSource
 from .base import Variable
@@ -77,8 +78,6 @@ class IdVariable(Variable):
         return ConstantVariable(id(found[1]))
 
     def key_object(self):
-        from ..executor import current
-
         tx = frame = current()
         while frame is not None and frame.code.co_filename != COPY:  # whose memo holds nothing from before
             frame = frame.parent

@@ -1,19 +1,21 @@
-"""Lists, tuples, sets, slices, ranges and iterators."""
+"""Lists, tuples, deques, sets, slices and ranges."""
 
 from __future__ import annotations
 
-import collections
 import types
 from collections.abc import Callable
 
 from flambeau.base.shapes import Size
 
+from ..active import current
 from ..exc import unsupported
 from ..reflect import dict_of, name_of
 from ..source import ItemSource
-from .base import KnownVariable, Lazy, MethodOf, Variable, hashable_key, method_of
+from ..versions import PY313
+from .base import KnownVariable, Lazy, MethodOf, Variable, has_nan, method_of
 from .constant import ConstantVariable
-from .iterators import IteratorVariable
+from .container_iterators import ElementsVariable, ListIteratorVariable
+from .iterators import MOST, each, fast_sequence
 
 WHOLE = (slice(None), slice(0, None), slice(None, None, 1))  # of a tuple they give the tuple itself
 __all__ = [
@@ -21,7 +23,6 @@ __all__ = [
     "RangeVariable",
     "Result",
     "SequenceVariable",
-    "SetVariable",
     "SliceVariable",
     "TupleVariable",
 ]
@@ -67,14 +68,15 @@ class SequenceVariable(Variable):
         for i, e in enumerate(self.elements):
             if isinstance(e, Lazy):
                 if tx is None and e.done is None:
-                    from ..executor import current
-
                     tx = current()
                 self.elements[i] = e.real(tx)
         return self.elements
 
     def items(self, tx):
         return list(self.realized(tx))
+
+    def iter(self, tx):
+        return ElementsVariable(self.items(tx), self, type(iter(())))
 
     def length(self, tx):
         return len(self.elements)
@@ -83,7 +85,7 @@ class SequenceVariable(Variable):
         return bool(self.length(tx))
 
     def _index(self, tx, key):
-        k = key.as_constant() if key.can_constant() else None
+        k = key.as_constant() if key.can_constant() or key.is_symbol else None
         if hasattr(k, "__index__") and not isinstance(k, slice):
             return k.__index__()
         unsupported("getitem", f"{self!r}[{key!r}]")
@@ -91,12 +93,16 @@ class SequenceVariable(Variable):
     def getitem(self, tx, key):
         if isinstance(key, SliceVariable):
             self.items(tx)
-            cls = self.plain_class()
-            if self.python_type() is tuple and key.as_constant() in WHOLE:
+            cls, at = self.plain_class(), key.as_constant()
+            if self.python_type() is tuple and at in WHOLE:
                 return self
+            try:
+                part = self.elements[at]
+            except (TypeError, ValueError) as e:
+                tx.raise_user(e.with_traceback(None))
             if is_size(self.cls):
-                return TupleVariable(self.elements[key.as_constant()], cls=type(self.cls(())[:]))
-            return (self.kind or type(self))(self.elements[key.as_constant()], cls=cls)
+                return TupleVariable(part, cls=type(self.cls(())[:]))
+            return (self.kind or type(self))(part, cls=cls)
         from .tensor import TensorVariable
 
         if isinstance(key, TensorVariable):
@@ -104,7 +110,8 @@ class SequenceVariable(Variable):
         i = self._index(tx, key)
         n = self.length(tx)
         if not -n <= i < n:
-            tx.raise_user(IndexError(f"{name_of(self.cls)} index out of range"))
+            kind = tuple if issubclass(self.cls, tuple) else self.cls
+            tx.raise_user(IndexError(f"{name_of(kind)} index out of range"))
         e = self.elements[i]
         if isinstance(e, Lazy):
             e = self.elements[i] = e.real(tx)
@@ -120,7 +127,7 @@ class SequenceVariable(Variable):
             return tx.wrap_known(self.cls)
         if hasattr(self.cls, name):
             return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{self.python_type_name()!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
         return hasattr(self.cls, name)
@@ -136,16 +143,20 @@ class SequenceVariable(Variable):
         if name == "__contains__":
             return self.contains(tx, *args)
         if name == "__iter__":
-            return IteratorVariable(self.items(tx))
+            return self.iter(tx)
         if name in ("index", "count"):
+            from .operators import same_or_equal
+
             self.items(tx)
-            if self.can_constant() and all(a.can_constant() for a in args):
+            if self.can_constant() and all(a.can_constant() and not has_nan(a.as_constant()) for a in args):
                 try:
                     return ConstantVariable(getattr(self.as_constant(), name)(*[a.as_constant() for a in args]))
                 except (TypeError, ValueError) as e:
                     tx.raise_user(e)
             if name == "index" and len(args) == 1 and (i := self._first(tx, args[0])) is not None:
                 return ConstantVariable(i)
+            if name == "count" and len(args) == 1:
+                return ConstantVariable(sum(same_or_equal(tx, e, args[0]) for e in self.items(tx)))
         if name == "numel" and self.can_constant():
             return ConstantVariable(getattr(self.as_constant(), name)())
         unsupported(
@@ -161,8 +172,6 @@ class SequenceVariable(Variable):
 
 def _real(e: Variable) -> Variable:
     if isinstance(e, Lazy) and e.done is None:
-        from ..executor import current
-
         return e.real(current())
     return e.unwrap()
 
@@ -177,9 +186,6 @@ def _constant(e: Variable):
 
 def is_size(cls: type) -> bool:
     return cls is Size
-
-
-FIELD = (type(collections.namedtuple("_", "f").f), types.MemberDescriptorType)
 
 
 class TupleVariable(SequenceVariable):
@@ -203,8 +209,6 @@ class TupleVariable(SequenceVariable):
             cg.call_function(self.cls, push, 1)
 
     def getattr(self, tx, name):
-        if name in ("_replace", "_asdict") and hasattr(self.cls, "_fields"):
-            return MethodOf(self, name)
         if not self.is_field(tx, name) and self.cls is not tuple:
             if is_size(self.cls) and name in dict_of(self.cls):
                 return MethodOf(self, name)
@@ -225,7 +229,7 @@ class TupleVariable(SequenceVariable):
 
         if name not in getattr(self.cls, "_fields", ()):
             return False
-        return isinstance(world.class_attr(tx, self.cls, name), FIELD)
+        return isinstance(world.class_attr(tx, self.cls, name), (world.FIELD, types.MemberDescriptorType))
 
     def call_method(self, tx, name, args, kwargs):
         if (
@@ -235,11 +239,6 @@ class TupleVariable(SequenceVariable):
             and all(a.can_constant() for a in args)
         ):
             return tx.wrap_known(getattr(self.as_constant(), name)(*[a.as_constant() for a in args]))
-        if name == "_replace" and hasattr(self.cls, "_fields"):
-            new = [kwargs.get(f, e) for f, e in zip(self.cls._fields, self.items(tx))]
-            return TupleVariable(new, cls=self.cls)
-        if name == "_asdict" and hasattr(self.cls, "_fields"):
-            return tx.make_dict(dict(zip(self.cls._fields, self.items(tx))))
         return super().call_method(tx, name, args, kwargs)
 
 
@@ -266,17 +265,17 @@ class ListVariable(SequenceVariable):
 
     def can_constant(self):
         if self.open_value is not None:
-            from ..executor import current
-
             self._close(current())
         return super().can_constant()
 
     def realized(self, tx=None):
         if self.open_value is not None:
-            from ..executor import current
-
             self._close(tx or current())
         return super().realized(tx)
+
+    def iter(self, tx):
+        self.realized(tx)
+        return ListIteratorVariable(self)
 
     def length(self, tx):
         self._close(tx)
@@ -303,9 +302,7 @@ class ListVariable(SequenceVariable):
     def setitem(self, tx, key, value):
         self.changed(tx)
         if isinstance(key, SliceVariable):
-            from .operators import has_elements
-
-            new = value.items(tx) if has_elements(value) else None  # None: the list says what it wants
+            new = self.replacement(tx, key.as_constant(), value)
             try:
                 self.elements[key.as_constant()] = new
             except (TypeError, ValueError) as e:
@@ -315,6 +312,14 @@ class ListVariable(SequenceVariable):
         if not -len(self.elements) <= i < len(self.elements):
             tx.raise_user(IndexError("list assignment index out of range"))
         self.elements[i] = value
+
+    def replacement(self, tx, at: slice, value: Variable) -> list[Variable]:
+        """What is assigned to a slice, all of which is taken first."""
+        if at.step == 0:
+            tx.raise_user(ValueError("slice step cannot be zero"))
+        simple = at.step in (None, 1) and not PY313
+        text = "can only assign an iterable" if simple else "must assign iterable to extended slice"
+        return fast_sequence(tx, value, text)
 
     def delitem(self, tx, key):
         self.changed(tx)
@@ -330,18 +335,20 @@ class ListVariable(SequenceVariable):
             self.elements.append(args[0])
             return none
         if name == "extend" and len(args) == 1:
-            for v in args[0].items(tx):
+            # A list or tuple is taken as it is now; of all else the list has what was taken so far.
+            whole = isinstance(args[0], SequenceVariable) and args[0].python_type() in (list, tuple)
+            for v in args[0].items(tx) if whole else each(tx, args[0], ask_length=True):
                 self.changed(tx, only_append=True)
                 self.elements.append(v)
             return none
-        if name == "insert" and len(args) == 2 and args[0].can_constant():
+        if name == "insert" and len(args) == 2 and (args[0].can_constant() or args[0].is_symbol):
             self.changed(tx)
             try:
                 self.elements.insert(args[0].as_constant(), args[1])
             except TypeError as e:
                 tx.raise_user(e)
             return none
-        if name == "pop" and all(a.can_constant() for a in args):
+        if name == "pop" and all(a.can_constant() or a.is_symbol for a in args):
             self.items(tx)
             self.changed(tx)
             try:
@@ -419,217 +426,6 @@ class ResultTuple(Result, TupleVariable):
     kind = TupleVariable
 
 
-class DequeVariable(ListVariable):
-    """A deque; one with ``maxlen`` drops elements at the other end."""
-
-    cls = collections.deque
-
-    def __init__(self, elements, source=None, cls=None, maxlen: int | None = None):
-        super().__init__(elements, source, cls)
-        self.maxlen = maxlen
-        if maxlen is not None:
-            del self.elements[: max(len(self.elements) - maxlen, 0)]
-
-    def reconstruct(self, cg):
-        def push():
-            cg.all(self.elements)
-            cg.emit("BUILD_LIST", len(self.elements))
-            cg.load_const(self.maxlen)
-
-        cg.call_function(collections.deque, push, 2)
-
-    def getattr(self, tx, name):
-        return ConstantVariable(self.maxlen) if name == "maxlen" else super().getattr(tx, name)
-
-    def _put(self, tx, values, left: bool) -> Variable:
-        self.changed(tx)
-        for v in values:
-            self.elements.insert(0 if left else len(self.elements), v)
-            if self.maxlen is not None and len(self.elements) > self.maxlen:
-                self.elements.pop(-1 if left else 0)
-        return ConstantVariable(None)
-
-    def call_method(self, tx, name, args, kwargs):
-        from .operators import iterate
-
-        if name in ("append", "appendleft") and len(args) == 1:
-            return self._put(tx, args, name == "appendleft")
-        if name in ("extend", "extendleft", "__iadd__") and len(args) == 1:
-            self._put(tx, iterate(tx, args[0]).items(tx), name == "extendleft")
-            return self if name == "__iadd__" else ConstantVariable(None)
-        if name == "popleft":
-            self.items(tx)
-            self.changed(tx)
-            if not self.elements:
-                tx.raise_user(IndexError("pop from an empty deque"))
-            return self.elements.pop(0)
-        if name == "rotate":
-            n = args[0].as_constant() if args else 1
-            self.items(tx)
-            self.changed(tx)
-            if self.elements:
-                n %= len(self.elements)
-                self.elements[:] = self.elements[-n:] + self.elements[:-n] if n else self.elements
-            return ConstantVariable(None)
-        if name == "insert" and self.maxlen is not None and len(self.items(tx)) == self.maxlen:
-            tx.raise_user(IndexError("deque already at its maximum size"))
-        if name in ("copy", "__copy__"):
-            return DequeVariable(self.items(tx), maxlen=self.maxlen)
-        return super().call_method(tx, name, args, kwargs)
-
-
-COMBINED = {
-    **{n: n for n in ("union", "intersection", "difference", "symmetric_difference")},
-    "__or__": "union",
-    "__and__": "intersection",
-    "__sub__": "difference",
-    "__xor__": "symmetric_difference",
-}
-
-
-class SetVariable(Variable):
-    """A set or frozenset: ``entries`` maps hashable keys to variables."""
-
-    mutable = True
-
-    def __init__(self, elements, source=None, cls=set, order=None):
-        super().__init__(source)
-        self.entries = {hashable_key(e): e for e in elements}
-        self.cls = cls
-        self.dirty = False
-        self.order = order  # of a set that existed before: it is guarded
-        self.grown = source is None  # made while tracing, by adding one element after the other
-
-    def ordered(self) -> list[Variable]:
-        """The elements in the order in which the real set has them."""
-        if len(self.entries) < 2:
-            return list(self.entries.values())
-        if self.order is not None and not self.dirty:
-            return [self.entries[k] for k in self.order]
-        if not self.grown or not self.can_constant():
-            unsupported(
-                "set-order",
-                f"iterating over {self!r}",
-                "The order of its elements is not known while tracing.",
-                "Sort it.",
-            )
-        real: set = set()
-        for k in self.entries:
-            real.add(k)
-        return [self.entries[k] for k in real]
-
-    def python_type(self):
-        return self.cls
-
-    def can_constant(self):
-        return all(e.can_constant() for e in self.entries.values())
-
-    def as_constant(self):
-        return self.cls(e.as_constant() for e in self.entries.values())
-
-    def items(self, tx):
-        return list(self.entries.values())
-
-    def length(self, tx):
-        return len(self.entries)
-
-    def truth(self, tx):
-        return bool(self.entries)
-
-    def contains(self, tx, key):
-        return ConstantVariable(hashable_key(key) in self.entries)
-
-    def getattr(self, tx, name):
-        if name == "__class__":
-            return tx.wrap_known(self.cls)
-        return method_of(tx, self, name)
-
-    def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
-
-    def reconstruct(self, cg):
-        cg.all(self.entries.values())
-        cg.emit("BUILD_SET", len(self.entries))
-        if self.cls is not set:
-            t = cg.temp()
-            cg.emit("STORE_FAST", t)
-            cg.call_function(self.cls, lambda: cg.emit("LOAD_FAST", t), 1)
-
-    def changed(self, tx):
-        self.dirty = True
-        tx.side_effects.touch(self)
-
-    def unordered(self, elements) -> SetVariable:
-        out = SetVariable(elements, cls=self.cls)
-        out.grown = False
-        return out
-
-    def combined(self, tx, name: str, args) -> dict:
-        """The entries of the union, intersection, ... with the arguments; of equal elements CPython keeps the same one."""
-        out = dict(self.entries)
-        for a in args:
-            other = {hashable_key(e): e for e in reversed(a.items(tx))}
-            other = dict(reversed(other.items()))
-            if name == "union":
-                out = {**other, **out}
-            elif name == "intersection":
-                swap = isinstance(a, SetVariable) and len(other) > len(out)  # the smaller set is gone through
-                out = {k: out[k] for k in out if k in other} if swap else {k: e for k, e in other.items() if k in out}
-            elif name == "difference":
-                out = {k: e for k, e in out.items() if k not in other}
-            else:
-                new = {k: e for k, e in other.items() if k not in out}
-                out = {**{k: e for k, e in out.items() if k not in other}, **new}
-        return out
-
-    def call_method(self, tx, name, args, kwargs):
-        if name in ("add", "discard", "remove", "update", "clear", "pop") and self.cls is frozenset:
-            tx.raise_user(AttributeError(f"'frozenset' object has no attribute '{name}'"))
-        if name == "add":
-            self.changed(tx)
-            self.entries.setdefault(hashable_key(args[0]), args[0])
-        elif name in ("discard", "remove"):
-            k = hashable_key(args[0])
-            if name == "remove" and k not in self.entries:
-                tx.raise_user(KeyError(k))
-            self.changed(tx)
-            self.grown = self.grown and k not in self.entries
-            self.entries.pop(k, None)
-        elif name == "update":
-            self.changed(tx)
-            for a in args:
-                for e in a.items(tx):
-                    self.entries.setdefault(hashable_key(e), e)
-        elif name == "clear":
-            self.changed(tx)
-            self.entries.clear()
-        elif name == "copy":
-            return self.unordered(self.items(tx))
-        elif name == "__contains__":
-            return self.contains(tx, *args)
-        elif name == "__len__":
-            return ConstantVariable(len(self.entries))
-        elif name in COMBINED:
-            return self.unordered(self.combined(tx, COMBINED[name], args).values())
-        elif name.endswith("_update") and name.removesuffix("_update") in COMBINED and self.cls is set:
-            entries = self.combined(tx, name.removesuffix("_update"), args)
-            self.changed(tx)
-            self.grown = False
-            self.entries = entries
-        elif name == "pop" and self.entries:
-            e = self.ordered()[0]
-            self.changed(tx)
-            self.grown = False
-            del self.entries[hashable_key(e)]
-            return e
-        elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
-            other = {hashable_key(e) for e in args[0].items(tx)}
-            return ConstantVariable(getattr(set(self.entries), name)(other))
-        else:
-            unsupported("set-method", f"call_method {self!r} {name}", f"set.{name} is not traced.")
-        return ConstantVariable(None)
-
-
 class SliceVariable(Variable):
     def __init__(self, parts, source=None):
         super().__init__(source)
@@ -643,7 +439,7 @@ class SliceVariable(Variable):
 
     def as_constant(self):
         for p in self.parts:
-            if not p.can_constant():
+            if not (p.can_constant() or p.is_symbol):
                 unsupported(
                     "data-dependent", "a slice of a Python sequence by a tensor", "The value depends on tensor data."
                 )
@@ -671,14 +467,20 @@ class SliceVariable(Variable):
 
 class RangeVariable(KnownVariable):
     def items(self, tx):
-        if len(self.value) > 100_000:
+        if (self.value.stop - self.value.start) // self.value.step > MOST:
             unsupported(
                 "long-loop", f"a loop over {self.value}", "Loops are unrolled.", "Write it with tensor operations."
             )
         return [ConstantVariable(i) for i in self.value]
 
+    def iter(self, tx):
+        return ElementsVariable(self.items(tx), self, type(iter(self.value)))
+
     def length(self, tx):
-        return len(self.value)
+        try:
+            return len(self.value)
+        except OverflowError as e:
+            tx.raise_user(e)
 
     def truth(self, tx):
         return bool(self.value)
@@ -686,8 +488,8 @@ class RangeVariable(KnownVariable):
     def getitem(self, tx, key):
         try:
             return tx.wrap_known(self.value[key.as_constant()])
-        except IndexError as e:
-            tx.raise_user(e)
+        except (IndexError, TypeError, ValueError) as e:
+            tx.raise_user(e.with_traceback(None))
 
     def getattr(self, tx, name):
         if name in ("start", "stop", "step"):
@@ -696,7 +498,10 @@ class RangeVariable(KnownVariable):
 
     def call_method(self, tx, name, args, kwargs):
         if name in ("index", "count", "__len__", "__contains__", "__getitem__"):
-            return tx.wrap_known(getattr(self.value, name)(*[a.as_constant() for a in args]))
+            try:
+                return tx.wrap_known(getattr(self.value, name)(*[a.as_constant() for a in args]))
+            except (IndexError, OverflowError, TypeError, ValueError) as e:
+                tx.raise_user(e)
         return super().call_method(tx, name, args, kwargs)
 
     def contains(self, tx, key):

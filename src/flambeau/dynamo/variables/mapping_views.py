@@ -64,6 +64,9 @@ class MappingVariable(Variable):
     def items(self, tx):
         return self.shown.items(tx)
 
+    def iter(self, tx):
+        return self.shown.iter(tx)
+
     def length(self, tx):
         return self.shown.length(tx)
 

@@ -11,6 +11,7 @@ from ..source import KeySource
 from ..world import ABSENT
 from .base import MethodOf, Variable
 from .constant import ConstantVariable
+from .container_iterators import ElementsVariable
 from .dicts import DictVariable
 from .objects import ObjectVariable
 
@@ -126,13 +127,13 @@ class ModuleVariable(ObjectVariable):
         kind = container_kind(self.cls)
         return None if kind is None or world.is_overridden(tx, self.cls, *names) else kind
 
-    def items(self, tx):
+    def iter(self, tx):
         name = self.shortcut(tx, "__iter__")
-        if name in ("ModuleList", "Sequential"):
-            return [v for _, v in self.children(tx)]
+        if name is None:
+            return super().iter(tx)
         if name == "ModuleDict":
-            return [ConstantVariable(k) for k, _ in self.children(tx)]
-        return super().items(tx)
+            return ElementsVariable([ConstantVariable(k) for k, _ in self.children(tx)], cls=type(iter({})))
+        return ElementsVariable([v for _, v in self.children(tx)], cls=type(iter({}.values())))
 
     def children(self, tx):
         return [(k.as_constant(), v) for k, v in self.registry(tx, "_modules").pairs(tx)]
@@ -143,6 +144,7 @@ class ModuleVariable(ObjectVariable):
         return super().length(tx)
 
     def getitem(self, tx, key):
+        key = ConstantVariable(key.as_constant()) if key.is_symbol else key  # which module it is
         name = self.shortcut(tx, "__getitem__", "__len__")
         if name in ("ModuleList", "Sequential") and key.can_constant() and isinstance(key.as_constant(), int):
             c = self.children(tx)
@@ -207,8 +209,6 @@ class ModuleWalk(MethodOf):
                 yield from self.walk(tx, c, f"{prefix}.{k}" if prefix else k, seen)
 
     def call(self, tx, args, kwargs):
-        from .iterators import IteratorVariable
-
         if args or kwargs:
             unsupported("module-walk", f"{self.name}() with arguments")
         what = self.name.removeprefix("named_")
@@ -229,8 +229,10 @@ class ModuleWalk(MethodOf):
         sources = [v.source for _, v in pairs if v.source is not None]
         tx.output.guards.not_aliased(sources)  # what is shared is listed once
         if self.name.startswith("named_"):
-            return IteratorVariable([tx.make_tuple([ConstantVariable(k), v]) for k, v in pairs])
-        return IteratorVariable([v for _, v in pairs])
+            return ElementsVariable(
+                [tx.make_tuple([ConstantVariable(k), v]) for k, v in pairs], cls=types.GeneratorType
+            )
+        return ElementsVariable([v for _, v in pairs], cls=types.GeneratorType)
 
 
 def container_kind(cls: type) -> str | None:

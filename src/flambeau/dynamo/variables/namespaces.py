@@ -8,6 +8,7 @@ import types
 from .. import world
 from ..exc import unsupported
 from ..guards import ABSENT, type_item
+from ..library_classes import is_operand
 from ..reflect import qualname_of
 from ..source import ConstSource, InstanceDictSource
 from .base import HeldVariable
@@ -209,6 +210,8 @@ class TorchObjectVariable(HeldVariable):
         return f"TorchVariable({self.value!r})"
 
     def as_proxy(self):
+        if not is_operand(type(self.value)):
+            unsupported("library-object", f"{self!r} in an operation of the graph", "It may have state of its own.")
         return self.value
 
     def truth(self, tx):

@@ -12,6 +12,8 @@ from .base import HeldVariable, Variable
 from .builtin import PURE, BuiltinVariable
 from .constant import ConstantVariable, is_constant_value
 from .functions import SkippedFunctionVariable
+from .numbers import NumberVariable
+from .numpy_flips import AXES, flip
 from .tensor import NumpyNdarrayVariable, TensorVariable
 
 __all__ = ["of_numpy"]
@@ -19,6 +21,12 @@ __all__ = ["of_numpy"]
 
 def of_numpy(value, source) -> Variable:
     """The variable for a function of NumPy, or for a call of it that leaves the graph."""
+    if config.trace_numpy and value in TRACED:
+        return NumpyTracedVariable(value, source)
+    return of_table(value, source)
+
+
+def of_table(value, source) -> Variable:
     if config.trace_numpy and value in numpy_bridge.DESCRIPTIONS:
         return NumpyDescriptionVariable(value, source)
     impl = numpy_bridge.lookup(value)
@@ -90,6 +98,33 @@ class NumpyFunctionVariable(_Function):
         if not is_constant_value(value):
             unsupported("numpy", f"np.{self.value.__name__} of numbers", f"It returns {name_of(type(value))}.")
         return ConstantVariable(value)
+
+
+def same_elements(tx, fn, args, kwargs) -> Variable | None:
+    """np.array_equal of arrays, a truth value of Python's; None where NumPy has to say."""
+    if len(args) != 2 or kwargs or not all(isinstance(a, NumpyNdarrayVariable) and not a.scalar for a in args):
+        return None
+    a, b = args
+    if a.val.ndim != b.val.ndim or any(bool(m != n) for m, n in zip(a.val.shape, b.val.shape)):
+        return ConstantVariable(False)
+    same = of_table(np.equal, None).call(tx, args, {})
+    every = of_table(np.all, None).call(tx, [same], {})
+    return NumberVariable(every.node, every.val, bool)
+
+
+TRACED = {**dict.fromkeys(AXES, flip), np.array_equal: same_elements}
+
+
+class NumpyTracedVariable(_Function):
+    """A function of NumPy that is made of others: ``TRACED`` has (tx, function, args, kwargs) for it, which gives None for what NumPy does itself."""
+
+    def getattr(self, tx, name):
+        return world.library_attr(tx, self, self.value, self.source, name)
+
+    def call(self, tx, args, kwargs):
+        args, kwargs = [tx.realize(a) for a in args], {k: tx.realize(v) for k, v in kwargs.items()}
+        made = TRACED[self.value](tx, self.value, args, kwargs)
+        return of_table(self.value, self.source).call(tx, args, kwargs) if made is None else made
 
 
 class NumpyDescriptionVariable(_Function):

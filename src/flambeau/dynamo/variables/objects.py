@@ -8,7 +8,7 @@ import sys
 import types
 
 from .. import trace_rules, world
-from ..exc import unsupported
+from ..exc import UserRaises, unsupported
 from ..guards import type_item
 from ..reflect import name_of, qualname_of
 from ..source import ConstSource, InstanceDictSource
@@ -219,15 +219,51 @@ class ObjectVariable(Variable):
         self.call_special(tx, "__delitem__", key)
 
     def contains(self, tx, key):
+        if self.class_attr(tx, "__contains__") is None:
+            tx.raise_user(TypeError(f"{name_of(self.cls)!r} object is not a container"))
         if self.class_attr(tx, "__contains__") is not ABSENT:
             return ConstantVariable(tx.truth(self.call_special(tx, "__contains__", key)))
         return super().contains(tx, key)
 
-    def items(self, tx):
-        from .iterators import UserIteratorVariable
+    def iter(self, tx):
+        from .container_iterators import SequenceIteratorVariable
+        from .iterators import checked_iterator
 
-        it = self.call_special(tx, "__iter__")
-        return (UserIteratorVariable(it) if isinstance(it, ObjectVariable) else it).items(tx)
+        found = self.class_attr(tx, "__iter__")
+        if found is ABSENT and self.class_attr(tx, "__getitem__") is not ABSENT:
+            return SequenceIteratorVariable(self)
+        if found is ABSENT or found is None:
+            tx.raise_user(TypeError(f"{name_of(self.cls)!r} object is not iterable"))
+        return checked_iterator(tx, self.call_special(tx, "__iter__"))
+
+    def pull(self, tx):
+        if self.special(tx, "__next__") is None:
+            return super().pull(tx)
+        return self.call_special(tx, "__next__")
+
+    def expected_length(self, tx):
+        if self.special(tx, "__len__") is not None:
+            try:
+                self.length(tx)
+                return
+            except UserRaises as e:
+                if not isinstance(e.exception, TypeError):
+                    raise
+        hint = self.special(tx, "__length_hint__")
+        if hint is None:
+            return
+        try:
+            n = hint.call(tx, [], {})
+        except UserRaises as e:
+            if not isinstance(e.exception, TypeError):
+                raise
+            return
+        if n.is_constant() and n.as_constant() is NotImplemented:
+            return
+        if not issubclass(n.python_type(), int):
+            tx.raise_user(TypeError(f"__length_hint__ must be an integer, not {n.python_type_name()}"))
+        if n.as_constant() < 0:
+            tx.raise_user(ValueError("__length_hint__() should return >= 0"))
 
     def length(self, tx):
         try:

@@ -10,31 +10,26 @@ import types
 import numpy as np
 
 from .. import numpy_bridge, world
-from ..exc import SkipFrame, UserRaises, unsupported
+from ..exc import UserRaises, unsupported
 from ..reflect import is_a, name_of
-from ..source import ConstSource
+from ..source import ConstSource, ItemSource
 from .base import WHICH_NAN, Variable, has_nan
 from .classes import ClassVariable
 from .constant import ConstantVariable
+from .deques import DequeVariable, combined_deque
 from .derived import DerivedVariable, contents_of
 from .dicts import DictVariable, DictView
 from .identity import IdVariable, compared
-from .iterators import ArrayIteratorVariable, IteratorVariable, UserIteratorVariable
-from .lists import (
-    ListVariable,
-    SequenceVariable,
-    SetVariable,
-    TupleVariable,
-    is_size,
-)
-from .modules import ModuleVariable
+from .lists import ListVariable, SequenceVariable, TupleVariable, is_size
+from .namespaces import InstanceDict, NamespaceDict
 from .objects import ObjectVariable, SlotMethod
+from .sets import SetVariable, elements_of
 from .subclass import SubclassVariable
 from .symbolic import SymbolicVariable, arithmetic, specialized
 from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 from .values import ValueVariable
 
-__all__ = ["OPERATORS", "UNARY", "advance", "binary", "fold", "identical", "iterate", "unary"]
+__all__ = ["OPERATORS", "UNARY", "binary", "fold", "identical", "same_or_equal", "unary"]
 
 REFLECTED = {
     operator.add: ("__add__", "__radd__"), operator.sub: ("__sub__", "__rsub__"), operator.mul: ("__mul__", "__rmul__"),
@@ -65,53 +60,6 @@ NUMPY_UNARY = {
     operator.invert: np.invert,
     operator.abs: np.absolute,
 }
-
-
-def has_elements(v: Variable) -> bool:
-    """Whether the type has a method by which it is iterated over."""
-    return hasattr(v.python_type(), "__iter__") or hasattr(v.python_type(), "__getitem__")
-
-
-def iterate(tx, v: Variable) -> IteratorVariable:
-    if isinstance(v, IteratorVariable):
-        return v
-    if isinstance(v, SetVariable):
-        return watching(IteratorVariable(v.ordered()), v, v)
-    if isinstance(v, ListVariable):
-        v.realized(tx)
-        it = IteratorVariable([])
-        it.elements = v.elements  # live: a list that grows while it is iterated over is seen to grow
-        it.over = v
-        return it
-    if isinstance(v, ObjectVariable) and not isinstance(v, ModuleVariable):
-        it = v.call_special(tx, "__iter__")
-        if not isinstance(it, IteratorVariable) and not (isinstance(it, ObjectVariable) and it.special(tx, "__next__")):
-            tx.raise_user(TypeError(f"iter() returned non-iterator of type {name_of(it.python_type())!r}"))
-        return it if isinstance(it, IteratorVariable) else UserIteratorVariable(it)
-    if isinstance(v, TensorVariable) and v.val.ndim:
-        return ArrayIteratorVariable(v)
-    it = IteratorVariable(v.items(tx))
-    keyed = v.owner if isinstance(v, DictView) else v
-    return watching(it, keyed, v) if isinstance(keyed, DictVariable) else it
-
-
-def watching(it: IteratorVariable, keyed, over: Variable | None = None) -> IteratorVariable:
-    """The iterator over a dict or set. Where keys come or go meanwhile the interpreter decides what happens, mostly an error."""
-    size, last = len(keyed.entries), next(reversed(keyed.entries), None)
-
-    def watch():
-        if len(keyed.entries) != size or (size and next(reversed(keyed.entries)) is not last):
-            raise SkipFrame("the keys of a dict or set change while it is iterated over")
-
-    it.watch, it.over = watch, over
-    return it
-
-
-def advance(tx, it: Variable) -> Variable | None:
-    """The next element of what is on the stack of a for loop; None at the end."""
-    if isinstance(it, IteratorVariable):
-        return it.next(tx)
-    unsupported("iterate", f"iterating over {it!r}", "Its elements are not known while tracing.")
 
 
 SINGLETONS = (bool, type(None), type(Ellipsis), type(NotImplemented), enum.Enum)
@@ -146,6 +94,8 @@ def identical(tx, a: Variable, b: Variable) -> bool:
     if a.is_constant() or b.is_constant():  # a class may be one or the other
         x, y = (v.as_constant() if v.is_constant() else known_object(v) for v in (a, b))
         return x is not None and x is y
+    if isinstance(a, InstanceDict) and isinstance(b, InstanceDict):
+        return a.owner is b.owner
     x, y = known_object(a), known_object(b)
     if x is not None and y is not None:
         return same_objects(tx, a, b, x, y)
@@ -164,6 +114,8 @@ def may_be_in_code(v: Variable) -> bool:
 
 
 def known_object(v: Variable):
+    if type(v) is NamespaceDict:
+        return v.table
     for name in ("value", "base", "open_value"):
         found = getattr(v, name, None)
         if found is not None:
@@ -192,10 +144,15 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     a, b = tx.realize(a), tx.realize(b)
     if a is b:
         return True
+    if any(v.is_symbol and v.python_type() is float for v in (a, b)):  # NaNs are not among what the symbol stands for
+        if not all(v.is_constant() or tx.truth(binary(tx, operator.eq, v, v)) for v in (a, b)):
+            unsupported("identity", f"{a!r} compared with {b!r}", WHICH_NAN)
     if isinstance(a, SymbolicVariable) or isinstance(b, SymbolicVariable):
         return bool(tx.truth(binary(tx, operator.eq, a, b)))
     if a.can_constant() and b.can_constant():
-        refuse_nans(a, b)
+        settle_nans(tx, a, b)
+        if a.is_constant() and b.is_constant() and a.as_constant() is b.as_constant():
+            return True
         return bool(fold(tx, operator.eq, [a, b]).as_constant())
     if isinstance(a, (ObjectVariable, ClassVariable)) or isinstance(b, (ObjectVariable, ClassVariable)):
         if identical(tx, a, b):
@@ -205,10 +162,28 @@ def same_or_equal(tx, a: Variable, b: Variable) -> bool:
     return tx.truth(binary(tx, operator.eq, a, b))
 
 
-def refuse_nans(a: Variable, b: Variable) -> None:
-    """What is compared as containers compare their elements, by identity first, must not be NaNs."""
-    if has_nan(a.as_constant()) and has_nan(b.as_constant()):
+def settle_nans(tx, a: Variable, b: Variable) -> None:
+    """Containers compare their elements by identity first, which shows with NaNs: this variant is for the very objects of this call."""
+    if has_nan(a.as_constant()) and has_nan(b.as_constant()) and not (is_pinned(tx, a) and is_pinned(tx, b)):
         unsupported("identity", f"{a!r} compared with {b!r}", WHICH_NAN)
+
+
+def is_pinned(tx, v: Variable, source=None) -> bool:
+    """Guards that the NaNs in a value that is known are the objects that they are; False where that can't be said. ``source``: its place in a
+    container that was guarded as a whole."""
+    v = tx.realize(v)
+    if v.is_constant():
+        value = v.as_constant()
+        if has_nan(value) and isinstance(value, (float, complex)):
+            tx.output.guard(source or v.source, "ID_MATCH", value)
+            return True
+        return not has_nan(value)
+    if isinstance(v, DictVariable):
+        return all(is_pinned(tx, x) for pair in v.pairs(tx) for x in pair)
+    whole = source or v.source if isinstance(v, TupleVariable) else None
+    return isinstance(v, (ListVariable, TupleVariable)) and all(
+        is_pinned(tx, e, whole and ItemSource(whole, i)) for i, e in enumerate(v.items(tx))
+    )
 
 
 def fold(tx, fn, args, kwargs=None):
@@ -277,7 +252,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         return object_binary(tx, fn, a, b)
     if isinstance(a, ListVariable) and fn in (operator.iadd, operator.imul) and a.cls is list:
         if fn is operator.iadd:
-            a.call_method(tx, "extend", [iterate(tx, b)], {})
+            a.call_method(tx, "extend", [b], {})
             return a
         new = _repeated(tx, a, b)
         a.changed(tx)
@@ -287,14 +262,30 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         r = set_operation(tx, fn, a, b)
         if r is not None:
             return r
-    if isinstance(a, DictVariable) and fn in (operator.ior, operator.or_):
-        target = a if fn is operator.ior else a.call_method(tx, "copy", [], {})
-        target.call_method(tx, "update", [b], {})
-        return target
+    if isinstance(a, DictVariable) and fn is operator.ior:
+        a.call_method(tx, "update", [b], {})
+        return a
+    if fn is operator.or_ and isinstance(a, DictVariable) and isinstance(getattr(b, "shown", b), DictVariable):
+        derived = type(b) is DictVariable and b.cls is not a.cls and issubclass(b.cls, a.cls)
+        # What the right one is derived from leaves it to the right one.
+        both = DictVariable(cls=b.cls, factory=b.factory) if derived else a.call_method(tx, "copy", [], {})
+        for part in (a, b) if derived else (b,):
+            both.call_method(tx, "update", [part], {})
+        return both
+    if fn is operator.or_ and isinstance(a, DictVariable) and (b.is_constant() or isinstance(b, SequenceVariable)):
+        kinds = " and ".join(f"'{x.python_type_name()}'" for x in (a, b))
+        tx.raise_user(TypeError(f"unsupported operand type(s) for |: {kinds}"))
+    if fn in (operator.add, operator.mul, operator.iadd, operator.imul) and (
+        isinstance(a, DequeVariable) or isinstance(b, DequeVariable)
+    ):
+        return combined_deque(tx, fn, a, b)
     written, fn = fn, INPLACE.get(fn, fn)
     for x in (a, b):
         if isinstance(x, SequenceVariable):
             x.realized(tx)
+    if fn is operator.add and all(isinstance(x, TupleVariable) and x.python_type() is tuple for x in (a, b)):
+        if not (a.elements and b.elements):
+            return a if a.elements else b  # nothing is added: it is the tuple itself
     if (
         a.can_constant()
         and b.can_constant()
@@ -303,7 +294,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         if fn is operator.or_ and any(isinstance(v, ClassVariable) and not plain_union(tx, v) for v in (a, b)):
             unsupported("operator", "a union of types", "Their metaclass says what that is.")
         if fn in COMPARISONS and not is_a(a.as_constant(), (int, float, complex, str)):
-            refuse_nans(a, b)
+            settle_nans(tx, a, b)
         return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
@@ -323,7 +314,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))
     if isinstance(a, DictView) and a.what == "keys" and fn in SET_OPERATIONS:
-        return set_operation(tx, fn, SetVariable(a.items(tx)), SetVariable(iterate(tx, b).items(tx)))
+        return set_operation(tx, fn, SetVariable(a.items(tx)), SetVariable(elements_of(tx, b)))
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
@@ -362,7 +353,7 @@ def set_operation(tx, fn, a, b) -> Variable | None:
                 "isub": "-=",
                 "ixor": "^=",
             }
-            kinds = " and ".join(f"'{name_of(x.python_type())}'" for x in (a, b))
+            kinds = " and ".join(f"'{x.python_type_name()}'" for x in (a, b))
             tx.raise_user(TypeError(f"unsupported operand type(s) for {sign[fn.__name__]}: {kinds}"))
         return None
     make, change = SET_OPERATIONS[fn]
@@ -453,7 +444,8 @@ def tensor_binary(tx, fn, a, b):
         ):
             return ConstantVariable(fn is operator.ne)
     if numpy:
-        if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and type(a) is not type(b):
+        arrays = isinstance(a, NumpyNdarrayVariable), isinstance(b, NumpyNdarrayVariable)
+        if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and arrays[0] is not arrays[1]:
             if is_number_for(b, a):
                 return tx.output.call_in_graph(tx, "call_function", fn, [a, TensorVariable(b.node, b.val)], {})
             unsupported(

@@ -18,8 +18,8 @@ from ..graph_inputs import GraphInput
 from ..source import Source
 from .base import MethodOf, Variable
 from .constant import ConstantVariable
-from .generators import python_number
 from .handlers import handles
+from .numpy_random import python_number
 from .objects import ObjectVariable
 from .tensor import TensorVariable
 from .values import made, value_of, values_of

@@ -7,10 +7,12 @@ import types
 from flambeau import _C
 
 from .. import tensors, world
+from ..active import current
 from ..exc import unsupported
 from ..reflect import dict_of, mro_of, name_of
 from .constant import ConstantVariable
 from .functions import UserMethodVariable
+from .iterators import checked_iterator
 from .tensor import TensorMethodVariable, TensorVariable
 
 __all__ = ["SubclassVariable"]
@@ -33,8 +35,6 @@ class SubclassVariable(TensorVariable):
         return self.node
 
     def key_object(self):
-        from ..executor import current
-
         if self.value is None:
             unsupported("dict-key", f"{self!r} as a key")
         current().output.guard(self.source, "ID_MATCH", self.value)
@@ -98,10 +98,11 @@ class SubclassVariable(TensorVariable):
         own = self.special(tx, "__len__")
         return super().length(tx) if own is None else own.call(tx, [], {}).as_constant()
 
-    def items(self, tx):
+    def iter(self, tx):
         own = self.special(tx, "__iter__")
-        if own is not None:
-            return own.call(tx, [], {}).items(tx)
+        return super().iter(tx) if own is None else checked_iterator(tx, own.call(tx, [], {}))
+
+    def items(self, tx):
         if not self.val.ndim:
             return super().items(tx)
         return self.getattr(tx, "unbind").call(tx, [ConstantVariable(0)], {}).items(tx)

@@ -41,6 +41,8 @@ FUNCTIONS: dict[Any, Any] = {
 class SymbolicVariable(Variable):
     """``number``: a SymInt, SymFloat or SymBool of the trace's environment."""
 
+    is_symbol = True
+
     def __init__(self, number, source=None):
         super().__init__(source)
         self.number = number

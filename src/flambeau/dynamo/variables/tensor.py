@@ -14,11 +14,13 @@ import numpy as np
 from flambeau import _C
 
 from .. import numpy_bridge, tensors, trace_rules, world
+from ..active import current
 from ..exc import SkipFrame, unsupported
 from ..opaque import call_value
 from ..reflect import name_of
 from .base import MethodOf, Variable
 from .constant import ConstantVariable, is_constant_value
+from .container_iterators import ArrayIteratorVariable, NumpyIteratorVariable
 from .lists import ListVariable, Result, TupleVariable
 
 __all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
@@ -92,15 +94,12 @@ class TensorVariable(Variable):
         """What stands for the tensor as a key: tensors are hashed by identity."""
         if self.source is None or type(self) is not TensorVariable:
             return TensorKey(self.node)
-        from ..executor import current
-
         output = current().output
         value = output.example_of(self)
         output.guard(self.source, "ID_MATCH", value)
         return value
 
     def reconstruct(self, cg):
-        from ..executor import current
         from .backward import is_freed, with_freed_history
 
         output = current().output
@@ -113,7 +112,7 @@ class TensorVariable(Variable):
                     cg.load_source(source)
 
             cg.call_function(with_freed_history, push, 1 + len(ways))
-        elif self.val._inference and not output.initial_state[1]:
+        elif self.val._inference and not output.process.field("inference"):
             cg.call_function(tensors.as_inference, lambda: cg.graph_output(self.node), 1)
         else:
             cg.graph_output(self.node)
@@ -125,6 +124,9 @@ class TensorVariable(Variable):
         if not self.val.ndim:
             tx.raise_user(TypeError("len() of a 0-d tensor"))
         return self.val.shape[0]
+
+    def iter(self, tx):
+        return ArrayIteratorVariable(self) if self.val.ndim else super().iter(tx)
 
     def items(self, tx):
         if not self.val.ndim:
@@ -241,6 +243,10 @@ class TensorMethodVariable(MethodOf):
             unsupported(
                 "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."
             )
+        if self.name == "storage_offset":
+            from .storage_offsets import storage_offset
+
+            return storage_offset(tx, self.owner)
         if self.name == "as_subclass" and not kwargs:
             from ..subclasses import as_subclass
 
@@ -262,7 +268,10 @@ class TensorMethodVariable(MethodOf):
         if self.name in ("__int__", "__float__", "__index__"):
             from .symbolic import arithmetic
 
-            number = tx.output.call_in_graph(tx, "call_method", "item", [self.owner], {})
+            owner = self.owner
+            if owner.val.dtype.name == "bool":
+                owner = tx.output.call_in_graph(tx, "call_method", "long", [owner], {})
+            number = tx.output.call_in_graph(tx, "call_method", "item", [owner], {})
             return arithmetic(tx, float if self.name == "__float__" else int, [number])
         if (
             self.name == "item"
@@ -327,6 +336,10 @@ class NumpyNdarrayVariable(TensorVariable):
             return
 
         if is_read_only(self.node):
+            if (output := current().output).flips:
+                from .numpy_flips import refuse_parts
+
+                refuse_parts(output, self)
             cg.call_function(numpy_bridge.to_read_only, lambda: cg.graph_output(self.node), 1)
             return
 
@@ -339,6 +352,9 @@ class NumpyNdarrayVariable(TensorVariable):
             cg.load_const(numpy_bridge.to_ndarray)
 
         cg.call_function(_C.ndarray_of, arguments, 2)
+
+    def iter(self, tx):
+        return NumpyIteratorVariable(self, int(self.val.shape[0])) if self.val.ndim else super().iter(tx)
 
     def getattr(self, tx, name):
         if name == "shape":
@@ -386,6 +402,10 @@ class NumpyNdarrayVariable(TensorVariable):
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
         if any(_runs_backwards(p) for p in parts):
+            if not self.scalar and all(_is_whole(p) for p in parts):
+                from .numpy_flips import flipped
+
+                return flipped(tx, self, tuple(k for k, p in enumerate(parts) if _runs_backwards(p)))
             unsupported(
                 "numpy",
                 "a slice with a negative step",
@@ -465,6 +485,15 @@ def _runs_backwards(part) -> bool:
     """Whether a part of a key is a slice with a step below zero."""
     step = part.parts[2] if part.python_type() is slice and len(getattr(part, "parts", ())) == 3 else None
     return step is not None and step.is_constant() and type(step.as_constant()) is int and step.as_constant() < 0
+
+
+def _is_whole(part) -> bool:
+    """Whether a part of a key is ``:`` or ``::-1``."""
+    return (
+        part.python_type() is slice
+        and part.can_constant()
+        and part.as_constant() in (slice(None), slice(None, None, -1))
+    )
 
 
 def _numbers_key(tx, key, parts):

@@ -11,6 +11,7 @@ from flambeau.base.compiling import is_exporting
 from .. import opaque, subgraphs, tensors, trace_rules, world
 from ..config import config
 from ..exc import unsupported
+from ..library_classes import is_immutable
 from ..reflect import module_of, qualname_of
 from .base import HeldVariable, KnownVariable, Variable
 from .constant import ConstantVariable
@@ -141,19 +142,16 @@ class TorchClassVariable(KnownVariable):
             return DisableFunctionVariable(cls)
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
-        if (
-            not all(a.can_constant() and not isinstance(a, DictVariable) for a in [*args, *kwargs.values()])
-            or trace_rules.is_nn_module_class(cls)
-            or issubclass(cls, tensors.Tensor)
-        ):
+        from ..autocast import AutocastVariable, is_autocast
+
+        known = all(a.can_constant() and not isinstance(a, DictVariable) for a in [*args, *kwargs.values()])
+        if not known or not (is_immutable(cls) or is_autocast(cls)):
             unsupported(
                 "construct",
                 f"constructing {module_of(cls)}.{qualname_of(cls)}",
-                "Objects of this class are not made while tracing.",
+                "Objects of this class may have state of their own, so each call makes its own.",
             )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
-        from ..autocast import AutocastVariable, is_autocast
-
         return AutocastVariable(value) if is_autocast(cls) else tx.wrap_known(value)
 
 
@@ -240,9 +238,10 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(False)
 
 
-@special("is_grad_enabled")
+@special("is_grad_enabled", "is_inference_mode_enabled", "get_default_device")
 def _(tx, var, args, kwargs):
-    return ConstantVariable(tensors.grad_enabled())
+    """State that blocks of the traced code change: as it is here. As it was before the call it is guarded."""
+    return None if args or kwargs else ConstantVariable(var.value())
 
 
 @special("_set_grad_enabled")
@@ -266,6 +265,16 @@ def _(tx, var, args, kwargs):
         CheckVariable(shape_env.check).require(tx, condition, said)
     elif not tx.truth(condition):
         tx.raise_user(AssertionError(said) if var.value.__name__ == "_assert" else RuntimeError(said))
+    return ConstantVariable(None)
+
+
+@special("demand_all")
+def _(tx, var, args, kwargs):
+    condition = tx.realize(args[0])
+    if type(condition) is not TensorVariable:
+        return None
+    with tx.output.data_numbers():
+        require_element(tx, condition.call_method(tx, "all", [], {}), "a value violates a constraint")
     return ConstantVariable(None)
 
 

@@ -16,11 +16,12 @@ from ..source import ConstSource
 from .base import HeldVariable, KnownVariable, MethodOf, Variable
 from .classes import ClassVariable
 from .constant import is_constant_value
+from .container_iterators import ElementsVariable
 from .derived import DerivedVariable
 from .dicts import DictVariable
-from .iterators import IteratorVariable
-from .lists import ListVariable, SetVariable, TupleVariable
+from .lists import ListVariable, TupleVariable
 from .objects import ObjectVariable
+from .sets import SetVariable
 from .symbolic import SymbolicVariable
 
 __all__ = [
@@ -192,7 +193,7 @@ def computed(tx, fn, method: str, given: list, named: dict) -> Variable:
             unsupported("library-function", f"call to {fn.__qualname__}", "Guards can't compare what it returns.")
         world.library_state(tx, fn, tuple(given), named, result)
     if isinstance(result, Iterator):
-        return IteratorVariable([made(tx, v) for v in result])
+        return ElementsVariable([made(tx, v) for v in result], cls=type(result))
     return made(tx, result)
 
 

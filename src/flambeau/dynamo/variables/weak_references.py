@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 
+from ..active import active_frames, current
 from ..exc import unsupported
 from ..source import CallSource
 from .base import HeldVariable, Lazy, Variable, hashable_key
@@ -33,8 +34,6 @@ class WeakReferenceVariable(HeldVariable):
         return True
 
     def key_object(self):
-        from ..executor import current
-
         current().output.guard(CallSource(self.source, followed, "weakref"), "ID_MATCH", self.value())
         return self.value
 
@@ -94,8 +93,6 @@ class MadeReferenceVariable(Variable):
         return self.target(tx)
 
     def key_object(self):
-        from ..executor import current
-
         return WeakKey(self.target(current()))
 
     def getattr(self, tx, name):
@@ -106,8 +103,6 @@ class MadeReferenceVariable(Variable):
         return super().getattr(tx, name)
 
     def reconstruct(self, cg):
-        from ..executor import current
-
         to = self.target(current())
         parts = [to] if self.callback is None else [to, self.callback]
         if self.key is not None:
@@ -118,8 +113,6 @@ class MadeReferenceVariable(Variable):
 
 def is_held(to: Variable, *more: Variable) -> bool:
     """Whether a frame that is traced holds the object, or ``more`` does, itself or by what it holds."""
-    from ..executor import active_frames
-
     seen: set[int] = set()
     todo: list = [*more]
     for frame in active_frames():

@@ -1,5 +1,5 @@
 """flex_attention: attention whose scores a function changes and whose mask a function gives. Written on whole matrices; compiled, none of them is
-ever in memory as a whole (docs/inductor.md, "A product with its neighbours")."""
+ever in memory as a whole (docs/design/inductor.md, "A product with its neighbours")."""
 
 from __future__ import annotations
 

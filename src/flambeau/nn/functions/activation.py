@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
 from flambeau.core.public import overwrite
@@ -90,7 +91,7 @@ def tanhshrink(input):
 @wrap_function
 def gumbel_softmax(logits, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1):
     """A sample of a relaxed one-hot; with ``hard`` one-hot in the forward pass and soft in the backward. Jang et al., arXiv:1611.01144."""
-    gumbels = -_zeros(logits).exponential_().log()
+    gumbels = -_zeros(logits, memory_format=contiguous_format).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft

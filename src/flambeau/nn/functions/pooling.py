@@ -38,6 +38,7 @@ def _max_pool(n):
     def with_indices(
         input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
     ):
+        """(maxima of windows, their flat positions in the input)."""
         return _indices[n](input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
     return max_pool, with_indices
@@ -63,6 +64,7 @@ def _adaptive(n):
         return _adaptive_avg[n](input, _sizes(input, output_size, n))
 
     def with_indices(input, output_size, return_indices: bool = False):
+        """(maxima of windows that share the input evenly, their flat positions)."""
         return _adaptive_max[n](input, _sizes(input, output_size, n))
 
     def maximum(input, output_size, return_indices: bool = False):
@@ -150,6 +152,7 @@ def _fractional_max_pool(n):
     def with_indices(
         input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
     ):
+        """(maxima of windows at random places, their flat positions). Graham, arXiv:1412.6071."""
         if output_size is None and output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
         if output_size is None:

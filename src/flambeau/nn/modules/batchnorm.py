@@ -17,6 +17,8 @@ class _NormBase(Module):
     """Weight, bias and running statistics of batch and instance normalisation."""
 
     ranks: tuple[int, ...]
+    # In state dicts: since 2 there is num_batches_tracked.
+    _version = 2
 
     def __init__(
         self,
@@ -67,6 +69,11 @@ class _NormBase(Module):
             init.ones_(self.weight)
             if self.bias is not None:
                 init.zeros_(self.bias)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists) -> None:
+        if self.track_running_stats and (local_metadata.get("version") or 1) < 2:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *lists)
 
     def _check_input_dim(self, input) -> None:
         if input.dim() not in self.ranks:

@@ -260,7 +260,11 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict of parameters (tensors are turned into parameters; other values are kept as they are), in insertion order."""
+    """A dict of parameters (tensors are turned into parameters; other values are kept as they are), in insertion order.
+
+    The items of a plain mapping are inserted in the order of their keys, those of an OrderedDict, of another ParameterDict and of pairs as
+    they come. ``a | b`` is a new one with the items of both.
+    """
 
     def __init__(self, parameters=None):
         super().__init__()
@@ -308,8 +312,69 @@ class ParameterDict(Module):
     def get(self, key: str, default=None):
         return self[key] if key in self._keys else default
 
+    def setdefault(self, key: str, default=None):
+        """The value of ``key``, which is ``default`` from now on when there is none."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str):
+        """Take ``key`` out: its value. KeyError when it is absent."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple:
+        """Take out the pair that was inserted last. KeyError when there is none."""
+        if not self._keys:
+            raise KeyError("popitem(): dictionary is empty")
+        last = next(reversed(self._keys))
+        return last, self.pop(last)
+
+    def clear(self) -> None:
+        for key in list(self._keys):
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Another ParameterDict of the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def fromkeys(self, keys, default=None) -> ParameterDict:
+        """A new ParameterDict of these keys, each with the value ``default``."""
+        return ParameterDict((key, default) for key in keys)
+
+    def __reversed__(self):
+        return reversed(self._keys)
+
+    def __or__(self, other) -> ParameterDict:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other):
+        made = other.copy()
+        made.update(self)
+        return made
+
+    def __ior__(self, other) -> ParameterDict:
+        self.update(other)
+        return self
+
     def update(self, parameters) -> None:
-        pairs = parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters
+        """Insert the items of a mapping, of a ParameterDict, or of an iterable of pairs. TypeError, ValueError for others."""
+        if not isinstance(parameters, Iterable):
+            raise TypeError(
+                f"ParametersDict.update should be called with an iterable of key/value pairs, but got {type(parameters).__name__}"
+            )
+        if isinstance(parameters, OrderedDict | ParameterDict):
+            pairs = parameters.items()
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items(), key=lambda pair: pair[0])
+        else:
+            pairs = [tuple(pair) for pair in parameters]
+        for k, pair in enumerate(pairs):
+            if len(pair) != 2:
+                raise ValueError(f"ParameterDict update sequence element #{k} has length {len(pair)}; 2 is required")
         for key, value in pairs:
             self[key] = value
 

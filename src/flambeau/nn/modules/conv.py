@@ -48,6 +48,8 @@ class _ConvNd(Module):
             )
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+        if padding == "same" and any(s != 1 for s in self._each(stride)):
+            raise ValueError("padding='same' is not supported for strided convolutions")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = self._each(kernel_size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.functions.linear_cross_entropy import LinearCrossEntropyOptions
 from flambeau.nn.modules._made import layer
@@ -31,15 +32,20 @@ __all__ += [
 __all__ += ["PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss"]
 
 NLLLoss2d = type("NLLLoss2d", (NLLLoss,), {"__module__": __name__, "__doc__": "NLLLoss under its old name."})
-PairwiseDistance = layer(
-    "PairwiseDistance",
-    lambda x1, x2, norm, eps, keepdim: F.pairwise_distance(x1, x2, norm, eps, keepdim),
-    "p=2.0, eps=1e-6, keepdim=False",
-    "The p-norm of x1 - x2 + eps over the last dimension.",
-    inputs="x1, x2",
-    passed="norm=self.p eps keepdim",
-    check="self.norm = p",
-)
+
+
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + eps over the last dimension."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
+        super().__init__()
+        # Not called p: whole modules in files have the attributes that PyTorch's have.
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1, x2):
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
 CosineSimilarity = layer(
     "CosineSimilarity",
     lambda x1, x2, dim, eps: F.cosine_similarity(x1, x2, dim, eps),

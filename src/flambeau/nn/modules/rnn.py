@@ -103,6 +103,13 @@ class RNNBase(Module):
     def _flat_weights(self) -> list:
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    # Whole modules in PyTorch's files hold the list; here it is always made of the parameters.
+    def __getstate__(self):
+        return {**super().__getstate__(), "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state):
+        super().__setstate__({k: v for k, v in state.items() if k != "_flat_weights"})
+
     @property
     def all_weights(self) -> list[list]:
         return [[getattr(self, name) for name in names] for names in self._all_weights]

@@ -17,9 +17,9 @@ def __getattr__(name):
     """The submodules and what they hold, when they are asked for."""
     import importlib
 
-    if name in ("fusion", "parametrizations", "parametrize", "prune", "rnn", "stateless"):
+    if name in ("fusion", "parametrizations", "parametrize", "prune", "renewed", "rnn", "stateless"):
         return importlib.import_module(f"flambeau.nn.utils.{name}")
-    for module in ("fusion", "parametrizations", "creation"):
+    for module in ("fusion", "renewed", "creation"):
         found = importlib.import_module(f"flambeau.nn.utils.{module}")
         if name in found.__all__:
             return getattr(found, name)

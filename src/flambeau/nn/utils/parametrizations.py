@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.base.dtypes import finfo
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.utils.parametrize import register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
-eye, mv, dot = map(function, ("eye", "mv", "dot"))
+eye, mv, dot, cat, randn, zeros_like, allclose = map(function, "eye mv dot cat randn zeros_like allclose".split())
+matrix_exp, geqrf, solve, qr, householder_product = map(
+    function, "matrix_exp geqrf linalg_solve linalg_qr linalg_householder_product".split()
+)
 
 
-def _norm_except(v, dim: int):
+def norm_except(v, dim: int):
     """The norm over all dimensions but ``dim``, kept; dim -1: over all."""
     if dim == -1:
         return v.norm()
@@ -27,10 +32,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / _norm_except(weight_v, self.dim))
+        return weight_v * (weight_g / norm_except(weight_v, self.dim))
 
     def right_inverse(self, weight):
-        return _norm_except(weight, self.dim), weight
+        return norm_except(weight, self.dim), weight
 
 
 def weight_norm(module, name: str = "weight", dim: int = 0):
@@ -95,40 +100,108 @@ def spectral_norm(
     return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
 
 
-class _Orthogonal(Module):
-    """Householder's or Cayley's map from a matrix onto one with orthonormal rows or columns; its base makes the first value the weight's."""
+def _full(q):
+    """``q`` (..., n, k) with orthonormal columns, filled up to (..., n, n) with random directions: the Q of a QR whose diagonal is positive."""
+    missing = q.shape[-2] - q.shape[-1]
+    if missing:
+        q = cat([q, randn(*q.shape[:-1], missing, dtype=q.dtype, device=q.device)], dim=-1)
+    q, r = qr(q)
+    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
-    def __init__(self, weight):
+
+def _skew(x):
+    """A skew-symmetric (..., n, n) of the lower triangle of ``x`` (..., n, k)."""
+    lower = F.pad(x.tril(), (0, x.shape[-2] - x.shape[-1]))
+    return lower - lower.mH
+
+
+def _exponential(x):
+    return matrix_exp(_skew(x))[..., : x.shape[-1]]
+
+
+def _cayley(x):
+    half = _skew(x) * 0.5
+    identity = eye(half.shape[-1], dtype=half.dtype, device=half.device)
+    return solve(identity - half, identity + half)[..., : x.shape[-1]]
+
+
+def _householder(x):
+    """Reflections in the columns below the diagonal of ``x``; the diagonal holds the signs of the columns."""
+    below = x.tril(-1)
+    q = householder_product(below, 2.0 / (1.0 + (below * below).sum(-2)))
+    return q * x.detach().diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
+
+
+_MAPS = {"matrix_exp": _exponential, "cayley": _cayley, "householder": _householder}
+
+
+class _Orthogonal(Module):
+    """A map from matrices onto those with orthonormal rows or columns. A base before it makes the first value the weight's (Lezcano 2019)."""
+
+    def __init__(self, weight, orthogonal_map: str, use_trivialization: bool):
         super().__init__()
-        self.shape = tuple(weight.shape[-2:])
-        self.register_buffer("base", None)
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
 
     def forward(self, X):  # noqa: N803
-        n, k = X.shape[-2:]
-        tall = n >= k
-        a = X if tall else X.transpose(-2, -1)
-        n, k = a.shape[-2:]
-        a = a.tril()
-        a = F.pad(a, (0, n - k)) if n != k else a
-        skew = a - a.transpose(-2, -1)
-        identity = eye(n, dtype=a.dtype, device=a.device)
-        q = _solve(identity - skew * 0.5, identity + skew * 0.5)
-        if self.base is not None:
+        wide = X.shape[-2] < X.shape[-1]
+        q = _MAPS[self.orthogonal_map](X.mT if wide else X)
+        if hasattr(self, "base"):
             q = self.base @ q
-        q = q[..., :k]
-        return q if tall else q.transpose(-2, -1)
+        return q.mT if wide else q
+
+    @no_grad()
+    def right_inverse(self, Q):  # noqa: N803
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
+            )
+        wide = Q.shape[-2] < Q.shape[-1]
+        tall = Q.mT if wide else Q
+        if hasattr(self, "base"):
+            square = tall.shape[-2] == tall.shape[-1]
+            self.base = tall.clone() if square and _is_orthogonal(tall) else _full(tall)
+            # What each of the maps takes to the identity.
+            start = zeros_like(Q)
+            start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
+            return start
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False."
+            )
+        reflections, tau = geqrf(tall)
+        diagonal = reflections.diagonal(dim1=-2, dim2=-1)
+        diagonal.sign_()
+        # LAPACK gives 0 for a reflection that it leaves out.
+        diagonal[tau == 0.0] *= -1
+        return reflections.mT if wide else reflections
 
 
-def _solve(a, b):
-    solve = function("linalg_solve")
-    return solve(a, b)
+def _is_orthogonal(q) -> bool:
+    identity = eye(q.shape[-1], dtype=q.dtype, device=q.device)
+    return allclose(q.mH @ q, identity, atol=10.0 * q.shape[-2] * finfo(q.dtype).eps)
 
 
 def orthogonal(module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True):
-    """Rows or columns that stay orthonormal, by Cayley's map. NotImplementedError for the other maps."""
-    if orthogonal_map not in (None, "cayley"):
-        raise NotImplementedError(f"orthogonal: orthogonal_map={orthogonal_map!r} is not built, only 'cayley'")
+    """Rows or columns that stay orthonormal, of the last two dimensions.
+
+    ``orthogonal_map``: "matrix_exp" (the default of square and of complex matrices), "cayley" or "householder" (of others). With
+    ``use_trivialization`` the first value is the weight's, made orthogonal; without, only "householder" can be assigned to.
+    ValueError for other maps, for what has no two dimensions, and for "householder" of complex numbers.
+    """
     weight = getattr(module, name, None)
-    if weight is None or weight.ndim < 2:
-        raise ValueError(f"Module '{module}' has no matrix with name '{name}'")
-    return register_parametrization(module, name, _Orthogonal(weight), unsafe=True)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in _MAPS:
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
+    return register_parametrization(module, name, _Orthogonal(weight, orthogonal_map, use_trivialization), unsafe=True)

@@ -1,6 +1,6 @@
 """A tensor that logs what happens to it, as a subclass and as a mode, and the capture of such logs.
 
-Lines read ``$1: f32[2, 3] = flambeau._ops.aten.mul.Tensor($0, 2)``: a number for each tensor, in order of appearance.
+Lines read ``$1: f32[2, 3] = torch._ops.aten.mul.Tensor($0, 2)``: a number for each tensor, in order of appearance.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ row("alias_copy lift_fresh_copy", [call(f(2, 3)), call(T(f(3, 2)))], [np.copy] *
 row("detach_copy", [call(f(2, 3))], np.copy, grad=())
 row("_conj_copy _neg_view_copy", [call(c(2, 3))], [np.conj, np.negative])
 row("as_strided_copy", [call(f(6), [2, 3], [3, 1]), call(f(6), [2, 2], [1, 2], 1)], lambda x, n, s, o=0: np.lib.stride_tricks.as_strided(x[o:], n, [k * 8 for k in s]))
-row("as_strided_scatter", [call(f(6), f(2, 2), [2, 2], [1, 2], 1)], arbitrary=False, torch=None)  # its gradient is another one there: docs/differences.md
+row("as_strided_scatter", [call(f(6), f(2, 2), [2, 2], [1, 2], 1)], arbitrary=False, torch=None)  # its gradient is another one there: docs/reference/differences.md
 row("diagonal_copy", [call(f(2, 3)), call(f(2, 3, 3), 1, 1, 2)], np.diagonal)
 row("expand_copy", [call(f(3), [2, 3]), call(f(2, 1), [2, 3])], lambda x, s: np.broadcast_to(x, s))
 row("narrow_copy", [call(f(2, 4), 1, 1, 2)], lambda x, d, s, n: x[:, s : s + n])

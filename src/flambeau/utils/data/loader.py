@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-import glob
 import itertools
 import multiprocessing
 import os
-import pickle
-import secrets
 import time
 import warnings
+from collections.abc import Iterator
 from multiprocessing.connection import wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from .. import shared_memory
+from ...core import sending
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .errors import ExceptionWrapper
@@ -176,7 +174,7 @@ class DataLoader(Generic[T_co]):
             drop_last=self.drop_last,
         )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
@@ -251,14 +249,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         loader.check_worker_number_rationality()
         context = loader.multiprocessing_context or multiprocessing
-        self._prefix = f"flambeau-{os.getpid()}-{secrets.token_hex(4)}"
         self._workers = []
         self._pid = os.getpid()
         self._closed = False
         self._interval = loader.timeout or None
         for k in range(loader.num_workers):
             tasks_in, tasks_out = context.Pipe(duplex=False)
-            results_in, results_out = context.Pipe(duplex=False)
+            results_in, results_out = context.Pipe(duplex=True)  # a socket, for descriptors
             process = context.Process(
                 target=work,
                 args=(
@@ -271,7 +268,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     loader._fetcher(),
                     loader.worker_init_fn,
                 ),
-                kwargs={"prefix": self._prefix, "single_thread": _single_thread},
+                kwargs={"single_thread": _single_thread},
                 daemon=True,
             )
             process.start()
@@ -350,10 +347,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for connection in (c for c in ready if c in connections):
             k = connections[connection]
             try:
-                message = connection.recv_bytes()
+                number, result = sending.receive(connection)
             except (EOFError, OSError):
                 self._died(k)
-            number, result = pickle.loads(message)
             del self._at[number]
             got = True
             if isinstance(result, IterableEnd):
@@ -383,7 +379,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def close(self) -> None:
-        """Stop the workers and remove what they left in shared memory."""
+        """Stop the workers. What they have sent and nobody has received ends with the sockets."""
         if self._closed:
             return
         self._closed = True
@@ -399,16 +395,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for process, _, results in self._workers:
             while process.is_alive() and time.monotonic() < deadline:
                 try:
-                    if results.poll(0.01):
-                        results.recv_bytes()  # lets its sender finish
+                    if results.poll(0.01) and not os.read(results.fileno(), 1 << 16):  # lets its sender finish
+                        process.join(0.05)
                 except (EOFError, OSError):
                     process.join(0.05)
             if process.is_alive():
                 process.terminate()
                 process.join(5)
             results.close()
-        for left in glob.glob(os.path.join(shared_memory._FOLDER, f"{self._prefix}-*")):
-            shared_memory.remove(left)
 
     def __del__(self):
         if not getattr(self, "_closed", True) and self._pid == os.getpid():  # not in a worker that inherited it

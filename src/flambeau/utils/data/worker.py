@@ -11,13 +11,12 @@ import random
 import threading
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 
+from ...core import sending
 from ...core.generator import manual_seed
 from ...eager import backend
-from ..shared_memory import handing_over
 from .errors import ExceptionWrapper
 
 __all__ = ["Fetcher", "IterableEnd", "WorkerInfo", "get_worker_info", "work"]
@@ -92,7 +91,8 @@ def seed_worker(base_seed: int, worker: int) -> int:
 def _send(results: queue.SimpleQueue, out: Connection) -> None:
     while (message := results.get()) is not None:
         try:
-            out.send_bytes(message)
+            sending.send(out, *message)
+            message = None  # the storages in it
         except (BrokenPipeError, OSError):
             return  # the loader is gone
 
@@ -106,7 +106,6 @@ def work(
     dataset,
     make,
     init_fn,
-    prefix: str,
     single_thread,
 ) -> None:
     """Body of the process. ``make(dataset)`` gives a Fetcher. Messages: (task number, batch | ExceptionWrapper | IterableEnd)."""
@@ -151,10 +150,9 @@ def work(
         except Exception:
             result = ExceptionWrapper(where=where)
         try:
-            with handing_over(prefix):
-                message = bytes(ForkingPickler.dumps((number, result)))
+            message = sending.dumps((number, result))
         except Exception:
-            message = bytes(ForkingPickler.dumps((number, ExceptionWrapper(where=where))))
+            message = sending.dumps((number, ExceptionWrapper(where=where)))
         results.put(message)
     results.put(None)
     sender.join()

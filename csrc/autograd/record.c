@@ -1,0 +1,725 @@
+/* Recording: what a call of an operator leaves on its results. The rule of an operator says how its arguments
+ * are found, its plans which formula applies and what is kept for it; both come from Python
+ * (autograd/record.py) once and are kept. */
+#include "autograd/autograd.h"
+
+static PyObject *describe_op = NULL; /* describe(op) -> Rule */
+static PyObject *choose_plan = NULL; /* plan(op, all arguments, positions) -> Plan */
+static PyObject *copy_slices = NULL; /* copy_slices(root, view, node) -> CopySlices node */
+static PyObject *clone_op = NULL;    /* aten.clone.default */
+#define MAX_PLANS 64
+
+/* ---- Rule and Plan ------------------------------------------------------------------------------------- */
+
+static int rule_traverse(FlbRule *r, visitproc visit, void *arg) {
+    Py_VISIT(r->op);
+    Py_VISIT(r->plans);
+    Py_VISIT(r->functional);
+    return 0;
+}
+static int rule_clear(FlbRule *r) {
+    Py_CLEAR(r->op);
+    Py_CLEAR(r->plans);
+    Py_CLEAR(r->functional);
+    return 0;
+}
+static void rule_dealloc(FlbRule *r) {
+    PyObject_GC_UnTrack(r);
+    rule_clear(r);
+    Py_XDECREF(r->name);
+    Py_XDECREF(r->node_type);
+    PyObject_GC_Del(r);
+}
+static PyObject *rule_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *kw[] = {"op",      "n_args",  "name",     "outputs",    "inputs", "native",
+                         "nothing", "is_view", "by_value", "functional", "bare",   NULL};
+    PyObject *op, *name, *functional = Py_None;
+    unsigned long long outputs, inputs;
+    int native, nothing, is_view, by_value, n_args, bare = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OiUKKpppp|Op", kw, &op, &n_args, &name, &outputs, &inputs,
+                                     &native, &nothing, &is_view, &by_value, &functional, &bare))
+        return NULL;
+    if (n_args < 0 || n_args > MAX_ARGUMENTS)
+        return PyErr_SetString(PyExc_ValueError, "an operator has at most 64 arguments"), NULL;
+    if (is_view && !n_args) return PyErr_SetString(PyExc_ValueError, "a view has a base"), NULL;
+    if (functional != Py_None &&
+        (Py_TYPE(functional) != &FlbRule_Type || ((FlbRule *)functional)->n_args > n_args || !n_args))
+        return PyErr_SetString(PyExc_TypeError,
+                               "functional is the Rule of an operator with the same arguments"),
+               NULL;
+    if (functional != Py_None && Py_TYPE(functional) != &FlbRule_Type)
+        return PyErr_SetString(PyExc_TypeError, "functional is a Rule"), NULL;
+    FlbRule *r = PyObject_GC_New(FlbRule, &FlbRule_Type);
+    if (!r) return NULL;
+    r->op = Py_NewRef(op), r->name = Py_NewRef(name);
+    r->node_type = NULL;
+    r->functional = functional == Py_None ? NULL : (FlbRule *)Py_NewRef(functional);
+    r->outputs = outputs;
+    r->inputs = inputs;
+    r->n_args = n_args;
+    r->native = native, r->nothing = nothing, r->is_view = is_view, r->by_value = by_value, r->bare = bare;
+    r->plans = PyList_New(0);
+    PyObject_GC_Track(r);
+    if (!r->plans) Py_CLEAR(r);
+    return (PyObject *)r;
+}
+static PyObject *rule_plans(FlbRule *r, void *c) {
+    return r->plans ? PyList_AsTuple(r->plans) : PyTuple_New(0);
+}
+static PyGetSetDef rule_getset[] = {{"plans", (getter)rule_plans, NULL, "the plans chosen so far, a tuple"},
+                                    {NULL}};
+static PyMemberDef rule_members[] = {{"op", T_OBJECT, offsetof(FlbRule, op), READONLY, "the operator"},
+                                     {"name", T_OBJECT, offsetof(FlbRule, name), READONLY, "of its nodes"},
+                                     {NULL}};
+PyTypeObject FlbRule_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Rule",
+    .tp_basicsize = sizeof(FlbRule),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "How calls of one operator are recorded.",
+    .tp_new = rule_new,
+    .tp_dealloc = (destructor)rule_dealloc,
+    .tp_traverse = (traverseproc)rule_traverse,
+    .tp_clear = (inquiry)rule_clear,
+    .tp_getset = rule_getset,
+    .tp_members = rule_members,
+};
+
+static int plan_traverse(FlbPlan *p, visitproc visit, void *arg) {
+    Py_VISIT(p->signature);
+    Py_VISIT(p->run);
+    return 0;
+}
+static int plan_clear(FlbPlan *p) {
+    Py_CLEAR(p->signature);
+    Py_CLEAR(p->run);
+    return 0;
+}
+static void plan_dealloc(FlbPlan *p) {
+    PyObject_GC_UnTrack(p);
+    plan_clear(p);
+    flb_programs_free(p);
+    for (int i = 0; i < p->n_saves; i++) Py_XDECREF(p->saves[i].name);
+    PyMem_Free(p->saves);
+    PyObject_GC_Del(p);
+}
+/* Plan(saves, run): saves is a tuple of (what, index, name). */
+static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *saves, *run;
+    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &saves, &run)) return NULL;
+    FlbPlan *p = PyObject_GC_New(FlbPlan, &FlbPlan_Type);
+    if (!p) return NULL;
+    memset((char *)p + sizeof(PyObject), 0, sizeof(FlbPlan) - sizeof(PyObject));
+    p->run = Py_NewRef(run);
+    PyObject_GC_Track(p);
+    int n = (int)PyTuple_GET_SIZE(saves);
+    if (!(p->saves = PyMem_Calloc(n + 1, sizeof(FlbSave)))) PyErr_NoMemory();
+    for (int i = 0; p->saves && i < n; i++) {
+        FlbSave *s = &p->saves[i];
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(saves, i), "iiU", &s->what, &s->index, &s->name)) {
+            s->name = NULL;
+            break;
+        }
+        Py_INCREF(s->name);
+        p->n_saves++;
+    }
+    if (PyErr_Occurred()) Py_CLEAR(p);
+    return (PyObject *)p;
+}
+static PyObject *plan_programs(FlbPlan *p, void *c) {
+    return Py_BuildValue("(ii)", p->n_programs, p->failures);
+}
+static PyGetSetDef plan_getset[] = {
+    {"programs", (getter)plan_programs, NULL, "(recorded programs, calls that could not be recorded)"},
+    {NULL}};
+static PyMemberDef plan_members[] = {{"run", T_OBJECT, offsetof(FlbPlan, run), READONLY, "the formula"},
+                                     {NULL}};
+PyTypeObject FlbPlan_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Plan",
+    .tp_basicsize = sizeof(FlbPlan),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Plan(saves, run): what is kept and run(cts, values) -> cotangents.",
+    .tp_new = plan_new,
+    .tp_dealloc = (destructor)plan_dealloc,
+    .tp_traverse = (traverseproc)plan_traverse,
+    .tp_clear = (inquiry)plan_clear,
+    .tp_getset = plan_getset,
+    .tp_members = plan_members,
+};
+
+FlbRule *flb_rule_of(PyObject *op) {
+    if (!PyObject_TypeCheck(op, &FlbOperator_Type))
+        return PyErr_SetString(PyExc_TypeError, "an operator is needed"), NULL;
+    PyObject **slot = &((FlbOperator *)op)->rule;
+    if (!*slot) {
+        PyObject *made = PyObject_CallOneArg(describe_op, op);
+        if (!made) return NULL;
+        if (Py_TYPE(made) != &FlbRule_Type) {
+            Py_DECREF(made);
+            return PyErr_SetString(PyExc_TypeError, "describe() returns a Rule"), NULL;
+        }
+        Py_XSETREF(*slot, made);
+    }
+    return (FlbRule *)*slot;
+}
+
+int flb_same_value(PyObject *a, PyObject *b) {
+    if (a == b) return 1;
+    if (Py_TYPE(a) != Py_TYPE(b)) return 0;
+    if (PyFloat_CheckExact(a)) {
+        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+        return memcmp(&x, &y, sizeof x) == 0;
+    }
+    if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyComplex_CheckExact(a)) {
+        int r = PyObject_RichCompareBool(a, b, Py_EQ);
+        if (r < 0) PyErr_Clear();
+        return r > 0;
+    }
+    if (PyTuple_Check(a) || PyList_Check(a)) {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(a);
+        if (n != PySequence_Fast_GET_SIZE(b)) return 0;
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (!flb_same_value(PySequence_Fast_GET_ITEM(a, i), PySequence_Fast_GET_ITEM(b, i))) return 0;
+        return 1;
+    }
+    return 0; /* other objects are compared by identity */
+}
+/* The non-tensor arguments; lists are copied, for the user may change them. */
+static PyObject *signature_of(PyObject *const *full, int n) {
+    PyObject *t = PyTuple_New(n);
+    for (int i = 0; t && i < n; i++) {
+        PyObject *x = full[i];
+        x = PyObject_TypeCheck(x, &FlbTensor_Type) ? Py_NewRef(Py_Ellipsis)
+            : PyList_Check(x)                      ? PyList_GetSlice(x, 0, PyList_GET_SIZE(x))
+                                                   : Py_NewRef(x);
+        if (!x) {
+            Py_DECREF(t);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(t, i, x);
+    }
+    return t;
+}
+static int fits_signature(FlbPlan *p, PyObject *const *full, int n) {
+    if (!p->signature) return 1;
+    for (int i = 0; i < n; i++) {
+        PyObject *want = PyTuple_GET_ITEM(p->signature, i);
+        if (PyObject_TypeCheck(full[i], &FlbTensor_Type)) {
+            if (want != Py_Ellipsis) return 0;
+        } else if (!flb_same_value(full[i], want)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+static FlbPlan *plan_of(FlbRule *rule, PyObject *const *full, uint64_t needs) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rule->plans); i++) {
+        FlbPlan *p = (FlbPlan *)PyList_GET_ITEM(rule->plans, i);
+        if (p->needs == needs && fits_signature(p, full, rule->n_args)) return (FlbPlan *)Py_NewRef(p);
+    }
+    PyObject *values = PyTuple_New(rule->n_args), *at = PyList_New(0);
+    FlbPlan *p = NULL;
+    if (!values || !at) goto done;
+    for (int i = 0; i < rule->n_args; i++) {
+        PyTuple_SET_ITEM(values, i, Py_NewRef(full[i]));
+        if (needs >> i & 1) {
+            PyObject *k = PyLong_FromLong(i);
+            int bad = !k || PyList_Append(at, k) < 0;
+            Py_XDECREF(k);
+            if (bad) goto done;
+        }
+    }
+    Py_SETREF(at, PyList_AsTuple(at));
+    p = at ? (FlbPlan *)PyObject_CallFunctionObjArgs(choose_plan, rule->op, values, at, NULL) : NULL;
+    if (p && Py_TYPE(p) != &FlbPlan_Type) {
+        PyErr_SetString(PyExc_TypeError, "plan() returns a Plan");
+        Py_CLEAR(p);
+    }
+    for (int i = 0; p && i < p->n_saves; i++) {
+        FlbSave *s = &p->saves[i];
+        if (s->index >= 0 && s->what >= SAVE_ARGUMENT && s->what <= SAVE_BY_COLUMNS &&
+            (s->what == SAVE_RESULT || s->index < rule->n_args))
+            continue;
+        PyErr_SetString(PyExc_ValueError, "a Plan keeps an argument that the operator doesn't have");
+        Py_CLEAR(p);
+    }
+    if (!p) goto done;
+    p->needs = needs;
+    int bad = rule->by_value && !(p->signature = signature_of(full, rule->n_args));
+    if (!bad && PyList_GET_SIZE(rule->plans) >= MAX_PLANS)
+        bad = PyList_SetSlice(rule->plans, 0, MAX_PLANS / 2, NULL) < 0;
+    if (bad || PyList_Append(rule->plans, (PyObject *)p) < 0) Py_CLEAR(p);
+done:
+    Py_XDECREF(values);
+    Py_XDECREF(at);
+    return p;
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------------- */
+
+/* Whether gradients flow to elements of this type. */
+static int floating(FlbTensor *t) {
+    if (t->array) {
+        int num = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
+        if (num <= NPY_ULONGLONG) return 0;
+        if (num <= NPY_CLONGDOUBLE || num == NPY_HALF || num == flb_bfloat16_num) return 1;
+    }
+    PyObject *c = PyObject_GetAttrString(t->dtype, "category");
+    long k = c ? PyLong_AsLong(c) : -1;
+    Py_XDECREF(c);
+    return k == -1 && PyErr_Occurred() ? -1 : k >= 2;
+}
+/* NOTE: a view that looks for its history may run Python, which may change a list. */
+static int asks(PyObject *o) {
+    if (!PyObject_TypeCheck(o, &FlbTensor_Type)) return 0;
+    Py_INCREF(o);
+    int r = flb_requires_grad((FlbTensor *)o);
+    Py_DECREF(o);
+    return r;
+}
+/* Bit i: argument i, or a tensor in the list that it is, asks for a gradient. */
+static int needs_of(PyObject *const *full, int n, uint64_t *needs) {
+    *needs = 0;
+    for (int i = 0; i < n; i++) {
+        PyObject *o = full[i];
+        int r = 0;
+        if (PyObject_TypeCheck(o, &FlbTensor_Type)) r = flb_requires_grad((FlbTensor *)o);
+        else if (PyList_Check(o) || PyTuple_Check(o))
+            for (Py_ssize_t k = 0; !r && k < PySequence_Fast_GET_SIZE(o); k++)
+                r = asks(PySequence_Fast_GET_ITEM(o, k));
+        if (r < 0) return -1;
+        *needs |= (uint64_t)r << i;
+    }
+    return 0;
+}
+static int is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+/* Whether a matrix lies by columns: its gradient is then made so. */
+static int save_by_columns(FlbSaved *s, PyObject *x) {
+    int is = 0;
+    if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
+        PyObject *shape = flb_shape((FlbTensor *)x), *strides = shape ? flb_strides((FlbTensor *)x) : NULL;
+        if (!strides) return -1;
+        if (PyTuple_GET_SIZE(shape) == 2 && PyTuple_GET_SIZE(strides) == 2) {
+            PyObject *one = PyTuple_GET_ITEM(strides, 0);
+            is = PyLong_Check(one) && PyLong_AsLong(one) == 1;
+            if (is)
+                is =
+                    PyObject_RichCompareBool(PyTuple_GET_ITEM(strides, 1), PyTuple_GET_ITEM(shape, 0), Py_EQ);
+            if (is < 0) return -1;
+        }
+    }
+    s->kind = SAVED_OTHER, s->value = Py_NewRef(is ? Py_True : Py_False);
+    return 0;
+}
+static int save_like(FlbSaved *s, PyObject *x) {
+    if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
+        FlbTensor *t = (FlbTensor *)x;
+        PyObject *shape = flb_shape(t);
+        if (!shape) return -1;
+        s->kind = SAVED_LIKE;
+        s->value = Py_NewRef(shape), s->dtype = Py_NewRef(t->dtype), s->aux = Py_NewRef(t->device);
+        return 0;
+    }
+    s->kind = is_list(x) ? SAVED_LIKE_LIST : SAVED_OTHER;
+    if (!is_list(x)) return s->value = Py_NewRef(x), 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
+    PyObject *out = PyList_New(0);
+    for (Py_ssize_t i = 0; out && i < n; i++) {
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, i)), *like; /* the list is the user's */
+        if (PyObject_TypeCheck(item, &FlbTensor_Type)) {
+            FlbTensor *t = (FlbTensor *)item;
+            PyObject *shape = flb_shape(t);
+            like =
+                shape ? PyObject_CallFunctionObjArgs(flb_like_class, shape, t->dtype, t->device, NULL) : NULL;
+        } else {
+            like = Py_NewRef(Py_None);
+        }
+        if (!like || PyList_Append(out, like) < 0) Py_CLEAR(out);
+        Py_XDECREF(like);
+        Py_DECREF(item);
+        n = PySequence_Fast_GET_SIZE(x);
+    }
+    return (s->value = out) ? 0 : -1;
+}
+static int save_value(FlbSaved *s, PyObject *x, int nr) {
+    if (PyObject_TypeCheck(x, &FlbTensor_Type)) return flb_save(s, x, nr);
+    s->kind = SAVED_OTHER;
+    if (is_list(x)) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(x); i++)
+            if (PyObject_TypeCheck(PySequence_Fast_GET_ITEM(x, i), &FlbTensor_Type)) {
+                s->kind = SAVED_LIST;
+                return (s->value = flb_saved_list(x)) ? 0 : -1;
+            }
+        return (s->value = PyList_Check(x) ? PyList_GetSlice(x, 0, PyList_GET_SIZE(x)) : Py_NewRef(x)) ? 0
+                                                                                                       : -1;
+    }
+    s->value = Py_NewRef(x);
+    return 0;
+}
+
+typedef struct {
+    PyObject **items; /* borrowed results */
+    Py_ssize_t n;
+    PyObject *one;
+} Results;
+static Results results_of(PyObject **result) {
+    if (is_list(*result))
+        return (Results){PySequence_Fast_ITEMS(*result), PySequence_Fast_GET_SIZE(*result), NULL};
+    return (Results){result, 1, NULL};
+}
+static int carries(FlbRule *rule, Py_ssize_t nr, PyObject *o) {
+    if (!PyObject_TypeCheck(o, &FlbTensor_Type) || !(rule->outputs >> (nr < 63 ? nr : 63) & 1)) return 0;
+    return floating((FlbTensor *)o);
+}
+
+/* A node with its edges and what it keeps of the arguments. */
+static FlbOpNode *make_node(FlbRule *rule, FlbPlan *plan, PyObject *const *full, uint64_t needs,
+                            Results outs) {
+    int n_edges = 0, lists = 0, count = 0;
+    Py_ssize_t n_dims = 0;
+    uint64_t edged = rule->inputs | needs;
+    for (int i = 0; i < rule->n_args; i++)
+        if (edged >> i & 1) {
+            count++;
+            if (is_list(full[i])) lists = 1, n_edges += (int)PySequence_Fast_GET_SIZE(full[i]);
+            else n_edges++;
+        }
+    for (Py_ssize_t k = 0; k < outs.n; k++)
+        if (PyObject_TypeCheck(outs.items[k], &FlbTensor_Type)) n_dims += flb_meta_dims(outs.items[k]);
+    FlbOpNode *node = (FlbOpNode *)FlbOpNode_Type.tp_alloc(&FlbOpNode_Type, 0);
+    if (!node) return NULL;
+    node->base.apply = flb_op_apply;
+    node->rule = (FlbRule *)Py_NewRef(rule);
+    node->plan = (FlbPlan *)Py_NewRef(plan);
+    node->needs = needs;
+    void *extra;
+    if (flb_node_setup(&node->base, n_edges, (int)outs.n, n_dims, sizeof(FlbSaved) * plan->n_saves, &extra) <
+        0)
+        goto fail;
+    node->base.materialize = !rule->bare;
+    node->saved = extra;
+    Py_ssize_t *dims = (Py_ssize_t *)((char *)node->base.outputs + sizeof(FlbMeta) * outs.n);
+    for (Py_ssize_t k = 0; k < outs.n; k++)
+        if (PyObject_TypeCheck(outs.items[k], &FlbTensor_Type) &&
+            flb_meta_of(&node->base.outputs[k], outs.items[k], &dims) < 0)
+            goto fail;
+    if (lists && !(node->lists = PyTuple_New(count))) goto fail;
+    int e = 0, at = 0;
+    for (int i = 0; i < rule->n_args; i++) {
+        if (!(edged >> i & 1)) continue;
+        PyObject *x = full[i];
+        if (is_list(x)) {
+            PyObject *held = PySequence_Tuple(x),
+                     *count = held ? PyLong_FromSsize_t(PyTuple_GET_SIZE(held)) : NULL;
+            int bad = !count;
+            if (count) PyTuple_SET_ITEM(node->lists, at++, count);
+            for (Py_ssize_t k = 0; !bad && k < PyTuple_GET_SIZE(held) && e < n_edges; k++, e++) {
+                PyObject *item = PyTuple_GET_ITEM(held, k);
+                if (needs >> i & 1 && PyObject_TypeCheck(item, &FlbTensor_Type))
+                    bad = flb_edge_of((FlbTensor *)item, &node->base.edges[e]) < 0;
+            }
+            Py_XDECREF(held);
+            if (bad) goto fail;
+        } else {
+            PyObject *one = lists ? PyLong_FromLong(-1) : NULL;
+            if (lists && !one) goto fail;
+            if (lists) PyTuple_SET_ITEM(node->lists, at++, one);
+            if (needs >> i & 1 && flb_edge_of((FlbTensor *)x, &node->base.edges[e]) < 0) goto fail;
+            e++;
+        }
+    }
+    flb_node_number(&node->base);
+    for (int i = 0; i < plan->n_saves; i++) {
+        FlbSave *s = &plan->saves[i];
+        if (s->what == SAVE_ARGUMENT && save_value(&node->saved[i], full[s->index], -1) < 0) goto fail;
+        if (s->what == SAVE_LIKE && save_like(&node->saved[i], full[s->index]) < 0) goto fail;
+        if (s->what == SAVE_BY_COLUMNS && save_by_columns(&node->saved[i], full[s->index]) < 0) goto fail;
+    }
+    return node;
+fail:
+    Py_DECREF(node);
+    return NULL;
+}
+static int save_results(FlbOpNode *node, Results outs) {
+    FlbPlan *plan = node->plan;
+    for (int i = 0; i < plan->n_saves; i++) {
+        FlbSave *s = &plan->saves[i];
+        if (s->what != SAVE_RESULT) continue;
+        if (s->index >= outs.n)
+            return PyErr_SetString(PyExc_RuntimeError,
+                                   "a formula reads a result that the operator doesn't have"),
+                   -1;
+        PyObject *o = outs.items[s->index];
+        int own = carries(node->rule, s->index, o);
+        if (own < 0 || save_value(&node->saved[i], o, own ? s->index : -1) < 0) return -1;
+    }
+    return 0;
+}
+
+static int annotate(FlbNode *node) { return flb_anomaly ? flb_anomaly_note(node) : 0; }
+
+static int record_on(FlbRule *rule, PyObject *const *full, PyObject *result);
+/* Leaves a node on the differentiable results. full: all arguments in schema order. */
+int flb_record(FlbRule *rule, PyObject *const *full, PyObject *result) {
+    if (rule->nothing) return 0;
+    if (!PyList_Check(result)) return record_on(rule, full, result);
+    PyObject *held = PyList_AsTuple(result); /* a kernel of the user's may keep the list and change it */
+    int r = held ? record_on(rule, full, held) : -1;
+    Py_XDECREF(held);
+    return r;
+}
+static int record_on(FlbRule *rule, PyObject *const *full, PyObject *result) {
+    Results outs = results_of(&result);
+    int any = 0;
+    for (Py_ssize_t k = 0; k < outs.n; k++) {
+        int r = PyObject_TypeCheck(outs.items[k], &FlbTensor_Type) ? floating((FlbTensor *)outs.items[k]) : 0;
+        if (r < 0) return -1;
+        any |= r;
+    }
+    if (!any) return 0;
+    uint64_t needs;
+    if (needs_of(full, rule->n_args, &needs) < 0) return -1;
+    if (!needs) return 0;
+    FlbPlan *plan = plan_of(rule, full, needs);
+    if (!plan) return -1;
+    FlbOpNode *node = make_node(rule, plan, full, needs, outs);
+    Py_DECREF(plan);
+    if (!node) return -1;
+    int r = -1;
+    if (save_results(node, outs) < 0 || annotate(&node->base) < 0) goto done;
+    for (Py_ssize_t k = 0; k < outs.n; k++) {
+        int own = carries(rule, k, outs.items[k]);
+        if (own < 0) goto done;
+        if (own) flb_set_history((FlbTensor *)outs.items[k], &node->base, (int)k);
+    }
+    if (rule->is_view && PyObject_TypeCheck(full[0], &FlbTensor_Type)) {
+        PyObject *rest = NULL;
+        for (Py_ssize_t k = 0; k < outs.n; k++) {
+            FlbTensor *o = (FlbTensor *)outs.items[k];
+            if (!PyObject_TypeCheck((PyObject *)o, &FlbTensor_Type) || o->autograd) continue;
+            if (!rest) {
+                if (!(rest = PyTuple_New(rule->n_args - 1))) goto done;
+                for (int i = 1; i < rule->n_args; i++) PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(full[i]));
+            }
+            PyObject *which = is_list(result) ? PyLong_FromSsize_t(k) : Py_NewRef(Py_None);
+            int bad = !which || flb_note_view(o, (FlbTensor *)full[0], rule->op, rest, which) < 0;
+            Py_XDECREF(which);
+            if (bad) {
+                Py_DECREF(rest);
+                goto done;
+            }
+        }
+        Py_XDECREF(rest);
+    }
+    r = 0;
+done:
+    Py_DECREF(node);
+    return r;
+}
+
+/* ---- in-place ------------------------------------------------------------------------------------------ */
+
+static const char *NO_GRAD_VIEW =
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
+    "this use case is ambiguous and "
+    "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+    "both inside the no_grad block (if "
+    "you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).";
+/* Before the write: the node with what the formula reads of the arguments as they are now. *node NULL:
+ * nothing is to be recorded. */
+int flb_check_view_written(FlbTensor *t) {
+    FlbView *v = flb_view(t);
+    if (!v || v->creation != VIEW_NO_GRAD) return 0;
+    int asks = flb_requires_grad(v->root);
+    return asks > 0 ? PyErr_SetString(PyExc_RuntimeError, NO_GRAD_VIEW), -1 : asks;
+}
+int flb_inplace_begin(FlbRule *rule, PyObject *const *full, FlbOpNode **node) {
+    *node = NULL;
+    FlbTensor *target = (FlbTensor *)full[0];
+    FlbRule *functional = rule->functional;
+    if (!functional || !PyObject_TypeCheck((PyObject *)target, &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "an in-place operator writes its first argument"), -1;
+    int asks_now = flb_requires_grad(target);
+    if (asks_now < 0) return -1;
+    if (asks_now && !target->grad_fn)
+        return PyErr_SetString(PyExc_RuntimeError,
+                               "a leaf Variable that requires grad is being used in an in-place operation."),
+               -1;
+    FlbView *view = flb_view(target);
+    if (view && (view->root->flags & FLB_REQUIRES_GRAD) && !view->root->grad_fn)
+        return PyErr_SetString(
+                   PyExc_RuntimeError,
+                   "a view of a leaf Variable that requires grad is being used in an in-place operation."),
+               -1;
+    int real = floating(target);
+    if (real <= 0) return real; /* integers have no gradient, whatever is written into them */
+    uint64_t needs;
+    if (needs_of(full, functional->n_args, &needs) < 0) return -1;
+    if (!needs) return 0;
+    if (view && view->creation == VIEW_NO_GRAD) return PyErr_SetString(PyExc_RuntimeError, NO_GRAD_VIEW), -1;
+    FlbPlan *plan = plan_of(functional, full, needs);
+    if (!plan) return -1;
+    PyObject *before[MAX_ARGUMENTS];
+    memcpy(before, full, sizeof(PyObject *) * functional->n_args);
+    PyObject *clone = NULL;
+    int r = -1;
+    for (int i = 0; i < plan->n_saves && !clone; i++)
+        if (plan->saves[i].what == SAVE_ARGUMENT && plan->saves[i].index == 0) {
+            /* The formula reads what is about to be overwritten. */
+            FlbTls *s = flb_tls();
+            uint32_t excluded = s->excluded;
+            if (s->forward_open)
+                s->excluded &= ~(FLB_AUTOGRAD | FLB_FORWARD); /* the tangent is overwritten too */
+            else s->excluded |= FLB_AUTOGRAD;
+            clone = PyObject_CallOneArg(clone_op, (PyObject *)target);
+            s->excluded = excluded;
+            if (!clone) goto done;
+            if (target->grad_fn)
+                flb_set_history((FlbTensor *)clone, (FlbNode *)target->grad_fn, target->output_nr);
+            before[0] = clone;
+        }
+    PyObject *one = (PyObject *)target;
+    *node = make_node(functional, plan, before, needs, (Results){&one, 1, NULL});
+    r = *node ? annotate(&(*node)->base) : -1;
+    if (r < 0) Py_CLEAR(*node);
+done:
+    Py_XDECREF(clone);
+    Py_DECREF(plan);
+    return r;
+}
+/* Tensors whose .grad is kept move to the node that makes them now. */
+static int move_retained(FlbTensor *t, FlbNode *to, int nr) {
+    FlbNode *from = (FlbNode *)t->grad_fn;
+    if (!from || !from->extra || !from->extra->retained) return 0;
+    PyObject *old = PyLong_FromLong(t->output_nr), *now = PyLong_FromLong(nr);
+    PyObject *ref = old ? Py_XNewRef(PyDict_GetItemWithError(from->extra->retained, old)) : NULL;
+    int r = now ? 0 : -1;
+    if (ref && now) {
+        FlbNodeExtra *x = flb_node_extra(to);
+        if (!x || (!x->retained && !(x->retained = PyDict_New())) ||
+            PyDict_SetItem(x->retained, now, ref) < 0 || PyDict_DelItem(from->extra->retained, old) < 0)
+            r = -1;
+    }
+    Py_XDECREF(ref);
+    Py_XDECREF(old);
+    Py_XDECREF(now);
+    return r < 0 || PyErr_Occurred() ? -1 : 0;
+}
+/* After the write. */
+int flb_inplace_end(FlbTensor *target, FlbOpNode *node) {
+    PyObject *one = (PyObject *)target;
+    if (save_results(node, (Results){&one, 1, NULL}) < 0) return -1;
+    FlbStorage *storage = flb_storage(target);
+    if (!storage) return -1;
+    FlbView *view = flb_view(target);
+    if (!view) {
+        if (move_retained(target, &node->base, 0) < 0) return -1;
+        flb_set_history(target, &node->base, 0);
+        storage->recorded++; /* views of this memory look again */
+        return 0;
+    }
+    FlbTensor *root = (FlbTensor *)Py_NewRef(view->root);
+    FlbNode *slices = (FlbNode *)PyObject_CallFunctionObjArgs(copy_slices, root, target, node, NULL);
+    int r = -1;
+    if (slices && PyObject_TypeCheck((PyObject *)slices, &FlbNode_Type) &&
+        move_retained(root, slices, 0) == 0) {
+        flb_set_history(root, slices, 0);
+        storage->recorded++;
+        r = flb_refresh(target);
+    }
+    Py_XDECREF(slices);
+    Py_DECREF(root);
+    return r;
+}
+
+/* ---- the way of a call --------------------------------------------------------------------------------- */
+
+/* Where calls with the AUTOGRAD key on top go (calls.h): 1 done, 0 a case for Python, -1 exception. */
+static int autograd_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) {
+    FlbRule *rule = flb_rule_of((PyObject *)op);
+    if (!rule) return -1;
+    if (!rule->native) return 0;
+    Py_INCREF(rule);
+    FlbOpNode *node = NULL;
+    PyObject *made = NULL;
+    if (rule->functional && flb_inplace_begin(rule, values, &node) < 0) goto done;
+    FlbTls *s = flb_tls();
+    uint32_t excluded = s->excluded;
+    s->excluded |= FLB_AUTOGRAD;
+    made = keys == (FLB_BACKEND | FLB_AUTOGRAD) ? flb_backend(op, values)
+                                                : flb_call(op, keys & ~(uint32_t)FLB_AUTOGRAD, values);
+    s->excluded = excluded;
+    if (!made) goto done;
+    if (rule->functional ? node && flb_inplace_end((FlbTensor *)values[0], node) < 0
+                         : flb_record(rule, values, made) < 0)
+        Py_CLEAR(made);
+done:
+    Py_XDECREF(node);
+    Py_DECREF(rule);
+    *result = made;
+    return made ? 1 : -1;
+}
+
+/* ---- the module's part --------------------------------------------------------------------------------- */
+
+/* record(op, all arguments, result) */
+static PyObject *py_record(PyObject *m, PyObject *args) {
+    PyObject *op, *full, *result;
+    if (!PyArg_ParseTuple(args, "OO!O", &op, &PyTuple_Type, &full, &result)) return NULL;
+    FlbRule *rule = flb_rule_of(op);
+    if (!rule) return NULL;
+    if (PyTuple_GET_SIZE(full) != rule->n_args || rule->n_args > MAX_ARGUMENTS)
+        return PyErr_SetString(PyExc_TypeError, "record() takes all arguments"), NULL;
+    Py_INCREF(rule); /* the operator may be changed meanwhile */
+    int r = flb_record(rule, PySequence_Fast_ITEMS(full), result);
+    Py_DECREF(rule);
+    if (r < 0) return NULL;
+    Py_RETURN_NONE;
+}
+/* inplace_begin(op, all arguments) -> node or None; inplace_end(target, node) */
+static PyObject *py_inplace_begin(PyObject *m, PyObject *args) {
+    PyObject *op, *full;
+    if (!PyArg_ParseTuple(args, "OO!", &op, &PyTuple_Type, &full)) return NULL;
+    FlbRule *rule = flb_rule_of(op);
+    FlbOpNode *node;
+    if (!rule) return NULL;
+    if (!rule->functional || PyTuple_GET_SIZE(full) < rule->functional->n_args ||
+        rule->n_args > MAX_ARGUMENTS)
+        return PyErr_SetString(PyExc_TypeError,
+                               "inplace_begin() takes all arguments of an in-place operator"),
+               NULL;
+    Py_INCREF(rule);
+    int r = flb_inplace_begin(rule, PySequence_Fast_ITEMS(full), &node);
+    Py_DECREF(rule);
+    if (r < 0) return NULL;
+    return node ? (PyObject *)node : Py_NewRef(Py_None);
+}
+static PyObject *py_inplace_end(PyObject *m, PyObject *args) {
+    PyObject *target, *node;
+    if (!PyArg_ParseTuple(args, "O!O!", &FlbTensor_Type, &target, &FlbOpNode_Type, &node)) return NULL;
+    if (flb_inplace_end((FlbTensor *)target, (FlbOpNode *)node) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"describe", "plan", "copy_slices", "clone", NULL};
+    PyObject *d, *p, *c, *k;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO", names, &d, &p, &c, &k)) return NULL;
+    Py_XSETREF(describe_op, Py_NewRef(d));
+    Py_XSETREF(choose_plan, Py_NewRef(p));
+    Py_XSETREF(copy_slices, Py_NewRef(c));
+    Py_XSETREF(clone_op, Py_NewRef(k));
+    Py_RETURN_NONE;
+}
+PyMethodDef flb_record_functions[] = {
+    {"record", py_record, METH_VARARGS, "record(op, all arguments, result): leave a node on the result."},
+    {"inplace_begin", py_inplace_begin, METH_VARARGS,
+     "inplace_begin(op, all arguments): the node of a write that is about to happen, or None."},
+    {"inplace_end", py_inplace_end, METH_VARARGS, "inplace_end(target, node): the write has happened."},
+    {"configure_record", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS,
+     "Python's part of recording."},
+    {NULL}};
+int flb_init_record(PyObject *module) {
+    flb_autograd_call = autograd_call;
+    return PyModule_AddType(module, &FlbRule_Type) < 0 || PyModule_AddType(module, &FlbPlan_Type) < 0 ? -1
+                                                                                                      : 0;
+}

@@ -1,0 +1,230 @@
+/* Function: what users call (torch.sum, Tensor.view). Overrides first, then the overload whose schema the
+ * arguments fit. */
+#include "core/calls.h"
+#include "core/stack.h"
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *impl;                 /* called when there are no overloads, or native code can't tell which */
+    PyObject *list;                 /* list() -> the overloads in order of declaration; or NULL */
+    PyObject *overloads;            /* tuple of Operators, or NULL: not asked for yet */
+    PyObject *name, *module, *dict; /* module: where users find it, "torch" or one below; NULL is "torch" */
+    vectorcallfunc vectorcall;
+    uint8_t direct; /* __torch_function__ doesn't see its calls */
+} FlbFunction;
+
+static int learn_overloads(FlbFunction *f) {
+    PyObject *all = PyObject_CallNoArgs(f->list);
+    if (!all) return -1;
+    int good = PyTuple_CheckExact(all);
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(all); i++)
+        good = PyObject_TypeCheck(PyTuple_GET_ITEM(all, i), &FlbOperator_Type);
+    if (!good) {
+        Py_DECREF(all);
+        return PyErr_SetString(PyExc_TypeError, "overloads are a tuple of operators"), -1;
+    }
+    Py_XSETREF(f->overloads, all);
+    return 0;
+}
+static int any_zero_dim(PyObject *const *args, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!PyObject_TypeCheck(args[i], &FlbTensor_Type)) continue;
+        FlbTensor *t = (FlbTensor *)args[i];
+        if (t->array ? PyArray_NDIM((PyArrayObject *)t->array) == 0
+                     : t->shape && PyTuple_GET_SIZE(t->shape) == 0)
+            return 1;
+    }
+    return 0;
+}
+/* 1: done. 0: ask Python. -1: exception. */
+static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                         PyObject **result) {
+    if (!f->overloads && learn_overloads(f) < 0) return -1;
+    PyObject *overloads = Py_NewRef(f->overloads); /* the call may define others */
+    /* A tensor without dimensions is a tensor before it is a number: overloads that would read it are passed
+     * over. */
+    int pass_over = PyTuple_GET_SIZE(overloads) > 1 && any_zero_dim(args, n);
+    PyObject *values[MAX_ARGUMENTS];
+    int status = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(overloads) && !status; i++) {
+        FlbOperator *op = (FlbOperator *)PyTuple_GET_ITEM(overloads, i);
+        if (!op->ready && flb_prepare(op) < 0) {
+            status = -1;
+            break;
+        }
+        int fits = flb_bind_user(op, args, n, kwnames, values);
+        if (fits == 0 || (fits == -1 && pass_over)) continue;
+        if (fits == 1) {
+            int n_values = op->n_parameters;
+            uint32_t keys = flb_scan(values, n_values);
+            *result = keys ? flb_call(op, keys, values) : NULL;
+            for (int k = 0; k < n_values; k++) Py_DECREF(values[k]);
+            if (*result && op->named &&
+                PyTuple_CheckExact(*result)) { /* what a mode returns instead is left as it is */
+                PyObject *plain = *result;
+                *result = PyObject_CallObject(op->named, plain);
+                Py_DECREF(plain);
+            } else if (*result &&
+                       PyList_CheckExact(
+                           *result)) { /* users get tuples; operators and modes give and see lists */
+                PyObject *list = *result;
+                *result = PyList_AsTuple(list);
+                Py_DECREF(list);
+            }
+            status = *result ? 1 : -1;
+        } else if (fits == -2) {
+            status = -1;
+        }
+        break;
+    }
+    Py_DECREF(overloads);
+    return status;
+}
+
+static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                     PyObject *kwnames) {
+    FlbFunction *f = (FlbFunction *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf), total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (flb_stack_check(" in a call of a function of tensors") < 0) return NULL;
+    int overridden = f->direct ? 0 : flb_any_override(args, total);
+    if (overridden < 0) return NULL;
+    if (overridden) {
+        PyObject *tuple, *dict, *made;
+        int status = flb_autocast(self, args, nargsf, kwnames, &made);
+        if (status) return status > 0 ? made : NULL;
+        if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
+        PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, self, tuple, dict, NULL);
+        Py_DECREF(tuple);
+        Py_DECREF(dict);
+        return r;
+    }
+    if (f->list) {
+        PyObject *result;
+        int status = call_overload(f, args, n, kwnames, &result);
+        if (status) return status > 0 ? result : NULL;
+    }
+    return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
+}
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"name", "impl", "overloads", "direct", NULL};
+    PyObject *name, *impl, *list = NULL;
+    int direct = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO|Op", names, &name, &impl, &list, &direct)) return NULL;
+    if (!PyCallable_Check(impl) || (list && !PyCallable_Check(list)))
+        return PyErr_SetString(PyExc_TypeError, "impl and overloads are callables"), NULL;
+    FlbFunction *f = (FlbFunction *)type->tp_alloc(type, 0);
+    if (!f) return NULL;
+    f->name = Py_NewRef(name);
+    f->impl = Py_NewRef(impl);
+    f->list = Py_XNewRef(list);
+    f->direct = (uint8_t)direct;
+    f->vectorcall = function_vectorcall;
+    return (PyObject *)f;
+}
+static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
+    Py_VISIT(f->impl);
+    Py_VISIT(f->list);
+    Py_VISIT(f->overloads);
+    Py_VISIT(f->dict);
+    return 0;
+}
+/* Breaks cycles through what may be missing; a function that can be reached keeps its impl. */
+static int function_clear(FlbFunction *f) {
+    Py_CLEAR(f->overloads);
+    Py_CLEAR(f->dict);
+    return 0;
+}
+static void function_dealloc(FlbFunction *f) {
+    PyObject_GC_UnTrack(f);
+    function_clear(f);
+    Py_XDECREF(f->impl);
+    Py_XDECREF(f->list);
+    Py_XDECREF(f->name);
+    Py_XDECREF(f->module);
+    Py_TYPE(f)->tp_free(f);
+}
+static PyObject *function_forget(FlbFunction *f, PyObject *unused) {
+    Py_CLEAR(f->overloads);
+    Py_RETURN_NONE;
+}
+static PyObject *function_descr_get(PyObject *self, PyObject *obj, PyObject *type) {
+    if (!obj || obj == Py_None) return Py_NewRef(self);
+    return PyMethod_New(self, obj);
+}
+static PyObject *function_repr(FlbFunction *f) {
+    return PyUnicode_FromFormat("<function %U of flambeau>", f->name);
+}
+static PyObject *function_get_name(FlbFunction *f, void *c) { return Py_NewRef(f->name); }
+static PyObject *function_get_module(FlbFunction *f, void *c) {
+    return f->module ? Py_NewRef(f->module) : PyUnicode_FromString("torch");
+}
+static int function_set_module(FlbFunction *f, PyObject *value, void *c) {
+    if (value && !PyUnicode_Check(value))
+        return PyErr_SetString(PyExc_TypeError, "__module__ of a function is a string"), -1;
+    Py_XSETREF(f->module, Py_XNewRef(value));
+    return 0;
+}
+/* Signature and documentation are worked out when they are asked for; what was assigned to `name` stands
+ * before them. */
+static PyObject *described(FlbFunction *f, const char *name, Py_ssize_t place) {
+    PyObject *given = f->dict ? PyDict_GetItemString(f->dict, name) : NULL;
+    if (given) return Py_NewRef(given);
+    if (!flb_describe_handler) Py_RETURN_NONE;
+    PyObject *both = PyObject_CallOneArg(flb_describe_handler, (PyObject *)f);
+    if (!both) return NULL;
+    PyObject *one = PyTuple_Check(both) && PyTuple_GET_SIZE(both) == 2
+        ? Py_NewRef(PyTuple_GET_ITEM(both, place))
+        : (PyErr_SetString(PyExc_TypeError, "describe returns (signature, text)"), NULL);
+    Py_DECREF(both);
+    return one;
+}
+static int assign(FlbFunction *f, const char *name, PyObject *value) {
+    if (!f->dict && !(f->dict = PyDict_New())) return -1;
+    if (value) return PyDict_SetItemString(f->dict, name, value);
+    if (PyDict_GetItemString(f->dict, name)) return PyDict_DelItemString(f->dict, name);
+    return PyErr_SetString(PyExc_AttributeError, name), -1;
+}
+static PyObject *function_get_signature(FlbFunction *f, void *c) { return described(f, "__signature__", 0); }
+static int function_set_signature(FlbFunction *f, PyObject *value, void *c) {
+    return assign(f, "__signature__", value);
+}
+static PyObject *function_get_doc(FlbFunction *f, void *c) { return described(f, "__doc__", 1); }
+static int function_set_doc(FlbFunction *f, PyObject *value, void *c) { return assign(f, "__doc__", value); }
+static PyMethodDef function_methods[] = {{"forget", (PyCFunction)function_forget, METH_NOARGS,
+                                          "Ask for the overloads again: one was added or changed."},
+                                         {NULL}};
+static PyMemberDef function_members[] = {
+    {"impl", T_OBJECT, offsetof(FlbFunction, impl), READONLY,
+     "called when native code doesn't choose the overload"},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FlbFunction, vectorcall), READONLY, NULL},
+    {NULL}};
+static PyGetSetDef function_getset[] = {
+    {"__name__", (getter)function_get_name, NULL, NULL},
+    {"__module__", (getter)function_get_module, (setter)function_set_module, NULL},
+    {"__doc__", (getter)function_get_doc, (setter)function_set_doc, NULL},
+    {"__signature__", (getter)function_get_signature, (setter)function_set_signature, NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {NULL}};
+PyTypeObject FlbFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Function",
+    .tp_basicsize = sizeof(FlbFunction),
+    .tp_flags =
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_doc = "A public function or method: overrides first, then the overload of the operator.",
+    .tp_new = function_new,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(FlbFunction, vectorcall),
+    .tp_descr_get = function_descr_get,
+    .tp_repr = (reprfunc)function_repr,
+    .tp_methods = function_methods,
+    .tp_members = function_members,
+    .tp_getset = function_getset,
+    .tp_dictoffset = offsetof(FlbFunction, dict),
+};
+int flb_init_function(PyObject *module) {
+    if (PyType_Ready(&FlbFunction_Type) < 0) return -1;
+    return PyModule_AddObjectRef(module, "Function", (PyObject *)&FlbFunction_Type);
+}

@@ -1,0 +1,183 @@
+/* Inner loops that NumPy has no ufunc for, with a ufunc's signature: copies, casts, where. */
+#include "core/recipe.h"
+#include <string.h>
+
+#define LOOP(NAME) static void NAME(char **args, const npy_intp *dims, const npy_intp *steps, void *data)
+
+/* One element n times: a block that stays in the first-level cache, and copies of it. */
+static void fill(char *to, const void *value, size_t item, npy_intp n) {
+    size_t size = item * (size_t)n, done = item;
+    memcpy(to, value, item);
+    for (; done < size && done < 4096; done *= 2)
+        memcpy(to + done, to, done < size - done ? done : size - done);
+    for (size_t block = done; done < size; done += block)
+        memcpy(to + done, to, block < size - done ? block : size - done);
+}
+
+#define COPY(T, NAME)                                                                                \
+    LOOP(copy_##NAME) {                                                                              \
+        npy_intp n = dims[0], s = steps[0], d = steps[1];                                            \
+        char *a = args[0], *b = args[1];                                                             \
+        if (s == (npy_intp)sizeof(T) && d == (npy_intp)sizeof(T)) {                                  \
+            memmove(b, a, n * sizeof(T));                                                            \
+            return;                                                                                  \
+        }                                                                                            \
+        if (!s && d == (npy_intp)sizeof(T) && n) {                                                   \
+            T value = *(T *)a;                                                                       \
+            fill(b, &value, sizeof(T), n);                                                           \
+            return;                                                                                  \
+        }                                                                                            \
+        for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = *(T *)a;                          \
+    }                                                                                                \
+    LOOP(select_##NAME) {                                                                            \
+        npy_intp n = dims[0];                                                                        \
+        char *c = args[0], *a = args[1], *b = args[2], *o = args[3];                                 \
+        for (npy_intp i = 0; i < n; i++, c += steps[0], a += steps[1], b += steps[2], o += steps[3]) \
+            *(T *)o = *(npy_bool *)c ? *(T *)a : *(T *)b;                                            \
+    }
+typedef struct {
+    uint64_t a, b;
+} bytes16;
+COPY(uint8_t, 1)
+COPY(uint16_t, 2)
+COPY(uint32_t, 4)
+COPY(uint64_t, 8)
+COPY(bytes16, 16)
+PyUFuncGenericFunction flb_copy_loop(int itemsize) {
+    return itemsize == 1 ? copy_1
+        : itemsize == 2  ? copy_2
+        : itemsize == 4  ? copy_4
+        : itemsize == 8  ? copy_8
+        : itemsize == 16 ? copy_16
+                         : NULL;
+}
+PyUFuncGenericFunction flb_select_loop(int itemsize) {
+    return itemsize == 1 ? select_1
+        : itemsize == 2  ? select_2
+        : itemsize == 4  ? select_4
+        : itemsize == 8  ? select_8
+        : itemsize == 16 ? select_16
+                         : NULL;
+}
+
+/* Casts as C does them, to bool: != 0. Floating values go to integers by way of int32, to int64 directly; out
+   of range and nan become the least number of that type. So does x86 in NumPy's and PyTorch's loops and in
+   compiled code; in C it has to be said. */
+#define TO_SAME(v, T) (T)(v)
+#define TO_INT(v, T) (T)((v) >= -0x1p31 && (v) < 0x1p31 ? (int32_t)(v) : INT32_MIN)
+#define TO_LONG(v, T) (T)((v) >= -0x1p63 && (v) < 0x1p63 ? (int64_t)(v) : INT64_MIN)
+#define TO_BOOL(v, T) (v) != 0
+#define CAST(F, FROM, T, TO, CONVERT)                                                   \
+    LOOP(cast_##FROM##_##TO) {                                                          \
+        npy_intp n = dims[0], s = steps[0], d = steps[1];                               \
+        char *a = args[0], *b = args[1];                                                \
+        if (s == (npy_intp)sizeof(F) && d == (npy_intp)sizeof(T)) {                     \
+            const F *x = (const F *)a;                                                  \
+            T *y = (T *)b;                                                              \
+            for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i], T);                   \
+            return;                                                                     \
+        }                                                                               \
+        for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a, T); \
+    }
+#define CASTS(F, FROM, NARROW, LONG)                                                                         \
+    CAST(F, FROM, npy_bool, b, TO_BOOL)                                                                      \
+    CAST(F, FROM, int8_t, i1, NARROW)                                                                        \
+    CAST(F, FROM, uint8_t, u1, NARROW) CAST(F, FROM, int16_t, i2, NARROW) CAST(F, FROM, int32_t, i4, NARROW) \
+        CAST(F, FROM, int64_t, i8, LONG) CAST(F, FROM, float, f4, TO_SAME)                                   \
+            CAST(F, FROM, double, f8, TO_SAME)
+CASTS(npy_bool, b, TO_SAME, TO_SAME)
+CASTS(int8_t, i1, TO_SAME, TO_SAME)
+CASTS(uint8_t, u1, TO_SAME, TO_SAME)
+CASTS(int16_t, i2, TO_SAME, TO_SAME)
+CASTS(int32_t, i4, TO_SAME, TO_SAME)
+CASTS(int64_t, i8, TO_SAME, TO_SAME)
+CASTS(float, f4, TO_INT, TO_LONG)
+CASTS(double, f8, TO_INT, TO_LONG)
+#define ROW(FROM)                                                            \
+    {cast_##FROM##_b,  cast_##FROM##_i1, cast_##FROM##_u1, cast_##FROM##_i2, \
+     cast_##FROM##_i4, cast_##FROM##_i8, cast_##FROM##_f4, cast_##FROM##_f8}
+static const PyUFuncGenericFunction casts[8][8] = {ROW(b),  ROW(i1), ROW(u1), ROW(i2),
+                                                   ROW(i4), ROW(i8), ROW(f4), ROW(f8)};
+
+/* 16-bit floating point to and from float32, rounding to the nearest, ties to even. NaN stays NaN. */
+static inline float from_half(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = (uint32_t)(h & 0x7fff) << 13,
+             exponent = bits & 0x0f800000;
+    float v;
+    if (exponent == 0x0f800000) bits += (uint32_t)(255 - 31) << 23; /* infinite or NaN */
+    else if (exponent) bits += (uint32_t)(127 - 15) << 23;
+    else { /* zero or subnormal: normalize by a subtraction */ bits += (uint32_t)(127 - 14) << 23;
+        memcpy(&v, &bits, 4);
+        v -= 0x1p-14f;
+        memcpy(&bits, &v, 4);
+    }
+    bits |= sign;
+    memcpy(&v, &bits, 4);
+    return v;
+}
+static inline uint16_t to_half(float v) {
+    uint32_t bits, sign;
+    memcpy(&bits, &v, 4);
+    sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    if (bits >= 0x47800000)
+        return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00)); /* NaN; from 65536 on infinite */
+    if (bits < 0x38800000) {                                             /* subnormal: a sum rounds it */
+        float x;
+        memcpy(&x, &bits, 4);
+        x += 0x1p-1f;
+        memcpy(&bits, &x, 4);
+        return (uint16_t)(sign | (bits - 0x3f000000));
+    }
+    bits += 0xfff + (bits >> 13 & 1);
+    return (uint16_t)(sign | (bits - ((uint32_t)(127 - 15) << 23)) >> 13);
+}
+static inline uint16_t to_bfloat16(float v) {
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(v != v ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#define VECTORIZED __attribute__((optimize("O3")))
+#else
+#define VECTORIZED
+#endif
+#define NARROW(NAME, F, T, CONVERT)                                                  \
+    VECTORIZED LOOP(NAME) {                                                          \
+        npy_intp n = dims[0], s = steps[0], d = steps[1];                            \
+        char *a = args[0], *b = args[1];                                             \
+        if (s == (npy_intp)sizeof(F) && d == (npy_intp)sizeof(T)) {                  \
+            const F *restrict x = (const F *)a;                                      \
+            T *restrict y = (T *)b;                                                  \
+            for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i]);                   \
+            return;                                                                  \
+        }                                                                            \
+        for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a); \
+    }
+NARROW(cast_half_f4, uint16_t, float, from_half)
+NARROW(cast_f4_half, float, uint16_t, to_half)
+NARROW(cast_bfloat16_f4, uint16_t, float, flb_bfloat16_value)
+NARROW(cast_f4_bfloat16, float, uint16_t, to_bfloat16)
+
+static int cast_index(int num) {
+    switch (num) {
+    case NPY_BOOL: return 0;
+    case NPY_INT8: return 1;
+    case NPY_UINT8: return 2;
+    case NPY_INT16: return 3;
+    case NPY_INT32: return 4;
+    case NPY_INT64: return 5;
+    case NPY_FLOAT: return 6;
+    case NPY_DOUBLE: return 7;
+    }
+    return -1;
+}
+PyUFuncGenericFunction flb_cast_loop(int from, int to) {
+    if (from == NPY_FLOAT && to == NPY_HALF) return cast_f4_half;
+    if (from == NPY_HALF && to == NPY_FLOAT) return cast_half_f4;
+    if (from == NPY_FLOAT && to == flb_bfloat16_num) return cast_f4_bfloat16;
+    if (from == flb_bfloat16_num && to == NPY_FLOAT) return cast_bfloat16_f4;
+    int f = cast_index(from), t = cast_index(to);
+    return f < 0 || t < 0 ? NULL : casts[f][t];
+}

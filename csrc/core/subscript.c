@@ -1,0 +1,163 @@
+/* x[key] for keys of ints, slices, None, ... and integer index tensors, as calls of the view and index
+ * operators; other keys (masks, lists, arrays, symbolic integers) are core/subscript.py's. Which operators
+ * those are is told by set_subscript(): there is no name here. */
+#include "core/calls.h"
+
+static FlbOperator *select_op = NULL, *slice_op = NULL, *unsqueeze_op = NULL, *alias_op = NULL,
+                   *index_op = NULL;
+static PyObject *general = NULL, *far_end = NULL;
+
+static PyObject *call(FlbOperator *op, PyObject *const *given, Py_ssize_t n) {
+    if (!op->ready && flb_prepare(op) < 0) return NULL;
+    PyObject *values[MAX_ARGUMENTS];
+    uint32_t keys = flb_scan(given, n);
+    if (!keys) return NULL;
+    if (!flb_bind_exact(op, given, n, NULL, values))
+        return PyErr_SetString(PyExc_SystemError, "subscript: an operator of another signature"), NULL;
+    return flb_call(op, keys, values);
+}
+/* The size of a dimension; -1: not a plain integer. */
+static Py_ssize_t size_of(FlbTensor *t, Py_ssize_t d) {
+    if (t->array) return PyArray_DIM((PyArrayObject *)t->array, (int)d);
+    PyObject *n = PyTuple_GET_ITEM(t->shape, d);
+    return PyLong_CheckExact(n) ? PyLong_AsSsize_t(n) : -1;
+}
+static Py_ssize_t n_dims(FlbTensor *t) {
+    return t->array ? PyArray_NDIM((PyArrayObject *)t->array) : t->shape ? PyTuple_GET_SIZE(t->shape) : -1;
+}
+static int plain_index(PyObject *o) { return o == Py_None || PyLong_CheckExact(o); }
+static int is_index_tensor(PyObject *o) {
+    if (!PyObject_TypeCheck(o, &FlbTensor_Type)) return 0;
+    FlbTensor *t = (FlbTensor *)o;
+    if (!t->array || PyArray_NDIM((PyArrayObject *)t->array) == 0) return 0;
+    int num = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
+    return num == NPY_INT64 || num == NPY_INT32;
+}
+/* How many dimensions an element of the key uses; -1: not one of ours. */
+static int uses(PyObject *k) {
+    if (k == Py_None || k == Py_Ellipsis) return 0;
+    if (PyLong_CheckExact(k)) return 1;
+    if (PySlice_Check(k)) {
+        PySliceObject *s = (PySliceObject *)k;
+        if (!plain_index(s->start) || !plain_index(s->stop) || !plain_index(s->step)) return -1;
+        if (s->step != Py_None) {
+            int overflow;
+            if (PyLong_AsLongAndOverflow(s->step, &overflow) < 1 || overflow)
+                return -1; /* words its own error */
+        }
+        return 1;
+    }
+    return is_index_tensor(k) ? 1 : -1;
+}
+
+/* Steals x. */
+static PyObject *apply(PyObject *x, PyObject *k, Py_ssize_t dim, int *unchanged) {
+    PyObject *d = PyLong_FromSsize_t(dim), *r = NULL;
+    if (!d) return Py_DECREF(x), NULL;
+    if (k == Py_None) {
+        PyObject *given[2] = {x, d};
+        r = call(unsqueeze_op, given, 2);
+    } else if (PySlice_Check(k)) {
+        PySliceObject *s = (PySliceObject *)k;
+        PyObject *start = s->start == Py_None ? PyLong_FromLong(0) : Py_NewRef(s->start);
+        int from_start =
+            s->start == Py_None || (PyLong_CheckExact(s->start) && PyObject_IsTrue(s->start) == 0);
+        int one = s->step == Py_None || PyLong_AsLong(s->step) == 1;
+        if (from_start && s->stop == Py_None && one) {
+            Py_DECREF(start);
+            Py_DECREF(d);
+            return x;
+        }
+        PyObject *given[5] = {x, d, start, s->stop == Py_None ? far_end : s->stop, s->step};
+        r = call(slice_op, given, one ? 4 : 5);
+        Py_DECREF(start);
+    } else {
+        PyObject *given[3] = {x, d, k};
+        r = call(select_op, given, 3);
+    }
+    *unchanged = 0;
+    Py_DECREF(d);
+    Py_DECREF(x);
+    return r;
+}
+
+static PyObject *getitem(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2)
+        return PyErr_Format(PyExc_TypeError, "__getitem__() takes a tensor and a key (%zd given)", nargs),
+               NULL;
+    PyObject *x = args[0], *key = args[1], *single[1] = {key}, **keys = single;
+    if (!PyObject_TypeCheck(x, &FlbTensor_Type) || !index_op) goto other;
+    Py_ssize_t n = 1, dims = n_dims((FlbTensor *)x), used = 0, dots = -1;
+    if (PyTuple_CheckExact(key)) {
+        n = PyTuple_GET_SIZE(key);
+        keys = &PyTuple_GET_ITEM(key, 0);
+    }
+    if (dims < 0) goto other;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int u = uses(keys[i]);
+        if (u < 0 || (keys[i] == Py_Ellipsis && dots >= 0)) goto other;
+        if (keys[i] == Py_Ellipsis) dots = i;
+        used += u;
+    }
+    if (used > dims) goto other;
+    /* Every index is looked at before anything is made: an error is worded by Python. */
+    for (Py_ssize_t i = 0, d = 0; i < n; i++) {
+        if (i == dots) d += dims - used;
+        else if (PyLong_CheckExact(keys[i])) {
+            Py_ssize_t size = size_of((FlbTensor *)x, d++);
+            int overflow;
+            long long v = PyLong_AsLongLongAndOverflow(keys[i], &overflow);
+            if (size < 0 || overflow || v < -size || v >= size) goto other;
+        } else if (keys[i] != Py_None) d++;
+    }
+    PyObject *view = Py_NewRef(x), *indices = NULL;
+    Py_ssize_t dim = 0, next = 0;
+    int unchanged = 1;
+    Py_INCREF(key);
+    for (Py_ssize_t i = 0; i < n && view; i++) {
+        PyObject *k = keys[i];
+        if (i == dots) {
+            dim += dims - used;
+        } else if (is_index_tensor(k)) {
+            if (!indices && !(indices = PyList_New(0))) Py_CLEAR(view);
+            for (; view && next < dim; next++)
+                if (PyList_Append(indices, Py_None) < 0) Py_CLEAR(view);
+            if (view && PyList_Append(indices, k) < 0) Py_CLEAR(view);
+            next++, dim++;
+        } else {
+            view = apply(view, k, dim, &unchanged);
+            if (k == Py_None || PySlice_Check(k)) dim++;
+        }
+    }
+    if (view && (indices || unchanged)) {
+        PyObject *given[2] = {view, indices};
+        PyObject *r = indices ? call(index_op, given, 2) : call(alias_op, given, 1);
+        Py_SETREF(view, r);
+    }
+    Py_XDECREF(indices);
+    Py_DECREF(key);
+    return view;
+other:
+    return PyObject_CallFunctionObjArgs(general, x, key, NULL);
+}
+
+static PyObject *set_subscript(PyObject *m, PyObject *args) {
+    PyObject *o[5], *g;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O", &FlbOperator_Type, &o[0], &FlbOperator_Type, &o[1],
+                          &FlbOperator_Type, &o[2], &FlbOperator_Type, &o[3], &FlbOperator_Type, &o[4], &g))
+        return NULL;
+    FlbOperator **to[5] = {&select_op, &slice_op, &unsqueeze_op, &alias_op, &index_op};
+    for (int i = 0; i < 5; i++) Py_XSETREF(*to[i], (FlbOperator *)Py_NewRef(o[i]));
+    Py_XSETREF(general, Py_NewRef(g));
+    Py_RETURN_NONE;
+}
+static PyMethodDef functions[] = {
+    {"getitem", (PyCFunction)(void (*)(void))getitem, METH_FASTCALL, "getitem(x, key): x[key]."},
+    {"set_subscript", set_subscript, METH_VARARGS,
+     "set_subscript(select, slice, unsqueeze, alias, index, general): operators; general(x, key) does other "
+     "keys."},
+    {NULL}};
+int flb_init_subscript(PyObject *module) {
+    if (!(far_end = PyLong_FromLongLong(9223372036854775807ll))) return -1;
+    return PyModule_AddFunctions(module, functions);
+}

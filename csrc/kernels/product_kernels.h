@@ -1,0 +1,364 @@
+/* The packing and the kernels of product.c for one element type: included with T, NAME(x) and SINGLE (whether
+ * T is float). */
+
+/* C tile (MR, NV vectors of BYTES bytes) = or += A panel (k, MR) times B rows at b, b + ldb, ... Where the
+ * tile is cut (rows, columns), it goes through memory. */
+#define EACH _Pragma("GCC unroll 16") for
+#define AHEAD 6 /* rows of B that are on their way to the first-level cache, */
+#define FAR 24  /* and where they come from further away */
+#define KERNEL(name, target_text, BYTES, MR, NV, AHEAD)                                                     \
+    __attribute__((target_text, FAST)) static void NAME(name)(int64_t k, const T *a, const T *b,            \
+                                                              int64_t ldb, T *c, int64_t ldc, int64_t rows, \
+                                                              int64_t columns, int accumulate) {            \
+        typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                     \
+        enum { LANES = BYTES / sizeof(T) };                                                                 \
+        V sum[MR][NV];                                                                                      \
+        EACH(int r = 0; r < MR; r++)                                                                        \
+        EACH(int v = 0; v < NV; v++) sum[r][v] = (V){0};                                                    \
+        for (int64_t p = 0; p < k; p++, a += MR, b += ldb) {                                                \
+            V row[NV];                                                                                      \
+            EACH(int v = 0; v < NV; v++)                                                                    \
+            row[v] = ((const V *)b)[v],                                                                     \
+            __builtin_prefetch(b + AHEAD * ldb + v * LANES);                                                \
+            EACH(int r = 0; r < MR; r++)                                                                    \
+            EACH(int v = 0; v < NV; v++) sum[r][v] += a[r] * row[v];                                        \
+        }                                                                                                   \
+        if (rows == MR && columns == NV * LANES) {                                                          \
+            EACH(int r = 0; r < MR; r++)                                                                    \
+            EACH(int v = 0; v < NV; v++) {                                                                  \
+                V *to = (V *)(c + r * ldc) + v;                                                             \
+                if (accumulate) sum[r][v] += *to;                                                           \
+                *to = sum[r][v];                                                                            \
+            }                                                                                               \
+            return;                                                                                         \
+        }                                                                                                   \
+        T part[MR * NV * LANES];                                                                            \
+        EACH(int r = 0; r < MR; r++)                                                                        \
+        EACH(int v = 0; v < NV; v++)((V *)(part + r * NV * LANES))[v] = sum[r][v];                          \
+        for (int64_t r = 0; r < rows; r++)                                                                  \
+            for (int64_t i = 0; i < columns; i++)                                                           \
+                c[r * ldc + i] =                                                                            \
+                    accumulate ? c[r * ldc + i] + part[r * NV * LANES + i] : part[r * NV * LANES + i];      \
+    }
+
+typedef void (*NAME(Kernel))(int64_t, const T *, const T *, int64_t, T *, int64_t, int64_t, int64_t, int);
+#if defined(__x86_64__)
+KERNEL(k12x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 2, AHEAD)
+KERNEL(k8x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 2, AHEAD)
+KERNEL(k4x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 2, AHEAD)
+KERNEL(k12x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 1, AHEAD)
+KERNEL(k8x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 1, AHEAD)
+KERNEL(k4x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 1, AHEAD)
+KERNEL(h6x2, target("avx2,fma"), 32, 6, 2, AHEAD)
+KERNEL(h4x2, target("avx2,fma"), 32, 4, 2, AHEAD)
+KERNEL(h2x2, target("avx2,fma"), 32, 2, 2, AHEAD)
+KERNEL(h6x1, target("avx2,fma"), 32, 6, 1, AHEAD)
+KERNEL(h4x1, target("avx2,fma"), 32, 4, 1, AHEAD)
+KERNEL(h2x1, target("avx2,fma"), 32, 2, 1, AHEAD)
+#endif
+KERNEL(q4x2, unused, 16, 4, 2, AHEAD)
+KERNEL(q2x2, unused, 16, 2, 2, AHEAD)
+KERNEL(q1x2, unused, 16, 1, 2, AHEAD)
+KERNEL(q4x1, unused, 16, 4, 1, AHEAD)
+KERNEL(q2x1, unused, 16, 2, 1, AHEAD)
+KERNEL(q1x1, unused, 16, 1, 1, AHEAD)
+#if SINGLE && defined(__x86_64__)
+#define BY_FOUR 4
+/* to[i * ld + r] = from[r * step + i] for four rows and four columns. */
+static inline void NAME(turn)(const T *from, int64_t step, T *to, int64_t ld) {
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + step), c = _mm_loadu_ps(from + 2 * step),
+           d = _mm_loadu_ps(from + 3 * step);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a), _mm_storeu_ps(to + ld, b), _mm_storeu_ps(to + 2 * ld, c),
+        _mm_storeu_ps(to + 3 * ld, d);
+}
+#endif
+
+#ifdef BY_FOUR
+/* to[p * height + r] = from[r * ld + p] for 4 * fours rows and the first k / 16 * 16 columns, which it
+ * returns: whole cache lines are read, since rows of a matrix whose width is a power of two share a set of
+ * the cache. */
+__attribute__((target("avx512f,avx512vl,avx512dq"), FAST)) static int64_t
+NAME(turn_lines)(const T *from, int64_t ld, int64_t fours, int64_t k, T *to, int64_t height) {
+    int64_t p = 0;
+    for (; p + 16 <= k; p += 16)
+        for (int64_t f = 0; f < fours; f++) {
+            const T *at = from + 4 * f * ld + p;
+            T *into = to + p * height + 4 * f;
+            __m512 a = _mm512_loadu_ps(at), b = _mm512_loadu_ps(at + ld), c = _mm512_loadu_ps(at + 2 * ld),
+                   d = _mm512_loadu_ps(at + 3 * ld);
+            __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)),
+                    AB = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+            __m512d cd = _mm512_castps_pd(_mm512_unpacklo_ps(c, d)),
+                    CD = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+            __m512 column[4] = {
+                _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)), _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)),
+                _mm512_castpd_ps(_mm512_unpacklo_pd(AB, CD)), _mm512_castpd_ps(_mm512_unpackhi_pd(AB, CD))};
+            EACH(int i = 0; i < 4; i++) {
+                _mm_storeu_ps(into + i * height, _mm512_extractf32x4_ps(column[i], 0));
+                _mm_storeu_ps(into + (4 + i) * height, _mm512_extractf32x4_ps(column[i], 1));
+                _mm_storeu_ps(into + (8 + i) * height, _mm512_extractf32x4_ps(column[i], 2));
+                _mm_storeu_ps(into + (12 + i) * height, _mm512_extractf32x4_ps(column[i], 3));
+            }
+        }
+    return p;
+}
+#endif
+
+/* to[p * step + r] = from[r * ld + p] */
+BY_LEVEL(static void, NAME(transpose),
+         (const T *from, int64_t ld, int64_t rows, int64_t k, T *to, int64_t step),
+         (from, ld, rows, k, to, step)) {
+    int64_t r = 0;
+#ifdef BY_FOUR
+    int64_t turned = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : 0;
+    for (; r + 4 <= rows; r += 4) {
+        int64_t p = turned;
+        for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * step + r, step);
+        for (; p < k; p++)
+            for (int64_t i = r; i < r + 4; i++) to[p * step + i] = from[i * ld + p];
+    }
+#endif
+    for (; r < rows; r++)
+        for (int64_t p = 0; p < k; p++) to[p * step + r] = from[r * ld + p];
+}
+
+/* A panel (k, height) of `rows` lines, which are contiguous along the panel (`along`) or along k; the rest is
+ * zero. */
+BY_LEVEL(static void, NAME(pack),
+         (const T *from, int along, int64_t ld, int64_t rows, int64_t height, int64_t k, T *to),
+         (from, along, ld, rows, height, k, to)) {
+    if (along && rows == 128 / sizeof(T) && height == rows) {
+        for (int64_t p = 0; p < k; p++, to += height, from += ld) memcpy(to, from, 128);
+        return;
+    }
+    if (along && rows == 12 && height == 12) {
+        for (int64_t p = 0; p < k; p++, to += 12, from += ld) memcpy(to, from, 12 * sizeof(T));
+        return;
+    }
+    if (along) {
+        for (int64_t p = 0; p < k; p++, to += height, from += ld) {
+            int64_t r = 0;
+            for (; r < rows; r++) to[r] = from[r];
+            for (; r < height; r++) to[r] = 0;
+        }
+        return;
+    }
+    NAME(transpose)(from, ld, rows, k, to, height);
+    for (int64_t r = rows; r < height; r++)
+        for (int64_t p = 0; p < k; p++) to[p * height + r] = 0;
+}
+
+/* The height of the next tile when `left` rows are to be made. */
+static int NAME(next)(const Shape *s, int64_t left) {
+    for (int i = 2; i > 0; i--)
+        if (left <= s->rows[i]) return i;
+    return 0;
+}
+
+static const struct {
+    Shape shape;
+    NAME(Kernel) kernels[3][2];
+} NAME(levels)[] = {
+    {{{4, 2, 1}, 16}, {{NAME(q4x1), NAME(q4x2)}, {NAME(q2x1), NAME(q2x2)}, {NAME(q1x1), NAME(q1x2)}}},
+#if defined(__x86_64__)
+    {{{6, 4, 2}, 32}, {{NAME(h6x1), NAME(h6x2)}, {NAME(h4x1), NAME(h4x2)}, {NAME(h2x1), NAME(h2x2)}}},
+    {{{12, 8, 4}, 64}, {{NAME(k12x1), NAME(k12x2)}, {NAME(k8x1), NAME(k8x2)}, {NAME(k4x1), NAME(k4x2)}}},
+#endif
+};
+
+/* Panels [from, to) of B (k, n) packed whole: slices of K one after the other, in each all columns in panels
+ * of a tile. */
+static void NAME(pack_panels)(int bt, int64_t n, int64_t k, const void *b_, int64_t ldb, void *to_,
+                              int64_t from, int64_t to) {
+    const Shape *s = &NAME(levels)[flb_cpu_level()].shape;
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile,
+            depth = slice(k, n <= WIDE / (int64_t)sizeof(T) / 2);
+    const T *b = b_;
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        for (int64_t j = from; j < to; j++) {
+            int64_t i = j * tile, columns = n - i < tile ? n - i : tile;
+            NAME(pack)(bt ? b + i * ldb + p0 : b + p0 * ldb + i, !bt, ldb, columns,
+                       columns <= lanes ? lanes : tile, deep, (T *)to_ + p0 * padded + i * deep);
+        }
+    }
+}
+
+/* C = A B for m rows, with B as pack_panels leaves it. -1: no memory for panels. */
+static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const void *a_, int64_t lda,
+                                 const void *b_, void *c_, int64_t ldc) {
+    int level = flb_cpu_level();
+    const Shape *s = &NAME(levels)[level].shape;
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile,
+            depth = slice(k, n <= WIDE / (int64_t)sizeof(T) / 2);
+    const T *a = a_;
+    T *left = panels((m + s->rows[0]) * depth * sizeof(T) + 64), *c = c_;
+    if (!left) return -1;
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        T *panel = left;
+        for (int64_t r = 0; r < m;) {
+            int64_t height = s->rows[NAME(next)(s, m - r)], rows = m - r < height ? m - r : height;
+            NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep, panel);
+            panel += height * deep, r += rows;
+        }
+        for (int64_t i = 0; i < n; i += tile) {
+            int64_t columns = n - i < tile ? n - i : tile, width = columns <= lanes ? lanes : tile;
+            const T *right = (const T *)b_ + p0 * padded + i * deep;
+            panel = left;
+            for (int64_t r = 0; r < m;) {
+                int which = NAME(next)(s, m - r);
+                int64_t height = s->rows[which], rows = m - r < height ? m - r : height;
+                NAME(levels)
+                [level].kernels[which][width > lanes](deep, panel, right, width, c + r * ldc + i, ldc, rows,
+                                                      columns, p0 > 0);
+                panel += height * deep, r += rows;
+            }
+        }
+    }
+    return 0;
+}
+
+/* A (m, k), stored (k, m) where `along`, in panels of rows: the panel that begins with row r lies at to + r *
+ * k. */
+static void NAME(pack_rows)(int along, int64_t m, int64_t k, const void *a_, int64_t lda, void *to) {
+    const Shape *s = &NAME(levels)[flb_cpu_level()].shape;
+    const T *a = a_;
+    for (int64_t r = 0; r < m;) {
+        int64_t height = s->rows[NAME(next)(s, m - r)], rows = m - r < height ? m - r : height;
+        NAME(pack)(along ? a + r : a + r * lda, along, lda, rows, height, k, (T *)to + r * k);
+        r += rows;
+    }
+}
+
+/* C = or += rows [r0, r1) of A (m, k) from pack_rows, columns [p0, p0 + deep) of it, times B (deep, n); r0 is
+ * where a panel begins, n a multiple of a tile. */
+static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, int64_t k, int64_t p0,
+                                  int64_t deep, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc,
+                                  int more) {
+    int level = flb_cpu_level();
+    const Shape *s = &NAME(levels)[level].shape;
+    int64_t tile = 2 * s->bytes / (int64_t)sizeof(T);
+    for (int64_t r = r0; r < r1;) {
+        int which = NAME(next)(s, m - r);
+        int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
+        for (int64_t i = 0; i < n; i += tile)
+            NAME(levels)
+            [level].kernels[which][1](deep, a + r * k + p0 * height, b + i, ldb, c + (r - r0) * ldc + i, ldc,
+                                      rows, tile, more);
+        r += rows;
+    }
+}
+
+#include "kernels/few_kernels.h"
+#undef KERNEL
+#undef AHEAD
+#undef FAR
+
+/* B[p, i] (k, n) of what is packed, `few`: by pack_few(). */
+static T NAME(packed_at)(const T *packed, int few, int64_t n, int64_t k, int64_t p, int64_t i) {
+    int64_t lanes = NAME(levels)[flb_cpu_level()].shape.bytes / (int64_t)sizeof(T),
+            tile = few ? lanes : 2 * lanes;
+    int64_t depth = few ? NAME(few_depth)(0, k) : slice(k, n <= WIDE / (int64_t)sizeof(T) / 2),
+            p0 = p / depth * depth;
+    int64_t deep = k - p0 < depth ? k - p0 : depth, j = i / tile * tile,
+            width = n - j <= lanes ? lanes : tile;
+    return packed[p0 * ((n + tile - 1) / tile * tile) + j * deep + (p - p0) * width + i - j];
+}
+
+/* In the row-major sense C = A B, or += with `sum`; `at`: A is stored (k, m), `bt` likewise. `all` and
+ * `whole`: the rows and columns of the result that this is a piece of, from column n0 on. They say how K is
+ * cut, so that an element's sum doesn't depend on the pieces. `packed`: all of B as flb_pack_panels() leaves
+ * it, or flb_pack_few() (`few`), or NULL. */
+static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda,
+                           const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole,
+                           const T *packed, int64_t n0, int few) {
+    if ((packed ? few : is_few(bt, all, k)) &&
+        NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole) == 0)
+        return;
+    int level = flb_cpu_level();
+    const Shape *s = &NAME(levels)[level].shape;
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
+    int64_t depth = slice(k, whole <= wide / 2), high = m < HIGH ? m : HIGH,
+            most = packed ? 0
+        : n < wide        ? n
+                          : wide,
+            padded = (whole + tile - 1) / tile * tile;
+    int in_place = !packed && !bt && (m <= FEW_ROWS || n * k * (int64_t)sizeof(T) <= SMALL);
+    T *left =
+        k > 0 && !(packed && few) ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
+    if (!left) {
+        for (int64_t r = 0; r < m; r++) /* nothing to sum, or no memory for panels: as it is written */
+            for (int64_t i = 0; i < n; i++) {
+                T x = sum ? c[r * ldc + i] : 0;
+                for (int64_t p = 0; p < k; p++)
+                    x += (at ? a[p * lda + r] : a[r * lda + p]) *
+                        (packed   ? NAME(packed_at)(packed, few, whole, k, p, n0 + i)
+                             : bt ? b[i * ldb + p]
+                                  : b[p * ldb + i]);
+                c[r * ldc + i] = x;
+            }
+        return;
+    }
+    T *right = (T *)(((uintptr_t)(left + (high + s->rows[0]) * depth) + 63) & ~(uintptr_t)63);
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+        int64_t deep = p0 + depth < k ? depth : k - p0;
+        int more = sum || p0;
+        for (int64_t r0 = 0; r0 < m; r0 += high) {
+            int64_t r1 = r0 + high < m ? r0 + high : m;
+            T *panel = left;
+            for (int64_t r = r0; r < r1;) {
+                int64_t height = s->rows[NAME(next)(s, r1 - r)], rows = r1 - r < height ? r1 - r : height;
+                NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep, panel);
+                panel += height * deep, r += rows;
+            }
+            for (int64_t i0 = 0; i0 < n; i0 += wide) {
+                int64_t i1 = i0 + wide < n ? i0 + wide : n;
+                if (!in_place && !packed) {
+                    T *to = right;
+                    for (int64_t i = i0; i < i1;) {
+                        int64_t width = i1 - i <= lanes ? lanes : tile,
+                                columns = i1 - i < width ? i1 - i : width;
+                        NAME(pack)(bt ? b + i * ldb + p0 : b + p0 * ldb + i, !bt, ldb, columns, width, deep,
+                                   to);
+                        to += width * deep, i += columns;
+                    }
+                }
+                panel = left;
+                for (int64_t r = r0; r < r1;) {
+                    int which = NAME(next)(s, r1 - r);
+                    int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
+                    const T *from = packed ? packed + p0 * padded + (n0 + i0) * deep : right;
+                    for (int64_t i = i0; i < i1;) {
+                        int64_t width = i1 - i <= lanes ? lanes : tile,
+                                columns = i1 - i < width ? i1 - i : width, step = width;
+                        const T *cols = from;
+                        if (in_place && columns == width) cols = b + p0 * ldb + i, step = ldb;
+                        else if (in_place) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
+                        NAME(levels)
+                        [level].kernels[which][width > lanes](deep, panel, cols, step, c + r * ldc + i, ldc,
+                                                              rows, columns, more);
+                        from += in_place ? 0 : width * deep;
+                        i += columns;
+                    }
+                    panel += height * deep, r += rows;
+                }
+            }
+        }
+    }
+}
+
+/* sgemm or dgemm, with alpha one and beta zero or one. */
+static void NAME(product)(const char *tb, const char *ta, const int64_t *n, const int64_t *m,
+                          const int64_t *k, const void *alpha, const void *b, const int64_t *ldb,
+                          const void *a, const int64_t *lda, const void *beta, void *c, const int64_t *ldc) {
+    int at = *ta == 'T' || *ta == 't', bt = *tb == 'T' || *tb == 't';
+    if (passed_on(!SINGLE, bt, *m, *n, *k))
+        library[!SINGLE](tb, ta, n, m, k, alpha, b, ldb, a, lda, beta, c, ldc);
+    else
+        NAME(multiply)(at, bt, *m, *n, *k, a, *lda, b, *ldb, c, *ldc, *(const T *)beta != 0, *m, *n, NULL, 0,
+                       0);
+}
+#undef BY_FOUR
+#undef EACH

@@ -1,0 +1,231 @@
+/* Functions that NumPy and SciPy have as loops over elements, run on the pool without Python; orthogonal
+ * polynomials by their recurrences; distances of points; draws by cumulative probabilities. Arrays are in C
+ * order. */
+#include "runtime/graph.h"
+#include <math.h>
+#include <numpy/ufuncobject.h>
+#include <string.h>
+
+static int64_t elements(const View *v) {
+    int64_t n = 1;
+    for (int d = 0; d < v->ndim; d++) n *= v->shape[d];
+    return n;
+}
+
+/* ---- loops of ufuncs ----------------------------------------------------------------------------------- */
+
+#define SLOTS 256
+#define CHUNK 512
+#define OPERANDS 8
+static struct {
+    PyUFuncGenericFunction fn;
+    void *data;
+    int nin, nout, item[OPERANDS]; /* item: bytes of an element of each */
+    PyObject *owner;               /* the ufunc, kept for good */
+} loops[SLOTS];
+
+/* use_ufunc(slot, ufunc, types): its loop for these types ("dd->d"), kept for the kernel `ufunc`. ValueError
+ * where it has none. */
+PyObject *flb_use_ufunc(PyObject *self, PyObject *args) {
+    int slot;
+    PyObject *o;
+    const char *types;
+    if (!PyArg_ParseTuple(args, "iOs", &slot, &o, &types)) return NULL;
+    const char *arrow = strstr(types, "->");
+    if (slot < 0 || slot >= SLOTS || strcmp(Py_TYPE(o)->tp_name, "numpy.ufunc") || !arrow)
+        return PyErr_SetString(PyExc_ValueError, "use_ufunc(slot, ufunc, types)"), NULL;
+    PyUFuncObject *u = (PyUFuncObject *)o;
+    int nin = (int)(arrow - types), nout = (int)strlen(arrow + 2), item[OPERANDS];
+    if (u->nin != nin || u->nout != nout || nin + nout > OPERANDS)
+        return PyErr_Format(PyExc_ValueError, "use_ufunc: %s takes %d and gives %d", u->name, u->nin,
+                            u->nout),
+               NULL;
+    for (int i = 0; i < u->ntypes; i++) {
+        const char *own = u->types + i * u->nargs;
+        int same = 1;
+        for (int k = 0; k < u->nargs; k++) {
+            PyArray_Descr *d = PyArray_DescrFromType(k < nin ? types[k] : arrow[2 + k - nin]);
+            if (!d) return NULL;
+            same &= own[k] == d->type_num;
+            item[k] = (int)PyDataType_ELSIZE(d);
+            Py_DECREF(d);
+        }
+        if (!same) continue;
+        loops[slot].fn = u->functions[i], loops[slot].data = u->data ? u->data[i] : NULL,
+        loops[slot].nin = nin, loops[slot].nout = nout;
+        memcpy(loops[slot].item, item, sizeof item);
+        Py_XSETREF(loops[slot].owner, Py_NewRef(o));
+        Py_RETURN_NONE;
+    }
+    return PyErr_Format(PyExc_ValueError, "use_ufunc: %s has no loop %s", u->name, types), NULL;
+}
+
+typedef struct {
+    char *at[OPERANDS]; /* NULL: nobody wants it */
+    int slot;
+} Calls;
+
+static void calls(void *context, int64_t begin, int64_t end) {
+    const Calls *c = context;
+    char spare[OPERANDS][CHUNK * 8], *args[OPERANDS];
+    npy_intp steps[OPERANDS];
+    int all = loops[c->slot].nin + loops[c->slot].nout;
+    for (int64_t i = begin; i < end; i += CHUNK) {
+        npy_intp count = end - i < CHUNK ? end - i : CHUNK;
+        for (int k = 0; k < all; k++) {
+            steps[k] = loops[c->slot].item[k];
+            args[k] = c->at[k] ? c->at[k] + i * steps[k] : spare[k];
+        }
+        loops[c->slot].fn(args, &count, steps, loops[c->slot].data);
+    }
+}
+
+FLB_KERNEL(ufunc) {
+    if (n->slot < 0 || n->slot >= SLOTS || !loops[n->slot].fn) return -1;
+    Calls c = {.slot = (int)n->slot};
+    int nin = loops[c.slot].nin, given = 0, made = 0;
+    for (int k = 0; k < 2 && flb_given(&v->given[k]); k++) c.at[given++] = v->given[k].ptr;
+    for (int k = 0; k < 4 && flb_given(&v->made[k]); k++) c.at[nin + made++] = v->made[k].ptr;
+    if (given != nin || !made || made > loops[c.slot].nout) return -1;
+    flb_parallel(calls, &c, elements(&v->given[0]), 500);
+    return 0;
+}
+
+/* ---- orthogonal polynomials ---------------------------------------------------------------------------- */
+
+typedef struct {
+    const flb_polynomial_views *v;
+    int kind, f64;
+} Polynomials;
+
+static double polynomial(int kind, double x, double degree) {
+    double n = trunc(degree), before = 1, now, next;
+    if (n != n) return 1;
+    if (x != x && n > 0) return x;
+    if (n < 0) return 0;
+    if (n < 1 || isinf(n)) return 1;
+    switch (kind) {
+    case POLYNOMIAL_CHEBYSHEV_T:
+    case POLYNOMIAL_HERMITE_HE:
+    case POLYNOMIAL_LEGENDRE: now = x; break;
+    case POLYNOMIAL_CHEBYSHEV_U:
+    case POLYNOMIAL_HERMITE_H: now = 2 * x; break;
+    case POLYNOMIAL_CHEBYSHEV_V:
+    case POLYNOMIAL_SHIFTED_T: now = 2 * x - 1; break;
+    case POLYNOMIAL_CHEBYSHEV_W: now = 2 * x + 1; break;
+    case POLYNOMIAL_SHIFTED_U: now = 4 * x - 2; break;
+    case POLYNOMIAL_SHIFTED_V: now = 4 * x - 3; break;
+    case POLYNOMIAL_SHIFTED_W: now = 4 * x - 1; break;
+    default: now = 1 - x;
+    }
+    for (double k = 1; k < n; k++, before = now, now = next) {
+        if (kind < POLYNOMIAL_SHIFTED_T) next = 2 * x * now - before;
+        else if (kind < POLYNOMIAL_HERMITE_H) next = (4 * x - 2) * now - before;
+        else if (kind == POLYNOMIAL_HERMITE_H) next = 2 * x * now - 2 * k * before;
+        else if (kind == POLYNOMIAL_HERMITE_HE) next = x * now - k * before;
+        else if (kind == POLYNOMIAL_LAGUERRE) next = ((2 * k + 1 - x) * now - k * before) / (k + 1);
+        else next = ((2 * k + 1) * x * now - k * before) / (k + 1);
+    }
+    return now;
+}
+
+static void polynomials(void *context, int64_t begin, int64_t end) {
+    const Polynomials *p = context;
+    for (int64_t i = begin; i < end; i++) {
+        const char *x = p->v->points.ptr, *degree = p->v->degrees.ptr;
+        if (p->f64)
+            ((double *)p->v->values.ptr)[i] =
+                polynomial(p->kind, ((const double *)x)[i], ((const double *)degree)[i]);
+        else
+            ((float *)p->v->values.ptr)[i] =
+                (float)polynomial(p->kind, ((const float *)x)[i], ((const float *)degree)[i]);
+    }
+}
+
+FLB_KERNEL(polynomial) {
+    Polynomials p = {v, (int)n->family, n->f64 != 0};
+    flb_parallel(polynomials, &p, elements(&v->points), 200);
+    return 0;
+}
+
+/* ---- distances ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const flb_distances_views *v;
+    int f64;
+    double p;
+    int64_t rows, others, m;
+} Distances;
+
+#define POINT(view, i) (d->f64 ? ((const double *)(view).ptr)[i] : (double)((const float *)(view).ptr)[i])
+
+static void distances(void *context, int64_t begin, int64_t end) {
+    const Distances *d = context;
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t k = 0; k < d->others; k++) {
+            int64_t a = i * d->m, b = (i / d->rows * d->others + k) * d->m;
+            double sum = 0;
+            for (int64_t j = 0; j < d->m; j++) {
+                double apart = fabs(POINT(d->v->points, a + j) - POINT(d->v->others, b + j));
+                if (d->p == 2) sum += apart * apart;
+                else if (d->p == 1) sum += apart;
+                else if (d->p == 0) sum += apart != 0;
+                else if (isinf(d->p)) sum = apart > sum || apart != apart ? apart : sum;
+                else sum += pow(apart, d->p);
+            }
+            double y = d->p == 2                        ? sqrt(sum)
+                : d->p == 1 || d->p == 0 || isinf(d->p) ? sum
+                                                        : pow(sum, 1 / d->p);
+            if (d->f64) ((double *)d->v->distances.ptr)[i * d->others + k] = y;
+            else ((float *)d->v->distances.ptr)[i * d->others + k] = (float)y;
+        }
+}
+
+FLB_KERNEL(distances) {
+    Distances d = {.v = v,
+                   .f64 = n->f64 != 0,
+                   .p = n->p,
+                   .rows = v->points.shape[1],
+                   .others = v->others.shape[1],
+                   .m = v->points.shape[2]};
+    if (d.others && d.rows)
+        flb_parallel(distances, &d, v->points.shape[0] * d.rows, 1 + 20000 / (d.others * (d.m + 1)));
+    return 0;
+}
+
+/* ---- draws by cumulative probabilities ----------------------------------------------------------------- */
+
+FLB_KERNEL(categories) {
+    int64_t rows = v->p.shape[0], m = v->p.shape[1], samples = v->draws.shape[1];
+    double *reach = flb_api->malloc((size_t)(m + 1) * sizeof *reach);
+    if (!reach) return -1;
+    for (int64_t i = 0; i < rows && !status[0]; i++) {
+        float narrow = 0;
+        double sum = 0;
+        for (int64_t j = 0; j < m; j++) {
+            double p = n->f64 ? ((const double *)v->p.ptr)[i * m + j] : ((const float *)v->p.ptr)[i * m + j];
+            if (!status[0] && !(p >= 0 && p <= 1.7976931348623157e308))
+                status[0] = 1 + (p < 0 ? n->negative : n->not_finite);
+            if (n->f64) sum += p;
+            else narrow += (float)p, sum = narrow;
+            reach[j] = sum;
+        }
+        if (!status[0] && !(sum > 0)) status[0] = 1 + n->no_mass;
+        for (int64_t j = 0; j < m; j++)
+            reach[j] = n->f64 ? reach[j] / sum : (double)((float)reach[j] / narrow);
+        reach[m - 1] = 1;
+        for (int64_t k = 0; k < samples; k++) {
+            double u = ((const double *)v->draws.ptr)[i * samples + k];
+            int64_t base = 0, left = m;
+            while (left > 0) {
+                int64_t half = left / 2;
+                int further = reach[base + half] < u;
+                base = further ? base + half + 1 : base;
+                left = further ? left - half - 1 : half;
+            }
+            ((int64_t *)v->places.ptr)[i * samples + k] = base < m ? base : m - 1;
+        }
+    }
+    flb_api->free(reach);
+    return 0;
+}

@@ -1,0 +1,383 @@
+/* The call of a native loop (loops/): operands, copies and results around one kernel, and what a kernel asks
+ * while it runs. */
+#define NO_IMPORT_ARRAY
+#include "runtime/graph.h"
+#include <string.h>
+
+typedef int64_t (*LoopFn)(void *data, void *meta, void *ints, void *floats, void *out);
+
+typedef struct {
+    PyObject_HEAD
+    LoopFn fn;
+    int nwritten, nfresh, nresults,
+        restores; /* restores: the loop may end with an error, which is to leave its operands as they were */
+    int nsizes;
+    int *written, *over, *fresh; /* operands; over: 1 for written ones that get their new contents themselves,
+                                    2 for those that results may use up */
+    int64_t *sizes;              /* of all operands in turn, -1 for those that differ between calls */
+    PyArray_Descr **results;
+    PyObject *fail; /* called with (number of the error, three integers), raises */
+} Loop;
+
+/* ---- interrupts ---------------------------------------------------------------------------------------- */
+
+static _Thread_local PyThreadState *waiting; /* of the thread whose kernel runs without the GIL */
+static _Thread_local PyObject *caught[3];    /* what a signal's handler raised meanwhile */
+
+/* Kernels ask this now and then: nonzero when a signal's handler raised, which ends the kernel. */
+int64_t flb_loop_interrupted(void) {
+    if (!waiting) return 0;
+    PyEval_RestoreThread(waiting);
+    int stop = PyErr_CheckSignals() < 0;
+    if (stop) PyErr_Fetch(&caught[0], &caught[1], &caught[2]);
+    waiting = PyEval_SaveThread();
+    return stop;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static void extent(PyArrayObject *a, char **lo, char **hi) {
+    *lo = *hi = PyArray_BYTES(a);
+    for (int d = 0; d < PyArray_NDIM(a); d++) {
+        npy_intp reach = (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
+        if (reach < 0) *lo += reach;
+        else *hi += reach;
+    }
+    *hi += PyArray_ITEMSIZE(a);
+}
+
+/* Whether two elements may share memory: each dimension, from the innermost on, has to step over all that is
+ * within. */
+static int overlaps_itself(PyArrayObject *a) {
+    npy_intp strides[NPY_MAXDIMS], sizes[NPY_MAXDIMS], reach = PyArray_ITEMSIZE(a);
+    int n = 0;
+    for (int d = 0; d < PyArray_NDIM(a); d++) {
+        npy_intp s = PyArray_STRIDE(a, d) < 0 ? -PyArray_STRIDE(a, d) : PyArray_STRIDE(a, d),
+                 size = PyArray_DIM(a, d);
+        if (size <= 1) continue;
+        int k = n++;
+        for (; k > 0 && strides[k - 1] > s; k--) strides[k] = strides[k - 1], sizes[k] = sizes[k - 1];
+        strides[k] = s, sizes[k] = size;
+    }
+    for (int k = 0; k < n; k++) {
+        if (strides[k] < reach) return 1;
+        reach += (sizes[k] - 1) * strides[k];
+    }
+    return 0;
+}
+
+/* Whether the loop may write into operand n itself: nothing else that it is given lies there. */
+static int apart(PyArrayObject **arrays, int count, int n) {
+    if (PyArray_SIZE(arrays[n]) == 0) return 1;
+    if (overlaps_itself(arrays[n])) return 0;
+    char *lo, *hi, *other, *end;
+    extent(arrays[n], &lo, &hi);
+    for (int k = 0; k < count; k++) {
+        if (k == n || PyArray_SIZE(arrays[k]) == 0) continue;
+        extent(arrays[k], &other, &end);
+        if (other < hi && lo < end) return 0;
+    }
+    return 1;
+}
+
+/* ---- the call ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int count, total;       /* operands; with the fresh arrays */
+    PyArrayObject **arrays; /* operands or their copies, then fresh arrays; owned */
+    PyArrayObject **before; /* what written operands held, or NULL; owned */
+    PyObject **given;       /* operands, borrowed */
+    int64_t *numbers;       /* addresses, sizes and strides, integers, floats, results */
+} Frame_;
+
+/* The table of a kernel's arguments in one allocation. */
+static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
+    Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
+    Py_ssize_t nmeta = 0;
+    for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
+    const int nfunctions = 5;
+    Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
+    int64_t *data = PyMem_Calloc(size, sizeof(int64_t)), *at = data;
+    if (!data) return PyErr_NoMemory(), -2;
+    f->numbers = data;
+    *at++ = (int64_t)(uintptr_t)flb_api->malloc;
+    *at++ = (int64_t)(uintptr_t)flb_api->free;
+    *at++ = (int64_t)(uintptr_t)flb_parallel;
+    *at++ = (int64_t)(uintptr_t)flb_loop_interrupted;
+    *at++ = (int64_t)(uintptr_t)flb_strided_product;
+    for (int k = 0; k < f->total; k++) *at++ = (int64_t)(uintptr_t)PyArray_DATA(f->arrays[k]);
+    int64_t *meta = at;
+    for (int k = 0; k < f->total; k++) {
+        for (int d = 0; d < PyArray_NDIM(f->arrays[k]); d++) *at++ = PyArray_DIM(f->arrays[k], d);
+        for (int d = 0; d < PyArray_NDIM(f->arrays[k]); d++) *at++ = PyArray_STRIDE(f->arrays[k], d);
+    }
+    int64_t *i64 = at;
+    for (Py_ssize_t k = 0; k < nints; k++)
+        if ((*at++ = PyLong_AsLongLong(PyTuple_GET_ITEM(ints, k))) == -1 && PyErr_Occurred()) return -2;
+    int64_t *f64 = at;
+    for (Py_ssize_t k = 0; k < nfloats; k++) {
+        double v = PyFloat_AsDouble(PyTuple_GET_ITEM(floats, k));
+        if (v == -1 && PyErr_Occurred()) return -2;
+        memcpy(at++, &v, sizeof v);
+    }
+    f->numbers = at;
+    PyThreadState *outer = waiting;
+    waiting = PyEval_SaveThread();
+    int64_t code = l->fn(data, meta, i64, f64, at);
+    PyThreadState *state = waiting;
+    waiting = outer;
+    PyEval_RestoreThread(state);
+    flb_floating_note(flb_api->floating()); /* who called may clear the flags */
+    memmove(data, at,
+            (l->nresults + 3) * sizeof(int64_t)); /* what is looked at from here on stands at the front */
+    f->numbers = data;
+    return code;
+}
+
+static int prepare(Loop *l, Frame_ *f) {
+    for (int k = 0; k < f->count; k++) {
+        PyObject *a = f->given[k];
+        if (PyObject_TypeCheck(a, flb_api->tensor_type)) a = ((FlbTensor *)a)->array;
+        if (!a || !PyArray_Check(a))
+            return PyErr_SetString(PyExc_TypeError, "a compiled loop takes arrays"), -1;
+        f->arrays[k] = (PyArrayObject *)Py_NewRef(a);
+    }
+    f->total = f->count;
+    for (int k = 0, at = 0; k < f->count; k++) {
+        int ndim = PyArray_NDIM(f->arrays[k]),
+            wrong = at + ndim > l->nsizes || (k == f->count - 1 && at + ndim < l->nsizes);
+        for (int d = 0; !wrong && d < ndim; d++)
+            wrong = l->sizes[at + d] >= 0 && l->sizes[at + d] != PyArray_DIM(f->arrays[k], d);
+        if (wrong)
+            return PyErr_Format(
+                       PyExc_ValueError,
+                       "a compiled loop is called with other sizes of operand %d than it was made for", k),
+                   -1;
+        at += ndim;
+    }
+    char itself[l->nwritten + 1];
+    for (int k = 0; k < l->nwritten; k++)
+        itself[k] = l->over[k] && PyArray_ISWRITEABLE(f->arrays[l->written[k]]) &&
+            apart(f->arrays, f->count, l->written[k]);
+    for (int k = 0; k < l->nwritten; k++) {
+        int n = l->written[k];
+        PyArrayObject *a = f->arrays[n];
+        if (!itself[k]) {
+            PyObject *copy = PyArray_NewCopy(a, NPY_CORDER);
+            if (!copy) return -1;
+            f->arrays[n] = (PyArrayObject *)copy;
+            Py_DECREF(a);
+        } else if (l->restores && l->over[k] == 1 &&
+                   !(f->before[k] = (PyArrayObject *)PyArray_NewCopy(a, NPY_KEEPORDER)))
+            return -1;
+    }
+    for (int k = 0; k < l->nfresh; k++) {
+        PyArrayObject *like = f->arrays[l->fresh[k]];
+        Py_INCREF(PyArray_DESCR(like));
+        PyObject *made = PyArray_Empty(PyArray_NDIM(like), PyArray_DIMS(like), PyArray_DESCR(like), 0);
+        if (!made) return -1;
+        f->arrays[f->total++] = (PyArrayObject *)made;
+    }
+    return 0;
+}
+
+/* Whether two arrays are the same elements of the same memory. */
+static int same_elements(PyArrayObject *a, PyArrayObject *b) {
+    int n = PyArray_NDIM(a);
+    return PyArray_DATA(a) == PyArray_DATA(b) && PyArray_DESCR(a) == PyArray_DESCR(b) &&
+        n == PyArray_NDIM(b) && !memcmp(PyArray_DIMS(a), PyArray_DIMS(b), n * sizeof(npy_intp)) &&
+        !memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), n * sizeof(npy_intp));
+}
+
+static PyObject *gather(Loop *l, Frame_ *f) {
+    int n = 0;
+    for (int k = 0; k < l->nwritten; k++) n += l->over[k] != 1;
+    PyObject *out = PyList_New(n + l->nfresh + l->nresults);
+    if (!out) return NULL;
+    n = 0;
+    for (int k = 0; k < l->nwritten; k++) {
+        int w = l->written[k];
+        PyObject *given = f->given[w];
+        if (l->over[k] != 1) {
+            PyObject *a = (PyObject *)f->arrays[w], *base = PyArray_BASE(f->arrays[w]);
+            if (base && PyArray_CheckExact(base) && same_elements(f->arrays[w], (PyArrayObject *)base))
+                a = base;
+            PyList_SET_ITEM(out, n++, flb_api->from_array(a));
+            continue;
+        }
+        if (PyObject_TypeCheck(given, flb_api->tensor_type)) given = ((FlbTensor *)given)->array;
+        if ((PyObject *)f->arrays[w] != given && PyArray_CopyInto((PyArrayObject *)given, f->arrays[w]) < 0)
+            return Py_DECREF(out), NULL;
+    }
+    for (int k = 0; k < l->nfresh; k++)
+        PyList_SET_ITEM(out, n++, flb_api->from_array((PyObject *)f->arrays[f->count + k]));
+    for (int k = 0; k < l->nresults; k++) {
+        Py_INCREF(l->results[k]);
+        PyObject *a = PyArray_NewFromDescr(&PyArray_Type, l->results[k], 0, NULL, NULL, NULL, 0, NULL);
+        if (!a) return Py_DECREF(out), NULL;
+        memcpy(PyArray_DATA((PyArrayObject *)a), f->numbers + k, PyArray_ITEMSIZE((PyArrayObject *)a));
+        PyList_SET_ITEM(out, n++, flb_api->from_array(a));
+        Py_DECREF(a);
+    }
+    for (int k = 0; k < n; k++)
+        if (!PyList_GET_ITEM(out, k)) return Py_DECREF(out), NULL;
+    return out;
+}
+
+/* loop(arrays or tensors, ints, floats) -> list of tensors: written arrays that aren't `over`, fresh ones,
+ * numbers. */
+static PyObject *call(Loop *l, PyObject *args, PyObject *kwargs) {
+    PyObject *arrays, *ints, *floats;
+    if (kwargs && PyDict_GET_SIZE(kwargs))
+        return PyErr_SetString(PyExc_TypeError, "a loop takes no keyword arguments"), NULL;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyTuple_Type, &arrays, &PyTuple_Type, &ints, &PyTuple_Type,
+                          &floats))
+        return NULL;
+    if (!l->fn) return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
+    Frame_ f = {.count = (int)PyTuple_GET_SIZE(arrays), .given = &PyTuple_GET_ITEM(arrays, 0)};
+    for (int k = 0; k < l->nwritten; k++)
+        if (l->written[k] >= f.count)
+            return PyErr_SetString(PyExc_ValueError, "a compiled loop writes an array that it isn't given"),
+                   NULL;
+    for (int k = 0; k < l->nfresh; k++)
+        if (l->fresh[k] >= f.count)
+            return PyErr_SetString(PyExc_ValueError, "a compiled loop wants an array that it isn't given"),
+                   NULL;
+    int room = f.count + l->nfresh + l->nwritten;
+    f.arrays = PyMem_Calloc(room + 1, sizeof(void *));
+    if (!f.arrays) return PyErr_NoMemory();
+    f.before = f.arrays + f.count + l->nfresh;
+    flb_api->use_allocator();
+    PyObject *out = NULL;
+    int64_t code = prepare(l, &f) < 0 ? -2 : run(l, &f, ints, floats);
+    if (code == 0) out = gather(l, &f);
+    else if (code == -1) {
+        PyErr_Restore(caught[0], caught[1], caught[2]);
+        caught[0] = caught[1] = caught[2] = NULL;
+    } else if (code > 0) {
+        int bad = 0;
+        for (int k = 0; k < l->nwritten && !bad; k++)
+            if (f.before[k]) bad = PyArray_CopyInto(f.arrays[l->written[k]], f.before[k]) < 0;
+        int64_t *e = f.numbers + l->nresults;
+        PyObject *r = bad ? NULL
+                          : PyObject_CallFunction(l->fail, "LLLL", (long long)code, (long long)e[0],
+                                                  (long long)e[1], (long long)e[2]);
+        Py_XDECREF(r);
+        if (r) PyErr_SetString(PyExc_RuntimeError, "a compiled loop failed without an error");
+    }
+    for (int k = 0; k < room; k++) Py_XDECREF(f.arrays[k]);
+    PyMem_Free(f.arrays);
+    PyMem_Free(f.numbers);
+    return out;
+}
+
+/* ---- the object ---------------------------------------------------------------------------------------- */
+
+static int *numbers_of(PyObject *list, int *n) {
+    PyObject *fast = PySequence_Tuple(list);
+    if (!fast) return NULL;
+    *n = (int)PyTuple_GET_SIZE(fast);
+    int *out = PyMem_Calloc(*n + 1, sizeof(int));
+    for (int k = 0; out && k < *n; k++) {
+        long v = PyLong_AsLong(PyTuple_GET_ITEM(fast, k));
+        if (v < 0 || v > INT32_MAX) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a loop's operands are numbered from 0");
+            PyMem_Free(out);
+            out = NULL;
+            break;
+        }
+        out[k] = (int)v;
+    }
+    if (!out && !PyErr_Occurred()) PyErr_NoMemory();
+    Py_DECREF(fast);
+    return out;
+}
+
+static int loop_clear(Loop *l) {
+    Py_CLEAR(l->fail);
+    return 0;
+}
+
+static int loop_traverse(Loop *l, visitproc visit, void *arg) {
+    Py_VISIT(l->fail);
+    return 0;
+}
+
+static void loop_dealloc(Loop *l) {
+    PyObject_GC_UnTrack(l);
+    loop_clear(l);
+    for (int k = 0; l->results && k < l->nresults; k++) Py_XDECREF(l->results[k]);
+    PyMem_Free(l->results);
+    PyMem_Free(l->written);
+    PyMem_Free(l->over);
+    PyMem_Free(l->fresh);
+    PyMem_Free(l->sizes);
+    PyObject_GC_Del(l);
+}
+
+static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    unsigned long long address;
+    PyObject *written, *over, *sizes, *fresh, *results, *fail;
+    int restores, nover;
+    if (!PyArg_ParseTuple(args, "KOOO!OO!pO", &address, &written, &over, &PyList_Type, &sizes, &fresh,
+                          &PyTuple_Type, &results, &restores, &fail))
+        return NULL;
+    Loop *l = PyObject_GC_New(Loop, type);
+    if (!l) return NULL;
+    memset((char *)l + sizeof(PyObject), 0, sizeof(Loop) - sizeof(PyObject));
+    PyObject_GC_Track(l);
+    l->fn = (LoopFn)(uintptr_t)address;
+    l->restores = restores;
+    l->fail = Py_NewRef(fail);
+    if (!(l->written = numbers_of(written, &l->nwritten)) || !(l->over = numbers_of(over, &nover)) ||
+        !(l->fresh = numbers_of(fresh, &l->nfresh)))
+        goto fail;
+    if (nover != l->nwritten) {
+        PyErr_SetString(PyExc_ValueError, "a loop has a flag for each operand that is written");
+        goto fail;
+    }
+    l->nsizes = (int)PyList_GET_SIZE(sizes);
+    if (!(l->sizes = PyMem_Calloc(l->nsizes + 1, sizeof(int64_t)))) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    for (int k = 0; k < l->nsizes; k++)
+        if ((l->sizes[k] = PyLong_AsLongLong(PyList_GET_ITEM(sizes, k))) == -1 && PyErr_Occurred()) goto fail;
+    l->nresults = (int)PyTuple_GET_SIZE(results);
+    if (!(l->results = PyMem_Calloc(l->nresults + 1, sizeof(void *)))) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    for (int k = 0; k < l->nresults; k++) {
+        PyObject *d = PyTuple_GET_ITEM(results, k);
+        if (!PyArray_DescrCheck(d) || ((PyArray_Descr *)d)->type_num >= NPY_NTYPES_LEGACY ||
+            PyDataType_ELSIZE((PyArray_Descr *)d) > 8 || PyTypeNum_ISOBJECT(((PyArray_Descr *)d)->type_num)) {
+            PyErr_SetString(PyExc_TypeError, "a loop's results are numbers of at most 8 bytes");
+            goto fail;
+        }
+        l->results[k] = (PyArray_Descr *)Py_NewRef(d);
+    }
+    return (PyObject *)l;
+fail:
+    Py_DECREF(l);
+    return NULL;
+}
+
+PyTypeObject FlbLoop_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.Loop",
+    .tp_doc =
+        "Loop(address, written, over, sizes, fresh, results, restores, fail): the call of a native loop.\n\n"
+        "Called with tuples (arrays or tensors, ints, floats); gives the list of its results as tensors: "
+        "written operands whose flag in `over` is\n"
+        "not 1 (those with 1 are written themselves; with 2 the result may lie in the operand's memory), new "
+        "arrays of the shapes of the operands `fresh`, numbers of the dtypes `results`. An error ends\n"
+        "in fail(number, a, b, c), which raises; operands are as they were then if `restores`. Signals are "
+        "served while it runs.",
+    .tp_basicsize = sizeof(Loop),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = loop_new,
+    .tp_dealloc = (destructor)loop_dealloc,
+    .tp_traverse = (traverseproc)loop_traverse,
+    .tp_clear = (inquiry)loop_clear,
+    .tp_call = (ternaryfunc)call,
+};

@@ -1,0 +1,97 @@
+"""A storage with the dtype of its elements: what ``tensor.storage()`` gives, and what pickles of tensors refer to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..base import dtypes
+from ..base.dtypes import DType
+from .storage import memory
+
+__all__ = ["TypedStorage"]
+
+
+class TypedStorage:
+    """The elements of a storage, with a dtype: what ``tensor.storage()`` gives. Indexing reads and writes elements."""
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        own = getattr(type(self), "dtype", None)
+        self.dtype = own if isinstance(own, DType) else dtype or dtypes.get_default_dtype()
+        if wrap_storage is None:
+            if args and not isinstance(args[0], int):
+                array = np.array(args[0], dtype=self.dtype.np)
+            else:
+                array = np.empty(args[0] if args else 0, dtype=self.dtype.np)
+            wrap_storage = _C.from_array(array)._storage
+        self._untyped_storage = wrap_storage
+
+    @property
+    def _elements(self) -> np.ndarray:
+        held = memory(self._untyped_storage)
+        return held[: len(held) // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype.np)
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def _numpy(self):
+        return self._elements
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    is_cuda = False
+    is_sparse = False
+
+    def size(self) -> int:
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+    _size = size
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    def tolist(self) -> list:
+        return self._elements.tolist()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __getitem__(self, index):
+        found = self._elements[index]
+        return found.item() if found.ndim == 0 else type(self)(found, dtype=self.dtype)
+
+    def __setitem__(self, index, value):
+        self._elements[index] = value
+        self._untyped_storage._note_written()
+
+    def clone(self):
+        return type(self)(self._elements.copy(), dtype=self.dtype)
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    def __repr__(self):
+        return (
+            "\n".join(f" {x}" for x in self.tolist())
+            + f"\n[torch.storage.TypedStorage(dtype={self.dtype}) of size {self.size()}]"
+        )
+
+    def __reduce__(self):
+        return _typed, (self._untyped_storage, self.dtype)
+
+
+def _typed(storage, dtype: DType) -> TypedStorage:
+    return TypedStorage(wrap_storage=storage, dtype=dtype)

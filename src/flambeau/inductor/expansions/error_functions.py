@@ -1,0 +1,255 @@
+"""The error function, its complement, scaled complement and inverse; the normal distribution's logarithm and quantiles.
+
+The polynomials of erf are Chebyshev fits; the inverse starts with M. Giles' approximation in single precision (2010) and takes two steps of
+Halley's; the scaled complement is Shepherd and Laframboise's (1981), quantiles are Cephes' ndtri.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .exponentials import FORMATS, clamp, exp, exp_m1_reduced, exp_reduce, log, log1p
+from .table import called, chebyshev, expansion, fabs, signed, sqrt, wide
+
+__all__: list[str] = []
+
+# erf(x) / x - 1 as a polynomial in x^2 on |x| <= 1
+_ERF = {
+    "f32": (
+        7.875875062685488e-05,
+        -0.000801686428716587,
+        0.005189087423433974,
+        -0.026854212010626412,
+        0.11283594715160218,
+        -0.37612626666720334,
+        0.1283791658483509,
+    ),
+    "f64": (
+        5.957176147748911e-11,
+        -1.1372848856791674e-09,
+        1.4659775274047436e-08,
+        -1.6350312701054695e-07,
+        1.6461000484121368e-06,
+        -1.4925595266831182e-05,
+        0.0001205533111164271,
+        -0.000854832698083379,
+        0.0052239776248180145,
+        -0.026866170645076792,
+        0.11283791670954879,
+        -0.3761263890318375,
+        0.12837916709551256,
+    ),
+}
+# log erfc(x) on [1, 4]
+_ERFC_LOG = (
+    1.6371514145936436e-06,
+    -4.605804268918978e-05,
+    0.0005968056256607798,
+    -0.004759596293266265,
+    0.026421136005663898,
+    -0.11008008294882024,
+    -0.631826051559163,
+    -1.130233434841994,
+    0.00032013804967769883,
+)
+# erfc(x) e^(x^2) in u = (x - 3) / (x + 3), x on [1, 6]
+_ERFCX = (
+    3.381355142042904e-09,
+    1.2755818949624478e-06,
+    2.0135111426447427e-06,
+    -8.00978093907608e-06,
+    -1.2845780030775907e-05,
+    6.406279226046039e-05,
+    4.525434558991009e-05,
+    -0.0005970624964924544,
+    0.0007077464666941425,
+    0.004269136356961225,
+    -0.024392499318915004,
+    0.07166583719747308,
+    -0.15011593650077898,
+    0.24560380171233487,
+    -0.3262335600430372,
+    0.17900115118138996,
+)
+
+
+@expansion
+def erf(b, t, x):
+    a = b.intrinsic("fabs", x)
+    small = b.fma(x, b.poly(b.mul(x, x), _ERF[t]), x)
+    a = clamp(b, t, a, 1.0, 4.0 if t == "f32" else 6.0)
+    if t == "f32":
+        g = b.poly(a, _ERFC_LOG)
+    else:
+        g = b.neg(b.mul(a, a))
+    # e^g for -37 <= g <= 0: no special values
+    fmt = FORMATS[t]
+    n, r = exp_reduce(b, t, g)
+    scale = b.op("shl", b.add(n, fmt.bias), fmt.m)
+    scale = b.convert("bitcast", scale, t)
+    e = b.fma(scale, exp_m1_reduced(b, t, r), scale)
+    if t == "f64":
+        u = b.div(b.sub(a, 3.0), b.add(a, 3.0))
+        e = b.mul(e, b.poly(u, _ERFCX))
+    large = b.intrinsic("copysign", b.sub(1.0, e), x)
+    return b.select(b.cmp("ogt", b.intrinsic("fabs", x), 1.0), large, small)
+
+
+@wide
+def erfc(b, t, x):
+    return called(b, "erfc", x)
+
+
+_GILES_NEAR = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_GILES_FAR = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+
+@wide
+def erfinv(b, t, x):
+    a, one = fabs(b, x), b.const(t, 1.0)
+    left = b.sub(one, a)
+    w = b.neg(log(b, t, b.mul(left, b.add(one, a))))
+    near = b.poly(b.sub(w, 2.5), _GILES_NEAR)
+    far = b.poly(b.sub(sqrt(b, w), 3.0), _GILES_FAR)
+    y = b.mul(b.select(b.cmp("olt", w, 5.0), near, far), a)
+    small = b.cmp("olt", a, 0.5)
+    for _ in range(2):
+        miss = b.select(small, b.sub(erf(b, t, y), a), b.sub(left, called(b, "erfc", y)))
+        u = b.mul(b.mul(miss, math.sqrt(math.pi) / 2), exp(b, t, b.mul(y, y)))
+        y = b.sub(y, b.div(u, b.fma(y, u, one)))
+    y = b.select(b.cmp("oeq", a, one), math.inf, y)
+    y = b.select(b.cmp("oeq", a, 0.0), a, y)
+    return signed(b, b.select(b.cmp("ogt", a, one), math.nan, y), x)
+
+
+# (1 + 2 x) erfcx(x) on [0, inf), of t = (x - 3.75) / (x + 3.75) (Shepherd and Laframboise 1981)
+_ERFCX_SCALED = (
+    5.068148904796111e-17,
+    7.418235256624044e-17,
+    -1.2507950530688648e-15,
+    -1.864562880419313e-15,
+    3.3478119482868056e-14,
+    3.25254814814874e-14,
+    -9.65469674843344e-13,
+    1.9455868545777347e-13,
+    2.86879501093067e-11,
+    -6.318088340886684e-11,
+    -7.754400208831351e-10,
+    4.521959811218287e-09,
+    1.076499946567091e-08,
+    -2.1886401049234397e-07,
+    7.74038306619849e-07,
+    4.13902798607301e-06,
+    -6.916973302501207e-05,
+    0.0004907758365258086,
+    -0.002413163540417608,
+    0.009074997670705265,
+    -0.026658668435305753,
+    0.05920993999819189,
+    -0.08424913336651792,
+    -0.004590054580646478,
+    1.1775789345674017,
+)
+
+
+def _erfcx(b, t, a):
+    """Of a number that isn't negative."""
+    k = b.const(t, 3.75)
+    inf = b.cmp("oeq", a, math.inf)
+    place = b.select(inf, 1.0, b.div(b.sub(a, k), b.add(a, k)))
+    return b.div(chebyshev(b, t, _ERFCX_SCALED, place), b.fma(a, 2.0, 1.0))
+
+
+def _exp_of_square(b, t, x):
+    """exp(x x), the square in two parts."""
+    square = b.mul(x, x)
+    rest = b.fma(x, x, b.neg(square))
+    big = b.cmp("oge", square, 709.0)
+    out = exp(b, t, square)
+    return b.select(big, out, b.fma(out, rest, out))
+
+
+@wide
+def erfcx(b, t, x):
+    a = fabs(b, x)
+    right = _erfcx(b, t, a)
+    left = b.sub(b.mul(2.0, _exp_of_square(b, t, x)), right)
+    return b.select(b.cmp("olt", x, 0.0), left, right)
+
+
+@wide
+def log_ndtr(b, t, x):
+    """Below -1 by erfcx, so that nothing underflows."""
+    half, low = b.const(t, 0.5), b.cmp("olt", x, -1.0)
+    scaled = b.mul(half, _erfcx(b, t, b.mul(fabs(b, x), math.sqrt(0.5))))
+    halved = b.mul(b.mul(x, x), half)
+    tail = b.mul(scaled, exp(b, t, b.neg(halved)))  # beyond |x|
+    below = b.sub(log(b, t, scaled), halved)
+    below = b.select(b.cmp("oeq", x, -math.inf), x, below)
+    negative = b.cmp("olt", x, 0.0)
+    beyond = b.select(negative, b.sub(1.0, tail), tail)
+    return b.select(low, below, log1p(b, t, b.neg(beyond)))
+
+
+_NDTRI = (  # numerator and denominator: of the middle, and of tails up to exp(-32) and beyond
+    (
+        (-5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1, -1.23916583867381258016e0),
+        (1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1, -2.25462687854119370527e2, 2.00260212380060660359e2,
+         -8.20372256168333339912e1, 1.59056225126211695515e1, -1.18331621121330003142e0),
+    ),
+    (
+        (4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1, 4.40805073893200834700e1, 1.46849561928858024014e1,
+         2.18663306850790267539e0, -1.40256079171354495875e-1, -3.50424626827848203418e-2, -8.57456785154685413611e-4),
+        (1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1, 1.50425385692907503408e1, 2.50464946208309415979e0,
+         -1.42182922854787788574e-1, -3.80806407691578277194e-2, -9.33259480895457427372e-4),
+    ),
+    (
+        (3.23774891776946035970e0, 6.91522889068984211695e0, 3.93881025292474443415e0, 1.33303460815807542389e0, 2.01485389549179081538e-1,
+         1.23716634817820021358e-2, 3.01581553508235416007e-4, 2.65806974686737550832e-6, 6.23974539184983293730e-9),
+        (1.0, 6.02427039364742014255e0, 3.67983563856160859403e0, 1.37702099489081330271e0, 2.16236993594496635890e-1, 1.34204006088543189037e-2,
+         3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9),
+    ),
+)  # fmt: skip
+
+
+@wide
+def ndtri(b, t, x):
+    one, edge = b.const(t, 1.0), 0.13533528323661269189  # exp(-2)
+    upper = b.cmp("ogt", x, 1.0 - edge)
+    p = b.select(upper, b.sub(one, x), x)
+    y = b.sub(p, 0.5)
+    square = b.mul(y, y)
+    (top, bottom), *tails = _NDTRI
+    ratio = b.div(b.mul(square, b.poly(square, top)), b.poly(square, bottom))
+    middle = b.mul(b.fma(y, ratio, y), math.sqrt(2 * math.pi))
+    root = sqrt(b, b.mul(-2.0, log(b, t, p)))
+    z = b.div(one, root)
+    near, far = (b.div(b.mul(z, b.poly(z, top)), b.poly(z, bottom)) for top, bottom in tails)
+    start = b.sub(root, b.div(log(b, t, root), root))
+    tail = b.sub(start, b.select(b.cmp("olt", root, 8.0), near, far))
+    tail = b.select(upper, tail, b.neg(tail))
+    out = b.select(b.cmp("ogt", p, edge), middle, tail)
+    out = b.select(b.cmp("oeq", x, 0.0), -math.inf, out)
+    out = b.select(b.cmp("oeq", x, one), math.inf, out)
+    outside = b.op("or", b.cmp("olt", x, 0.0), b.cmp("ogt", x, one))
+    return b.select(outside, math.nan, out)

@@ -1,0 +1,340 @@
+"""What each instruction of a loop's bytecode does to the stack, the variables and the text, in the version of CPython that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import arithmetic, arrays, gathers, reductions
+from . import bounds as between
+from .arrays import OnElements
+from .emitter import I64, constant
+from .inlining import Inlining
+from .machine import Machine, Part
+from .operands import Operands
+from .values import (
+    Declined,
+    Expression,
+    Known,
+    Method,
+    Null,
+    Scalar,
+    ScalarType,
+    Slice,
+    Stream,
+    Tuple,
+    View,
+)
+from .variables import Variables
+
+__all__ = ["Instructions", "binary_name"]
+
+
+class Instructions(Part):
+    """What isn't a call or an iterator's. ``attribute``: of what is known, see Inputs."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        operands: Operands,
+        variables: Variables,
+        inlining: Inlining,
+        attribute: Callable[[Known, str], Any],
+    ):
+        super().__init__(machine)
+        self.operands, self.variables, self.inlining, self._known_attribute = operands, variables, inlining, attribute
+        self.begin()
+
+    def begin(self) -> None:
+        """A block begins."""
+        self.places: dict[int, tuple] = {}  # id of a view -> it, what it is a view of, and the key
+        self.tests: dict[int, tuple] = {}  # id of a comparison's result -> it, operator, operands
+
+    # ---- the stack -------------------------------------------------------------------------------------------------------
+    def POP_TOP(self, inst):
+        self.machine.pop()
+
+    def PUSH_NULL(self, inst):
+        self.stack.append(Null())
+
+    def SWAP(self, inst):
+        s = self.stack
+        s[-1], s[-inst.arg] = s[-inst.arg], s[-1]
+
+    def COPY(self, inst):
+        self.stack.append(self.stack[-inst.arg])
+
+    def LOAD_CONST(self, inst):
+        v = inst.argval
+        self.stack.append(self.constant(v))
+
+    def constant(self, v):
+        if type(v) in (bool, int, float, complex):
+            if type(v) is int and not -(1 << 63) <= v < 1 << 63:
+                raise Declined("a very large integer")
+            return constant(v)
+        if type(v) is tuple:
+            return Tuple(tuple(map(self.constant, v)))
+        if isinstance(v, slice):
+            return Slice(self.constant(v.start), self.constant(v.stop), self.constant(v.step))
+        return Known(v)
+
+    def LOAD_FAST(self, inst):
+        self.stack.append(self.variables.read(inst.argval))
+
+    def STORE_FAST(self, inst):
+        self.variables.write(inst.argval, self.machine.pop())
+
+    def LOAD_GLOBAL(self, inst):
+        v = self.operands.given(self.inlining.here.load_global(inst.argval))
+        self.machine.push_callable(v) if inst.arg & 1 else self.stack.append(v)
+
+    def LOAD_DEREF(self, inst):
+        self.stack.append(self.operands.given(self.inlining.here.deref(inst.argval)))
+
+    def BUILD_TUPLE(self, inst):
+        self.stack.append(Tuple(tuple(self.machine.taken(inst.arg))))
+
+    BUILD_LIST = BUILD_TUPLE  # only ever read: nothing here writes to a list
+
+    def BUILD_SLICE(self, inst):
+        step = self.machine.pop() if inst.arg == 3 else Known(None)
+        stop, start = self.machine.pop(), self.machine.pop()
+        self.stack.append(Slice(start, stop, step))
+
+    def UNPACK_SEQUENCE(self, inst):
+        v = self.machine.pop()
+        if isinstance(v, View):
+            e, n = self.e, v.sizes[0]
+            e.check(
+                e.cmp("eq", n, inst.arg),
+                "ValueError",
+                f"expected {inst.arg} values to unpack, got {{0}}",
+                n,
+            )
+            v = Tuple(tuple(arrays.subscript(e, v, constant(k)) for k in range(inst.arg)))
+        if not isinstance(v, Tuple) or len(v.items) != inst.arg:
+            raise Declined("unpacking of this value")
+        self.stack.extend(reversed(v.items))
+
+    # ---- arithmetic ------------------------------------------------------------------------------------------------------
+    def BINARY_OP(self, inst):
+        b, a = self.machine.pop(), self.machine.pop()
+        text = _BINARY_NAMES[inst.arg]
+        inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
+        if op == "@" and not inplace:
+            self.stack.append(reductions.dot(self.e, a, b, f"product@{self.machine.at}"))
+            return
+        if op not in arithmetic.BINARY:
+            raise Declined(f"the operator {text}")
+        if isinstance(a, Tuple) or isinstance(b, Tuple):
+            raise Declined(f"{text} of a tuple")
+        out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
+        if inplace and isinstance(a, View):
+            if out.dtype.kind not in {"b": "b", "i": "i", "u": "iu", "f": "f", "c": "fc"}[a.dtype.kind] + a.dtype.kind:
+                raise Declined(f"{text} would change the dtype of an array")
+            self.store(a, out)
+            out = a
+        self.stack.append(out)
+
+    def COMPARE_OP(self, inst):
+        b, a = self.machine.pop(), self.machine.pop()
+        fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, inst.argval, x, y))
+        out = arrays.elementwise(self.e, fn, a, b)
+        if isinstance(out, Scalar):
+            self.tests[id(out)] = out, inst.argval, a, b
+        self.stack.append(out)
+
+    def IS_OP(self, inst):
+        b, a = self.machine.pop(), self.machine.pop()
+        if not (isinstance(a, Known) or isinstance(b, Known)):
+            raise Declined("is")
+        self.stack.append(constant((a == b) != bool(inst.arg)))
+
+    def UNARY_NEGATIVE(self, inst):
+        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.negate), self.machine.pop()))
+
+    def UNARY_INVERT(self, inst):
+        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.invert), self.machine.pop()))
+
+    def UNARY_NOT(self, inst):
+        v = self.e.flip(arithmetic.to_bool(self.e, self.machine.number()))
+        self.stack.append(Scalar(np.dtype(bool), True, v))
+
+    # ---- arrays ----------------------------------------------------------------------------------------------------------
+    def BINARY_SUBSCR(self, inst):
+        key, owner = self.machine.pop(), self.machine.pop()
+        self.stack.append(self.subscript(owner, key))
+
+    def BINARY_SLICE(self, inst):
+        stop, start, owner = self.machine.pop(), self.machine.pop(), self.machine.pop()
+        self.stack.append(self.subscript(owner, Slice(start, stop, Known(None))))
+
+    def subscript(self, owner, key):
+        if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
+            return owner.items[key.const]
+        if isinstance(owner, Expression):
+            owner = self.variables.passing(owner)
+        if not isinstance(owner, View):
+            raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
+        if gathers.advanced(key):
+            return gathers.read(self.e, owner, self.settled(key), f"gather@{self.machine.at}")
+        out = arrays.subscript(self.e, owner, key)
+        self.places[id(out)] = out, owner, key
+        return out
+
+    def settled(self, key):
+        """A key whose arrays are in memory."""
+        if isinstance(key, Tuple):
+            return Tuple(tuple(map(self.settled, key.items)))
+        return self.variables.passing(key) if isinstance(key, Expression) else key
+
+    def STORE_SUBSCR(self, inst):
+        key, owner, value = self.machine.pop(), self.machine.pop(), self.machine.pop()
+        self.store_subscript(owner, key, value)
+
+    def STORE_SLICE(self, inst):
+        stop, start, owner, value = self.machine.pop(), self.machine.pop(), self.machine.pop(), self.machine.pop()
+        self.store_subscript(owner, Slice(start, stop, Known(None)), value)
+
+    def store_subscript(self, owner, key, value):
+        if not isinstance(owner, View):
+            raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
+        if gathers.advanced(key):
+            self.variables.about_to_write(owner)
+            if isinstance(value, Scalar) and isinstance(key, (View, Expression)) and key.dtype == np.bool_:
+                arrays.assign_where(self.e, owner, key, value, self.variables.passing)
+            else:
+                gathers.write(
+                    self.e, owner, self.settled(key), value, self.variables.passing, f"scatter@{self.machine.at}"
+                )
+            return
+        if isinstance(value, Scalar):
+            self.variables.about_to_write(owner)
+            arrays.store_element(self.e, owner, key, value)
+            return
+        _, taken_of, by = self.places.get(id(value), (None, None, None))
+        if taken_of is owner and _same_key(by, key):
+            return  # a[k] += b: the view has been written already
+        target = arrays.subscript(self.e, owner, key)
+        if isinstance(target, Scalar):
+            raise Declined("an array is stored as an element")
+        self.store(target, value)
+
+    def store(self, target: View, value) -> None:
+        self.variables.about_to_write(target)
+        if value != target:
+            arrays.assign(self.e, target, value)
+
+    def LOAD_ATTR(self, inst):
+        self.stack.append(self.attribute(self.machine.pop(), inst.argval))
+
+    def LOAD_METHOD(self, inst):
+        self.machine.push_callable(self.attribute(self.machine.pop(), inst.argval))
+
+    def attribute(self, owner, name: str):
+        if isinstance(owner, Known) and isinstance(owner.value, np.iinfo | np.finfo):
+            n = getattr(owner.value, name)
+            return constant(n) if type(n) is int or isinstance(n, np.floating) else Known(n)
+        if isinstance(owner, Known):
+            return self.operands.given(self._known_attribute(owner, name))
+        if isinstance(owner, Stream):
+            return Method(owner, name)
+        if isinstance(owner, View):
+            if name == "shape":
+                return Tuple(tuple(arrays.size(self.e, n) for n in owner.sizes))
+            if name == "ndim":
+                return constant(owner.ndim)
+            if name == "size":
+                return arrays.size(self.e, arrays.count(self.e, owner.sizes))
+            if name == "T":
+                return replace(owner, sizes=owner.sizes[::-1], strides=owner.strides[::-1], whole=None)
+            if name == "dtype":
+                return Known(owner.dtype)
+        if isinstance(owner, Scalar) and owner.weak is False and name == "dtype":
+            return Known(owner.dtype)
+        if name in ("real", "imag") and isinstance(owner, (Scalar, View, Expression)):
+            return arrays.part(self.e, owner, name)
+        if name in ("conj", "conjugate") and isinstance(owner, (Scalar, View, Expression)):
+            return Method(owner, name)
+        if isinstance(owner, (View, Expression)) and (
+            name in reductions.REDUCTIONS or name in ("copy", "astype", "dot")
+        ):
+            return Method(owner, name)
+        raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")
+
+    # ---- control ---------------------------------------------------------------------------------------------------------
+    def JUMP_FORWARD(self, inst):
+        return None, [(inst.target, self.stack)]
+
+    def JUMP_BACKWARD(self, inst):
+        if self.machine.insts[inst.target].name != "FOR_ITER":
+            self.e.spend(1)
+        if not any(isinstance(v, (View, Expression)) for v in self.stack):
+            self.e.flush()
+        return None, [(inst.target, self.stack)]
+
+    JUMP_BACKWARD_NO_INTERRUPT = JUMP_BACKWARD
+
+    def _jump_if(self, inst, want: bool):
+        if inst.target < inst.index:
+            if self.machine.insts[inst.target].name != "FOR_ITER":
+                self.e.spend(1)
+            self.e.flush()
+        number = self.machine.number()
+        test = arithmetic.to_bool(self.e, number)
+        yes, no = self.learnt(number)
+        if not want:
+            yes, no = no, yes
+        ways = [(inst.target, self.stack, yes), (inst.index + 1, self.stack, no)]
+        return test, ways if want else ways[::-1]
+
+    def learnt(self, test: Scalar) -> tuple[dict, dict]:
+        """The types of variables where a comparison holds, and where it doesn't."""
+        _, op, *numbers = self.tests.get(id(test), (None, None))
+        if len(numbers) != 2 or not all(s.dtype == I64 for s in numbers):
+            return {}, {}
+        out = []
+        for known in (op, between.OPPOSITE[op]):
+            types = {}
+            for s, bounds in zip(numbers, between.refined(known, *(s.bounds for s in numbers))):
+                for name, value in self.variables.values.items():
+                    if value is s and bounds != s.bounds and isinstance(self.variables.types.get(name), ScalarType):
+                        types[name] = replace(self.variables.types[name], bounds=bounds)
+            out.append(types)
+        return out[0], out[1]
+
+    def POP_JUMP_IF_TRUE(self, inst):
+        return self._jump_if(inst, True)
+
+    def POP_JUMP_IF_FALSE(self, inst):
+        return self._jump_if(inst, False)
+
+    def JUMP_IF_TRUE_OR_POP(self, inst):
+        test = arithmetic.to_bool(self.e, self.stack[-1])
+        return test, [(inst.target, self.stack), (inst.index + 1, self.stack[:-1])]
+
+    def JUMP_IF_FALSE_OR_POP(self, inst):
+        test = arithmetic.to_bool(self.e, self.stack[-1])
+        return test, [(inst.index + 1, self.stack[:-1]), (inst.target, self.stack)]
+
+
+_BINARY_NAMES = (
+    "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
+    "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
+)  # fmt: skip
+
+
+def binary_name(inst) -> str:
+    """The operator of a BINARY_OP instruction, with = behind it for the in-place form."""
+    return inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
+
+
+def _same_key(a, b) -> bool:
+    """Whether two subscripts are the same values."""
+    if isinstance(a, Slice) and isinstance(b, Slice):
+        return all(_same_key(x, y) for x, y in ((a.start, b.start), (a.stop, b.stop), (a.step, b.step)))
+    return a is b or (isinstance(a, Known) and a == b)

@@ -1,0 +1,63 @@
+"""What the parts of the interpreter share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .emitter import Emitter
+from .region import Region
+from .values import Declined, Null, Scalar
+
+__all__ = ["Machine", "Part"]
+
+
+class Machine:
+    """The code (``insts``, of which ``region`` is run), the instruction at hand (number ``at``), the operand stack, and the emitter ``e`` that
+    writes what instructions do."""
+
+    def __init__(self, insts: list, region: Region, e: Emitter):
+        self.insts, self.region, self.e = insts, region, e
+        self.at = 0
+        self.stack: list[Any] = []
+
+    def pop(self):
+        return self.stack.pop()
+
+    def taken(self, n: int) -> list:
+        """The last ``n`` operands, which leave the stack."""
+        at = len(self.stack) - n
+        out = self.stack[at:]
+        del self.stack[at:]
+        return out
+
+    def number(self) -> Scalar:
+        v = self.pop()
+        if not isinstance(v, Scalar):
+            raise Declined(f"a {type(v).__name__.lower()} where a number is wanted")
+        return v
+
+    def push(self, v) -> None:
+        self.stack.append(v)
+
+    def push_callable(self, v) -> None:
+        """With the NULL that CALL takes on either side."""
+        self.stack += [Null(), v]
+
+
+class Part:
+    """A part of the interpreter. Methods whose names are those of instructions are what these do: they return None, or the edges out of the block."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+
+    @property
+    def e(self) -> Emitter:
+        return self.machine.e
+
+    @property
+    def stack(self) -> list:
+        return self.machine.stack
+
+    def instructions(self) -> dict:
+        """Name of an instruction -> its method."""
+        return {name: getattr(self, name) for name in dir(type(self)) if name.isupper()}

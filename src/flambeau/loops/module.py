@@ -1,0 +1,276 @@
+"""The module of one loop kernel: what its emitter wrote, between what it begins and ends with.
+
+``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``: addresses of the runtime's functions (:data:`RUNTIME`), then of the
+arrays; for each array its sizes and byte strides; the numbers that the loop reads; a slot of 8 bytes for each result and three more for the
+numbers of an error message. It returns 0, the number of an error, or -1 when a signal's handler has raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..inductor import instructions as llvm
+from ..inductor.code import Code, Names
+from ..inductor.instructions import Function, Instruction, Operand, Parameter, integer, label
+from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
+
+__all__ = ["RUNTIME", "KernelArguments", "Spread", "module"]
+
+RUNTIME = ("malloc", "free", "parallel", "interrupted", "product")
+NULL = Operand("null", llvm.PTR)
+DATA, META, INTS, FLOATS, OUT = GIVEN = [
+    Parameter(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")
+]
+TABLE = Operand("%table", llvm.PTR)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the turns of the outermost range are spread over threads. ``ends``: where its ends are among the integers; ``grain``: turns that are
+    worth a thread."""
+
+    ends: tuple[int, int]
+    step: int
+    grain: int
+
+
+@dataclass(frozen=True)
+class KernelArguments:
+    """What the kernel is given. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
+    addresses follow those of the others; ``written``: the arrays that are written, which share no memory with others. ``owned``: variables whose
+    buffers are given back at the end."""
+
+    shapes: list[int]
+    fresh: int = 0
+    written: frozenset[int] = frozenset()
+    owned: Sequence[str] = ()
+
+    @property
+    def addresses(self) -> list[str]:
+        """What lies at the start of ``data``."""
+        return [*RUNTIME, *(f"a{k}" for k in range(len(self.shapes))), *(f"f{k}" for k in range(self.fresh))]
+
+
+def module(e: Emitter, given: KernelArguments, spread: Spread | None = None) -> str:
+    """The text. ``spread``: where the code is for a part of the outermost range's turns."""
+    _tell_apart(e, given.written)
+    body = [*_begin(e, given), *e.out, *e.error_blocks, *_end(e, given.owned, spread)]
+    if spread is None:
+        functions = [Function("KERNEL", llvm.I64, GIVEN, [_at("entry"), *body])]
+    else:
+        functions = [_dispatch(spread), _turns(body)]
+    lines = [
+        *(line for f in functions for line in f.lines()),
+        *([_HELPERS] if e.helpers else []),
+        *e.functions.values(),
+        *sorted(e.declared),
+        '!0 = !{!"branch_weights", i32 2000, i32 1}',
+        '!1 = !{!"branch_weights", i32 1, i32 2000}',
+        *e.metadata,
+        *("\n".join(piece.lines()) for piece in e.pieces),
+        *e.own_functions(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tell_apart(e: Emitter, written) -> None:
+    """The metadata of the scopes that accesses of operands are in."""
+    for n in sorted(e.scopes):
+        others = [f"!{SCOPES + 3 * m}" for m in sorted(e.scopes) if m != n and (n in written or m in written)]
+        scope = SCOPES + 3 * n
+        e.metadata += [
+            f"!{scope} = distinct !{{!{scope}, !{SCOPES - 1}}}",
+            f"!{scope + 1} = !{{!{scope}}}",
+            f"!{scope + 2} = !{{{', '.join(others)}}}",
+        ]
+    if e.scopes:
+        e.metadata.append(f"!{SCOPES - 1} = distinct !{{!{SCOPES - 1}}}")
+
+
+def _begin(e: Emitter, given: KernelArguments) -> list[Instruction]:
+    """Read what is given, and make room for variables."""
+    code = Code(e.names, [])
+    e.begin(code, len(given.shapes) + given.fresh)
+    for n, name in enumerate(given.addresses):
+        code.named(
+            f"%{name}", "load", llvm.PTR, code.named(f"%p{n}", "getelementptr", llvm.PTR, DATA, integer(n), flags="ptr")
+        )
+    at = 0
+    for n, ndim in enumerate(given.shapes):
+        for what in ("n", "s"):
+            for d in range(ndim):
+                name = f"%a{n}.{what}{d}"
+                place = code.named(f"{name}.p", "getelementptr", llvm.PTR, META, integer(at), flags="i64")
+                code.named(name, "load", llvm.I64, place)
+                at += 1
+    code.out += e.entry.values()
+    for name in given.owned if e.helpers else ():
+        e.slot(f"{name}.b", llvm.PTR)
+    for (_, type), slot in e.slots.items():
+        code.named(slot.text, "alloca", llvm.PTR, flags=type.text)
+    for (name, type), slot in e.slots.items():
+        if type is llvm.PTR and name.endswith(".b"):
+            code.write(NULL, slot)
+    code.write(0, code.named(CODE.text, "alloca", llvm.PTR, flags="i64"))
+    code.write(NULL, code.named(LIMBO.text, "alloca", llvm.PTR, flags="ptr"))
+    if ("@work", llvm.I64) in e.slots:
+        code.write(0, e.slots["@work", llvm.I64])
+    code.named("%errors", "getelementptr", llvm.PTR, OUT, integer(e.results), flags="i64")
+    return code.out
+
+
+def _end(e: Emitter, owned: Sequence[str], spread: Spread | None) -> list[Instruction]:
+    """Give buffers back, and return the number of the error, or tell it to the other turns."""
+    code = Code(e.names, [])
+    code.label(CLEANUP)
+    if e.helpers:
+        for name in owned:
+            slot = e.slot(f"{name}.b", llvm.PTR)
+            code.call(llvm.VOID, "@flb_drop", code.named(f"{slot.text}.last", "load", llvm.PTR, slot), LIMBO)
+        code.call(llvm.VOID, "@flb_flush", LIMBO, e.freeing)
+    end = code.named("%end", "load", llvm.I64, CODE)
+    if spread is None:
+        code.do("ret", end)
+    else:
+        code.named("%before", "atomicrmw", llvm.I64, SHARED, end, flags="umax", attributes=" monotonic")
+        code.do("ret", flags="void")
+    return code.out
+
+
+def _at(name: str) -> Instruction:
+    return Instruction("", llvm.VOID, "label", (label(name),))
+
+
+def _fields(code: Code):
+    """(a parameter of the kernel, its place in the table)."""
+    for k, p in enumerate(GIVEN):
+        yield p, code.named(f"%at.{p.text[1:]}", "getelementptr", llvm.PTR, TABLE, integer(k), flags="i64")
+
+
+def _shared(code: Code) -> Operand:
+    return code.named(SHARED.text, "getelementptr", llvm.PTR, TABLE, integer(len(GIVEN)), flags="i64")
+
+
+def _dispatch(spread: Spread) -> Function:
+    """The kernel that gives the turns of a range to the thread pool. What it and the function for some of them know is in a table: the arguments,
+    and the number of an error, or -1, which ends all turns."""
+    code = Code(Names(), [])
+    code.named(TABLE.text, "alloca", llvm.PTR, flags=f"[{len(GIVEN) + 1} x i64]")
+    for p, place in _fields(code):
+        code.write(p, place)
+    shared = _shared(code)
+    code.write(0, shared)
+    place = code.named("%parallel.at", "getelementptr", llvm.PTR, DATA, integer(RUNTIME.index("parallel")), flags="ptr")
+    parallel = code.named("%parallel", "load", llvm.PTR, place)
+    start, stop = (
+        code.named(
+            f"%{name}",
+            "load",
+            llvm.I64,
+            code.named(f"%{name}.at", "getelementptr", llvm.PTR, INTS, integer(n), flags="i64"),
+        )
+        for name, n in zip(("start", "stop"), spread.ends)
+    )
+    a, b = (stop, start) if spread.step > 0 else (start, stop)
+    span = code.named("%span", "sub", llvm.I64, a, b)
+    more = code.named("%more", "add", llvm.I64, span, integer(abs(spread.step) - 1))
+    count = code.named("%count", "sdiv", llvm.I64, more, integer(abs(spread.step)))
+    turns = Operand("@KERNEL.turns", llvm.PTR)
+    code.call(llvm.VOID, parallel, turns, TABLE, count, integer(spread.grain))
+    code.do("ret", code.named("%code", "load", llvm.I64, shared))
+    return Function("KERNEL", llvm.I64, GIVEN, code.out)
+
+
+def _turns(body: list[Instruction]) -> Function:
+    """The function for some of the turns."""
+    code = Code(Names(), [])
+    code.label(label("start"))
+    ended = code.named("%ended", "load", llvm.I64, _shared(code), flags="atomic", attributes=" monotonic, align 8")
+    on = code.named("%on", "icmp", llvm.I1, ended, integer(0), flags="eq")
+    stopped, entry = label("stopped"), label("entry")
+    code.branch(on, entry, stopped)
+    code.label(stopped)
+    code.do("ret", flags="void")
+    code.label(entry)
+    for p, place in _fields(code):
+        code.named(p.text, "load", llvm.PTR, place)
+    code.out += body
+    ends = (Operand("%turns.begin", llvm.I64), Operand("%turns.end", llvm.I64))
+    return Function("KERNEL.turns", llvm.VOID, (TABLE, *ends), code.out, "internal")
+
+
+_HELPERS = """
+define internal ptr @flb_new(i64 %size, ptr %malloc) {
+  %whole = add i64 %size, 64
+  %p = call ptr %malloc(i64 %whole)
+  %no = icmp eq ptr %p, null
+  br i1 %no, label %end, label %yes
+yes:
+  store i64 1, ptr %p
+  %waits = getelementptr i8, ptr %p, i64 16
+  store i64 0, ptr %waits
+  %data = getelementptr i8, ptr %p, i64 64
+  br label %end
+end:
+  %r = phi ptr [ null, %0 ], [ %data, %yes ]
+  ret ptr %r
+}
+define internal void @flb_keep(ptr %data) {
+  %no = icmp eq ptr %data, null
+  br i1 %no, label %end, label %yes
+yes:
+  %p = getelementptr i8, ptr %data, i64 -64
+  %n = load i64, ptr %p
+  %m = add i64 %n, 1
+  store i64 %m, ptr %p
+  br label %end
+end:
+  ret void
+}
+define internal void @flb_drop(ptr %data, ptr %limbo) {
+  %no = icmp eq ptr %data, null
+  br i1 %no, label %end, label %yes
+yes:
+  %p = getelementptr i8, ptr %data, i64 -64
+  %n = load i64, ptr %p
+  %m = sub i64 %n, 1
+  store i64 %m, ptr %p
+  %last = icmp eq i64 %m, 0
+  br i1 %last, label %dead, label %end
+dead:
+  %waits = getelementptr i8, ptr %p, i64 16
+  %w = load i64, ptr %waits
+  %known = icmp ne i64 %w, 0
+  br i1 %known, label %end, label %enter
+enter:
+  store i64 1, ptr %waits
+  %next = load ptr, ptr %limbo
+  %link = getelementptr i8, ptr %p, i64 8
+  store ptr %next, ptr %link
+  store ptr %p, ptr %limbo
+  br label %end
+end:
+  ret void
+}
+define internal void @flb_flush(ptr %limbo, ptr %free) {
+  br label %head
+head:
+  %p = load ptr, ptr %limbo
+  %no = icmp eq ptr %p, null
+  br i1 %no, label %end, label %yes
+yes:
+  %link = getelementptr i8, ptr %p, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %limbo
+  %waits = getelementptr i8, ptr %p, i64 16
+  store i64 0, ptr %waits
+  %n = load i64, ptr %p
+  %dead = icmp eq i64 %n, 0
+  br i1 %dead, label %gone, label %head
+gone:
+  call void %free(ptr %p)
+  br label %head
+end:
+  ret void
+}"""

@@ -1,0 +1,143 @@
+"""What a loop is given from outside: arrays, numbers and random generators, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..inductor import instructions as llvm
+from ..inductor.instructions import Operand, Parameter
+from . import arrays
+from .bounds import LARGEST
+from .emitter import I64, SMALL_SIZE
+from .machine import Machine, Part
+from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Tuple
+
+if TYPE_CHECKING:
+    from .inlining import Callee
+
+__all__ = ["Generator", "Inputs", "Items", "Operands"]
+
+
+@dataclass
+class Inputs:
+    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
+    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known;
+    ``attribute(known, name)`` the
+    same for an attribute. They raise Declined for
+    anything else, and what they give is guarded. ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the
+    range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call
+    (Known, items) of enumerate or zip; None for while. ``turns(p)``: the number of turns modulo p, where that is known before. ``again``: nothing
+    that has happened before the loop has an effect, so that all may run again plainly when the loop meets an error."""
+
+    local: Callable[[str], Any]
+    load_global: Callable[[str], Any]
+    deref: Callable[[str], Any]
+    attribute: Callable[[Known, str], Any]
+    function: Callable[[Known], Callee]
+    trip: tuple | None
+    constants: tuple = ()
+    again: bool = True
+    turns: Callable[[int], int] | None = None
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A random generator of the outside, or a method of one: ``token`` and ``sizes`` of its table, as of an array."""
+
+    token: Any
+    sizes: tuple
+    legacy: bool
+    method: str | None = None
+
+
+@dataclass(frozen=True)
+class Items:
+    """A tuple of what the loop may read."""
+
+    items: tuple
+
+
+class Operands(Part):
+    """``sizes``: bounds of the operands' sizes, see Emitter. ``thresholds``: see bounds.py. ``always``: sizes of the operands as they were given.
+    ``written``: the operands that are written; ``drawn``: tables of generators that are drawn from -> whether RandomState's spare normal number
+    matters."""
+
+    def __init__(self, machine: Machine, sizes: dict[Operand, tuple[int, int]]):
+        super().__init__(machine)
+        self.sizes = sizes
+        self.thresholds: set[int] = {0, 1}
+        self.always: list[tuple] = []
+        self.ints: dict[str, Any] = {}
+        self.floats: dict[str, Any] = {}
+        self.written: set[int] = set()
+        self.drawn: dict[int, bool] = {}
+        self._arrays: dict[int, tuple[Any, Array]] = {}  # by the id of their tokens, which are kept
+        self._named: dict[int, tuple[Operand, Any]] = {}  # sizes of operands -> these values, and what has that id
+
+    @property
+    def tokens(self) -> list:
+        return [token for token, _ in self._arrays.values()]
+
+    @property
+    def arrays(self) -> list[Array]:
+        return [array for _, array in self._arrays.values()]
+
+    def array(self, token) -> Array:
+        """The operand that a token stands for."""
+        return self._arrays[id(token)][1]
+
+    def given(self, what, name: str | None = None):
+        """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
+        if isinstance(what, Generator):
+            table = self.given((what.token, I64, 1, True, what.sizes))
+            stream = Stream(table.whole, table.ptr, what.legacy)
+            return stream if what.method is None else Method(stream, what.method)
+        if isinstance(what, Items):
+            return Tuple(tuple(self.given(item, name and f"{name}.{k}") for k, item in enumerate(what.items)))
+        if isinstance(what, tuple):
+            token, dtype, ndim, dense, sizes = what
+            if id(token) not in self._arrays:
+                n = len(self._arrays)
+                self.always.append(sizes)
+                self._arrays[id(token)] = token, arrays.described(n, dtype, dense, self._sizes_of(n, sizes))
+            whole = arrays.operand(self.array(token))
+            return arrays.load(self.e, whole, ()) if ndim == 0 else whole
+        if isinstance(what, Symbolic):
+            return Scalar(what.dtype, True, self._number(what.dtype, f"symbol {id(what.token)}", what.token))
+        if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, (bool, complex)):
+            if what.kind == "i" and not -LARGEST < what.const < LARGEST:
+                raise Declined("a very large integer")
+            v = self._number(what.dtype, name, what.const)
+            if what.kind == "i":
+                self.threshold(what.const)
+            return Scalar(what.dtype, True, v, (what.const, what.const))
+        return what
+
+    def _number(self, dtype: np.dtype, key: str, what) -> Operand:
+        """A number that is passed at each call."""
+        table, which = (self.floats, "floats") if dtype.kind == "f" else (self.ints, "ints")
+        table.setdefault(key, what)
+        return self.e.argument(which, list(table).index(key), llvm.DOUBLE if dtype.kind == "f" else llvm.I64)
+
+    def _sizes_of(self, n: int, sizes) -> tuple[Size, ...]:
+        """The sizes of operand ``n``. ``sizes``: what each is at every call, a number; or what it is known as."""
+        out: list[Size] = []
+        for d, size in enumerate(sizes):
+            key = size if type(size) is int else id(size)
+            if type(size) is int and size <= SMALL_SIZE:
+                out.append(size)
+                continue
+            operand, _ = self._named.setdefault(key, (Parameter(f"%a{n}.n{d}", llvm.I64), size))
+            if type(size) is int:
+                self.sizes[operand] = size, size
+                self.threshold(size)
+            out.append(operand)
+        return tuple(out)
+
+    def threshold(self, n: int) -> None:
+        if len(self.thresholds) < 40:
+            self.thresholds.update((n - 1, n))

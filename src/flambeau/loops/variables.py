@@ -1,0 +1,175 @@
+"""Variables of a loop: stack slots of the kernel, one for each type that a variable has anywhere.
+
+Within a block the value of a variable is known better than its type (constants, bounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..inductor import instructions as llvm
+from . import arithmetic, arrays
+from .emitter import I64
+from .machine import Machine, Part
+from .module import NULL
+from .operands import Operands
+from .values import (
+    CONFLICT,
+    Declined,
+    Element,
+    Expression,
+    Scalar,
+    ScalarType,
+    State,
+    Tuple,
+    TupleType,
+    View,
+    ViewType,
+    register_type,
+    type_of,
+)
+
+__all__ = ["Variables"]
+
+
+class Variables(Part):
+    """``types``: of the variables where the code is that is run; ``values``: of those that have been read or written in this block. ``index``: the
+    variable that only the range of the outermost loop assigns. ``element``: makes an iterator's element, see :mod:`.iteration`. ``initial``: what
+    variables hold before the loop, or why that isn't known. ``owned``: those that may hold an array made in the loop."""
+
+    def __init__(self, machine: Machine, operands: Operands, index: str | None, element: Callable):
+        super().__init__(machine)
+        self.operands, self.index, self._element = operands, index, element
+        self.types: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+        self.initial: dict[str, Any] = {}
+        self.owned: set[str] = set()
+
+    def begin(self, types: dict[str, Any]) -> None:
+        """Nothing but these types is known."""
+        self.types, self.values = dict(types), {}
+
+    def enter(self, types: dict[str, Any]) -> None:
+        """These are the types here; the values that are known stay so."""
+        self.types = dict(types)
+
+    def forget(self, prefix: str) -> None:
+        """The variables whose names begin like this have no values."""
+        for name in [n for n in self.types if n.startswith(prefix)]:
+            del self.types[name]
+            self.values.pop(name, None)
+
+    def entry(self, names, local: Callable[[str], Any]) -> State:
+        """Put what variables of these names hold before the loop into their slots; the state in which the loop is entered."""
+        types = {}
+        for name in sorted(names):
+            if name not in self.initial:
+                try:
+                    self.initial[name] = local(name)
+                except Declined as reason:
+                    self.initial[name] = reason
+            what = self.initial[name]
+            if isinstance(what, Declined) or what is None:
+                continue
+            value = self.operands.given(what, name)
+            self.keep(name, value)
+            types[name] = type_of(value)
+        return State(types)
+
+    def keep(self, name: str, value) -> None:
+        """Store into the slots of a variable."""
+        e = self.e
+        if isinstance(value, Scalar):
+            e.set(name, register_type(value.dtype), value.v)
+            e.set(f"{name}.w", llvm.I8, arithmetic.flag_of(e, value) or arithmetic.UNKNOWN)
+        elif isinstance(value, View):
+            e.set(f"{name}.p", llvm.PTR, value.ptr)
+            if value.owner is not None:
+                e.set(f"{name}.b", llvm.PTR, value.owner)
+            for d, (n, s) in enumerate(zip(value.sizes, value.strides)):
+                e.set(f"{name}.n{d}", llvm.I64, n)
+                e.set(f"{name}.s{d}", llvm.I64, s)
+        elif isinstance(value, Tuple):
+            for k, item in enumerate(value.items):
+                self.keep(f"{name}.{k}", item)
+
+    def fetch(self, name: str, t):
+        e = self.e
+        if isinstance(t, ScalarType):
+            flag = e.get(f"{name}.w", llvm.I8) if t.weak is None else None
+            return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag)
+        if isinstance(t, ViewType) and t.whole is not None:
+            return arrays.operand(self.operands.arrays[t.whole])
+        if isinstance(t, ViewType):
+            strides = [e.get(f"{name}.s{d}", llvm.I64) for d in range(t.ndim)]
+            if t.dense:
+                strides[-1] = t.dtype.itemsize
+            sizes = tuple(n if n is not None else e.get(f"{name}.n{d}", llvm.I64) for d, n in enumerate(t.sizes))
+            owner = e.get(f"{name}.b", llvm.PTR) if t.owned else None
+            return View(e.get(f"{name}.p", llvm.PTR), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole, t.turn)
+        if isinstance(t, Element):
+            return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)
+        if isinstance(t, TupleType):
+            return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
+        if t is CONFLICT:
+            raise Declined("a variable has different types on different paths")
+        return t
+
+    def read(self, name: str):
+        if name not in self.values:
+            if name not in self.types:
+                reason = self.initial.get(name)
+                raise Declined(f"{name}: {reason}" if isinstance(reason, Declined) else f"{name} may have no value")
+            if self.types[name] is CONFLICT:
+                raise Declined(f"{name} has different types on different paths")
+            self.values[name] = self.fetch(name, self.types[name])
+        if name == self.index and isinstance(self.values[name], Scalar) and self.values[name].dtype == I64:
+            self.values[name] = replace(self.values[name], turn=0)
+        return self.values[name]
+
+    def write(self, name: str, value) -> None:
+        e = self.e
+        if isinstance(value, Expression):
+            value = arrays.materialise(e, value, f"{name}@{self.machine.at}")
+        elif isinstance(value, View) and value.owner is not None:
+            e.keep(value.owner)
+        owner = value.owner if isinstance(value, View) else None
+        if owner is not None:
+            self.owned.add(name)
+        if name in self.owned:
+            e.drop(e.get(f"{name}.b", llvm.PTR))
+            e.set(f"{name}.b", llvm.PTR, owner or NULL)
+        self.types[name] = type_of(value)
+        self.values[name] = value
+        self.keep(name, value)
+
+    def passing(self, x: Expression) -> View:
+        """An array for an expression that no variable holds."""
+        made = arrays.materialise(self.e, x, f"stack@{self.machine.at}")
+        self.e.drop(made.ptr)
+        return made
+
+    def about_to_write(self, target: View) -> None:
+        """Elements of a view are written next."""
+        self._settle(target.origins)
+        self.operands.written.update(o for o in target.origins if isinstance(o, int))
+
+    def _settle(self, origins: frozenset) -> None:
+        """Evaluate the expressions on the stack that read memory which is about to be written."""
+        for k, item in enumerate(self.stack):
+            if isinstance(item, Expression) and any(view.origins & origins for view in item.reads):
+                self.stack[k] = self.passing(item)
+
+    def convert(self, name: str, have, want) -> None:
+        """Bring the slots of a variable from one type to another that holds it."""
+        if want == have or want is CONFLICT:
+            return
+        if isinstance(want, ScalarType):
+            if want.dtype != have.dtype:
+                value = self.values.get(name) or self.fetch(name, have)
+                self.keep(name, arithmetic.met(self.e, value, want.dtype))
+        elif isinstance(want, TupleType):
+            for k, (a, b) in enumerate(zip(have.items, want.items)):
+                self.convert(f"{name}.{k}", a, b)

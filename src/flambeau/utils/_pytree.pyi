@@ -1,0 +1,6 @@
+"""Written by tools/stubs.py."""
+
+# ruff: noqa
+# mypy: ignore-errors
+
+from flambeau.base.pytree import *

@@ -1,0 +1,66 @@
+"""torch.overrides' lists: what takes part in ``__torch_function__``, with which parameters, under which name."""
+
+import inspect
+import pickle
+
+import pytest
+
+import flambeau as torch
+from flambeau import overrides
+
+
+class Like:
+    """No tensor; takes every function it is given to."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return overrides.get_testing_overrides()[func](*args, **(kwargs or {}))
+
+
+class Sub(torch.Tensor):
+    __torch_function__ = Like.__torch_function__
+
+
+TABLE = overrides.get_testing_overrides()
+
+
+@pytest.mark.parametrize("space", overrides.get_overridable_functions(), ids=lambda s: s.__name__)
+def test_every_listed_function_hands_its_call_over(space):
+    wrong = []
+    for f in overrides.get_overridable_functions()[space]:
+        kinds = inspect.signature(TABLE[f]).parameters.values()
+        make = (lambda: torch.ones(2).as_subclass(Sub)) if overrides.is_tensor_method_or_property(f) else Like
+        args = [make() for p in kinds if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD]
+        args += [make() for p in kinds if p.kind is p.VAR_POSITIONAL]
+        given = {p.name: True for p in kinds if p.default is p.empty and p.kind is p.KEYWORD_ONLY}
+        try:
+            found = f(*args, **given)
+        except Exception as error:  # reported below, with all others
+            found = error
+        if found is not None and not (isinstance(found, int) and found == -1) and found is not True:
+            wrong.append((overrides.resolve_name(f), found))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize(
+    "f, module, name, path",
+    [
+        (torch.add, "torch", "add", "torch.add"),
+        (torch.Tensor.add, "torch", "add", "torch.Tensor.add"),
+        (torch.linalg.svd, "torch._C._linalg", "linalg_svd", "torch.linalg.svd"),
+        (torch.fft.fft, "torch._C._fft", "fft_fft", "torch.fft.fft"),
+        (torch.special.erf, "torch._C._special", "special_erf", "torch.special.erf"),
+        (torch.nn.functional.gelu, "torch._C._nn", "gelu", "torch.nn.functional.gelu"),
+        (torch.nn.functional.selu, "torch.nn.functional", "selu", "torch.nn.functional.selu"),
+        (torch.Tensor.grad.__get__, None, "__get__", "torch.Tensor.grad.__get__"),
+    ],
+)
+def test_names(f, module, name, path):
+    assert (getattr(f, "__module__", None), f.__name__, overrides.resolve_name(f)) == (module, name, path)
+    if module is not None:
+        assert pickle.loads(pickle.dumps(f)) is f
+
+
+def test_operators_are_named_as_they_print():
+    assert overrides.resolve_name(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
+    assert overrides.resolve_name(len) is None
