@@ -174,6 +174,11 @@ void flb_saved_share(FlbSaved *s, int nr,
 void flb_saved_clear(FlbSaved *s);       /* tensors go, numbers and shapes stay readable */
 void flb_saved_free(FlbSaved *s);
 PyObject *flb_saved_list(PyObject *list);
+int flb_saved_register(FlbSaved *s, PyObject *pack, PyObject *unpack); /* hooks for this value alone */
+/* autograd/raw_saved.c */
+PyObject *flb_raw_saved(FlbOpNode *node, int at);
+int flb_saved_names(FlbOpNode *node, PyObject *list);
+int flb_init_raw_saved(void);
 static inline FlbView *flb_view(FlbTensor *t) {
     return t->autograd && Py_TYPE(t->autograd) == &FlbView_Type ? (FlbView *)t->autograd : NULL;
 }

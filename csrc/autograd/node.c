@@ -560,22 +560,44 @@ static int op_node_index(FlbOpNode *n, PyObject *name) {
         if (PyUnicode_Compare(n->plan->saves[i].name, name) == 0) return i;
     return -1;
 }
+/* The place of the value that `name` behind `prefix` means; -1: none, -2 with an exception. */
+static int op_node_named(FlbOpNode *n, PyObject *name, const char *prefix) {
+    Py_ssize_t length = (Py_ssize_t)strlen(prefix), whole = PyUnicode_GET_LENGTH(name);
+    PyObject *start = PyUnicode_FromString(prefix);
+    int same = start ? (int)PyUnicode_Tailmatch(name, start, 0, PY_SSIZE_T_MAX, -1) : -1;
+    Py_XDECREF(start);
+    if (same <= 0) return same < 0 ? -2 : -1;
+    PyObject *rest = PyUnicode_Substring(name, length, whole);
+    int i = rest ? op_node_index(n, rest) : -2;
+    Py_XDECREF(rest);
+    return i;
+}
 static PyObject *op_node_getattro(FlbOpNode *n, PyObject *name) {
     PyObject *r = PyObject_GenericGetAttr((PyObject *)n, name);
     if (r || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name)) return r;
-    PyObject *prefix = PyUnicode_FromString("_saved_");
-    int saved = prefix ? (int)PyUnicode_Tailmatch(name, prefix, 0, PY_SSIZE_T_MAX, -1) : -1;
-    Py_XDECREF(prefix);
-    if (saved <= 0) return NULL;
-    PyErr_Clear();
-    PyObject *rest = PyUnicode_Substring(name, 7, PyUnicode_GET_LENGTH(name));
-    if (!rest) return NULL;
-    int i = op_node_index(n, rest);
-    r = i >= 0 ? flb_saved_value(&n->saved[i], &n->base, n->plan->saves[i].name, 1) : NULL;
-    if (i < 0) PyErr_Format(PyExc_AttributeError, "'%U' object has no attribute '%U'", n->rule->name, name);
-    Py_DECREF(rest);
-    return r;
+    PyObject *kind, *error, *traceback;
+    PyErr_Fetch(&kind, &error, &traceback);
+    int i = op_node_named(n, name, "_saved_");
+    if (i >= 0) r = flb_saved_value(&n->saved[i], &n->base, n->plan->saves[i].name, 1);
+    else if (i == -1 && (i = op_node_named(n, name, "_raw_saved_")) >= 0) r = flb_raw_saved(n, i);
+    if (r || PyErr_Occurred()) {
+        Py_XDECREF(kind);
+        Py_XDECREF(error);
+        Py_XDECREF(traceback);
+        return r;
+    }
+    PyErr_Restore(kind, error, traceback);
+    return NULL;
 }
+static PyObject *op_node_dir(FlbOpNode *n, PyObject *unused) {
+    PyObject *names = PyObject_CallMethod((PyObject *)&PyBaseObject_Type, "__dir__", "O", n),
+             *list = names ? PySequence_List(names) : NULL;
+    Py_XDECREF(names);
+    if (list && flb_saved_names(n, list) < 0) Py_CLEAR(list);
+    return list;
+}
+static PyMethodDef op_node_methods[] = {
+    {"__dir__", (PyCFunction)op_node_dir, METH_NOARGS, "The attributes, those of saved values too."}, {NULL}};
 static PyObject *op_node_op(FlbOpNode *n, void *c) { return Py_NewRef(n->rule->op); }
 static PyObject *op_node_edged(FlbOpNode *n, void *c) {
     return PyLong_FromUnsignedLongLong(n->rule->inputs | n->needs);
@@ -603,11 +625,13 @@ PyTypeObject FlbOpNode_Type = {
     .tp_base = &FlbNode_Type,
     .tp_flags =
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "The backward of one operator call. Saved values are attributes _saved_<name>.",
+    .tp_doc = "The backward of one operator call. Saved values are attributes _saved_<name>, their places "
+              "_raw_saved_<name>.",
     .tp_dealloc = (destructor)op_node_dealloc,
     .tp_traverse = (traverseproc)op_node_traverse,
     .tp_clear = (inquiry)op_node_clear,
     .tp_getattro = (getattrofunc)op_node_getattro,
+    .tp_methods = op_node_methods,
     .tp_getset = op_node_getset,
     .tp_members = op_node_members,
 };
@@ -687,5 +711,5 @@ int flb_init_node(PyObject *module) {
     PyTypeObject *types[] = {&FlbNode_Type, &FlbOpNode_Type, &FlbAccumulate_Type, &FlbLeaf_Type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyModule_AddType(module, types[i]) < 0) return -1;
-    return 0;
+    return flb_init_raw_saved();
 }

@@ -254,23 +254,25 @@ static PyObject *saved_release(FlbSavedTensor *s, PyObject *unused) {
     flb_saved_clear(&s->slot);
     Py_RETURN_NONE;
 }
-/* register_hooks(pack, unpack): hooks for this value alone. */
-static PyObject *saved_register(FlbSavedTensor *s, PyObject *args) {
-    PyObject *pack, *unpack;
-    if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) return NULL;
-    if (s->slot.released || !s->slot.value)
+int flb_saved_register(FlbSaved *s, PyObject *pack, PyObject *unpack) {
+    if (s->kind != SAVED_TENSOR || s->released || !s->value)
         return PyErr_SetString(
                    PyExc_RuntimeError,
                    "Calling register_hooks on a saved tensor after it has been freed is forbidden"),
-               NULL;
-    if (s->slot.aux)
+               -1;
+    if (s->aux)
         return PyErr_SetString(PyExc_RuntimeError,
                                "Calling register_hooks on a saved tensor whose hooks have already been set"),
-               NULL;
+               -1;
     PyObject *hooks = PyTuple_Pack(2, pack, unpack);
-    int r = hooks ? pack_with(&s->slot, hooks) : -1;
+    int r = hooks ? pack_with(s, hooks) : -1;
     Py_XDECREF(hooks);
-    if (r < 0) return NULL;
+    return r;
+}
+static PyObject *saved_register(FlbSavedTensor *s, PyObject *args) {
+    PyObject *pack, *unpack;
+    if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) return NULL;
+    if (flb_saved_register(&s->slot, pack, unpack) < 0) return NULL;
     Py_RETURN_NONE;
 }
 static PyObject *saved_counters(FlbSavedTensor *s, PyObject *unused) {

@@ -466,6 +466,12 @@ static PyObject *get_version(FlbTensor *t, void *c) {
     flb_recorder_spoil();
     return PyLong_FromSsize_t(t->storage ? t->storage->version : 0);
 }
+/* What programs ask: nobody counts for them what inference mode makes. */
+static PyObject *get_public_version(FlbTensor *t, void *c) {
+    if (flb_inference_used && flb_is_inference(t))
+        return PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter."), NULL;
+    return get_version(t, c);
+}
 static PyObject *get_inference(FlbTensor *t, void *c) { return PyBool_FromLong(flb_is_inference(t)); }
 static PyObject *get_has_data(FlbTensor *t, void *c) { return PyBool_FromLong(t->array != NULL); }
 static PyObject *get_is_python(FlbTensor *t, void *c) { return PyBool_FromLong((t->keys & FLB_PYTHON) != 0); }
@@ -579,7 +585,9 @@ static PyGetSetDef tensor_getset[] = {
     {"_requires_grad", (getter)get_requires_grad, NULL, "Whether a gradient is asked for."},
     {"_is_leaf", (getter)get_is_leaf, NULL, "Whether no operation recorded by autograd made it."},
     {"_inference", (getter)get_inference, NULL, "Whether its memory was made in inference mode."},
-    {"_version", (getter)get_version, NULL, "How often its memory was written in place."},
+    {"_version", (getter)get_public_version, NULL,
+     "How often its memory was written in place; RuntimeError for an inference tensor."},
+    {"_writes", (getter)get_version, NULL, "How often its memory was written in place, of any tensor."},
     {"_is_python_dispatch", (getter)get_is_python, NULL, "Whether its class defines __torch_dispatch__."},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {NULL}};

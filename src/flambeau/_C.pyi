@@ -149,6 +149,7 @@ class TensorBase:
     _storage: Any
     _strides: Any
     _version: Any
+    _writes: Any
     device: Any
     dtype: Any
     grad: Any

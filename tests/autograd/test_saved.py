@@ -60,3 +60,31 @@ def test_several_results_of_one_node():
     a, b = torch.chunk(x * 1, 2)
     (g,) = torch.autograd.grad([a, b], [x], [torch.ones(3), 2 * torch.ones(3)])
     assert g.tolist() == [1.0] * 3 + [2.0] * 3
+
+
+def test_what_a_node_keeps_has_names_and_places():
+    """Programs that draw graphs look for these names; hooks of one value alone are set at its place."""
+    x = torch.ones(2, requires_grad=True)
+    node = x.exp().grad_fn
+    assert [n for n in dir(node) if "_saved_" in n] == ["_raw_saved_result", "_saved_result"]
+    seen = []
+    node._raw_saved_result.register_hooks(lambda t: (seen.append("pack"), t.numpy())[1], lambda a: torch.tensor(a * 3))
+    node.apply(torch.ones(2))
+    assert seen == ["pack"] and torch.equal(node._saved_result, torch.ones(2).exp() * 3)
+    with pytest.raises(RuntimeError, match="whose hooks have already been set"):
+        node._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(AttributeError, match="_raw_saved_other"):
+        node._raw_saved_other
+    y = x.exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_inference_tensors_have_no_version():
+    with torch.inference_mode():
+        y = torch.ones(2) * 2
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        y._version
+    assert not hasattr(torch.ones(2), "nothing") and torch.ones(2)._version == 0

@@ -237,3 +237,29 @@ def test_dropout_in_place():
     assert out is y and set(out.tolist()) == {0.0, 2.0}
     out.sum().backward()
     assert torch.equal(x.grad, out.detach())
+
+
+PADDED = {
+    "right": [[False, True, True], [False, False, False], [True, True, True]],
+    "between": [[False, True, False], [False, False, False], [False, False, True]],
+}
+
+
+@pytest.mark.parametrize("where", PADDED)
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_an_encoder_leaves_padding_out_where_pytorch_does(where, kind):
+    """In eval mode without gradients, sequences are taken at their lengths when padding stands only behind them."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    x, padding = torch.randn(3, 3, 8), torch.tensor(PADDED[where])
+    mask = padding if kind == "bool" else torch.zeros(3, 3).masked_fill(padding, float("-inf"))
+    with torch.no_grad():
+        out = encoder(x, src_key_padding_mask=mask)
+        compiled = torch.compile(encoder, fullgraph=True)(x, src_key_padding_mask=mask)
+        kept = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()(x, src_key_padding_mask=mask)
+    torch.testing.assert_close(out, compiled, equal_nan=True)
+    assert bool((out[padding] == 0).all()) == (where == "right")
+    assert not (kept[0] == 0).any(), "padding is computed where nobody asked to leave it out"
+    traced = encoder(x, src_key_padding_mask=mask)
+    assert not (traced[0] == 0).any(), "parameters want gradients: padding is computed"
+    assert encoder.use_nested_tensor and not nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 1).use_nested_tensor

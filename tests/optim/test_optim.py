@@ -198,3 +198,20 @@ def test_rprop_has_no_decay_whatever_a_group_says():
     p.grad, q.grad = torch.full((2,), -0.01), torch.full((2,), -0.01)
     torch.optim.Rprop([{"params": [p], "weight_decay": 0.1}]).step(), torch.optim.Rprop([q]).step()
     assert torch.equal(p, q)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_searches_complex_numbers_as_pairs(search):
+    p, q = torch.nn.Parameter(torch.tensor([1 + 1j, 2.0 - 0.5j])), torch.nn.Parameter(torch.tensor([0.5]))
+    optimizer = optim.LBFGS([p, q], lr=0.3, max_iter=3, line_search_fn=search)
+
+    def loss():
+        optimizer.zero_grad()
+        value = (p - 3).abs().pow(4).sum() + (p.real.sum() * q - 1).pow(2).sum()
+        value.backward()
+        return value
+
+    for _ in range(2):
+        optimizer.step(loss)
+    np.testing.assert_allclose(p.tolist(), [1.63426745 + 0.67716134j, 2.16809916 - 0.40782833j], rtol=1e-5)
+    np.testing.assert_allclose(q.tolist(), [0.32332295], rtol=1e-5)

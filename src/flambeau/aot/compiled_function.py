@@ -51,7 +51,7 @@ class CompiledFunctionBackward(Node):
             for i, (s, f, t) in enumerate(zip(plan.saved_from, found, saved))
         ]
         self.watched = [
-            (f if s.of_input else _C.alias(f, type(f)), f._version, f"saved tensor {i}")
+            (f if s.of_input else _C.alias(f, type(f)), f._writes, f"saved tensor {i}")
             for i, (s, f) in enumerate(zip(plan.saved_from, found))
             if s.views and isinstance(f, _C.TensorBase)
         ]
@@ -61,8 +61,8 @@ class CompiledFunctionBackward(Node):
     @property
     def saved_tensors(self) -> tuple:
         for t, version, what in self.watched:
-            if t._version != version:
-                raise self._written(what, t._dtype, t._shape, version, t._version)
+            if t._writes != version:
+                raise self._written(what, t._dtype, t._shape, version, t._writes)
         return tuple(s.unpack(self) if isinstance(s, Saved) else s for s in self.saved)
 
     def _written(self, what: str, dtype, shape, version: int, now: int) -> RuntimeError:
@@ -76,8 +76,8 @@ class CompiledFunctionBackward(Node):
     def _check_inputs(self, indices) -> None:
         for i in indices:
             t, version = self.inputs[i], self.versions.inputs[i]
-            if version is not None and t._version != version:
-                raise self._written(f"input {i}", t._dtype, t._shape, version, t._version)
+            if version is not None and t._writes != version:
+                raise self._written(f"input {i}", t._dtype, t._shape, version, t._writes)
 
     def _check_kept(self, rows: list[Kept]) -> None:
         """RuntimeError when something was written since that the program's own tape keeps."""

@@ -112,7 +112,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
     storages = {id(t._storage): i for i, t in reversed(list(enumerate(given))) if isinstance(t, _C.TensorBase)}
     by_id = {id(t): i for i, t in enumerate(given)}
     mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
-    uncounted = frozenset(i for i in mutated if given[i]._version == 0)
+    uncounted = frozenset(i for i in mutated if given[i]._writes == 0)
     under_grad = frozenset(i for i in mutated if id(given[i]._storage) in mode.written_under_grad)
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]

@@ -52,7 +52,7 @@ def kept_by(ends: list[Any], inputs: list[Any], outputs: list[Any]) -> list[Kept
 
 
 def versions_of(values: Sequence) -> list[int | None]:
-    return [t._version if isinstance(t, _C.TensorBase) else None for t in values]
+    return [t._writes if isinstance(t, _C.TensorBase) else None for t in values]
 
 
 class Versions:
@@ -60,4 +60,4 @@ class Versions:
 
     def __init__(self, kept: list[Kept], inputs: tuple, outputs: list):
         self.inputs = versions_of(inputs)
-        self.outputs = {k: (weakref.ref(outputs[k]._counter), outputs[k]._version) for row in kept for k in row.outputs}
+        self.outputs = {k: (weakref.ref(outputs[k]._counter), outputs[k]._writes) for row in kept for k in row.outputs}

@@ -61,11 +61,11 @@ def _function(op: OpOverload):
 class _Node(Function):
     @staticmethod
     def forward(ctx, run, again, *tensors):
-        before = [t._version for t in tensors]
+        before = [t._writes for t in tensors]
         result = run()
         ctx.again = again
         # What the operator itself has written (running statistics) may be written again before the backward.
-        ctx.written = {k: t.detach() for k, (t, v) in enumerate(zip(tensors, before)) if t._version != v}
+        ctx.written = {k: t.detach() for k, (t, v) in enumerate(zip(tensors, before)) if t._writes != v}
         ctx.save_for_backward(*(t for k, t in enumerate(tensors) if k not in ctx.written))
         return result
 

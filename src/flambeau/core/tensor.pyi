@@ -1503,6 +1503,7 @@ class Tensor(TensorBase):
     _strides: Any
     _values: Any
     _version: Any
+    _writes: Any
     def __init__(
         self,
         data: Any = None,

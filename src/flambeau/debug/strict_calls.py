@@ -62,9 +62,9 @@ def call(compiled, /, *args, **kwargs):
     before, hooked = world.remember(), has_hooks(world)
     try:
         with world.taken_aside(), watching(PLAINLY):
-            versions = [t._version for t in world.tensors]
+            versions = [t._writes for t in world.tensors]
             plain = Outcome(world, lambda: contextvars.copy_context().run(compiled.fn, *args, **kwargs))
-            unwritten = [not hooked and differentiable(t) and t._version == v for t, v in zip(world.tensors, versions)]
+            unwritten = [not hooked and differentiable(t) and t._writes == v for t, v in zip(world.tensors, versions)]
             plain.differentiate(unwritten)
             plain.forget()
     finally:

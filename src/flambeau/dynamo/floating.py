@@ -204,7 +204,7 @@ def unused(nodes, outputs: list) -> list:
         written = [
             a
             for a in n.all_input_nodes
-            if "writes" in effects and tensors.is_tensor(a.meta["val"]) and a.meta["val"]._version
+            if "writes" in effects and tensors.is_tensor(a.meta["val"]) and a.meta["val"]._writes
         ]
         if n not in live and not any(id(a.meta["val"]._storage) in memory for a in written):
             if not (set(effects) - {"writes"}) and n not in told:

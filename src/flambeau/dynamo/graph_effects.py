@@ -47,7 +47,7 @@ def writes(node) -> bool:
 
 def written_inputs(inputs: list) -> list[int]:
     """Positions of those that the graph writes to."""
-    return [k for k, i in enumerate(inputs) if not i.number and i.node.meta["val"]._version]
+    return [k for k, i in enumerate(inputs) if not i.number and i.node.meta["val"]._writes]
 
 
 def draws(node) -> bool:
@@ -107,7 +107,7 @@ def refuse_shared_memory(output, inputs: list) -> None:
         return
     opaque = any(trace_rules.is_allowed(n.target) for n in output.root.nodes if n.op == "call_function")
     for i in inputs:
-        if not opaque and i.node.meta["val"]._version == 0:
+        if not opaque and i.node.meta["val"]._writes == 0:
             continue  # what is written is made here, or another input
         for other in inputs:
             if other is i:

@@ -96,11 +96,11 @@ def _checked(op: OpOverload, fn):
     def kernel(*args, **kwargs):
         values = op.full(*args, **kwargs)
         versions = [
-            (t, t._version) for i in written for t in tree_flatten([values[i]])[0] if isinstance(t, _C.TensorBase)
+            (t, t._writes) for i in written for t in tree_flatten([values[i]])[0] if isinstance(t, _C.TensorBase)
         ]
         out = fn(*args, **kwargs)
         for t, v in versions:
-            if t._version == v:  # written through NumPy, say: autograd must know
+            if t._writes == v:  # written through NumPy, say: autograd must know
                 t._bump_version()
         owned = {id(t._storage) for t in tree_flatten(list(values))[0] if isinstance(t, _C.TensorBase)}
         for t in tree_flatten(out)[0]:

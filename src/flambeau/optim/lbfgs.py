@@ -8,7 +8,12 @@ from flambeau.optim.optimizer import Optimizer, check_option, check_rate
 
 __all__ = ["LBFGS"]
 
-cat = function("cat")
+cat, view_as_real, zeros_like = function("cat"), function("view_as_real"), function("zeros_like")
+
+
+def _real(t):
+    """A complex tensor as a view of pairs: the search is one in real numbers."""
+    return view_as_real(t) if t.is_complex() else t
 
 
 def _cubic(x1, f1, g1, x2, f2, g2, bounds=None) -> float:
@@ -118,11 +123,11 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def _flat_grad(self):
-        return cat([(p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1)) for p in self._params], 0)
+        return cat([_real(zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params], 0)
 
     def _move(self, t: float, direction) -> None:
         at = 0
-        for p in self._params:
+        for p in map(_real, self._params):
             p.add_(direction[at : at + p.numel()].view_as(p), alpha=t)
             at += p.numel()
 

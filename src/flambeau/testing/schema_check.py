@@ -74,7 +74,7 @@ class SchemaCheckMode(TorchDispatchMode):
                 if not a.is_write:
                     raise RuntimeError(f"Argument {a.name} is not defined as mutable but was mutated (operator {name})")
                 self.mutated.append(Mutation(name, a.name))
-            elif a.is_write and tensors and any(t._version for t in tensors):
+            elif a.is_write and tensors and any(t._writes for t in tensors):
                 self.mutated.append(Mutation(name, a.name))
             for k, r in enumerate(results):
                 shared = any(_overlaps(t, o) for t in tensors for o in _tensors(r))

@@ -58,10 +58,10 @@ class _Kept:
     def __init__(self, value):
         tensor = isinstance(value, Tensor)
         self.value = value.detach() if tensor else value
-        self.version = value._version if tensor else None
+        self.version = value._writes if tensor else None
 
     def get(self, may_have_changed: bool):
-        if self.version is not None and self.value._version != self.version and not may_have_changed:
+        if self.version is not None and self.value._writes != self.version and not may_have_changed:
             raise RuntimeError(
                 "Tensor cached during selective activation checkpoint has been mutated. Pass allow_cache_entry_mutation=True to "
                 "create_selective_checkpoint_contexts when that is meant."

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 
+from flambeau.amp.state import is_autocast_enabled
+from flambeau.autograd.grad_mode import is_grad_enabled
 from flambeau.core.bindings import function
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
+from flambeau.nn.modules.activation import GELU, ReLU
 from flambeau.nn.modules.container import ModuleList
 from flambeau.nn.modules.dropout import Dropout
 from flambeau.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear
@@ -144,6 +147,13 @@ def _activation(name):
     return getattr(F, name)
 
 
+def _relu_or_gelu(activation) -> int:
+    """1, 2 or 0, as PyTorch's layers remember what they call between their products."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
+
+
 def _copies(module, n: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
@@ -192,6 +202,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         self.activation = _activation(activation)
+        self.activation_relu_or_gelu = _relu_or_gelu(self.activation)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal: bool = False):
         x = src
@@ -276,7 +287,11 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer."""
+    """``num_layers`` copies of a layer.
+
+    Where PyTorch leaves padded positions out (see ``_without_padding``) they are 0 behind the last layer, before ``norm``; elsewhere, in
+    training say, they hold what the layers make of them.
+    """
 
     def __init__(
         self, encoder_layer, num_layers: int, norm=None, enable_nested_tensor: bool = True, mask_check: bool = True
@@ -284,14 +299,39 @@ class TransformerEncoder(Module):
         super().__init__()
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
-        self.enable_nested_tensor = self.use_nested_tensor = False  # there are no nested tensors here
-        self.mask_check = mask_check
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        # whether padded positions may be left out
+        self.use_nested_tensor = (
+            enable_nested_tensor
+            and isinstance(encoder_layer, TransformerEncoderLayer)
+            and not encoder_layer.norm_first
+            and encoder_layer.self_attn.batch_first
+            and encoder_layer.self_attn._qkv_same_embed_dim
+            and encoder_layer.self_attn.in_proj_bias is not None
+            and encoder_layer.activation_relu_or_gelu > 0
+            and encoder_layer.norm1.eps == encoder_layer.norm2.eps
+            and encoder_layer.self_attn.num_heads % 2 == 0
+        )
+
+    def _without_padding(self, src, mask, padding) -> bool:
+        """Whether the sequences of a batch are taken at their lengths: in eval mode, without gradients, autocast and ``mask``."""
+        if not getattr(self, "use_nested_tensor", False) or padding is None or mask is not None:
+            return False
+        layer = self.layers[0]
+        if layer.training or src.dim() != 3 or is_autocast_enabled("cpu"):
+            return False
+        return not (is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in layer.parameters())))
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal: bool | None = None):
-        causal = _causal(mask, is_causal)
+        causal, out = _causal(mask, is_causal), src
         for layer in self.layers:
-            src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
-        return src if self.norm is None else self.norm(src)
+            out = layer(out, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        if self._without_padding(src, mask, src_key_padding_mask):
+            padded = src_key_padding_mask != 0
+            if self.mask_check:  # padding between other positions can't be left out
+                padded = padded & (padded[:, :-1] <= padded[:, 1:]).all()
+            out = out.masked_fill(padded.unsqueeze(-1), 0.0)
+        return out if self.norm is None else self.norm(out)
 
 
 class TransformerDecoder(Module):

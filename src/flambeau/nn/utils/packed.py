@@ -151,9 +151,10 @@ def pad_packed_sequence(
         rows.append(data.new_full((total_length - longest, widest, *data.shape[1:]), padding_value))
     out = _cat(rows, 0)
     lengths = as_tensor([sum(n > k for n in steps) for k in range(widest)])
+    out = out.transpose(0, 1) if batch_first else out
     if back is not None:
-        out, lengths = out.index_select(1, back), lengths[back.cpu()]
-    return (out.transpose(0, 1) if batch_first else out), lengths
+        out, lengths = out.index_select(0 if batch_first else 1, back), lengths[back.cpu()]
+    return out, lengths
 
 
 def pad_sequence(sequences, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"):
