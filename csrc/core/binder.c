@@ -159,6 +159,17 @@ static inline int plain_other(PyObject *o) {
         t == flb_dtype_class || t == flb_format_class || t == Py_TYPE(flb_cpu_device) ||
         t == (PyTypeObject *)flb_size_class;
 }
+/* A tensor that may stand for an integer. */
+static inline int one_element(PyObject *o) {
+    FlbTensor *t = (FlbTensor *)o;
+    return zero_dim(o) || (t->array && PyArray_SIZE((PyArrayObject *)t->array) == 1);
+}
+/* An int of 64 bits is one at once; Python says what is wrong with a longer one. */
+static inline int fits(PyObject *o) {
+    int overflow;
+    PyLong_AsLongLongAndOverflow(o, &overflow);
+    return overflow ? UNSURE : YES;
+}
 static inline int is_sequence(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     return t == &PyList_Type || t == &PyTuple_Type || t == (PyTypeObject *)flb_size_class;
@@ -166,12 +177,13 @@ static inline int is_sequence(PyObject *o) {
 static int bind_list(const Parameter *p, PyObject *o, PyObject **value) {
     int ints = p->type == P_INT;
     if (!is_sequence(o)) {
-        if (is_tensor(o)) return p->sized && zero_dim(o) ? UNSURE : NO;
+        if (is_tensor(o)) return p->sized && one_element(o) ? UNSURE : NO;
         if (!p->sized)
             return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || plain_other(o)
                 ? NO
                 : UNSURE;
         if (ints && PyLong_CheckExact(o)) {
+            if (fits(o) != YES) return UNSURE;
             if (!(*value = PyList_New(1))) return FAILED;
             PyList_SET_ITEM(*value, 0, Py_NewRef(o));
             return YES;
@@ -184,7 +196,7 @@ static int bind_list(const Parameter *p, PyObject *o, PyObject **value) {
         if (p->type == P_TENSOR) {
             if (!is_tensor(x) && !(x == Py_None && p->elements_optional)) return NO;
         } else if (ints) {
-            if (PyLong_CheckExact(x)) continue;
+            if (PyLong_CheckExact(x) && fits(x) == YES) continue;
             return PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None || plain_other(x) ? NO : UNSURE;
         } else if (!PyFloat_CheckExact(x) && !PyLong_CheckExact(x) &&
                    !(p->type == P_BOOL && PyBool_Check(x))) {
@@ -222,9 +234,9 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
                                             : UNSURE;
         break;
     case P_INT:
-        ok = t == &PyLong_Type ? YES
+        ok = t == &PyLong_Type ? fits(o)
             : number           ? NO
-            : is_tensor(o)     ? (zero_dim(o) ? UNSURE : NO)
+            : is_tensor(o)     ? (one_element(o) ? UNSURE : NO)
             : plain_other(o)   ? NO
                                : UNSURE;
         break;
@@ -278,7 +290,7 @@ int flb_bind_user(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject
     if (va >= 0 && n > va && !is_sequence(args[va])) {
         if (args[va] != Py_None || n > va + 1) {
             for (Py_ssize_t i = va; i < n; i++)
-                if (!PyLong_CheckExact(args[i])) {
+                if (!PyLong_CheckExact(args[i]) || fits(args[i]) != YES) {
                     unsure = 1;
                     break;
                 }

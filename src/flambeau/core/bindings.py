@@ -24,6 +24,7 @@ from .declare import EXPOSED
 from .generator import Generator
 from .old_orders import reordered
 from .operator import OpOverload, _safe, namespace, opened
+from .out_rules import PRIVATE
 
 __all__ = ["Binder", "current_device", "function"]
 
@@ -46,11 +47,12 @@ def as_dtype(x):
 
 
 def _is_int(x):
-    return (
-        isinstance(x, (int, np.integer))
-        and not isinstance(x, bool)
-        or (isinstance(x, _TensorBase) and x._ndim == 0 and x._dtype.category < 2)
-    )
+    """Whether ``x`` may stand for an int. ValueError for an int that 64 bits don't hold."""
+    if isinstance(x, (int, np.integer)):
+        if not -(1 << 63) <= x < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
+        return not isinstance(x, bool)
+    return isinstance(x, _TensorBase) and x._dtype.category < 2 and all(n == 1 for n in x._shape)
 
 
 def _is_number(x):
@@ -121,10 +123,9 @@ class Signature:
                     isinstance(v, _TensorBase) or (v is None and a.elements_optional) for v in x
                 )
             if isinstance(x, (list, tuple)):
-                check = (
-                    _is_int if a.type in ("int", "SymInt") else _is_number if a.type in ("float", "Scalar") else None
-                )
-                return check is None or all(check(v) or isinstance(v, SymInt) for v in x)
+                if a.type in ("int", "SymInt"):
+                    return self._are_ints(a, x)
+                return a.type not in ("float", "Scalar") or all(_is_number(v) or isinstance(v, SymInt) for v in x)
             return a.size is not None and (_is_int(x) or (a.type == "float" and _is_number(x)))
         t = a.type
         if t == "Tensor":
@@ -138,7 +139,7 @@ class Signature:
         if t in ("int", "SymInt"):
             return _is_int(x) or isinstance(x, SymInt)
         if t == "float":
-            return isinstance(x, (numbers.Real, np.generic)) or _is_number(x)
+            return not isinstance(x, (complex, np.complexfloating)) and (isinstance(x, numbers.Real) or _is_number(x))
         if t == "bool":
             return isinstance(x, (bool, np.bool_, SymBool)) or (isinstance(x, _TensorBase) and x._ndim == 0)
         if t == "str":
@@ -151,6 +152,17 @@ class Signature:
             return isinstance(x, MemoryFormat)
         if t == "Generator":
             return isinstance(x, Generator)
+        return True
+
+    def _are_ints(self, a, x) -> bool:
+        for k, v in enumerate(x):
+            try:
+                if not _is_int(v) and not isinstance(v, SymInt):
+                    return False
+            except ValueError as e:
+                raise TypeError(
+                    f"{self.op._opname}(): argument '{_shown(a)}' failed to unpack the object at pos {k + 1} with error \"{e}\""
+                ) from None
         return True
 
     def arrange(self, args, kwargs):
@@ -302,8 +314,11 @@ _NUMPY_WORDS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "a": "self", 
 class Binder:
     """Callable: picks the overload of ``ns::name`` and calls it. TypeError in PyTorch's words when none fits."""
 
-    def __init__(self, name: str, ns: str = "aten", public: str | None = None, method: bool = False):
+    def __init__(
+        self, name: str, ns: str = "aten", public: str | None = None, method: bool = False, writes: bool = True
+    ):
         self.name, self.ns, self.__name__, self.method = name, ns, public or name, method
+        self.writes = writes  # whether out= is taken
         self._signatures = None
         self._chosen: dict = {}
         _made.setdefault(name, []).append(self)
@@ -376,6 +391,11 @@ class Binder:
     def _with_out(self, args, kwargs):
         out = kwargs.pop("out")
         sig = self._choose(args, kwargs)
+        if not self.writes:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument 'out'")
+        for t in out if isinstance(out, (tuple, list)) else (out,):
+            if not isinstance(t, _TensorBase):
+                raise TypeError(f"{self.name}(): argument 'out' must be Tensor, not {type(t).__name__}")
         if "out_copied" in sig.op.tags:
             packed, kwargs = sig.arrange(args, kwargs)
             return _copied(self.name, sig.call(*packed, **kwargs), out)
@@ -482,7 +502,7 @@ def _wanted(a):
 
 def function(opname: str, public: str | None = None, method: bool = False) -> _C.Function:
     """A public function (or method) over the overloads of ``aten::opname``."""
-    binder = Binder(opname, "aten", public, method)
+    binder = Binder(opname, "aten", public, method, writes=not method and opname not in PRIVATE)
     made = _C.Function(public or opname, binder, binder.overloads)
     _made[opname].append(made)
     return made

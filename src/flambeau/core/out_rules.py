@@ -24,7 +24,7 @@ from ..base.shapes import same_shape
 from .operator import OpOverload
 from .promotion import check_can_hold
 
-__all__ = ["check_dtype", "check_inplace", "check_inplace_shape", "computed_as", "is_exact", "rules_of", "wants_exact"]
+__all__ = ["PRIVATE", "check_dtype", "check_inplace", "check_inplace_shape", "computed_as", "is_exact", "rules_of", "wants_exact"]
 
 RULES = {
     "pointwise": "casts apart",
@@ -34,6 +34,22 @@ RULES = {
     "random": "casts dtype",
     "implicit": "casts",
 }  # everything else: exact
+
+
+# Public functions (and ``Tensor``'s methods, all of them) that take no out=, though an overload of ``torch.ops`` does.
+PRIVATE = frozenset(
+    """
+    _lu_with_info adaptive_avg_pool1d adaptive_max_pool1d affine_grid_generator alpha_dropout argwhere as_strided_scatter avg_pool1d batch_norm
+    bilinear binary_cross_entropy_with_logits celu channel_shuffle clone conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+    convolution corrcoef cosine_embedding_loss cosine_similarity count_nonzero cov ctc_loss det diag_embed diagflat diagonal_scatter dist
+    dropout embedding_bag empty_like feature_alpha_dropout feature_dropout fill flip fliplr flipud full_like grid_sampler grid_sampler_2d
+    grid_sampler_3d group_norm gru gru_cell hinge_embedding_loss index_fill instance_norm isreal kl_div layer_norm logdet lstm lstm_cell
+    margin_ranking_loss masked_fill matrix_exp max_pool1d max_pool1d_with_indices max_pool2d max_pool3d native_dropout native_layer_norm
+    ones_like pairwise_distance pdist pinverse pixel_shuffle pixel_unshuffle poisson_nll_loss prelu put relu repeat_interleave rms_norm rnn_relu
+    rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 rrelu rsub scalar_tensor segment_reduce select_scatter selu std_mean tile trace
+    triplet_margin_loss var_mean zeros_like
+    """.split()
+)
 
 
 def rules_of(op: OpOverload, words: str) -> frozenset:
