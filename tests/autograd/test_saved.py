@@ -74,7 +74,7 @@ def test_what_a_node_keeps_has_names_and_places():
     with pytest.raises(RuntimeError, match="whose hooks have already been set"):
         node._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
     with pytest.raises(AttributeError, match="_raw_saved_other"):
-        node._raw_saved_other
+        _ = node._raw_saved_other
     y = x.exp()
     y.sum().backward()
     with pytest.raises(RuntimeError, match="after it has been freed"):
@@ -86,5 +86,5 @@ def test_inference_tensors_have_no_version():
         y = torch.ones(2) * 2
         y.add_(1)
     with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
-        y._version
+        _ = y._version
     assert not hasattr(torch.ones(2), "nothing") and torch.ones(2)._version == 0

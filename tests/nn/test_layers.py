@@ -262,4 +262,6 @@ def test_an_encoder_leaves_padding_out_where_pytorch_does(where, kind):
     assert not (kept[0] == 0).any(), "padding is computed where nobody asked to leave it out"
     traced = encoder(x, src_key_padding_mask=mask)
     assert not (traced[0] == 0).any(), "parameters want gradients: padding is computed"
-    assert encoder.use_nested_tensor and not nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 1).use_nested_tensor
+    assert (
+        encoder.use_nested_tensor and not nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 1).use_nested_tensor
+    )

@@ -24,7 +24,16 @@ from ..base.shapes import same_shape
 from .operator import OpOverload
 from .promotion import check_can_hold
 
-__all__ = ["PRIVATE", "check_dtype", "check_inplace", "check_inplace_shape", "computed_as", "is_exact", "rules_of", "wants_exact"]
+__all__ = [
+    "PRIVATE",
+    "check_dtype",
+    "check_inplace",
+    "check_inplace_shape",
+    "computed_as",
+    "is_exact",
+    "rules_of",
+    "wants_exact",
+]
 
 RULES = {
     "pointwise": "casts apart",
