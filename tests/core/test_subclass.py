@@ -3,11 +3,11 @@
 import threading
 
 import pytest
-from flambeau.utils._pytree import tree_map
 
 import flambeau as torch
 from flambeau.testing._internal.logging_tensor import LoggingTensor, LoggingTensorReentrant, capture_logs
 from flambeau.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from flambeau.utils._pytree import tree_map
 
 
 class Wrap(torch.Tensor):

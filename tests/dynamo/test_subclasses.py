@@ -1,11 +1,11 @@
 """Tensor subclasses in captured code: with ``__torch_function__``, with ``__torch_dispatch__``, as arguments, made inside, returned."""
 
 import pytest
-from flambeau.utils._pytree import tree_leaves, tree_map, tree_map_only
 from programs import agree, attempt, graphs_of
 
 import flambeau as torch
 from flambeau.utils._python_dispatch import return_and_correct_aliasing
+from flambeau.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 
 class Plain(torch.Tensor):

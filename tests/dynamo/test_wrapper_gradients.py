@@ -1,10 +1,10 @@
 """Wrappers (``__torch_dispatch__``, no data of their own) that require grad, in compiled functions: values, gradients and their types, as plain."""
 
 import pytest
-from flambeau.utils._pytree import tree_map, tree_map_only
 from programs import agree, attempt, graphs_of
 
 import flambeau as torch
+from flambeau.utils._pytree import tree_map, tree_map_only
 
 
 def t(*shape):
