@@ -26,6 +26,12 @@ from .versions import Kept, Versions, versions_of
 __all__ = ["CompiledFunctionBackward", "Plan", "Ways"]
 
 
+FREED = (
+    "Trying to backward through the graph a second time: the saved values of a compiled graph were freed by the "
+    "first backward. Specify retain_graph=True to keep them."
+)
+
+
 class CompiledFunctionBackward(Node):
     """The backward of one call: the compiled backward graph on what the forward saved."""
 
@@ -41,6 +47,7 @@ class CompiledFunctionBackward(Node):
         self.materialize = False  # a missing cotangent is None: it tells which inputs get no gradient
         self.plan = plan
         self.inputs: tuple | None = inputs
+        self.apart: frozenset[int] | None = None  # once what was saved is gone: tangents that may still come
         # The caller's own tensors are kept, so that a write to one of them is noticed.
         found = [s.find(inputs, outputs) for s in plan.saved_from]
         numbers = {id(outputs[k]): k for k in carries}
@@ -105,16 +112,16 @@ class CompiledFunctionBackward(Node):
     def apply(self, *cts):
         plan = self.plan
         if self.inputs is None:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time: the saved values of a compiled graph were freed by the "
-                "first backward. Specify retain_graph=True to keep them."
-            )
+            raise RuntimeError(FREED)
         if plan.traced.once_differentiable and _autograd.is_grad_enabled():
             with _C.Guard(grad_enabled=0):
                 grads = self.apply(*cts)
             asking = [t for t in (*self.inputs, *cts) if isinstance(t, _C.TensorBase) and t.requires_grad]
             return list(refusing(tuple(asking), tuple(grads))) if asking else grads
-        came = {i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None}
+        came = frozenset(i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None)
+        if self.apart is not None and not (came <= self.apart and self._repeatable()):
+            raise RuntimeError(FREED)
+        self.came = came
         self._check_kept([plan.traced.kept[i] for i in came])
         tangents = []
         for i, (k, (shape, dtype, device)) in enumerate(zip(plan.traced.tangent_of, plan.tangents)):
@@ -129,6 +136,11 @@ class CompiledFunctionBackward(Node):
             elsewhere = any(map(wrapped, (*tensors, *tangents)))
             backward = plan.gradient() if elsewhere else plan.differentiable_backward()
             grads = list(backward(*self.inputs, *tangents))
+        elif self.apart is not None:
+            inputs = self.inputs
+            if not _C.backward_keeps():
+                self.release()
+            grads = list(plan.gradient()(*inputs, *tangents))
         elif any(map(wrapped, tangents)):  # they are not for compiled code
             grads = list(plan.gradient()(*self.inputs, *tangents))
         elif None in (cts[k] for k in plan.traced.tangent_of) and not self._intact() and self._repeatable():
@@ -148,11 +160,16 @@ class CompiledFunctionBackward(Node):
         self.versions.inputs = versions_of(self.inputs)
 
     def release(self):
+        """Let go of what was saved. The inputs stay while cotangents may come that share no step with those that came: a program that runs
+        operator by operator has freed only what it went through."""
         for s in self.saved:
             if isinstance(s, Saved):
                 s.release()
         self.watched = []
-        self.inputs = None
+        apart = self.plan.apart_from(self.came)
+        self.apart = apart if self.apart is None else self.apart & apart
+        if not self.apart:
+            self.inputs = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +218,21 @@ def tangents_of_gradients(bw: GraphModule, num_tangents: int) -> list[set[int]]:
     return [reach[n] if isinstance(n, fx.Node) else set() for n in bw.graph.output_node().args[0]]
 
 
+def tangents_together(joint: fx.Graph, num_tangents: int) -> list[frozenset[int]]:
+    """For each step of the backward part of a joint graph that uses a value of the forward, the tangents it is computed from."""
+    inputs = [n for n in joint.nodes if n.op == "placeholder"]
+    first = len(inputs) - num_tangents
+    reach = {n: frozenset({i - first} if i >= first else ()) for i, n in enumerate(inputs)}
+    steps = set()
+    for n in joint.nodes:
+        if n.op == "placeholder":
+            continue
+        reach[n] = frozenset().union(*(reach[a] for a in n.all_input_nodes))
+        if n.op != "output" and not all(reach[a] for a in n.all_input_nodes):
+            steps.add(reach[n])
+    return list(steps)
+
+
 @dataclass
 class Ways:
     """What must be known of a forward and a backward graph to run them."""
@@ -234,6 +266,22 @@ class Plan:
         self.symbolic = any(is_symbolic(shape) for shape, _, _ in self.tangents)
         self._second: Callable | None = None
         self._gradient: Callable | None = None
+        self._together: list[frozenset[int]] | None = None
+        self._apart: dict[frozenset[int], frozenset[int]] = {}
+
+    def apart_from(self, came: frozenset[int]) -> frozenset[int]:
+        """The tangents whose way back meets no step that uses what the forward saved and that ``came`` take too."""
+        traced, found = self.traced, self._apart.get(came)
+        if found is None:
+            if not came or len(came) == len(self.tangents) or traced.random or traced.mutated:
+                found = frozenset()
+            else:
+                if self._together is None:
+                    self._together = tangents_together(traced.graph_module().graph, len(self.tangents))
+                gone = frozenset().union(*(t for t in self._together if t & came))
+                found = frozenset(range(len(self.tangents))) - came - gone
+            self._apart[came] = found
+        return found
 
     def gradient(self) -> Callable:
         """The gradients as a function of inputs and tangents, operator by operator."""

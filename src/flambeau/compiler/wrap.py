@@ -15,6 +15,7 @@ from flambeau import _frame
 from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
+from flambeau.dynamo.reflect import type_item
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import is_lazy
 
@@ -44,7 +45,9 @@ def compile(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
 ) -> Any:
-    """Compile a function or module. ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
+    """Compile a function or module; of a class, what a call of its objects runs.
+
+    ``fullgraph``: a graph break is an error. ``backend``: a name of ``list_backends()`` or a callable
     ``(gm, example_inputs) -> callable``; unless given that of ``set_default_backend``, at
     first inductor. ``mode`` and ``options`` are the backend's and exclude each other. ``disable``: return the
     argument. ``verify``: every compiled graph also runs operator by operator, at each call, and AccuracyError names the first operator
@@ -147,7 +150,7 @@ def wrap_callable(fn, compiler: Compiler):
     while trace_rules.is_compiled(fn):
         fn = fn.fn
     if isinstance(fn, type):
-        raise RuntimeError(f"torch.compile expects a function or a module, got the class {fn.__qualname__}")
+        return with_compiled_calls(fn, compiler)
     if trace_rules.is_nn_module_class(type(fn)):
         return optimized_module_class(type(fn))(fn, compiler)
     if isinstance(fn, types.FunctionType):
@@ -168,6 +171,15 @@ def wrap_callable(fn, compiler: Compiler):
     if isinstance(call, types.FunctionType):
         return types.MethodType(wrap_callable(call, compiler), fn)
     return wrap_callable(calling(fn), compiler)
+
+
+def with_compiled_calls(cls: type, compiler: Compiler) -> type:
+    """The class itself, with what a call of its objects runs compiled: ``forward`` of a module, else ``__call__``. Making objects is plain Python."""
+    name = "forward" if trace_rules.is_nn_module_class(cls) else "__call__"
+    method = type_item(cls, name)
+    if isinstance(method, types.FunctionType) or trace_rules.is_compiled(method):
+        setattr(cls, name, wrap_callable(method, compiler))
+    return cls
 
 
 def calling(fn):

@@ -28,13 +28,25 @@ from flambeau.modules.parameter import is_lazy
 from . import comptime, numpy_bridge, pure, subclasses, tensors, trace_rules, world
 from . import control_flow as control_flow  # its handlers
 from . import pytrees as pytrees
+from .active import current
 from .autocast import AutocastVariable, is_autocast
 from .autograd_functions import AutogradFunctionVariable
 from .config import config
 from .exc import unsupported
 from .graph_inputs import number_input
 from .library_classes import has_state, is_traced
-from .reflect import ABSENT, flags_of, is_among, is_below, module_of, mro_of, name_of, qualname_of, type_item
+from .reflect import (
+    ABSENT,
+    by_identity,
+    flags_of,
+    is_among,
+    is_below,
+    module_of,
+    mro_of,
+    name_of,
+    qualname_of,
+    type_item,
+)
 from .source import AttrSource, ConstSource, GetAttrSource, ItemSource, Source
 from .subgraphs import of_wrapper
 from .variables import numpy_random
@@ -303,8 +315,8 @@ def _wrap(tx, value, source: Source) -> Variable:
         _guard(tx, source, "TYPE_MATCH", cls)
         make = OptimizerVariable if trace_rules.is_optimizer_class(cls) else ObjectVariable
         return make(value, cls, source)
-    _guard(tx, source, "ID_MATCH", value)
     if callable(value):
+        _guard(tx, source, "ID_MATCH", value)
         return SkippedFunctionVariable(
             value,
             "c-callable",
@@ -312,16 +324,28 @@ def _wrap(tx, value, source: Source) -> Variable:
             "It is implemented in C.",
             source=source,
         )
+    _guard(tx, source, "TYPE_MATCH", cls)
     return OpaqueVariable(value, source)
 
 
 class OpaqueVariable(HeldVariable):
-    """An object that is only passed around."""
+    """An object that is only passed around. Which one it is, is guarded where that is asked."""
 
     def __repr__(self):
         return f"OpaqueVariable({name_of(type(self.value))})"
 
+    def pinned(self, tx):
+        if self.source is not None:
+            _guard(tx, self.source, "ID_MATCH", self.value)
+
+    def key_object(self):
+        if self.source is None or not by_identity(self.value):
+            unsupported("dict-key", f"{self!r} as a dict key is not traced")
+        self.pinned(current())
+        return self.value
+
     def getattr(self, tx, name):
+        self.pinned(tx)
         if name == "state" and isinstance(self.value, np.random.BitGenerator):
             unsupported("numpy-random", "the state of a bit generator", "Draws of the graph come before it is read.")
         try:
