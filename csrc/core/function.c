@@ -188,6 +188,13 @@ static PyObject *function_get_signature(FlbFunction *f, void *c) { return descri
 static int function_set_signature(FlbFunction *f, PyObject *value, void *c) {
     return assign(f, "__signature__", value);
 }
+static PyObject *function_get_qualname(FlbFunction *f, void *c) {
+    PyObject *given = f->dict ? PyDict_GetItemString(f->dict, "__qualname__") : NULL;
+    return Py_NewRef(given ? given : f->name);
+}
+static int function_set_qualname(FlbFunction *f, PyObject *value, void *c) {
+    return assign(f, "__qualname__", value);
+}
 static PyObject *function_get_doc(FlbFunction *f, void *c) { return described(f, "__doc__", 1); }
 static int function_set_doc(FlbFunction *f, PyObject *value, void *c) { return assign(f, "__doc__", value); }
 static PyMethodDef function_methods[] = {{"forget", (PyCFunction)function_forget, METH_NOARGS,
@@ -200,6 +207,7 @@ static PyMemberDef function_members[] = {
     {NULL}};
 static PyGetSetDef function_getset[] = {
     {"__name__", (getter)function_get_name, NULL, NULL},
+    {"__qualname__", (getter)function_get_qualname, (setter)function_set_qualname, NULL},
     {"__module__", (getter)function_get_module, (setter)function_set_module, NULL},
     {"__doc__", (getter)function_get_doc, (setter)function_set_doc, NULL},
     {"__signature__", (getter)function_get_signature, (setter)function_set_signature, NULL},

@@ -69,6 +69,7 @@ from .core import methods as _tensor_methods  # noqa: F401
 from .core import generator as _generator
 from .core.attach import attach as _attach
 from .core.overrides import wrap_function as _wrap
+from .core.participation import participate as _participate
 from . import autograd, eager, fake  # noqa: E402, F401
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
 from .autograd import methods as _methods  # noqa: F401
@@ -127,6 +128,7 @@ def _storage_type(self):
 
 
 Tensor.storage, Tensor.storage_type = _storage, _storage_type
+_participate()
 autograd.engine.set_vmap(_vmap)
 _C.set_handlers(describe=_describe)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":

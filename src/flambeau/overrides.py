@@ -24,6 +24,7 @@ from .core.overrides import (
     handle_torch_function,
     has_torch_function,
 )
+from .core.participation import Attribute
 from .core.tensor import Tensor
 
 __all__ = [
@@ -100,7 +101,7 @@ def _functions(path: str, space) -> dict[str, object]:
     if isinstance(space, type):
         given = {n: v for c in reversed(space.__mro__[:-1]) for n, v in vars(c).items()}
         for name, v in given.items():
-            if type(v) is types.GetSetDescriptorType and not name.startswith("_"):
+            if isinstance(v, Attribute) or type(v) is types.GetSetDescriptorType and not name.startswith("_"):
                 given[name] = v.__get__
     else:
         if path == "torch":
@@ -113,9 +114,14 @@ def _functions(path: str, space) -> dict[str, object]:
     return {
         n: f
         for n, f in given.items()
-        if (isinstance(f, _C.Function) or getattr(f, "__name__", "") == "__get__" or _overrides(f, python))
+        if (isinstance(f, _C.Function) or getattr(f, "__name__", "") == "__get__" or _overrides(f, python) or _is_operator(f))
         and f not in ignored
     }
+
+
+def _is_operator(f) -> bool:
+    """Whether ``f`` is one of the native slots of TensorBase: ``+``, ``<``, ``@`` and the like, which call the operator's method."""
+    return type(f) is types.WrapperDescriptorType and f.__objclass__ is _C.TensorBase and f.__name__ not in _PLAIN_METHODS
 
 
 def _overrides(f, python) -> bool:
@@ -172,7 +178,8 @@ is_tensor manual_seed seed get_default_dtype set_default_dtype promote_types no_
 from_file result_type can_cast rand_like randn_like randint_like sparse_coo_tensor complex
 """.split()
 _PLAIN_METHODS = """
-__delitem__ __dir__ __getattribute__ __init__ __iter__ __init_subclass__ __new__ __setattr__ __torch_dispatch__ __torch_function__ new new_tensor
+__delattr__ __delitem__ __dir__ __getattribute__ __hash__ __init__ __iter__ __init_subclass__ __new__ __setattr__ __torch_dispatch__
+__torch_function__ new new_tensor
 new_empty new_full new_ones new_zeros new_empty_strided
 """.split()
 

@@ -1,14 +1,16 @@
 """Batching of random draws. ``randomness``: "error" refuses, "same" draws once for all examples, "different" draws
-for each example."""
+for each example. What a draw reads (the probabilities of bernoulli) has to be the same for all examples under "same", as in PyTorch."""
 
 from __future__ import annotations
 
 from .. import _C
+from ..base.shapes import broadcast_shapes
 from ..core.definition import TensorMeta
-from ..core.generator import Generator, default_generator
+from ..core.generator import Generator
 from ..core.operator import OpOverload, namespace
+from ..core.tensor import meta_tensor
 from .handler import Unbatched, invoke, rule
-from .rules import each_example, size_argument, stack
+from .rules import align, each_example, size_argument
 
 aten = namespace("aten")
 
@@ -23,16 +25,14 @@ def _meta(x):
     return TensorMeta(tuple(x._shape), tuple(x._strides), x._dtype, x._device) if isinstance(x, _C.TensorBase) else x
 
 
-def reads_values(op: OpOverload, values) -> bool:
-    """Whether the draw looks at the values of its tensor arguments: tried out with stand-ins that have none, on a
-    generator of its own."""
-    if not any(isinstance(v, _C.TensorBase) for v in values):
-        return False
+def reads_values(op: OpOverload, values, at: int) -> bool:
+    """Whether the draw looks at the values of its tensor argument ``at``: tried out with a stand-in that has none, on a generator of its own."""
     d = op.definition
-    stand_ins = [_meta(v) for v in values]
+    metas = [_meta(v) for v in values]
+    given = [*values[:at], meta_tensor(metas[at]), *values[at + 1 :]]
     try:
-        d.draw(Generator(), tuple(d.shape(*stand_ins)), d.dtype(*stand_ins).np, *stand_ins)
-    except (AttributeError, TypeError):
+        d.draw(Generator(), tuple(d.shape(*metas)), d.dtype(*metas), *given)
+    except (AttributeError, TypeError, RuntimeError):
         return True
     return False
 
@@ -40,48 +40,48 @@ def reads_values(op: OpOverload, values) -> bool:
 @rule("random")
 def random(op: OpOverload):
     d = op.definition
-    names = [a.name for a in op._schema.arguments]
-    generator_at = names.index("generator") if "generator" in names else None
-    asks: list[bool] = []
+    tensors = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
+    read: dict[int, bool] = {}
 
     def run(call, *values):
         mode = call.level.randomness
         if mode == "error":
             raise RuntimeError(_ERROR)
         shape = tuple(d.shape(*call.logical))
-        examples = [
-            aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)
-        ]
-        if not asks:
-            asks.append(reads_values(op, examples))
         if mode == "same":
-            if not asks[0] or not any(call.mask):
-                return Unbatched(invoke(op, examples if not asks[0] else values))
-            return _same(call, values, generator_at)
+            return _same(call, values, read)
         at = size_argument(op, values, shape)
         if at is not None:
             full = list(values)
             full[at] = [call.size, *shape]
             return invoke(op, full)
-        tensors = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor]
-        if len(tensors) == 1 and shape == tuple(call.logical[tensors[0]]._shape):
-            # The result has the shape of the tensor argument: a batch of it draws for every example.
-            full = list(values)
-            full[tensors[0]] = call.all(values[tensors[0]], call.mask[tensors[0]])
+        given = [i for i in tensors if isinstance(values[i], _C.TensorBase)]
+        if given and shape == broadcast_shapes(*(tuple(call.logical[i]._shape) for i in given)):
+            # The result has the shape of the tensor arguments: a batch of them draws for every example.
+            full = align(call, values, given)
+            if not any(call.mask[i] for i in given) or full[given[0]]._ndim <= len(shape):
+                full[given[0]] = call.all(values[given[0]], call.mask[given[0]])
             return invoke(op, full)
         return each_example(call, values)
 
     return run
 
 
-def _same(call, values, generator_at):
-    """The draw depends on values that differ: one call an example, each from the same state of the generator."""
-    generator = (
-        values[generator_at] if generator_at is not None and values[generator_at] is not None else default_generator
-    )
-    state = generator.get_state()
-    out = []
-    for i in range(call.size):
-        generator.set_state(state)
-        out.append(invoke(call.op, [aten.select.int(v, 0, i) if m else v for v, m in zip(values, call.mask)]))
-    return stack(out)
+_SAME = (
+    "Vmap does not currently support same randomness with a batched tensor input. "
+    "Draw with randomness='different', or draw outside of vmap"
+)
+
+
+def _same(call, values, read: dict[int, bool]):
+    """One draw for all examples, which has to look at no value that differs from example to example."""
+    examples = [
+        aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)
+    ]
+    for i, mapped in enumerate(call.mask):
+        if mapped:
+            if i not in read:
+                read[i] = reads_values(call.op, examples, i)
+            if read[i]:
+                raise RuntimeError(_SAME)
+    return Unbatched(invoke(call.op, examples))

@@ -14,6 +14,7 @@ from ..core.dispatch import derivatives_asked, differentiated
 from ..core.operator import OpOverload, namespace, namespaces
 from ..core.out_rules import check_inplace_shape
 from ..core.promotion import compute_dtype, operand_indices
+from .fallback import fallback_allowed
 from .handler import Unbatched, expand_batch, invoke, rule
 from .levels import below, innermost, value_at
 
@@ -249,6 +250,12 @@ def _write(call, target, result):
     aten.copy_.default(value, new)
 
 
+_UNBATCHED = (
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
+    "Map over the tensor that is written to, or draw out of place"
+)
+
+
 @rule("inplace")
 def inplace(op: OpOverload):
     functional = op.definition.functional
@@ -267,7 +274,13 @@ def inplace(op: OpOverload):
         direct.on_examples = True
         return direct
 
+    drawn = functional.kind == "random"
+
     def run(call, target, *others):
+        if drawn and call.level.randomness == "different" and not call.mask[0]:
+            if any(m for m in call.mask[1:]):
+                raise _incompatible(op)
+            raise RuntimeError(_UNBATCHED)
         # The history of what a level holds is below it: a derivative that reads the target needs it as it was.
         kept = _recording((target, *others))
         before = invoke(aten.clone.default, (target,)) if kept else target
@@ -338,11 +351,7 @@ def stack(results):
 
 def each_example(call, values):
     """Call the operator once an example and stack the results."""
-    if call.size == 0:
-        raise RuntimeError(
-            f"vmap: {call.op.name()} has no batching rule and is run once an example; that can't be done with a "
-            "batch size of 0"
-        )
+    fallback_allowed(call.op, call.size)
     return stack([invoke(call.op, [_pick(x, m, i) for x, m in zip(values, call.mask)]) for i in range(call.size)])
 
 

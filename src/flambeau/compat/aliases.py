@@ -167,9 +167,11 @@ def _target(name: str) -> str | None:
         return found
     parent, _, last = name.rpartition(".")
     package = _target(parent)
-    if package is None or ":" in package or importlib.util.find_spec(f"flambeau.{package}.{last}") is None:
+    if package is None or ":" in package:
         return None
-    return f"{package}.{last}"
+    # A module made by hand stands in sys.modules without a spec.
+    inside = f"flambeau.{package}.{last}"
+    return f"{package}.{last}" if inside in sys.modules or importlib.util.find_spec(inside) is not None else None
 
 
 class _AliasFinder:

@@ -122,22 +122,35 @@ from compat.defaults: _get_default_device=get_default_device
 module: _nn _functorch _distributed_c10d _profiler
 from core.tensor: _TensorBase=Tensor
 from compat.legacy: _TensorMeta
+from batching.fallback: _debug_only_are_vmap_fallback_warnings_enabled=is_warning_enabled
+from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_enabled
 """,
     "_C._nn": "from nn.functional: gelu pad scaled_dot_product_attention linear\nfrom compat.legacy: _parse_to",
     "nn.parallel.distributed": "from nn.parallel: DistributedDataParallel",
     "nn.parallel.data_parallel": "from nn.parallel: DataParallel data_parallel",
     "nn.parallel.scatter_gather": "from nn.parallel: scatter gather",
     "_custom_ops": "from library: impl_abstract=register_fake impl custom_op",
-    "_C._functorch": "why: functorch's native levels\nreturns False: is_batchedtensor is_legacy_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
+    "_C._functorch": "why: functorch's native levels\n"
+    "from batching.fallback: _is_vmap_fallback_enabled=is_fallback_enabled _set_vmap_fallback_enabled=set_fallback_enabled\n"
+    "from batching.dimensions: reshape_dim_into reshape_dim_outof\n"
+    "returns False: is_batchedtensor is_legacy_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
     "returns None: peek_interpreter_stack maybe_get_level",
     "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks",
     "_export": "rest export\nmodule: wrappers",
     "_export.wrappers": "why: an internal of PyTorch's export\ndecorator: mark_subclass_constructor_exportable_experimental",
     "_C._distributed_c10d": "class: Store ProcessGroup",
-    "_functorch.apis": "from func: vmap grad grad_and_value",
-    "_functorch.vmap": "from func: vmap",
+    "_functorch.apis": "from func: vmap grad grad_and_value\nfrom func.mapping: chunk_vmap",
+    "_functorch.vmap": "from func: vmap\nfrom func.mapping: restore_vmap",
+    "_functorch.make_functional": "rest func.make_functional",
     "_functorch.eager_transforms": "from func: grad grad_and_value hessian jacfwd jacrev jvp vjp functionalize linearize",
     "_functorch.deprecated": "from func: vmap grad vjp jvp",
+    # The package functorch, for programs that import it.
+    "functorch": "from func: functional_call functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize stack_module_state vjp vmap\n"
+    "from func.mapping: chunk_vmap\nfrom func.make_functional: FunctionalModule FunctionalModuleWithBuffers combine_state_for_ensemble\n"
+    "from func.make_functional: make_functional make_functional_with_buffers\nfrom proxy: make_fx\nmodule: compile experimental einops",
+    "functorch.experimental": "from func: functionalize hessian jacfwd jvp\nfrom func.mapping: chunk_vmap\nmodule: control_flow ops",
+    "functorch.experimental.control_flow": "rest aot.control_flow",
+    "functorch.experimental.ops": "rest core.operator",
     "_logging": """
 from compat.logging: set_logs getArtifactLogger warning_once hide_warnings LazyString trace_structured dtrace_structured DEFAULT_LOGGING
 returns 0.0: get_structured_logging_overhead

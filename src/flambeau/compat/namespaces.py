@@ -26,6 +26,7 @@ import importlib
 import types
 
 from ..base.nearest import Absent
+from ..core.overrides import wrap_function
 from .aliases import ALIASES
 from .devices import DEVICES
 from .extras import EXTRAS
@@ -67,7 +68,8 @@ def _refuse(path: str, why: str):
 
     refuse.__name__ = refuse.__qualname__ = path.rpartition(".")[2]
     refuse.__doc__ = f"Refuses: {why}."
-    return refuse
+    # What stands in for tensors, and modes, may do it in flambeau's place.
+    return wrap_function(refuse, module=path.rpartition(".")[0])
 
 
 def _class(path: str, why: str):

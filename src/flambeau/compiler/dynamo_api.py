@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import types
 
@@ -82,6 +83,16 @@ def is_compiling() -> bool:
     return convert.is_compiling()
 
 
+def is_dynamo_supported() -> bool:
+    """Whether functions can be captured here: always, on every CPython that flambeau installs on."""
+    return True
+
+
+def is_inductor_supported() -> bool:
+    """Whether the compiler can be loaded: it needs llvmlite, which is among the package's requirements."""
+    return importlib.util.find_spec("llvmlite") is not None
+
+
 def optimize(backend="inductor", *, nopython: bool = False, disable: bool = False, dynamic: bool | None = None):
     """The older spelling of compile(): ``optimize(backend)(fn)``; ``nopython`` is ``fullgraph``."""
     if disable:
@@ -155,4 +166,8 @@ eval_frame = _submodule(
     OptimizedModule=OptimizedModule,
     set_eval_frame=_frame.set_context,
     innermost_fn=trace_rules.unwrap_compiled,
+    is_dynamo_supported=is_dynamo_supported,
+    is_inductor_supported=is_inductor_supported,
+    optimize=optimize,
+    reset_code=_frame.forget,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import types
+
 from .. import _C
 from . import public, subscript
-from .bindings import functions
+from .bindings import Binder, function, functions
 from .conversion import array_operand
 from .operator import namespace
 from .overrides import wrap_function
@@ -64,6 +66,19 @@ SAME = {
         "less_equal": "le", "negative": "neg", "not_equal": "ne", "concat": "cat", "concatenate": "cat", "row_stack": "vstack",
     }.items() for end in ("", "_")},
 }  # fmt: skip
+
+
+def _second(name, fn, method=False):
+    """``fn`` under a second name: a function of its own, for modes and subclasses see which one was called."""
+    if isinstance(fn.impl, Binder):
+        return function(fn.impl.name, name, method)
+    return wrap_function(_renamed(fn.impl, name))
+
+
+def _renamed(fn, name):
+    made = types.FunctionType(fn.__code__, fn.__globals__, name, fn.__defaults__, fn.__closure__)
+    made.__kwdefaults__, made.__doc__ = fn.__kwdefaults__, fn.__doc__
+    return made
 
 
 def attach() -> dict:
@@ -182,9 +197,9 @@ def attach() -> dict:
     made = public_functions
     for name, other in SAME.items():
         if other in m and name not in Tensor.__dict__:
-            setattr(Tensor, name, m[other])
+            setattr(Tensor, name, _second(name, m[other], method=True))
     return {
-        **{name: made[other] for name, other in SAME.items() if other in made},
+        **{name: _second(name, made[other]) for name, other in SAME.items() if other in made},
         **made,
         "norm": wrap_function(norm),
         **{n: wrap_function(f) for n, f in public.FUNCTIONS.items()},

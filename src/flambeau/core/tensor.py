@@ -412,7 +412,7 @@ def _deep_copied(t, memo):
     return out
 
 
-_KEEPS_TYPE = {"__set__", "item", "tolist", "numpy", "backward", "size", "stride"}
+_KEEPS_TYPE = {"__set__", "item", "tolist", "numpy", "backward", "size", "stride", "__reduce_ex__"}
 _PLAIN_ATTRIBUTES = {"grad", "_grad", "_base"}
 
 

@@ -10,10 +10,11 @@ from .. import _C
 from ..base import pytree
 from ..batching import level, wrap
 from ..batching.levels import movedim, value_at
+from ..core.generator import default_generator
 from ..core.operator import namespace
 from .ndarrays import holds_arrays, on_arrays, tensor_form
 
-__all__ = ["vmap"]
+__all__ = ["chunk_vmap", "restore_vmap", "vmap"]
 
 aten = namespace("aten")
 
@@ -182,7 +183,11 @@ def _run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
 
 def _chunked(func, size, flat, dims, spec, out_dims, randomness, kwargs, chunk_size):
     parts, out_spec = [], None
+    # Under "same" the examples of all chunks see the same draws.
+    drawn = default_generator.get_state() if randomness == "same" else None
     for start in range(0, size, chunk_size):
+        if drawn is not None:
+            default_generator.set_state(drawn)
         n = min(chunk_size, size - start)
         piece = [x if d is None else aten.slice.Tensor(x, d, start, start + n) for x, d in zip(flat, dims)]
         out = _run(func, n, piece, dims, spec, out_dims, randomness, kwargs)
@@ -222,6 +227,51 @@ def vmap(
 
     again = functools.partial(vmap, in_dims=in_dims, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)
     wrapped.tensor_form = lambda: again(tensor_form(func))
+    return wrapped
+
+
+def chunk_vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
+) -> Callable:
+    """:func:`vmap` over the batch in ``chunks`` parts, one after the other. ValueError for a number below 1."""
+    _check_randomness(randomness)
+    if chunks < 1:
+        raise ValueError(f"chunk_vmap: chunks should be greater than 0. (got {chunks})")
+    if chunks == 1:
+        return vmap(func, in_dims, out_dims, randomness)
+
+    @functools.wraps(func, assigned=[a for a in functools.WRAPPER_ASSIGNMENTS if hasattr(func, a)])
+    def wrapped(*args, **kwargs):
+        size = _check_inputs(func, in_dims, args)[0]
+        # The parts of tensor.chunk: all of one size but the last.
+        part = max(1, -(-size // chunks))
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=part)(*args, **kwargs)
+
+    return wrapped
+
+
+def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str) -> Callable:
+    """As :func:`vmap`, for those who write batching rules: the batch size is given, no input has to be mapped, and ``(out, out_dims)`` comes back.
+
+    The batch of a result is where ``out_dims`` says, None for results that are the same for all examples.
+    """
+
+    def wrapped(*args, **kwargs):
+        flat, spec = pytree.tree_flatten(args)
+        dims = broadcast_prefix(in_dims, args)
+        if dims is None:
+            raise ValueError(f"restore_vmap: in_dims={in_dims} doesn't fit the structure of the inputs")
+        dims = [d % x._ndim if d is not None else None for x, d in zip(flat, dims)]
+        with level(batch_size, randomness) as lvl:
+            inputs = [x if d is None else wrap(movedim(x, d, 0), lvl) for x, d in zip(flat, dims)]
+            out, out_spec = pytree.tree_flatten(func(*pytree.tree_unflatten(inputs, spec), **kwargs))
+            pairs = [value_at(x, lvl) for x in out]
+        # An input that comes out again has its batch where it was.
+        given = {id(i): (x, d) for i, x, d in zip(inputs, flat, dims) if d is not None}
+        found = [given.get(id(o), (value, 0 if mapped else None)) for o, (value, mapped) in zip(out, pairs)]
+        values, where = zip(*found) if found else ((), ())
+        return pytree.tree_unflatten(list(values), out_spec), pytree.tree_unflatten(list(where), out_spec)
+
     return wrapped
 
 

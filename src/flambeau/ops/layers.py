@@ -142,7 +142,8 @@ def _check_p(p):
 def _kept(self, p, whole_features):
     """One where an element (or the feature map it is in) is kept."""
     shape = [*self.shape[:2], *[1] * (self.ndim - 2)] if whole_features else list(self.shape)
-    return aten.bernoulli_.float(aten.new_empty.default(self, shape), 1 - p)
+    # Out of place: vmap can then draw for each example where the examples share the input.
+    return aten.bernoulli.p(aten.new_empty.default(self, shape), 1 - p)
 
 
 def _alpha(self, kept, p):
