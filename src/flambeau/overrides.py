@@ -114,14 +114,21 @@ def _functions(path: str, space) -> dict[str, object]:
     return {
         n: f
         for n, f in given.items()
-        if (isinstance(f, _C.Function) or getattr(f, "__name__", "") == "__get__" or _overrides(f, python) or _is_operator(f))
+        if (
+            isinstance(f, _C.Function)
+            or getattr(f, "__name__", "") == "__get__"
+            or _overrides(f, python)
+            or _is_operator(f)
+        )
         and f not in ignored
     }
 
 
 def _is_operator(f) -> bool:
     """Whether ``f`` is one of the native slots of TensorBase: ``+``, ``<``, ``@`` and the like, which call the operator's method."""
-    return type(f) is types.WrapperDescriptorType and f.__objclass__ is _C.TensorBase and f.__name__ not in _PLAIN_METHODS
+    return (
+        type(f) is types.WrapperDescriptorType and f.__objclass__ is _C.TensorBase and f.__name__ not in _PLAIN_METHODS
+    )
 
 
 def _overrides(f, python) -> bool:

@@ -47,9 +47,7 @@ class FunctionalModuleWithBuffers(Module):
         self.param_names, self.buffer_names = param_names, buffer_names
 
     def forward(self, params: Sequence, buffers: Sequence, *args, **kwargs):
-        return _called(
-            self.stateless_model, (*self.param_names, *self.buffer_names), (*params, *buffers), args, kwargs
-        )
+        return _called(self.stateless_model, (*self.param_names, *self.buffer_names), (*params, *buffers), args, kwargs)
 
 
 def _called(model, names, values, args, kwargs):

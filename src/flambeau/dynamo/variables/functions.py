@@ -441,6 +441,13 @@ class PartialVariable(Variable):
             return self.attributes[name]
         return super().getattr(tx, name)
 
+    def hasattr(self, tx, name):
+        if hasattr(functools.partial(int), name) or name in self.attributes:
+            return True  # of every partial; no attribute of the class can be deleted
+        if self.source is None:
+            return False
+        return super().hasattr(tx, name)
+
     def as_proxy(self):
         return functools.partial(
             self.fn.as_proxy(), *[a.as_proxy() for a in self.args], **{k: v.as_proxy() for k, v in self.kwargs.items()}
