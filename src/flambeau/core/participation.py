@@ -1,7 +1,7 @@
 """Tensor's methods and properties that are written in Python take part in ``__torch_function__``, as the operators do.
 
-Run once, when the class is complete. A method becomes a native Function; a property becomes an :class:`Attribute`, whose ``__get__`` is the function that
-modes and subclasses are handed.
+Run once, when the class is complete. A method becomes a native Function; a property becomes an :class:`Attribute`, whose ``__get__`` is
+the function that modes and subclasses are handed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """functorch's older way to modules as functions: ``make_functional`` and what belongs to it. :func:`functional_call` is the newer way.
 
-Sources: the documentation of functorch 0.2. A functional module is ``fmodel(params, *args, **kwargs)``, with buffers ``fmodel(params, buffers, *args, **kwargs)``.
+Source: the documentation of functorch 0.2. A functional module is ``fmodel(params, *args, **kwargs)``, with buffers
+``fmodel(params, buffers, *args, **kwargs)``.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def functional_init(model_class: type, ensemble_shape: Sequence[int] = (), devic
 
 
 def functional_init_with_buffers(model_class: type, ensemble_shape: Sequence[int] = (), device="cpu") -> Callable:
-    """As :func:`functional_init`, for modules with buffers: ``(weights, buffers, fn, weight_names, buffer_names)``; ``fn(weights, buffers, inputs)``."""
+    """As :func:`functional_init`, for modules with buffers: ``(weights, buffers, fn, weight_names, buffer_names)``.
+    The function is called ``fn(weights, buffers, inputs)``."""
 
     def wrapped(*args, **kwargs):
         if len(ensemble_shape) >= 2:
