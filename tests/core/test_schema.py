@@ -5,7 +5,7 @@ import pytest
 from flambeau import ops
 from flambeau.core.operator import namespaces
 from flambeau.core.schema import parse
-from flambeau.ops.index import FAMILIES
+from flambeau.ops.family_index import FAMILIES
 
 for family in FAMILIES:
     ops.load_family(family)

@@ -9,7 +9,7 @@ import pytest
 import flambeau as torch
 from flambeau.base import blas, kernels
 
-reference = importlib.import_module("flambeau.ops.convolution")  # flambeau.ops has operators for attributes
+reference = importlib.import_module("flambeau.ops.neural.convolution")  # flambeau.ops has operators for attributes
 
 CASES = [
     # images, channels, spatial, outputs, kernel, stride, padding, dilation, groups

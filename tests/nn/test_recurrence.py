@@ -15,7 +15,7 @@ from flambeau.base import recurrence
 from flambeau.ops import load_family
 from flambeau.testing import guard_pages
 
-load_family("recurrent")
+load_family("neural.recurrent")
 NETS = {
     "LSTM": torch.nn.LSTM,
     "GRU": torch.nn.GRU,
@@ -42,7 +42,7 @@ def test_beside_single_steps(name, options, loss_of_state, monkeypatch):
         x = torch.randn(4, batch, 5, dtype=getattr(torch, dtype), requires_grad=True)
         got = [results(f, x, None, loss_of_state) for f in (net, torch.compile(net))]
         with monkeypatch.context() as m:
-            m.setattr(sys.modules["flambeau.ops.recurrent"], "streams", lambda tensors: False)
+            m.setattr(sys.modules["flambeau.ops.neural.recurrent"], "streams", lambda tensors: False)
             want = results(net, x, None, loss_of_state)
         for made in got:
             for g, w in zip(made, want):

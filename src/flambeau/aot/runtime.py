@@ -15,7 +15,7 @@ from ..autograd.node import set_history
 from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
 from ..fx.graph_module import compile_source
-from ..ops.inplace_views import become
+from ..ops.shapes.inplace_views import become
 from .compiled_function import CompiledFunctionBackward
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, sizes_in
 

@@ -25,13 +25,13 @@ _rules_loaded = False
 def _load_rules() -> None:
     global _rules_loaded
     if not _rules_loaded:
-        for family in ("sparse", "sparse_arithmetic", "sparse_products", "sparse_shapes"):
-            importlib.import_module(f"flambeau.ops.{family}")
+        for family in ("construction", "arithmetic", "products", "shapes"):
+            importlib.import_module(f"flambeau.ops.sparse.{family}")
         _rules_loaded = True  # now, so that another thread waits for the imports too
 
 
 def _arithmetic():
-    return importlib.import_module("flambeau.ops.sparse_arithmetic")
+    return importlib.import_module("flambeau.ops.sparse.arithmetic")
 
 
 def among(args, kwargs) -> list:

@@ -1,6 +1,6 @@
 """Factors and summands a channel that follow a convolution or a product with a constant weight, moved into weight and bias.
 
-Batch norm in evaluation is such a chain, as one operator or in its parts (which of them a graph has depends on sizes, see ops/normalization.py), and
+Batch norm in evaluation is such a chain, as one operator or in its parts (sizes decide which of them a graph has), and
 so is a normalisation or scale that a program writes by hand.
 """
 

@@ -1,7 +1,7 @@
 """The operators (level 2): data only, a file to a family. ``torch.ops.aten.add.Tensor`` is reached from here too.
 
-Adding a pointwise operator is one decorated function in one of these files; see docs/design/architecture.md. The families in ``index.FAMILIES``
-are declared when one of their names is first asked for: ``index.py`` is written by ``python -m flambeau.testing.families``.
+Adding a pointwise operator is one decorated function in a file of one of the folders; see docs/design/architecture.md. A family in
+``family_index.FAMILIES`` is declared when one of its names is first asked for. ``python -m flambeau.testing.families`` writes that index.
 """
 
 import importlib as _importlib
@@ -10,26 +10,24 @@ from ..core import bindings as _bindings
 from ..core.declare import EXPOSED as _EXPOSED
 from ..core.operator import Unbuilt as _Unbuilt
 from ..core.operator import namespace as _namespace
-from . import (  # noqa: F401, I001
-    arithmetic,
-    comparison,
-    data,
-    draws,
-    elementary,
-    factories,
-    indexing,
-    linear,
-    reductions,
-    reinterpret,
-    scalars,  # noqa: F401  (first: bodies are written in its rows)
-    scalars_special,
-    shaping,
-    sizes,
-    views,
-)
-from . import index as _index
+from . import family_index as _index
+from . import scalars, scalars_special  # noqa: F401
+from .creation import factories
+from .indexing import gather_scatter
+from .linear_algebra import products
+from .pointwise import arithmetic, comparison, elementary
+from .random import draws
+from .reductions import basic
+from .shapes import copying, rearranging, reinterpret, sizes, views
 
-EAGER = frozenset(name for name, value in globals().items() if type(value) is type(_importlib))
+# The families that nearly every program needs, by their names below this package.
+EAGER = frozenset(
+    module.__name__.removeprefix(f"{__name__}.")
+    for module in (
+        *(arithmetic, comparison, elementary, factories, gather_scatter, products, draws, basic),
+        *(copying, rearranging, reinterpret, sizes, views),
+    )
+)
 
 _FAMILY_OF = {name: family for family, names in _index.FAMILIES.items() for name in names.split()}
 

@@ -117,7 +117,7 @@ scalar("logaddexp", 2, "float", _logaddexp(np.logaddexp, np.exp, 1.0), {"f": "@l
 scalar("logaddexp2", 2, "float", _logaddexp(np.logaddexp2, np.exp2, np.log(2.0)), {"f": "@logaddexp2"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
                                                                            s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))
 
-# --- complex numbers: their derivatives are next to the operators (ops/complex_numbers.py) -----------------------------------
+# --- complex numbers: their derivatives are next to the operators (ops/pointwise/complex_numbers.py) -----------------------------------
 
 
 def _complex(x, y):

@@ -1,4 +1,4 @@
-"""Writes ``ops/index.py``: which family declares which operators, and where they are exposed, so that families load when they are used.
+"""Writes ``ops/family_index.py``: which family declares which operators, and where they are exposed, so that families load when they are used.
 
 python -m flambeau.testing.families [--check]
 """
@@ -14,13 +14,12 @@ from flambeau.core.bindings import LATER
 from flambeau.core.declare import EXPOSED
 from flambeau.core.operator import namespace
 
-_DATA = {"index", "aten_names"}
-
 
 def lazy() -> list[str]:
-    """The families that ``ops/__init__.py`` doesn't import."""
+    """The families that ``ops/__init__.py`` doesn't import, as ``folder.file``."""
     here = Path(ops.__file__).parent
-    return sorted(p.stem for p in here.glob("[a-z]*.py") if p.stem not in _DATA and p.stem not in ops.EAGER)
+    found = (f"{p.parent.name}.{p.stem}" for p in here.glob("*/[a-z]*.py") if p.parent.name != "manual")
+    return sorted(set(found) - ops.EAGER)
 
 
 def declared() -> dict[str, set[str]]:
@@ -34,7 +33,7 @@ def declared() -> dict[str, set[str]]:
         frame = sys._getframe(1)
         while frame.f_code.co_name != "<module>":
             frame = frame.f_back
-        found.setdefault(op._opname, set()).add(frame.f_globals["__name__"].rpartition(".")[2])
+        found.setdefault(op._opname, set()).add(frame.f_globals["__name__"].removeprefix("flambeau.ops."))
         register(op)
 
     aten._register = noted
@@ -77,7 +76,7 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    path = Path(ops.__file__).with_name("index.py")
+    path = Path(ops.__file__).with_name("family_index.py")
     wanted = text()
     if "--check" in sys.argv:
         sys.exit(path.read_text(encoding="utf-8") != wanted)

@@ -17,14 +17,16 @@ import numpy as np
 from .. import _C
 from ..core.operator import OpOverload, Unbuilt, namespace, namespaces
 from ..ops import load_family
-from ..ops.index import FAMILIES
+from ..ops.family_index import FAMILIES
 
 __all__ = ["Call", "Row", "call", "every_operator", "fixed", "load", "operator", "row", "to_tensors"]
 
 # The families whose samples are in ``testing/tables/``, of those that load when they are used.
 SAMPLED = tuple(
-    """activation clamping complex_numbers convolution inplace_views layers loss losses network order_statistics pooling recurrent resampling
-    sampling scan_sort scattering searching selection special statistics strided""".split()
+    """indexing.data_dependent indexing.index_writes indexing.searching neural.activation neural.convolution neural.layers neural.loss
+    neural.losses neural.network neural.pooling neural.recurrent neural.resampling pointwise.clamping pointwise.complex_numbers
+    pointwise.real_functions random.distributions reductions.order_statistics reductions.scans_and_sorting reductions.statistics
+    shapes.inplace_views shapes.strided""".split()
 )
 
 

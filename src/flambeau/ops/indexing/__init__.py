@@ -1,0 +1,1 @@
+"""Reads and writes at computed positions, and operators whose result size depends on values."""

@@ -1,0 +1,1 @@
+"""Matrix products, factorizations, linear systems and spectra."""

@@ -1,0 +1,1 @@
+"""Operators on lists of tensors: ``_foreach_*`` and whole optimizer steps."""

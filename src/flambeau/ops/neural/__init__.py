@@ -1,0 +1,1 @@
+"""The operators of neural networks: activations, normalization, losses, convolution, pooling, attention, recurrence."""

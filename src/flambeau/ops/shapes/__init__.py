@@ -1,0 +1,1 @@
+"""Operators that rearrange elements without computing: views, their copying forms, joining and splitting, sizes."""

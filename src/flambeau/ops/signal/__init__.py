@@ -1,0 +1,1 @@
+"""Fourier transforms, windows, and numerical calculus on samples."""

@@ -1,0 +1,1 @@
+"""Sparse tensors: construction, elementwise rules, products, rearranging."""
