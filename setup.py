@@ -1,4 +1,4 @@
-"""The native core: three extension modules, one for each place where microseconds are counted."""
+"""The native core: four extension modules, one for each place where microseconds are counted."""
 
 import glob
 
@@ -33,5 +33,7 @@ setup(
         extension("flambeau._frame", ("frame",)),
         # Thread pool, the launch of a compiled graph, native kernels.
         extension("flambeau._runtime", ("runtime", "kernels"), libraries=["pthread", "dl"]),
+        # Collectives over shared memory, the watch over ranks; loaded by flambeau.distributed alone.
+        extension("flambeau._exchange", ("distributed",), libraries=["pthread"]),
     ]
 )

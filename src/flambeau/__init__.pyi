@@ -115,7 +115,6 @@ from flambeau.compat.defaults import set_warn_always as set_warn_always
 from flambeau.compat.defaults import use_deterministic_algorithms as use_deterministic_algorithms
 from flambeau.compat.dlpack import from_dlpack as from_dlpack
 from flambeau.compat.dlpack import to_dlpack as to_dlpack
-from flambeau.compat.futures import Future as Future
 from flambeau.compat.jit import Error as JITException
 from flambeau.compat.jit import fork as fork
 from flambeau.compat.jit import wait as wait
@@ -142,6 +141,7 @@ from flambeau.core.overrides import DisableTorchFunctionSubclass as DisableTorch
 from flambeau.core.printing import set_printoptions as set_printoptions
 from flambeau.core.tensor import Layout as layout
 from flambeau.core.typed_storage import TypedStorage as TypedStorage
+from flambeau.distributed.futures import Future as Future
 from flambeau.func.mapping import vmap as vmap
 from flambeau.serialization import load as load
 from flambeau.serialization import save as save
@@ -976,9 +976,6 @@ def diff(
 def digamma(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def digamma_(input: _Tensor) -> _Tensor: ...
 def dist(input: _Tensor, other: _Tensor, p: _Number = 2, *, out: _Tensor | None = None) -> _Tensor: ...
-
-distributed: Any
-
 @overload
 def div(input: _Tensor | _Number, other: _Tensor | _Number, *, out: _Tensor | None = None) -> _Tensor: ...
 @overload

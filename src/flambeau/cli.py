@@ -77,6 +77,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
     run.set_defaults(run=_run)
 
+    launch = commands.add_parser(
+        "launch",
+        help="start a program in several processes, as torchrun does",
+        description="Start a program in several processes that meet as ranks of one job; `flambeau launch --help` lists torchrun's options.",
+        add_help=False,
+    )
+    launch.add_argument("args", nargs=argparse.REMAINDER)
+    launch.set_defaults(run=_launch)
+
     shim = commands.add_parser(
         "shim",
         help="make `import torch` mean flambeau in a virtual environment",
@@ -91,6 +100,12 @@ def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     from flambeau.compat.run import run
 
     return run(args.target, args.args, module=args.module, missing=args.missing)
+
+
+def _launch(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from flambeau.distributed.run import main
+
+    return main(args.args)
 
 
 def _shim(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -150,7 +165,11 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     parser = _parser()
-    args = parser.parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["launch"]:  # its options are a parser's of its own
+        args = argparse.Namespace(version=False, command="launch", args=given[1:], run=_launch)
+    else:
+        args = parser.parse_args(given)
     if args.version:
         from flambeau.version import flambeau
 

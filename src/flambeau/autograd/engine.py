@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 from .. import _C
 from ..core.operator import namespace
 from ..core.overrides import handle_torch_function
 from .graph import GradientEdge
 from .node import gradient_edge
 
-__all__ = ["backward", "grad"]
+__all__ = ["after_backward", "backward", "grad", "queue_callback"]
 
 aten = namespace("aten")
 _vmap = None  # vmap(fn); a higher level
@@ -50,9 +52,44 @@ def _cotangents(outputs: list, given) -> list:
     return grads
 
 
+class _Runs(threading.local):
+    """The runs of this thread, from the outermost, each with what is to be called at its end."""
+
+    def __init__(self):
+        self.callbacks: list[list] = []
+
+
+_runs = _Runs()
+
+
 def _run(outputs, grads, edges, keep: bool, create: bool, accumulate: bool):
     roots = tuple(tuple(o) if isinstance(o, GradientEdge) else o for o in outputs)
-    return _C.run_backward(roots, tuple(grads), edges, keep, create, accumulate)
+    callbacks: list = []
+    running = _runs.callbacks
+    running.append(callbacks)
+    try:
+        found = _C.run_backward(roots, tuple(grads), edges, keep, create, accumulate)
+        while callbacks:
+            callbacks.pop(0)()
+        return found
+    finally:
+        running.pop()
+
+
+def _register(place: int, callback) -> None:
+    if not _runs.callbacks:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    _runs.callbacks[place].append(callback)
+
+
+def queue_callback(callback) -> None:
+    """``callback()`` at the end of the backward that runs now in this thread, the innermost. RuntimeError outside of one."""
+    _register(-1, callback)
+
+
+def after_backward(callback) -> None:
+    """As :func:`queue_callback`, at the end of the outermost."""
+    _register(0, callback)
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):

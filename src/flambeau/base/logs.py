@@ -59,9 +59,7 @@ _NOT_BUILT = dict.fromkeys(
     ("compiled_autograd", "compiled_autograd_verbose"), "backward passes are compiled with their forward"
 )
 _NOT_BUILT |= dict.fromkeys(("cudagraphs", "cudagraph_static_inputs"), "kernels run on the processor")
-_NOT_BUILT |= dict.fromkeys(
-    ("ddp_graphs", "overlap", "overlap_scheduling"), "graphs aren't split for distributed training"
-)
+_NOT_BUILT |= dict.fromkeys(("overlap", "overlap_scheduling"), "the artifact ddp_graphs tells of buckets")
 _NOT_BUILT |= dict.fromkeys(("benchmarking", "incremental"), "the artifact autotuning tells of measurements")
 _NOT_BUILT |= dict.fromkeys(
     ("hierarchical_compile", "graph_region_expansion"), "regions that are alike aren't looked for"
@@ -171,6 +169,7 @@ _pending = _parse(os.environ.get("TORCH_LOGS", os.environ.get("FLAMBEAU_LOGS", "
 
 for _name, _help in [
     ("graph_breaks", "why and where a graph was broken"),
+    ("ddp_graphs", "buckets of gradients, and where graphs are split for them"),
     ("recompiles", "which guard failed when a frame was compiled again"),
     ("guards", "the guards of each compiled frame"),
     ("graph_code", "the captured graph as Python"),

@@ -29,13 +29,14 @@ from ..base.nearest import Absent
 from ..core.overrides import wrap_function
 from .aliases import ALIASES
 from .devices import DEVICES
+from .distributed_names import DISTRIBUTED
 from .extras import EXTRAS
 from .names import NAMES
 from .paths import PATHS
 
 __all__ = ["SECTIONS", "build", "lookup"]
 
-SECTIONS: dict[str, str] = {**EXTRAS, **PATHS, **NAMES, **DEVICES}
+SECTIONS: dict[str, str] = {**EXTRAS, **PATHS, **NAMES, **DISTRIBUTED, **DEVICES}
 
 
 class Unavailable(NotImplementedError):

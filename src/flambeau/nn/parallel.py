@@ -1,12 +1,14 @@
-"""``torch.nn.parallel``: with one device, parallel is a call."""
+"""``torch.nn.parallel``: on one device parallel is a call, in several processes it is DistributedDataParallel."""
 
 from __future__ import annotations
+
+import importlib
 
 from flambeau.modules.module import Module
 
 __all__ = [
     "DataParallel",
-    "DistributedDataParallel",
+    "DistributedDataParallel",  # noqa: F822
     "data_parallel",
     "gather",
     "parallel_apply",
@@ -29,11 +31,11 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-class DistributedDataParallel(Module):
-    """Needs distributed training, which is not part of this build."""
-
-    def __init__(self, module, *args, **kwargs):
-        raise NotImplementedError("DistributedDataParallel: distributed training is not part of this build")
+def __getattr__(name):
+    """DistributedDataParallel lives with the process groups, which are loaded when it is asked for."""
+    if name == "DistributedDataParallel":
+        return importlib.import_module("flambeau.distributed.data_parallel").DistributedDataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):

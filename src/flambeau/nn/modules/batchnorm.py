@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 from flambeau.core.bindings import function
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
@@ -128,7 +131,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over several processes; with one process, which is what there is here, BatchNorm."""
+    """Batch normalisation whose statistics in training are those of all ranks of ``process_group``; in one process BatchNorm."""
 
     ranks = (2, 3, 4, 5)
 
@@ -145,6 +148,18 @@ class SyncBatchNorm(_BatchNorm):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.process_group = process_group
+
+    def forward(self, input):
+        # Without the package there is no process group.
+        distributed = sys.modules.get("flambeau.distributed.world")
+        if distributed is None or not self.training or not distributed.is_initialized():
+            return super().forward(input)
+        if distributed.get_world_size(self.process_group) == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        if self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+        return importlib.import_module("flambeau.distributed.sync_batch_norm").normalized(self, input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):

@@ -6,6 +6,7 @@ import math
 
 from ...core.bindings import function
 from ...core.generator import Generator
+from ...distributed import world as worlds
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -14,13 +15,19 @@ randperm = function("randperm")
 
 
 class DistributedSampler(Sampler):
-    """Every ``num_replicas``-th index from ``rank`` on, of an order shuffled by ``seed + epoch`` that all processes agree on."""
+    """Every ``num_replicas``-th index from ``rank`` on, of an order shuffled by ``seed + epoch`` that all processes agree on.
+    How many there are and which this is are the default process group's unless given."""
 
     def __init__(
         self, dataset, num_replicas=None, rank=None, shuffle: bool = True, seed: int = 0, drop_last: bool = False
     ):
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: give num_replicas and rank")
+            if not worlds.is_initialized():
+                raise ValueError(
+                    "Default process group has not been initialized, please make sure to call init_process_group, or give num_replicas and rank."
+                )
+            num_replicas = worlds.get_world_size() if num_replicas is None else num_replicas
+            rank = worlds.get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

@@ -1,0 +1,110 @@
+"""This process as a rank of a job: the server that all ranks know, the watch, MPI."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import multiprocessing.util
+import os
+import socket
+import struct
+import sys
+
+from .. import _exchange
+from . import mpi
+from .engine import Engine
+from .exchange import ThreadEngine, ThreadGroup
+from .store import PrefixStore, Store, seconds
+from .tcp_store import ServerProcess, TCPStore, connect
+
+__all__ = ["Job"]
+
+
+class _Ending:
+    """Whether this process ends as it should: a rank that fails must not say goodbye to the job."""
+
+    def __init__(self):
+        self.prepared_in: int | None = None
+        self.failed = False
+        self.hook = None
+
+    def prepare(self) -> None:
+        if self.prepared_in == os.getpid():
+            return
+        self.prepared_in, self.failed = os.getpid(), False
+        self.hook, sys.excepthook = sys.excepthook, self._excepthook
+        atexit.register(self._end)
+        # Processes of multiprocessing end without atexit; what they raise passes through here.
+        multiprocessing.util.Finalize(None, self._end_of_process, exitpriority=100)
+
+    def _excepthook(self, kind, value, trace):
+        self.failed = True
+        self.hook(kind, value, trace)
+
+    def _end_of_process(self) -> None:
+        error = sys.exc_info()[1]
+        if error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0)):
+            self.failed = True
+        self._end()
+
+    def _end(self) -> None:
+        if self.prepared_in == os.getpid() and not self.failed:
+            _exchange.unwatch()
+
+
+_ending = _Ending()
+
+
+class Job:
+    """Ranks that found each other by ``store``. Made by all of them at once."""
+
+    def __init__(self, rank: int, size: int, store: Store, timeout):
+        self.rank, self.size, self.store = rank, size, store
+        self.MPI = None
+        self._server: ServerProcess | None = None
+        if size == 1:
+            return
+        server = self._find_server(timeout)
+        host = socket.gethostname()
+        server.join(json.dumps({"rank": rank, "size": size, "host": host}).encode())
+        _ending.prepare()
+        sock = connect(server.host, server.port, seconds(timeout))
+        sock.sendall(b"\x02" + struct.pack(">I", rank))
+        _exchange.watch(sock.detach(), rank)
+        self._meet("joined", timeout)
+        self.MPI = mpi.start(rank, size, server.host, server.port)
+        self._engine = mpi.engine_of(self.MPI, tuple(range(size)))
+        mpi.FileOfMpi.remove()
+
+    def _find_server(self, timeout) -> TCPStore:
+        """The server of the store, or one that rank 0 starts and tells the others of through the store."""
+        base = self.store
+        while isinstance(base, PrefixStore):
+            base = base.underlying_store
+        if isinstance(base, TCPStore):
+            return base
+        if self.rank == 0:
+            self._server = ServerProcess("", 0)
+            self.store.set("flambeau/server", f"{socket.gethostname()} {self._server.port}")
+        host, port = self.store.get("flambeau/server").decode().split()
+        return TCPStore("127.0.0.1" if host == socket.gethostname() else host, int(port), timeout=timeout)
+
+    def _meet(self, name: str, timeout) -> None:
+        if self.store.add(f"flambeau/{name}", 1) == self.size:
+            self.store.set(f"flambeau/{name}/all", b"1")
+        self.store.wait([f"flambeau/{name}/all"], timeout)
+
+    def world_engine(self) -> Engine:
+        return self._engine if self.size > 1 else self.engine((0,))
+
+    def engine(self, ranks: tuple[int, ...]) -> Engine:
+        """The engine of a group that this rank is a member of; all members ask."""
+        if len(ranks) == 1:
+            return ThreadEngine(0, ThreadGroup(ranks))
+        return mpi.engine_of(self.MPI, ranks)
+
+    def leave(self) -> None:
+        """Say goodbye: from now on no collective may wait for this rank."""
+        _exchange.unwatch()
+        if self._server is not None:
+            self._server.close()

@@ -1,0 +1,142 @@
+"""What the ranks of a test's job run: ``python job.py WHAT``; test_processes.py starts it."""
+
+import datetime
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import flambeau as torch
+import flambeau.distributed as dist
+from flambeau import nn
+from flambeau.nn.parallel import DistributedDataParallel as DDP
+
+
+def everything(rank):
+    """The engines over MPI: collectives, messages, groups, DDP."""
+    n = dist.get_world_size()
+    assert (n, dist.get_backend()) == (2, "gloo")
+    print("engine", dist.group.WORLD._engine.name)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.complex64):
+        x = torch.ones(300_000, dtype=dtype)
+        dist.all_reduce(x)
+        assert torch.equal(x, torch.full((300_000,), 1 if dtype is torch.bool else 2, dtype=dtype)), dtype
+        parts = [torch.zeros(3, dtype=dtype) for _ in range(n)]
+        dist.all_gather(parts, torch.full((3,), rank, dtype=dtype))
+        assert torch.equal(torch.stack(parts), torch.tensor([[0] * 3, [1] * 3]).to(dtype))
+    x = torch.arange(6.0) + rank
+    out = torch.zeros(3)
+    dist.reduce_scatter_tensor(out, x, dist.ReduceOp.AVG)
+    assert out.tolist() == [k + 3 * rank + 0.5 for k in range(3)]
+    dist.all_to_all_single(out := torch.zeros(4), torch.full((4,), float(rank)))
+    assert out.tolist() == [0.0, 0.0, 1.0, 1.0]
+    for root in range(n):
+        dist.broadcast(y := torch.full((2,), float(rank)), root)
+        assert y.tolist() == [root] * 2
+        dist.reduce(z := torch.ones(2), root)
+        assert z.tolist() == ([2.0, 2.0] if rank == root else [1.0, 1.0])
+        got = [torch.zeros(1), torch.zeros(1)] if rank == root else None
+        dist.gather(torch.full((1,), float(rank)), got, root)
+        assert got is None or [t.item() for t in got] == [0.0, 1.0]
+        dist.scatter(one := torch.zeros(1), [torch.zeros(1), torch.ones(1)] if rank == root else None, root)
+        assert one.item() == rank
+    objects = [None] * n
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": 0}, {"rank": 1}]
+    big = torch.zeros(500_000)
+    works = [dist.irecv(big, 1 - rank), dist.isend(torch.full((500_000,), float(rank)), 1 - rank)]
+    assert [w.wait() for w in works] == [True, True] and big[-1].item() == 1 - rank
+    pair, alone = dist.new_group([0, 1]), dist.new_group([1])
+    dist.all_reduce(x := torch.ones(1), group=pair)
+    assert x.item() == 2 and (alone == dist.GroupMember.NON_GROUP_MEMBER) == (rank == 0)
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
+    data_parallel(rank)
+    began = time.process_time()
+    if rank == 0:
+        time.sleep(0.5)
+    dist.barrier()
+    if rank == 1:
+        assert time.process_time() - began < 0.25, "waiting costs time of the processor"
+
+
+def data_parallel(rank):
+    """Ten steps on halves of the batch are those of one process."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = torch.randn(8, 16, generator=generator), torch.randn(8, 4, generator=generator)
+
+    def train(model, x, y):
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            ((model(x) - y) ** 2).mean().backward()
+            optimizer.step()
+        return [p.detach().numpy() for p in model.parameters()]
+
+    def made():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
+
+    wanted = train(made(), x, y)
+    found = train(DDP(made(), bucket_cap_mb=0.001), x[4 * rank : 4 * rank + 4], y[4 * rank : 4 * rank + 4])
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def raises(rank):
+    if rank == 1:
+        raise ValueError("mine alone")
+    dist.barrier()
+
+
+def exits(rank):
+    if rank == 1:
+        sys.exit(3)
+    dist.barrier()
+
+
+def killed(rank):
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.barrier()
+
+
+def stopped(rank):
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(60)
+
+
+def disagree(rank):
+    dist.all_reduce(torch.ones(3 + rank))
+
+
+def waits(rank):
+    print("ready")
+    time.sleep(60)
+
+
+def again(rank):
+    """A second process group in the same processes."""
+    for _ in range(2):
+        dist.barrier()
+        dist.destroy_process_group()
+        dist.init_process_group()
+
+
+def spawned(rank, port):
+    """For torch.multiprocessing.spawn."""
+    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    assert x.tolist() == [2.0, 2.0]
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    dist.init_process_group(
+        **({"init_method": sys.argv[2], "rank": int(sys.argv[3]), "world_size": 2} if len(sys.argv) > 2 else {})
+    )
+    globals()[sys.argv[1]](dist.get_rank())
+    dist.destroy_process_group()
