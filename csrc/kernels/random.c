@@ -105,7 +105,7 @@ BY_LEVEL(static void, truths_of, (const uint32_t *restrict w, uint8_t *restrict 
 
 /* ---- normal numbers by Box and Muller, 8 of the first half of 16 uniform ones and 8 of the second ------ */
 
-/* log of a number in (0, 1], as inductor/expansions/exponentials.py has it. */
+/* log of a number in (0, 1], as inductor/codegen/expansions/exponentials.py has it. */
 static inline float log_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, 4);

@@ -1,4 +1,4 @@
-/* Building a compiled graph: from the records of inductor/records.py to tables. Every place, slot and count
+/* Building a compiled graph: from the records of inductor/runtime/records.py to tables. Every place, slot and count
  * is checked here, so that a launch need not. */
 #include "runtime/graph.h"
 #include <stdarg.h>
@@ -127,7 +127,7 @@ static int parse_stage(PyObject *o, Stage *s, Graph *g) {
     return failed ? -1 : 0;
 }
 
-/* A slot of inductor/records.py, from its fields. */
+/* A slot of inductor/runtime/records.py, from its fields. */
 static int read_slot(PyObject *held, Slot *s, Graph *g) {
     PyObject *array;
     switch (s->kind) {
@@ -399,7 +399,7 @@ static PyObject *fields_of_step(PyObject *o, int kind) {
     return fields(o, "slots", "views", "stage", NULL);
 }
 
-/* A step of inductor/records.py. */
+/* A step of inductor/runtime/records.py. */
 static int parse_step(PyObject *o, Step *s, Graph *g) {
     static int (*const parsers[STEP_COUNT])(PyObject *, Step *, Graph *) = {
         [STEP_KERNEL] = parse_kernel, [STEP_GEMM] = parse_gemm, [STEP_NATIVE] = parse_native,
@@ -468,7 +468,7 @@ static PyObject *fields_of_output(PyObject *o, int kind) {
     return fields(o, "value", NULL);
 }
 
-/* An output of inductor/records.py. */
+/* An output of inductor/runtime/records.py. */
 static int parse_output(PyObject *o, Output *out, Graph *g) {
     int kind = kind_of(o, OUT_COUNT);
     if (kind < 0) return -1;

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from flambeau.base import disk
-from flambeau.inductor import cache
+from flambeau.inductor.machine import cache
 
 
 @pytest.fixture

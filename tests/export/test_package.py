@@ -15,7 +15,8 @@ from flambeau._inductor import aoti_compile_and_package, aoti_load_package
 import flambeau as torch
 from flambeau import nn
 from flambeau.export import Dim, export
-from flambeau.inductor import cache, llvm, metrics
+from flambeau.inductor import metrics
+from flambeau.inductor.machine import cache, llvm
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from flambeau.inductor import compile as passes
-from flambeau.inductor.ir import ExternCall
+from flambeau.inductor.ir.nodes import ExternCall
 from flambeau.inductor.settings import config
 from flambeau.testing.assembly import verified
 

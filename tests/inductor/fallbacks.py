@@ -7,7 +7,7 @@ import numpy as np
 
 import flambeau as torch
 from flambeau.inductor import compile as passes
-from flambeau.inductor.ir import ExternCall
+from flambeau.inductor.ir.nodes import ExternCall
 from flambeau.inductor.settings import config
 from flambeau.testing.samples import load, operator
 

@@ -6,12 +6,13 @@ import numpy as np
 
 import flambeau  # noqa: F401  (fills the scalar table)
 from flambeau import _runtime
-from flambeau.inductor import llvm
-from flambeau.inductor.builder import Builder, stored_type
-from flambeau.inductor.code import Code, Names
-from flambeau.inductor.instructions import I64, PTR, VOID, Function, Operand, integer, label
-from flambeau.inductor.scalar_ops import emit_scalar
-from flambeau.inductor.verification import verify
+from flambeau.inductor.assembly.builder import Builder
+from flambeau.inductor.assembly.code import Code, Names
+from flambeau.inductor.assembly.dtypes import stored_type
+from flambeau.inductor.assembly.instructions import I64, PTR, VOID, Function, Operand, integer, label
+from flambeau.inductor.assembly.verification import verify
+from flambeau.inductor.codegen.scalar_ops import emit_scalar
+from flambeau.inductor.machine import llvm
 
 NUMPY = {
     "f32": np.float32,

@@ -1,4 +1,4 @@
-"""Ways of products and convolutions that are chosen by measuring (inductor/autotune.py). No clock but a fake one decides here."""
+"""Ways of products and convolutions that are chosen by measuring (inductor/tuning/products.py). No clock but a fake one decides here."""
 
 import contextlib
 import json
@@ -14,8 +14,9 @@ import flambeau as torch
 from flambeau import _runtime
 from flambeau.base import blas, disk, kernels
 from flambeau.base.kernels import Way
-from flambeau.inductor import autotune, autotune_rows
 from flambeau.inductor.settings import config
+from flambeau.inductor.tuning import products as autotune
+from flambeau.inductor.tuning import rows as autotune_rows
 
 F = torch.nn.functional
 

@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.inductor import compile as compiler
-from flambeau.inductor.ir import ExternCall
+from flambeau.inductor.ir.nodes import ExternCall
 
 F = torch.nn.functional
 BOUND = {"float32": 3e-6, "float64": 1e-13, "bfloat16": 2e-2}  # of the largest magnitude

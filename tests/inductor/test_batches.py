@@ -5,7 +5,8 @@ import pytest
 from tracing import trace
 
 import flambeau as torch
-from flambeau.inductor import cache, compile_graph, llvm, metrics
+from flambeau.inductor import compile_graph, metrics
+from flambeau.inductor.machine import cache, llvm
 
 
 def many(x):

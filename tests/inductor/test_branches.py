@@ -14,10 +14,10 @@ import flambeau as torch
 from flambeau import _runtime
 from flambeau.base import kernels
 from flambeau.export import package
-from flambeau.inductor import branches
-from flambeau.inductor.branches import side_by_side
-from flambeau.inductor.ir import Buffer, ExternCall, Region
-from flambeau.inductor.records import CallStep, KernelStep
+from flambeau.inductor.ir.nodes import Buffer, ExternCall, Region
+from flambeau.inductor.runtime.records import CallStep, KernelStep
+from flambeau.inductor.scheduling import branches
+from flambeau.inductor.scheduling.branches import side_by_side
 from flambeau.inductor.settings import config
 
 F = torch.nn.functional

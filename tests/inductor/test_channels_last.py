@@ -8,7 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.inductor import compile as passes
-from flambeau.inductor.ir import BufferKind
+from flambeau.inductor.ir.nodes import BufferKind
 from flambeau.inductor.settings import config
 
 LAST = {4: "channels_last", 5: "channels_last_3d"}

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from flambeau import _runtime
-from flambeau.inductor import llvm
+from flambeau.inductor.machine import llvm
 
 TEXT = """
 define void @{name}(ptr %p, i64 %n) {{

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor.complex_functions import FUNCTIONS
+from flambeau.inductor.lowering.complex_functions import FUNCTIONS
 
 PAIRS = [(torch.complex64, torch.float32), (torch.complex128, torch.float64)]
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import autotune, compile, debug
+from flambeau.inductor import compile, debug
 from flambeau.inductor.settings import config
+from flambeau.inductor.tuning import products as autotune
 from flambeau.testing import guard_pages
 
 F = torch.nn.functional

@@ -12,7 +12,8 @@ from tracing import trace
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.inductor import cache, compile_graph, metrics
+from flambeau.inductor import compile_graph, metrics
+from flambeau.inductor.machine import cache
 from flambeau.inductor.settings import config
 
 aten = torch.ops.aten

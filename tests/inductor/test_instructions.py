@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from flambeau.inductor.builder import Builder
-from flambeau.inductor.code import Code, Names
-from flambeau.inductor.instructions import (
+from flambeau.inductor.assembly.builder import Builder
+from flambeau.inductor.assembly.code import Code, Names
+from flambeau.inductor.assembly.instructions import (
     DOUBLE,
     FLOAT,
     HALF,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import nests
+from flambeau.inductor.codegen import nests
 from flambeau.inductor.settings import config
 from flambeau.inductor.utils import run_and_get_code
 from flambeau.testing import guard_pages

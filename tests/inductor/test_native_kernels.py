@@ -9,7 +9,7 @@ import pytest
 from flambeau import _runtime
 from flambeau.base import kernels
 from flambeau.eager.templates import Templates
-from flambeau.inductor.lowering import Lowering
+from flambeau.inductor.lowering.lowering import Lowering
 
 ROOT = Path(__file__).parents[2]
 C = {p.name: p.read_text() for p in (ROOT / "csrc").glob("*/*.[chd]*")}
@@ -22,7 +22,7 @@ def test_one_declaration_one_function_and_no_name_elsewhere(name):
     files = [f for f, text in C.items() if re.search(rf"^FLB_KERNEL\({name}\) \{{", text, re.MULTILINE)]
     assert len(files) == 1
     callers = [f for f, text in PYTHON.items() if re.search(rf"\bkernels\.{name}\b", text)]
-    allowed = ("base/", "core/templates.py", "core/generator.py", "inductor/native_", "ops/")
+    allowed = ("base/", "core/templates.py", "core/generator.py", "inductor/lowering/native/", "ops/")
     assert all(f.startswith(allowed) for f in callers), callers
     assert callers or name in {kernel.ways for kernel in _runtime.KERNELS.values()}
 

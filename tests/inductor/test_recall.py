@@ -79,7 +79,7 @@ def test_a_second_process_lowers_nothing(tmp_path):
     assert (again, same) == (0, value)
     assert not llvm or sys.platform != "linux" or _runtime.load_objects([], []) is None  # nor imports LLVM
 
-    files = sorted(p for p in pathlib.Path(tmp_path, "graphs").rglob("*") if p.is_file())
+    files = sorted(p for p in pathlib.Path(tmp_path, "entries", "graphs").rglob("*") if p.is_file())
     assert files
     for k, path in enumerate(files):
         data = bytearray(path.read_bytes())

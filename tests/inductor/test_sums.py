@@ -5,7 +5,7 @@ import functools
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import sums
+from flambeau.inductor.passes import sums
 from flambeau.inductor.settings import config
 from flambeau.inductor.utils import run_and_get_code
 

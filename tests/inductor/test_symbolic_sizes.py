@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import cache, compile_graph
+from flambeau.inductor import compile_graph
+from flambeau.inductor.machine import cache
 from flambeau.proxy import make_fx
 
 F = torch.nn.functional
@@ -121,7 +122,7 @@ def test_numbers_are_arguments():
     from flambeau.base.shape_env import ShapeEnv
     from flambeau.core.definition import TensorMeta
     from flambeau.inductor.compile import compile_program
-    from flambeau.inductor.opening import Program, _Recording, _without_data
+    from flambeau.inductor.passes.decompose import Program, _Recording, _without_data
 
     aten = torch.ops.aten
     env, program = ShapeEnv(), Program()

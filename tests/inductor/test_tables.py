@@ -6,7 +6,7 @@ import pytest
 import flambeau as torch
 from flambeau import _runtime
 from flambeau.base import blas
-from flambeau.inductor.records import (
+from flambeau.inductor.runtime.records import (
     ArenaSlot,
     Binding,
     BindStep,

@@ -5,7 +5,7 @@ import pytest
 import flambeau as torch
 from flambeau.base.logs import ARTIFACTS
 from flambeau.inductor import compile as passes
-from flambeau.inductor import schedule
+from flambeau.inductor.scheduling import schedule
 
 X, Y = torch.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4) - 5
 

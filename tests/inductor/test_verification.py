@@ -2,8 +2,8 @@
 
 import pytest
 
-from flambeau.inductor.code import Code, Names
-from flambeau.inductor.instructions import (
+from flambeau.inductor.assembly.code import Code, Names
+from flambeau.inductor.assembly.instructions import (
     FLOAT,
     I1,
     I32,
@@ -16,7 +16,7 @@ from flambeau.inductor.instructions import (
     constant,
     label,
 )
-from flambeau.inductor.verification import verify
+from flambeau.inductor.assembly.verification import verify
 
 X, N, P, C = Operand("%x", FLOAT), Operand("%n", I64), Operand("%p", PTR), Operand("%c", I1)
 V = Operand("%v", FLOAT.vector(4))

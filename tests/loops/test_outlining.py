@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from flambeau.inductor.instructions import DOUBLE, I64, PTR, Operand, Parameter
-from flambeau.inductor.verification import verify
+from flambeau.inductor.assembly.instructions import DOUBLE, I64, PTR, Operand, Parameter
+from flambeau.inductor.assembly.verification import verify
 from flambeau.loops import arrays
 from flambeau.loops.emitter import F64, Emitter
 from flambeau.loops.values import Scalar, View

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flambeau.inductor.instructions import DOUBLE, FLOAT, I64, PTR, Operand
+from flambeau.inductor.assembly.instructions import DOUBLE, FLOAT, I64, PTR, Operand
 from flambeau.loops.tape import TapeEmitter
 from flambeau.loops.values import Declined
 

@@ -1,7 +1,8 @@
 """Wide values between two batched products: the scores and weights of attention, which are far larger than the queries and keys they are made of.
 
-The compiler takes such products and the loops between them through blocks of rows, forward and backward (inductor/rows.py), so that these values
-are never whole in memory, unless the backward wants them from the forward. So they may be computed again, the product too: it has few terms.
+The compiler takes such products and the loops between them through blocks of rows, forward and backward
+(inductor/scheduling/rows.py). These values are never in memory as a whole, unless the backward wants them from the forward. So they may be
+recomputed, the product too: it has few terms.
 """
 
 from __future__ import annotations

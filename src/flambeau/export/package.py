@@ -21,9 +21,9 @@ from ..autograd.grad_mode import no_grad
 from ..base import disk
 from ..base.symint import NUMBERS
 from ..fx import Graph, GraphModule, Node
-from ..inductor import cache, llvm
 from ..inductor.compile import compile_graph
-from ..inductor.plan_rows import read_plan, write_plan
+from ..inductor.machine import cache, llvm
+from ..inductor.runtime.plan_rows import read_plan, write_plan
 from ..inductor.settings import config
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from ..version import __version__

@@ -1,9 +1,20 @@
 """The compiler from ATen-level graphs to native code.
 
-Enter at :func:`compile_graph`; its passes are listed in compile.py. A graph is opened (opening.py), lowered by operator kind to the loop
-IR (lowering.py, ir.py, values.py, base/expr.py), fused (schedule.py), written as LLVM instructions (codegen.py over builder.py, scalar_ops.py and
-expansions/), compiled or fetched from the cache (llvm.py, cache.py) and bound into one native callable (memory.py, program.py,
-csrc/runtime/launch.c). Invariants: ``ir.verify`` holds after each pass; a kernel's text depends on nothing but the graph and the settings, so
+Enter at :func:`compile_graph`; compile.py lists the passes. A folder imports only from those above it in this table.
+
+=============  =====================================================================================
+``machine/``    LLVM, the cache of machine code, the processor
+``assembly/``   LLVM instructions as objects: building, printing, verification
+``ir/``         the loop IR: nodes, values, sizes
+``passes/``     passes over the graph of operators: decomposition, folding, packing, sums
+``codegen/``    a fused kernel as LLVM instructions
+``lowering/``   from operators to the loop IR; ``lowering/native/``: launches of native kernels
+``scheduling/`` fusion, chains of launches, order of launches, memory
+``runtime/``    plans: records, frame of integers, files
+``tuning/``     choices by measurement
+=============  =====================================================================================
+
+Invariants: ``ir.verify`` holds after each pass; a kernel's text depends on nothing but the graph and the settings, so
 equal loop nests have equal text.
 """
 

@@ -13,24 +13,28 @@ from .. import _C
 from ..base.enums import Out
 from ..base.logs import artifact
 from ..base.shape_env import shape_rules
-from . import autotune, autotune_rows, cache, debug, memory, metrics
-from .branches import arrange
-from .codegen import write_kernel
-from .donate import donate, pass_on, spend
-from .effects import flat
-from .ir import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
-from .lowering import Lowering
-from .opening import open_graph
-from .plan import Plan
-from .planes import PlaneChain, chain_planes
-from .program import assemble
-from .recall import recall, remember
-from .rows import RowChain, chain_rows
-from .schedule import build, fuse, merge
+from . import debug, metrics
+from .codegen.kernel import write_kernel
+from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
+from .ir.values import walk
+from .lowering.donate import donate, pass_on, spend
+from .lowering.lowering import Lowering
+from .machine import cache
+from .passes.decompose import open_graph
+from .passes.sums import join_sums
+from .runtime.plan import Plan
+from .runtime.program import assemble
+from .runtime.recall import recall, remember
+from .scheduling import memory
+from .scheduling.branches import arrange
+from .scheduling.duplicates import Twins
+from .scheduling.effects import flat
+from .scheduling.planes import PlaneChain, chain_planes
+from .scheduling.rows import RowChain, chain_rows
+from .scheduling.schedule import build, fuse, merge
 from .settings import config
-from .sums import join_sums
-from .twins import Twins
-from .values import walk
+from .tuning import products as autotune
+from .tuning import rows as autotune_rows
 
 __all__ = ["CompiledInfo", "compile_graph"]
 

@@ -8,9 +8,9 @@ import os
 
 from flambeau.base import debug_folder
 
-from .ir import ExternCall, show
+from .ir.nodes import ExternCall, show
+from .ir.values import walk
 from .settings import config
-from .values import walk
 
 __all__ = ["dump", "listeners", "notify"]
 

@@ -22,8 +22,8 @@ from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
 from .compile import compile_graph, recalled
-from .folding import fold, follows, number
-from .packing import pack
+from .passes.folding import fold, follows, number
+from .passes.packing import pack
 
 __all__ = ["compile_frozen"]
 

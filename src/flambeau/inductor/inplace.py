@@ -16,7 +16,7 @@ from .. import _C
 from ..core import keys
 from ..core.dispatch import excluding
 from .compile import compile_program
-from .opening import Program, _Recording, _without_data, tensor_meta
+from .passes.decompose import Program, _Recording, _without_data, tensor_meta
 from .single import _describe
 
 __all__ = ["update"]

@@ -56,7 +56,7 @@ KNOBS = {
     "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
     "max_autotune": Knob(
         False,
-        "choose how products and convolutions are made by measuring, at compile time (inductor/autotune.py)",
+        "choose how products and convolutions are made by measuring, at compile time (inductor/tuning/products.py)",
         ("TORCHINDUCTOR_MAX_AUTOTUNE",),
     ),
     "autotune_seconds": Knob(2.0, "seconds of measuring for a graph, at most; what was measured is kept", type=float),

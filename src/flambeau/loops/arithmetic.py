@@ -13,8 +13,8 @@ from types import EllipsisType
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand
 from . import bounds as between
 from . import complexes
 from .bounds import LEAST, MOST

@@ -11,8 +11,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand, Parameter, integer
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, Parameter, integer
 from . import arithmetic, complexes
 from . import bounds as between
 from .arithmetic import cast, loop_dtypes

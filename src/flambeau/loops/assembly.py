@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..inductor.instructions import integer
+from ..inductor.assembly.instructions import integer
 from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast
 from .arrays import OnElements

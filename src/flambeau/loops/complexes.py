@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand
 from .emitter import BOOL, F64, Emitter
 from .values import Declined, Scalar, libm, register_type
 

@@ -34,7 +34,7 @@ ERRORS = 8  # slots behind those of the results
 
 @functools.lru_cache(256)
 def _function(text: str, arguments: int):
-    cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
+    cache = importlib.import_module("flambeau.inductor.machine.cache")  # made when it is first run: it imports LLVM
     name = cache.kernel_name(text)
     address = cache.addresses({name: text.replace("@KERNEL", f"@{name}")}, optimise=True)[name]
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arguments)(address)

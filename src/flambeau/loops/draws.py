@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand, Type, integer
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, Type, integer
 from . import arrays
 from .arithmetic import cast
 from .emitter import F64, I64, Emitter, constant

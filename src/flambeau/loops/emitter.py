@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.builder import Builder
-from ..inductor.code import Code, Given, Names
-from ..inductor.expansions import EXPANSIONS
-from ..inductor.instructions import Instruction, Operand, Parameter, Type, integer, label
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.builder import Builder
+from ..inductor.assembly.code import Code, Given, Names
+from ..inductor.assembly.instructions import Instruction, Operand, Parameter, Type, integer, label
+from ..inductor.codegen.expansions import EXPANSIONS
 from . import bounds as between
 from .bounds import Bounds
 from .outlining import ParallelNest

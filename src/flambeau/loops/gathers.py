@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand, integer
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays
 from .arithmetic import cast, stored
 from .arrays import as_expression

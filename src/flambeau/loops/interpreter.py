@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand
 from . import arithmetic, arrays, bindings, complexes
 from .bytecode import Instructions
 from .calls import Calls

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand, integer
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays
 from .bounds import LARGEST
 from .emitter import I64, block_label, constant, turn_label

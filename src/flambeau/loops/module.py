@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..inductor import instructions as llvm
-from ..inductor.code import Code, Names
-from ..inductor.instructions import Function, Instruction, Operand, Parameter, integer, label
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.code import Code, Names
+from ..inductor.assembly.instructions import Function, Instruction, Operand, Parameter, integer, label
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
 
 __all__ = ["RUNTIME", "KernelArguments", "Spread", "module"]

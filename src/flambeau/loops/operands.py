@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand, Parameter
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, Parameter
 from . import arrays
 from .bounds import LARGEST
 from .emitter import I64, SMALL_SIZE

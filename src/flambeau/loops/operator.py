@@ -24,7 +24,7 @@ from ..base.dtypes import from_numpy
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
-from ..inductor.donate import writing_form
+from ..inductor.lowering.donate import writing_form
 from .arithmetic import INSTEAD
 from .complexes import part
 from .interpreter import Compiled
@@ -87,7 +87,7 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
     ``spent``, which nobody reads afterwards, given back in the same memory."""
     p = _parsed(text)
     blas.share_threads()  # products in loops are made with its library
-    cache = importlib.import_module("flambeau.inductor.cache")  # made when it is first run: it imports LLVM
+    cache = importlib.import_module("flambeau.inductor.machine.cache")  # made when it is first run: it imports LLVM
     name = cache.kernel_name(p["text"])
     with contextlib.nullcontext() if p["cached"] else cache.config.patch(force_disable_caches=True):
         address = cache.addresses({name: p["text"].replace("@KERNEL", f"@{name}")}, optimise=True)[name]

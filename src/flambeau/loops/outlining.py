@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..inductor import instructions as llvm
-from ..inductor.code import Code
-from ..inductor.instructions import Function, Instruction, Operand, Type, aggregate, integer
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.code import Code
+from ..inductor.assembly.instructions import Function, Instruction, Operand, Type, aggregate, integer
 from .values import Size
 
 if TYPE_CHECKING:

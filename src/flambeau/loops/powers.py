@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Operand
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand
 from .emitter import F64, Emitter
 from .values import Scalar, libm, register_type
 

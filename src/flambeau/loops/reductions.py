@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..inductor.instructions import Operand, integer
+from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic
 from .arithmetic import cast, loop_dtypes
 from .arrays import address, as_expression, count, fill, temporary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..inductor.instructions import Operand, integer
+from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic
 from .arithmetic import cast
 from .arrays import address, count, temporary

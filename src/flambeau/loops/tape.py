@@ -16,9 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.code import Code, Given
-from ..inductor.instructions import Instruction, Operand, Type, integer
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.code import Code, Given
+from ..inductor.assembly.instructions import Instruction, Operand, Type, integer
 from .emitter import Arithmetic, Emitter
 from .module import DATA, RUNTIME
 from .values import Declined, Size

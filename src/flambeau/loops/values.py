@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..inductor import instructions as llvm
-from ..inductor.instructions import Constant, Operand, Parameter, Type
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Constant, Operand, Parameter, Type
 from . import bounds as between
 
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..inductor import instructions as llvm
+from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays
 from .emitter import I64
 from .machine import Machine, Part

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from ..inductor.instructions import Function
-from ..inductor.verification import verify
+from ..inductor.assembly.instructions import Function
+from ..inductor.assembly.verification import verify
 
 __all__ = ["verified"]
 
 
 @contextlib.contextmanager
 def verified() -> Iterator[None]:
-    """Until the end of the block every function is checked before it is printed (``inductor/verification.py``)."""
+    """Until the end of the block every function is checked before it is printed (``inductor/assembly/verification.py``)."""
     lines = Function.lines
 
     def checked(self: Function) -> list[str]:

@@ -1,4 +1,4 @@
-"""Products whose right operand, a constant weight, was packed before: what freezing makes of ``mm`` (inductor/packing.py).
+"""Products whose right operand, a constant weight, was packed before: what freezing makes of ``mm`` (inductor/passes/packing.py).
 
 They have no derivative."""
 

@@ -1,0 +1,1 @@
+"""A fused kernel as LLVM instructions."""

@@ -1,0 +1,60 @@
+"""The table of expansions, and what families of them share.
+
+An expansion takes a :class:`~..builder.Builder`, a dtype and operands, and returns the result; it works on any number of lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...assembly.instructions import Operand
+
+__all__ = ["EXPANSIONS", "called", "chebyshev", "expansion", "fabs", "signed", "sqrt", "wide"]
+
+EXPANSIONS: dict[str, Callable[..., Operand]] = {}
+"""Name after the ``@`` in the scalar table -> function(builder, dtype, *operands)."""
+
+
+def expansion(fn):
+    """Put a function into the table, under its name."""
+    EXPANSIONS[fn.__name__.rstrip("_")] = fn
+    return fn
+
+
+def wide(fn):
+    """The expansion ``fn`` of float64 for float32 too."""
+
+    def through(b, t, *args):
+        if t == "f64":
+            return fn(b, t, *args)
+        out = fn(b, "f64", *(b.convert("fpext", a, "f64") for a in args))
+        return b.convert("fptrunc", out, t)
+
+    through.__name__ = fn.__name__
+    return expansion(through)
+
+
+def sqrt(b, x):
+    return b.intrinsic("sqrt", x)
+
+
+def fabs(b, x):
+    return b.intrinsic("fabs", x)
+
+
+def signed(b, out, x):
+    return b.intrinsic("copysign", out, x)
+
+
+def called(b, name, x):
+    """The C library's function of doubles for every lane."""
+    return b.by_lane(x, b.const("bool", True), name, x)
+
+
+def chebyshev(b, t, coefficients, x):
+    """A sum of Chebyshev polynomials (Clenshaw), the highest first."""
+    twice = b.add(x, x)
+    one = two = b.const(t, 0.0)
+    for c in coefficients[:-1]:
+        one, two = b.add(b.sub(b.mul(twice, one), two), c), one
+    return b.add(b.sub(b.mul(x, one), two), coefficients[-1])

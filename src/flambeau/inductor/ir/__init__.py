@@ -1,0 +1,1 @@
+"""The loop IR: nodes that fill buffers, values, sizes."""

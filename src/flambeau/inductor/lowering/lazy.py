@@ -1,0 +1,51 @@
+"""Tensors during lowering."""
+
+from __future__ import annotations
+
+import math
+
+from ..ir.nodes import dense_strides
+from ..ir.sizes import symbolic
+
+__all__ = ["Lazy", "broadcast_coords"]
+
+
+class Lazy:
+    """A tensor during lowering. ``sizes``: ints and expressions, ``shape`` the same for operators to ask; ``dtype`` is the flambeau dtype;
+    ``at(coords)`` the Value of an element; ``region`` where it lies in memory, None as long as it doesn't."""
+
+    __slots__ = ("sizes", "dtype", "device", "at", "region", "strides", "view", "example", "depth")
+
+    def __init__(self, shape, dtype, at, region=None, strides=None, device=None, example=None):
+        self.sizes, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
+        self.example = example
+        self.strides = strides  # what the tensor's strides are by its shape rule
+        self.device = device
+        self.depth = 0  # nodes of the graph that an element is computed by, one in another
+        self.view = None  # (tensor it is a view of, function of view handlers) for a view of a tensor without memory
+
+    @property
+    def shape(self) -> tuple:
+        return tuple(symbolic(n, self.example) for n in self.sizes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+    def numel(self):
+        return math.prod(self.shape)
+
+    def size(self, d=None):
+        return self.shape if d is None else self.shape[d]
+
+    def dim(self) -> int:
+        return len(self.sizes)
+
+    def stride(self):
+        return tuple(symbolic(s, self.example) for s in self.strides or dense_strides(self.sizes))
+
+
+def broadcast_coords(coords, shape):
+    """Coordinates in a tensor of this shape for those in what it is broadcast to."""
+    tail = coords[len(coords) - len(shape) :] if shape else ()
+    return tuple(0 if n == 1 else c for c, n in zip(tail, shape))

@@ -1,0 +1,1 @@
+"""Native kernels in a graph: the rules that only lowering can follow."""

@@ -1,0 +1,201 @@
+"""LLVM through llvmlite: assembly text to object code, object code to addresses. The only importer of llvmlite, at the first use.
+
+Objects are position-independent of this process: they refer to nothing but libm, so their bytes can be kept on disk.
+"""
+
+import atexit
+import ctypes
+import functools
+import os
+import platform
+import re
+
+from ... import _runtime
+from ...base.forks import at_rest
+from ...base.forks import held_while_forking as _lock
+from ..settings import config
+
+__all__ = [
+    "compile_text",
+    "disassemble",
+    "finish",
+    "host",
+    "joined",
+    "load_object",
+    "new_engine",
+    "on_threads",
+    "start",
+]
+
+_keep = []  # engines own the code they load
+
+
+@functools.cache
+def _binding():
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def _machine():
+    llvm = _binding()
+    cpu, features = host()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="default", reloc="pic")
+
+
+@functools.cache
+def host() -> tuple[str, str]:
+    """(CPU name, features) the code is made for: part of the cache key. FLAMBEAU_CPU=avx2 or =default leaves out what lesser CPUs lack."""
+    llvm = _binding()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+    if platform.machine() in ("x86_64", "AMD64") and (lesser := _LESSER.get(os.environ.get("FLAMBEAU_CPU", ""))):
+        cpu, lacks = lesser
+        features.update({name: False for name in features if re.match(lacks, name)})
+    return cpu, features.flatten()
+
+
+_LESSER = {  # level -> (LLVM's name of such a CPU, features that it lacks)
+    "avx2": ("haswell", r"avx512|avx10|amx|avx.*(vnni|ifma|neconvert)|evex512|vaes|vpclmulqdq|gfni|sha|sm[34]"),
+    "default": ("x86-64", r"(?!(cmov|cx8|fxsr|mmx|sse|sse2|64bit|x87)$)"),
+}
+
+
+def compile_text(text: str, optimise: bool = False) -> bytes:
+    """Object code of a module in LLVM assembly. ``optimise``: with all of LLVM's passes, for text that isn't vector code already.
+    Raises RuntimeError with LLVM's message when the text is wrong."""
+    llvm = _binding()
+    with _lock:
+        module = llvm.parse_assembly(text)
+        machine = _machine()
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        if optimise:
+            # Level 3 and the vectorisation of straight-line code take half as long again for code that isn't faster.
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.loop_unrolling = True
+            builder = llvm.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+            return machine.emit_object(module)
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+        passes = llvm.create_new_module_pass_manager()
+        # The kernels come as explicit vector code in good order: promote the stack slots, fold, share, and nothing else.
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_new_gvn_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
+        return machine.emit_object(module)
+
+
+# The functions of llvmlite's library that csrc/runtime/emit.c calls, in its order; the passes are those of compile_text.
+_FUNCTIONS = (
+    *(
+        "ContextCreate",
+        "ContextDispose",
+        "ParseAssembly",
+        "DisposeModule",
+        "SetTarget",
+        "SetDataLayout",
+        "VerifyModule",
+    ),
+    *("CreatePipelineTuningOptions", "DisposePipelineTuningOptions", "CreatePassBuilder", "DisposePassBuilder"),
+    *("CreateNewModulePassManager", "DisposeNewModulePassManger"),
+    *("module_AddSROAPass", "module_AddInstCombinePass", "module_AddNewGVNPass", "module_AddSimplifyCFGPass"),
+    *("RunNewModulePassManager", "TargetMachineEmitToMemory", "GetBufferStart", "GetBufferSize", "DisposeMemoryBuffer"),
+    "DisposeString",
+)
+
+
+@functools.cache
+def _threads() -> bool:
+    """Whether code can be generated on threads; makes them ready."""
+    from llvmlite.binding import ffi
+
+    llvm = _binding()
+    library = getattr(ffi.lib, "_lib_handle", None)
+    if library is None or any(not hasattr(library, f"LLVMPY_{name}") for name in _FUNCTIONS):
+        return False  # another version of llvmlite
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = config.compile_threads or cores
+    if wanted < 2:
+        return False
+    cpu, features = host()
+    target = llvm.Target.from_default_triple()
+    machines = [
+        target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="default", reloc="pic")
+        for _ in range(min(wanted, 16))
+    ]
+    _keep.extend(machines)
+    functions = tuple(ctypes.cast(getattr(library, f"LLVMPY_{name}"), ctypes.c_void_p).value for name in _FUNCTIONS)
+    addresses = tuple(ctypes.cast(m._ptr, ctypes.c_void_p).value for m in machines)
+    _runtime.emit_configure(functions, addresses, machines[0].triple, str(machines[0].target_data))
+    atexit.register(_runtime.emit_drain)
+    at_rest.append(_runtime.emit_drain)
+    os.register_at_fork(after_in_child=_runtime.emit_forked)
+    return True
+
+
+def on_threads() -> bool:
+    """Whether :func:`start` has threads."""
+    with _lock:
+        return _threads()
+
+
+def joined(texts) -> str:
+    """Several modules as one: what they declare alike is there once. Functions must differ in name."""
+    shared, out = {}, []
+    for text in texts:
+        for line in text.splitlines():
+            if line.startswith(("declare ", "!")):
+                shared[line] = None
+            else:
+                out.append(line)
+    return "\n".join([*out, *shared, ""])
+
+
+def start(text: str):
+    """Begin to generate the object code of a module on another thread; None when there is none. :func:`finish` gives it."""
+    with _lock:  # a fork that has it has waited for the jobs before
+        return _runtime.emit_start(text.encode()) if _threads() else None
+
+
+def finish(job, text: str) -> bytes:
+    """The object code that was begun. Raises RuntimeError with LLVM's message when the text is wrong."""
+    data = _runtime.emit_finish(job)
+    return compile_text(text) if data is None else data
+
+
+def disassemble(text: str) -> str:
+    """Host assembly of a module (for looking at)."""
+    llvm = _binding()
+    with _lock:
+        module = llvm.parse_assembly(text)
+        module.triple = _machine().triple
+        return _machine().emit_assembly(module)
+
+
+def new_engine():
+    """A linker of its own; it lives as long as the process."""
+    llvm = _binding()
+    module = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine(jit=True))
+    _keep.append(engine)
+    return engine
+
+
+_engine = functools.cache(new_engine)
+
+
+def load_object(data: bytes, names: list[str], engine=None) -> dict[str, int]:
+    """Link object code into the process; the addresses of its functions. Names must be unique in the engine (by default the common one)."""
+    llvm = _binding()
+    with _lock:
+        engine = engine or _engine()
+        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        engine.finalize_object()
+        return {name: engine.get_function_address(name) for name in names}

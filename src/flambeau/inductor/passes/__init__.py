@@ -1,0 +1,1 @@
+"""Passes over the graph of operators, before it is lowered."""

@@ -1,0 +1,1 @@
+"""Compiled graphs as plans: records, frame, files."""

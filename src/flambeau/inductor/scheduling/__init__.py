@@ -1,0 +1,1 @@
+"""Which nodes share a kernel, in which order launches run, and where buffers lie."""

@@ -1,0 +1,1 @@
+"""Choices by measurement."""
