@@ -148,9 +148,9 @@ def test_choices_are_measured_once(cold, monkeypatch, how):
 def test_what_is_damaged_is_measured_again(cold, monkeypatch):
     seen = measured(monkeypatch)
     torch.compile(program, mode="max-autotune")(*operands())
-    entries = [os.path.join(at, f) for at, _, files in os.walk(cold / "choices") for f in files]
+    entries = [os.path.join(at, f) for at, _, files in os.walk(cold / "entries" / "choices") for f in files]
     assert len(entries) == 2
-    first, second = (os.path.relpath(e, cold) for e in entries)
+    first, second = (os.path.relpath(e, cold / "entries") for e in entries)
     with open(entries[0], "r+b") as f:
         f.write(b"damaged")
     disk.write_entry(second, json.dumps(["another step", "own"]).encode())
@@ -165,7 +165,7 @@ def test_nothing_is_measured_without_the_mode(cold, monkeypatch):
     seen = measured(monkeypatch)
     for how in ({}, {"mode": "default"}, {"mode": "reduce-overhead"}):
         torch.compile(program, **how)(*operands())
-    assert not seen and not (cold / "choices").exists()
+    assert not seen and not (cold / "entries" / "choices").exists()
 
 
 def test_choices_can_be_read(cold, monkeypatch):
@@ -318,7 +318,7 @@ def test_ways_of_a_chain(way, cold, monkeypatch):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
     else:
         assert torch.equal(got, want)
-    kept = [p.read_bytes() for p in (cold / "choices").rglob("a*") if p.is_file()]
+    kept = [p.read_bytes() for p in (cold / "entries" / "choices").rglob("a*") if p.is_file()]
     assert len(kept) == 1 and b"chain over 512 rows" in kept[0]
 
 
