@@ -21,9 +21,9 @@ void flb_free_parameters(FlbOperator *op) {
 }
 void flb_operator_reset(FlbOperator *op) {
     op->ready = 0;
-    flb_recipes_clear(&op->recipes);
-    flb_recipes_clear(&op->shapes);
-    flb_recipes_clear(&op->opened);
+    flb_call_plans_clear(&op->call_plans);
+    flb_call_plans_clear(&op->shapes);
+    flb_call_plans_clear(&op->decomposed);
     Py_CLEAR(op->kernel);
     Py_CLEAR(op->impl);
     Py_CLEAR(op->named);
@@ -50,7 +50,7 @@ static int read_parameters(FlbOperator *op, PyObject *list) {
         PyUnicode_InternInPlace(&p[i].name);
         p[i].fallback = Py_XNewRef(fallback);
         if (fallback && PyUnicode_CheckExact(fallback))
-            PyUnicode_InternInPlace(&p[i].fallback); /* recipes know strings by address */
+            PyUnicode_InternInPlace(&p[i].fallback); /* call plans know strings by address */
         if (!p[i].keyword_only) positional = (int)i + 1;
     }
     op->n_positional = positional;
@@ -70,19 +70,19 @@ static int same_parameters(FlbOperator *op, PyObject *list) {
     }
     return 1;
 }
-/* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, recipes, view, one_tensor,
+/* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, call_plans, view, one_tensor,
  * loud, by_type, factors, named, each, written): see FlbOperator. A parameter is (name, type code, list,
  * optional, keyword only, elements optional, sized, null_false, default...). */
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"parameters", "varargs",    "numbers", "factory", "body",    "recipes",
+    static char *names[] = {"parameters", "varargs",    "numbers", "factory", "body",    "call_plans",
                             "view",       "one_tensor", "loud",    "pure",    "by_type", "named",
                             "inner",      "programs",   "factors", "each",    "written", NULL};
     PyObject *list, *named = Py_None, *body = Py_None, *inner = Py_None, *each = Py_None;
-    int varargs = -1, numbers = 0, factory = 0, recipes = 0, view = 0, one = 0, loud = 0, pure = 0,
+    int varargs = -1, numbers = 0, factory = 0, call_plans = 0, view = 0, one = 0, loud = 0, pure = 0,
         programs = 0;
     unsigned long long by_type = 0, factors = 0, written = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKOOpKOK", names, &PyTuple_Type, &list,
-                                     &varargs, &numbers, &factory, &body, &recipes, &view, &one, &loud, &pure,
+                                     &varargs, &numbers, &factory, &body, &call_plans, &view, &one, &loud, &pure,
                                      &by_type, &named, &inner, &programs, &factors, &each, &written))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
@@ -96,7 +96,7 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
         return NULL;
     }
     op->varargs = varargs;
-    op->numbers = (uint8_t)numbers, op->factory = (uint8_t)factory, op->recipes_on = (uint8_t)recipes;
+    op->numbers = (uint8_t)numbers, op->factory = (uint8_t)factory, op->call_plans_on = (uint8_t)call_plans;
     op->is_view = (uint8_t)view, op->one_tensor = (uint8_t)one, op->loud = (uint8_t)loud,
     op->pure = (uint8_t)pure;
     op->by_type = by_type, op->factors = factors, op->programs = (uint8_t)programs;

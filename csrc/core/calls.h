@@ -4,7 +4,7 @@
  * are the default objects); from there every path works on that array. */
 #ifndef FLB_CALLS_H
 #define FLB_CALLS_H
-#include "core/recipe.h"
+#include "core/call_plan.h"
 #include "core/state.h"
 
 #define NO_DATA (1u << 8)  /* scan: some tensor has no array */
@@ -24,7 +24,7 @@ typedef struct FlbOperator {
                          or NULL */
     PyObject *impl;   /* the same, taking all arguments by position in schema order; or NULL */
     PyObject *named;  /* class of its named results, or NULL */
-    PyObject *body;   /* of an implicit composite: body(*all arguments), opened before anything looks at the
+    PyObject *body;   /* of an implicit composite: body(*all arguments), decomposed before anything looks at the
                          operator; or NULL */
     Parameter *parameters;
     int n_parameters, n_positional;
@@ -37,11 +37,11 @@ typedef struct FlbOperator {
     uint8_t numbers;     /* Python numbers may stand for tensors when there is one tensor: 1 not for the first
                             argument, 2 for any */
     uint8_t factory;     /* makes a tensor on the current device, takes requires_grad */
-    uint8_t recipes_on, programs, is_view, one_tensor, pure,
+    uint8_t call_plans_on, programs, is_view, one_tensor, pure,
         loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
-    uint64_t by_type, factors; /* for recipes */
-    FlbRecipes recipes, shapes,
-        opened; /* shapes: what fake tensors become; opened: what the body does (opened.c), if `programs` */
+    uint64_t by_type, factors; /* for call plans */
+    FlbCallPlans call_plans, shapes,
+        decomposed; /* shapes: what fake tensors become; decomposed: what the body does (decomposed.c), if `programs` */
     PyObject *rule; /* how autograd records it (csrc/autograd/record.c), or NULL until it is first recorded */
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
@@ -53,7 +53,7 @@ extern PyObject
 extern PyObject *flb_override_handler; /* override(function, args, kwargs) -> result; core/overrides.py */
 extern PyObject *flb_dispatch_handler; /* dispatch(op, keys, args, kwargs) -> result; core/dispatch.py */
 extern PyObject *flb_prepare_handler;  /* prepare(op): gives op its parameters; core/bindings.py */
-extern PyObject *flb_cook_handler;     /* cook(op, values) -> Recipe or None; eager/recipes.py */
+extern PyObject *flb_call_planner;     /* make_plan(op, values) -> CallPlan or None; eager/call_plans.py */
 extern PyObject *flb_device_handler;   /* as_device(str or int); core/bindings.py */
 extern PyObject
     *flb_python_handler; /* python_key(op, keys, args, kwargs): the general way; core/dispatch.py */
@@ -71,8 +71,8 @@ PyObject *flb_program_note(FlbOperator *op, uint32_t keys, PyObject *const *valu
 void flb_recorder_spoil(void);
 /* The body of a composite as a program; inside: it is the operator's kernel. 1 done, 0 not applicable, -1
  * exception. */
-int flb_opened_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result);
-int flb_init_opened(PyObject *module);
+int flb_decomposed_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result);
+int flb_init_decomposed(PyObject *module);
 
 int flb_check_each(FlbOperator *op, PyObject *each);
 int flb_foreach_call(FlbOperator *op, PyObject *const *values, PyObject **result);
@@ -96,7 +96,7 @@ int flb_unpack(PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject 
 uint32_t flb_scan(PyObject *const *args, Py_ssize_t n);
 /* Calls the operator, from the highest of `keys` down. */
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values);
-/* The backend: recipe, else kernel. */
+/* The backend: call_plan, else kernel. */
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values);
 PyObject *flb_python_key(FlbOperator *op, uint32_t keys, PyObject *args, PyObject *kwargs);
 FlbFloating *flb_floating(void); /* of this thread */

@@ -1,14 +1,14 @@
 /* Operators: what the arguments of a call say, and the way from there to the kernel.
  *
  * A call that nothing interposes on stays in C: its arguments are bound (binder.c), only the backend key is
- * set, and a recipe (recipe.c) or the kernel runs. Calls that a mode sees go through interpose.c, calls that
+ * set, and a call plan (call_plan.c) or the kernel runs. Calls that a mode sees go through interpose.c, calls that
  * record a gradient through autograd's native part; all others are handed to Python (core/dispatch.py) with
  * the keys already collected. */
 #include "core/calls.h"
 #include "core/stack.h"
 
 PyObject *flb_override_handler = NULL, *flb_describe_handler = NULL, *flb_dispatch_handler = NULL,
-         *flb_prepare_handler = NULL, *flb_cook_handler = NULL, *flb_device_handler = NULL,
+         *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_device_handler = NULL,
          *flb_python_handler = NULL, *flb_check_handler = NULL;
 PyTypeObject *flb_dtype_class = NULL, *flb_format_class = NULL;
 int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) = NULL;
@@ -212,21 +212,21 @@ static PyObject *run_kernel(FlbOperator *op, PyObject *const *values) {
     if (!r) translate_error(op, values);
     return r;
 }
-static int run_recipe(FlbOperator *op, PyObject *const *values, PyObject **result) {
-    int done = flb_recipe_call(op, values, result);
+static int run_call_plan(FlbOperator *op, PyObject *const *values, PyObject **result) {
+    int done = flb_call_plan_call(op, values, result);
     if (done < 0) translate_error(op, values);
     return done;
 }
-static int run_opened(FlbOperator *op, PyObject *body, int inside, PyObject *const *values,
+static int run_decomposed(FlbOperator *op, PyObject *body, int inside, PyObject *const *values,
                       PyObject **result) {
-    int status = flb_opened_call(op, body, inside, values, result);
+    int status = flb_decomposed_call(op, body, inside, values, result);
     if (status < 0) translate_error(op, values);
     return status;
 }
 PyObject *flb_backend(FlbOperator *op, PyObject *const *values) {
     PyObject *result;
-    int status = op->recipes_on ? run_recipe(op, values, &result) : 0;
-    if (!status && op->inner && op->programs) status = run_opened(op, op->inner, 1, values, &result);
+    int status = op->call_plans_on ? run_call_plan(op, values, &result) : 0;
+    if (!status && op->inner && op->programs) status = run_decomposed(op, op->inner, 1, values, &result);
     if (status) return status > 0 ? result : NULL;
     if (op->impl && op->impl != Py_None) return run_kernel(op, values);
     PyObject *args, *kwargs;
@@ -266,9 +266,9 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
         PyObject *result;
         int status = op->each ? flb_foreach_call(op, values, &result) : 0;
         if (status) return status > 0 ? result : NULL;
-        status = keys == FLB_BACKEND && op->recipes_on ? run_recipe(op, values, &result) : 0;
+        status = keys == FLB_BACKEND && op->call_plans_on ? run_call_plan(op, values, &result) : 0;
         if (!status && op->programs && !(keys & ~(FLB_BACKEND | FLB_AUTOGRAD)))
-            status = run_opened(op, op->body, 0, values, &result);
+            status = run_decomposed(op, op->body, 0, values, &result);
         if (status) return status > 0 ? result : NULL;
         PyObject *body = Py_NewRef(op->body);
         PyObject *r = PyObject_Vectorcall(body, values, op->n_parameters, NULL);
@@ -346,8 +346,8 @@ static int operator_traverse(FlbOperator *op, visitproc visit, void *arg) {
     Py_VISIT(op->rule);
     for (int i = 0; i < op->n_parameters; i++) Py_VISIT(op->parameters[i].fallback);
     Py_VISIT(op->dict);
-    int r = flb_recipes_traverse(&op->recipes, visit, arg);
-    return r ? r : flb_recipes_traverse(&op->shapes, visit, arg);
+    int r = flb_call_plans_traverse(&op->call_plans, visit, arg);
+    return r ? r : flb_call_plans_traverse(&op->shapes, visit, arg);
 }
 static int operator_clear(FlbOperator *op) {
     flb_operator_reset(op);
@@ -362,7 +362,7 @@ static void operator_dealloc(FlbOperator *op) {
     flb_free_parameters(op);
     type->tp_free(op);
 }
-/* run(*args, **kwargs): recipe or kernel, whatever the arguments say. */
+/* run(*args, **kwargs): call plan or kernel, whatever the arguments say. */
 static PyObject *operator_run(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     if (!op->ready && flb_prepare(op) < 0) return NULL;
     PyObject *values[MAX_ARGUMENTS];
@@ -403,7 +403,7 @@ static PyMethodDef operator_methods[] = {
     {"set_signature", (PyCFunction)(void (*)(void))flb_set_signature, METH_VARARGS | METH_KEYWORDS,
      "Tell native code the parameters."},
     {"forget", (PyCFunction)operator_forget, METH_NOARGS,
-     "Drop kernel, parameters and recipes: the operator was changed."},
+     "Drop kernel, parameters and call plans: the operator was changed."},
     {NULL}};
 static PyGetSetDef operator_getset[] = {
     {"kernel", (getter)operator_get_kernel, NULL, "Backend kernel on tensors with data, or None."},
@@ -446,7 +446,7 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "cook",   "device",   "python",
+    static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "make_plan",   "device",   "python",
                             "checked",  "dtype",    "format", "allocation", "noting", "describe", NULL};
     PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL,
              *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL;
@@ -459,7 +459,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
     if (o) Py_XSETREF(flb_override_handler, Py_NewRef(o));
     if (d) Py_XSETREF(flb_dispatch_handler, Py_NewRef(d));
     if (p) Py_XSETREF(flb_prepare_handler, Py_NewRef(p));
-    if (c) Py_XSETREF(flb_cook_handler, Py_NewRef(c));
+    if (c) Py_XSETREF(flb_call_planner, Py_NewRef(c));
     if (v) Py_XSETREF(flb_device_handler, Py_NewRef(v));
     if (y) Py_XSETREF(flb_python_handler, Py_NewRef(y));
     if (k) Py_XSETREF(flb_check_handler, Py_NewRef(k));

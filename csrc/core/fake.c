@@ -122,9 +122,9 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
     Description d;
     uint64_t hash;
     if (env != Py_None || !flb_describe(&d, mode, 0, 0, values, op->n_parameters) || !all_fake(&d)) return 0;
-    RecipeEntry *found = flb_recipe_find(&op->shapes, &d, &hash);
-    if (found && found->recipe) {
-        PyObject *facts = Py_NewRef(found->recipe);
+    CallPlanEntry *found = flb_call_plan_find(&op->shapes, &d, &hash);
+    if (found && found->call_plan) {
+        PyObject *facts = Py_NewRef(found->call_plan);
         *result = make_all(op, facts, mode, d.tensors[0], values);
         Py_DECREF(facts);
         return *result ? 1 : -1;
@@ -139,7 +139,7 @@ int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObj
     int status = r ? 1 : -1;
     if (r) {
         PyObject *facts = all_facts(r, &d, mode, values);
-        if (facts ? flb_recipe_insert(&op->shapes, &d, hash, facts) < 0 : PyErr_Occurred() != NULL) {
+        if (facts ? flb_call_plan_insert(&op->shapes, &d, hash, facts) < 0 : PyErr_Occurred() != NULL) {
             Py_CLEAR(r);
             status = -1;
         }

@@ -1,5 +1,5 @@
 /* Inner loops that NumPy has no ufunc for, with a ufunc's signature: copies, casts, where. */
-#include "core/recipe.h"
+#include "core/call_plan.h"
 #include <string.h>
 
 #define LOOP(NAME) static void NAME(char **args, const npy_intp *dims, const npy_intp *steps, void *data)

@@ -67,10 +67,10 @@ PyMODINIT_FUNC PyInit__C(void) {
     if (!m) return NULL;
     if (PyModule_AddFunctions(m, flb_tensor_functions) < 0 ||
         PyModule_AddFunctions(m, flb_dispatch_functions) < 0 || flb_init_state(m) < 0 ||
-        flb_init_binder() < 0 || flb_init_recipe(m) < 0 || flb_init_dispatch(m) < 0 ||
+        flb_init_binder() < 0 || flb_init_call_plan(m) < 0 || flb_init_dispatch(m) < 0 ||
         flb_init_interpose(m) < 0 || flb_init_function(m) < 0 || flb_init_autocast(m) < 0 ||
         flb_init_subscript(m) < 0 || flb_init_fake(m) < 0 || flb_init_layout(m) < 0 ||
-        flb_init_opened(m) < 0 || flb_init_kernel(m) < 0 || flb_init_allocator(m) < 0 ||
+        flb_init_decomposed(m) < 0 || flb_init_kernel(m) < 0 || flb_init_allocator(m) < 0 ||
         flb_init_node(m) < 0 || flb_init_saved(m) < 0 || flb_init_record(m) < 0 ||
         PyModule_AddFunctions(m, flb_node_functions) < 0 ||
         PyModule_AddFunctions(m, flb_saved_functions) < 0 ||

@@ -21,13 +21,13 @@
     BY_LEVEL_WITH(                                                                                  \
         optimize("O3", "no-math-errno", "associative-math", "no-signed-zeros", "no-trapping-math"), \
         __VA_ARGS__)
-#define TURNED_BY_LEVEL(...) BY_LEVEL_WITH(optimize("O3", "no-math-errno", "fp-contract=fast"), __VA_ARGS__)
+#define TRANSPOSED_BY_LEVEL(...) BY_LEVEL_WITH(optimize("O3", "no-math-errno", "fp-contract=fast"), __VA_ARGS__)
 #else
 #define ROWS_BY_LEVEL BY_LEVEL
-#define TURNED_BY_LEVEL BY_LEVEL
+#define TRANSPOSED_BY_LEVEL BY_LEVEL
 #endif
 
-#define BLOCK (20 * TALL) /* keys of a block of turned scores */
+#define BLOCK (20 * TALL) /* keys of a block of transposed scores */
 #define WIDE 512          /* the most keys of a block */
 #define FEW 8             /* rows up to which products of matrices aren't worth their packing */
 
@@ -51,7 +51,7 @@ typedef struct {
     const char *mask;
     int truths; /* the mask has a byte for each score, 0: -infinity is added to it */
     int64_t mask_stride[4];
-    char *packed; /* keys and values of all heads, for turned scores */
+    char *packed; /* keys and values of all heads, for transposed scores */
     int *failed;
 } Attention;
 
@@ -130,7 +130,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 
 static void attention_range(void *context, int64_t begin, int64_t end) {
     const Attention *a = context;
-    if (a->packed) (a->f64 ? forward_turned_f64 : forward_turned_f32)(a, begin, end);
+    if (a->packed) (a->f64 ? forward_transposed_f64 : forward_transposed_f32)(a, begin, end);
     else if (a->backward) (a->f64 ? backward_f64 : backward_f32)(a, begin, end);
     else (a->f64 ? forward_f64 : forward_f32)(a, begin, end);
 }
@@ -141,10 +141,10 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
 }
 
 static void run(Attention *a) {
-    int turned = !a->backward && a->queries > FEW && flb_is_own(a->gemm);
+    int transposed = !a->backward && a->queries > FEW && flb_is_own(a->gemm);
     a->high = a->causal && a->queries <= 512 ? 32 : 64;
     a->wide = a->keys < WIDE ? a->keys : WIDE;
-    if (turned) {
+    if (transposed) {
         int64_t held = a->batch * (a->heads / a->group), keys = (a->keys + TALL - 1) / TALL * TALL,
                 width = (a->width + TALL - 1) / TALL * TALL;
         if (a->queries <= 32) a->high = 32;

@@ -222,7 +222,7 @@ ROWS_BY_LEVEL(static void, NAME(mix),
 #define KEPT(b, h) (a->kept ? a->kept + ((b) * a->heads + (h)) * a->queries * KEPT_BYTES : NULL)
 #define ROW(what) (a->what.stride[2] / (int64_t)sizeof(T))
 
-#include "kernels/attention_turned.h"
+#include "kernels/attention_transposed.h"
 
 /* Pieces: a block of rows of a head. */
 static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {

@@ -442,28 +442,28 @@ typedef struct {
     char **place, *own, *given; /* the pointer of the job; the copy; where the operand is */
     int64_t count, channels, places;
     int *last, made;
-} Turned;
+} Transposed;
 
-static int turned_operands(Job *j, Turned *t) {
+static int transposed_operands(Job *j, Transposed *t) {
     Conv *c = j->c;
     int64_t in = c->in[0] * c->in[1] * c->in[2];
     int n = 0, reads_images = j->way == WAY_POINT || j->way == WAY_DEPTHWISE || j->way == WAY_WINOGRAD;
     if (c->xlast && !reads_images)
-        t[n++] = (Turned){.place = &j->x,
+        t[n++] = (Transposed){.place = &j->x,
                           .count = c->images,
                           .channels = c->channels,
                           .places = in,
                           .last = &c->xlast,
                           .made = j->what == CONV_INPUT};
     if (c->ylast && !reads_images)
-        t[n++] = (Turned){.place = &j->y,
+        t[n++] = (Transposed){.place = &j->y,
                           .count = c->images,
                           .channels = c->outputs,
                           .places = j->positions,
                           .last = &c->ylast,
                           .made = j->what == CONV_FORWARD};
     if (c->wlast && j->way != WAY_WINOGRAD)
-        t[n++] = (Turned){.place = &j->w,
+        t[n++] = (Transposed){.place = &j->w,
                           .count = c->outputs,
                           .channels = j->per,
                           .places = j->taps,
@@ -476,9 +476,9 @@ static int turned_operands(Job *j, Turned *t) {
 static void run_in_order(Job *j) {
     const Conv *c = j->c;
     int64_t item = j->f64 ? 8 : 4;
-    Turned t[3];
-    int turned = turned_operands(j, t);
-    for (int i = 0; i < turned; i++) {
+    Transposed t[3];
+    int transposed = transposed_operands(j, t);
+    for (int i = 0; i < transposed; i++) {
         t[i].given = *t[i].place;
         if ((t[i].own = flb_api->scratch(t[i].count * t[i].channels * t[i].places * item))) {
             *t[i].place = t[i].own, *t[i].last = 0;
@@ -488,7 +488,7 @@ static void run_in_order(Job *j) {
     if (!*j->failed && wants_zeros(j))
         memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
     if (!*j->failed) run(j);
-    for (int i = 0; i < turned; i++) {
+    for (int i = 0; i < transposed; i++) {
         if (t[i].made && !*j->failed)
             flb_turn(t[i].own, t[i].given, t[i].count, t[i].channels, t[i].places, item);
         flb_api->free(t[i].own);

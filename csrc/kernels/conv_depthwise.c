@@ -1,7 +1,7 @@
 /* Depthwise convolutions of one or two dimensions (a channel of the output is made from the same channel of
  * the input), float32 with AVX-512.
  *
- * 16 channels lie together in a vector: their planes are turned, so that neither the size of a plane nor the
+ * 16 channels lie together in a vector: their planes are transposed, so that neither the size of a plane nor the
  * stride matters to the kernels below, and places outside of the input are left out instead of multiplied by
  * zero. A piece is 16 channels of an image; sums for the weight are made for some images each and added. Cuts
  * depend on sizes only. */
@@ -164,12 +164,12 @@ static WIDE void range(void *context, int64_t begin, int64_t end) {
     const Conv *c = j->c;
     int64_t in = j->h.in * j->v.in, out = j->h.out * j->v.out, taps = j->h.taps * j->v.taps;
     V *room = flb_api->scratch((in + out + 2 * taps) * sizeof(V)), *x = room, *y = x + in, *w = y + out,
-      *turned = w + taps;
+      *transposed = w + taps;
     if (!room) {
         j->failed = 1;
         return;
     }
-    /* With stride one the input's cotangent is correlated with the turned taps. */
+    /* With stride one the input's cotangent is correlated with the transposed taps. */
     Axis h = {j->h.out, j->h.in, j->h.taps, 1, (j->h.taps - 1) * j->h.dilation - j->h.padding, j->h.dilation};
     Axis v = {j->v.out, j->v.in, j->v.taps, 1, (j->v.taps - 1) * j->v.dilation - j->v.padding, j->v.dilation};
     V zero = {0};
@@ -194,8 +194,8 @@ static WIDE void range(void *context, int64_t begin, int64_t end) {
                 write_lanes((float *)y, out, lanes, ys, c->ylast, c->channels);
             } else if (j->what == CONV_INPUT) {
                 if (j->h.stride == 1 && j->v.stride == 1) {
-                    for (int64_t t = 0; t < taps; t++) turned[t] = w[taps - 1 - t];
-                    correlate(&h, &v, y, turned, zero, x);
+                    for (int64_t t = 0; t < taps; t++) transposed[t] = w[taps - 1 - t];
+                    correlate(&h, &v, y, transposed, zero, x);
                 } else scatter(&j->h, &j->v, x, w, y);
                 write_lanes((float *)x, in, lanes, xs, c->xlast, c->channels);
             } else weigh(&j->h, &j->v, x, y, j->sums + i * taps);

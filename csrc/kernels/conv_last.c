@@ -1,15 +1,15 @@
 /* Convolutions of images whose channels lie innermost, (N, *in, C): operands that a way doesn't read so are
- * turned, and those of one tap are products of matrices in either order.
+ * transposed, and those of one tap are products of matrices in either order.
  *
  * A convolution of one tap and stride one is Y = X W^T where rows are places and columns channels. With
  * channels last all images are one product. With channels first each image is a product of its own, of
- * transposed matrices; where images have few places, they are turned, and are one product again. Everything
+ * transposed matrices; where images have few places, they are transposed, and are one product again. Everything
  * is cut by sizes alone. */
 #include "kernels/conv.h"
 #include "runtime/levels.h"
 #include <string.h>
 
-#define SMALL 64      /* places of an image below which images are turned */
+#define SMALL 64      /* places of an image below which images are transposed */
 #define CACHED 262144 /* bytes of the result that a thread makes before it goes on with them */
 
 /* ---- turning ------------------------------------------------------------------------------------------- */
@@ -198,12 +198,12 @@ int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const
     /* What isn't in rows of places, and has to be. */
     char *room = NULL, *to = y;
     int whole = places < SMALL || what == CONV_WEIGHT || (xlast && ylast);
-    size_t turned_x = whole && !xlast ? (size_t)rows * c->channels * item : 0,
-           turned_y = whole && !ylast ? (size_t)rows * c->outputs * item : 0;
-    if (turned_x + turned_y && !(room = flb_api->scratch(turned_x + turned_y))) return -1;
-    char *own_x = turned_x ? room : x, *own_y = turned_y ? room + turned_x : y;
-    if (turned_x && what != CONV_INPUT) flb_turn(x, own_x, c->images, c->channels, places, item);
-    if (turned_y && what != CONV_FORWARD) flb_turn(y, own_y, c->images, c->outputs, places, item);
+    size_t transposed_x = whole && !xlast ? (size_t)rows * c->channels * item : 0,
+           transposed_y = whole && !ylast ? (size_t)rows * c->outputs * item : 0;
+    if (transposed_x + transposed_y && !(room = flb_api->scratch(transposed_x + transposed_y))) return -1;
+    char *own_x = transposed_x ? room : x, *own_y = transposed_y ? room + transposed_x : y;
+    if (transposed_x && what != CONV_INPUT) flb_turn(x, own_x, c->images, c->channels, places, item);
+    if (transposed_y && what != CONV_FORWARD) flb_turn(y, own_y, c->images, c->outputs, places, item);
     if (whole) xlast = ylast = 1;
     if (what == CONV_WEIGHT) {
         GemmSizes s = {.m = c->outputs,
@@ -254,8 +254,8 @@ int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const
         }
     }
     if (to_last) add_bias(to, bias, 0, c->outputs, rows, f64);
-    if (what == CONV_INPUT && turned_x) flb_turn(own_x, x, c->images, places, c->channels, item);
-    if (what == CONV_FORWARD && turned_y) flb_turn(own_y, y, c->images, places, c->outputs, item);
+    if (what == CONV_INPUT && transposed_x) flb_turn(own_x, x, c->images, places, c->channels, item);
+    if (what == CONV_FORWARD && transposed_y) flb_turn(own_y, y, c->images, places, c->outputs, item);
     flb_api->free(room);
     return 0;
 }

@@ -39,7 +39,7 @@ typedef struct {
 
 INLINE_HERE Z NAME(plus)(Z a, Z b) { return (Z){a.re + b.re, a.im + b.im}; }
 INLINE_HERE Z NAME(minus)(Z a, Z b) { return (Z){a.re - b.re, a.im - b.im}; }
-INLINE_HERE Z NAME(turned)(Z a) { return (Z){a.im, -a.re}; } /* times -i */
+INLINE_HERE Z NAME(transposed)(Z a) { return (Z){a.im, -a.re}; } /* times -i */
 INLINE_HERE Z NAME(scaled)(Z a, T by) { return (Z){a.re * by, a.im * by}; }
 INLINE_HERE Z NAME(times)(Z a, T re, T im) { return (Z){a.re * re - a.im * im, a.re * im + a.im * re}; }
 INLINE_HERE Z NAME(product)(Z a, Z b) { return (Z){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
@@ -51,7 +51,7 @@ INLINE_HERE void NAME(butterfly2)(Z *a) {
 
 INLINE_HERE void NAME(butterfly4)(Z *a) {
     Z b = NAME(plus)(a[0], a[2]), c = NAME(minus)(a[0], a[2]), d = NAME(plus)(a[1], a[3]),
-      e = NAME(turned)(NAME(minus)(a[1], a[3]));
+      e = NAME(transposed)(NAME(minus)(a[1], a[3]));
     a[0] = NAME(plus)(b, d), a[1] = NAME(plus)(c, e), a[2] = NAME(minus)(b, d), a[3] = NAME(minus)(c, e);
 }
 
@@ -61,7 +61,7 @@ INLINE_HERE void NAME(butterfly8)(Z *a) {
     NAME(butterfly4)(even), NAME(butterfly4)(odd);
     Z b = odd[1], d = odd[3];
     odd[1] = (Z){(b.re + b.im) * half, (b.im - b.re) * half};
-    odd[2] = NAME(turned)(odd[2]);
+    odd[2] = NAME(transposed)(odd[2]);
     odd[3] = (Z){(d.im - d.re) * half, (d.re + d.im) * -half};
     EACH(int k = 0; k < 4; k++) a[k] = NAME(plus)(even[k], odd[k]), a[4 + k] = NAME(minus)(even[k], odd[k]);
 }
@@ -262,7 +262,7 @@ static void NAME(separate)(const Plan *plan, const Z *x, Z *y) {
         const T *w = NAME(root)(plan, k);
         Z a = x[k], b = {x[h - k].re, -x[h - k].im};
         Z sum = NAME(scaled)(NAME(plus)(a, b), (T)0.5),
-          rest = NAME(times)(NAME(turned)(NAME(minus)(a, b)), w[0] / 2, w[LANES] / 2);
+          rest = NAME(times)(NAME(transposed)(NAME(minus)(a, b)), w[0] / 2, w[LANES] / 2);
         Z first = NAME(plus)(sum, rest), last = NAME(minus)(sum, rest);
         y[k] = first, y[h - k] = (Z){last.re, -last.im};
     }
@@ -399,7 +399,7 @@ static void NAME(single)(const Job *job, const char *in, char *out, Z *x, Z *y) 
         T by = scale / 2;
         for (int64_t d = 0; d < blocks; d++) {
             Z a = made[d], b = NAME(mirror)(made, blocks, d),
-              rest = NAME(product)(NAME(turned)(NAME(minus)(a, b)), w[d]);
+              rest = NAME(product)(NAME(transposed)(NAME(minus)(a, b)), w[d]);
             NAME(together)(out + d * bytes, NAME(scaled)(NAME(plus)(NAME(plus)(a, b), rest), by), 0);
         }
         T *line = (T *)out;

@@ -153,8 +153,8 @@ static void store_pivots(const Job *job, int view, const int64_t *pivots, char *
 }
 
 /* Columns [c0, c1) of the column-major right-hand sides, from a factorised matrix, or from its factors
- * turned. `trans`: N, T or C. */
-static void getrs(const Job *job, const char *lu, const char *turned, const int64_t *pivots, char *x,
+ * transposed. `trans`: N, T or C. */
+static void getrs(const Job *job, const char *lu, const char *transposed, const int64_t *pivots, char *x,
                   int64_t n, int64_t c0, int64_t c1) {
     int64_t count = c1 - c0, info = 0, first = 1, step = job->trans == 'N' ? 1 : -1;
     char *part = x + c0 * n * flb_lapack_item[job->type];
@@ -163,28 +163,28 @@ static void getrs(const Job *job, const char *lu, const char *turned, const int6
         routines[job->type][LASWP](&count, part, &n, &first, &n, pivots, &step);
         flb_solve_left(job->type, 0, 1, n, count, lu, n, part, n);
         flb_solve_left(job->type, 1, 0, n, count, lu, n, part, n);
-    } else if (turned) {
-        flb_solve_left(job->type, 0, 0, n, count, turned, n, part, n);
-        flb_solve_left(job->type, 1, 1, n, count, turned, n, part, n);
+    } else if (transposed) {
+        flb_solve_left(job->type, 0, 0, n, count, transposed, n, part, n);
+        flb_solve_left(job->type, 1, 1, n, count, transposed, n, part, n);
         routines[job->type][LASWP](&count, part, &n, &first, &n, pivots, &step);
     } else routines[job->type][GETRS](&job->trans, &n, &count, lu, &n, pivots, part, &n, &info, 1L);
 }
 
 typedef struct {
     const Job *job;
-    const char *a, *turned;
+    const char *a, *transposed;
     const int64_t *pivots;
     char *x;
     int64_t n, columns, lda;
     char side, uplo, trans;
 } Columns;
 #define SHARE 128
-#define FEW 8 /* right-hand sides up to which factors aren't turned */
+#define FEW 8 /* right-hand sides up to which factors aren't transposed */
 
 static void solve_columns(void *context, int64_t begin, int64_t end) {
     Columns *c = context;
     for (int64_t from = begin * SHARE; from < c->columns && from < end * SHARE; from += SHARE)
-        getrs(c->job, c->a, c->turned, c->pivots, c->x, c->n, from,
+        getrs(c->job, c->a, c->transposed, c->pivots, c->x, c->n, from,
               from + SHARE < c->columns ? from + SHARE : c->columns);
 }
 
@@ -242,13 +242,13 @@ static int triangular(Job *job, char **p) {
 static void substitute(Job *job, const char *lu, const int64_t *pivots, char *x, int64_t n, int64_t columns) {
     int item = flb_lapack_item[job->type],
         turn = job->trans != 'N' && columns >= FEW && flb_triangular_fits(job->type);
-    char *turned = turn ? malloc((size_t)(n * n * item)) : NULL;
-    if (turned) move(item, n, n, lu, n * item, item, turned, item, n * item);
-    Columns c = {job, lu, turned, pivots, x, n, columns};
+    char *transposed = turn ? malloc((size_t)(n * n * item)) : NULL;
+    if (transposed) move(item, n, n, lu, n * item, item, transposed, item, n * item);
+    Columns c = {job, lu, transposed, pivots, x, n, columns};
     int64_t parts = (columns + SHARE - 1) / SHARE, worth = (int64_t)(1e6 / (2.0 * n * n * SHARE)) + 1;
-    if (job->count > 1) getrs(job, lu, turned, pivots, x, n, 0, columns);
+    if (job->count > 1) getrs(job, lu, transposed, pivots, x, n, 0, columns);
     else flb_parallel(solve_columns, &c, parts, worth);
-    free(turned);
+    free(transposed);
 }
 
 /* Room for the pivots of a matrix, on the stack where they are few. */

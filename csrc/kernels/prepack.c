@@ -3,10 +3,10 @@
  * to a file. */
 #include "runtime/graph.h"
 
-/* Leading dimension of a matrix (k, n) whose columns (`turned`) or rows are contiguous; 0: neither is. */
-static int64_t leading(const View *v, int64_t item, int turned) {
-    int64_t across = v->strides[turned ? 0 : 1], along = v->strides[turned ? 1 : 0],
-            wide = v->shape[turned ? 0 : 1], high = v->shape[turned ? 1 : 0];
+/* Leading dimension of a matrix (k, n) whose columns (`transposed`) or rows are contiguous; 0: neither is. */
+static int64_t leading(const View *v, int64_t item, int transposed) {
+    int64_t across = v->strides[transposed ? 0 : 1], along = v->strides[transposed ? 1 : 0],
+            wide = v->shape[transposed ? 0 : 1], high = v->shape[transposed ? 1 : 0];
     if ((wide > 1 && across != item) || (high > 1 && (along % item || along < wide * item))) return 0;
     return high > 1 ? along / item : wide;
 }
@@ -53,20 +53,20 @@ FLB_KERNEL(product_packed) {
     return 0;
 }
 
-/* packed_elements(type, turned, m, n, k) -> (elements, way) of the right operand (k, n) of products with m
- * rows, packed; (0, 0): it isn't. type: 0 float32, 1 float64, 2 bfloat16, which has one way; turned: columns
+/* packed_elements(type, transposed, m, n, k) -> (elements, way) of the right operand (k, n) of products with m
+ * rows, packed; (0, 0): it isn't. type: 0 float32, 1 float64, 2 bfloat16, which has one way; transposed: columns
  * are contiguous. */
 PyObject *flb_packed_elements(PyObject *self, PyObject *args) {
-    int type, turned;
+    int type, transposed;
     long long m, n, k;
     int64_t size = 0;
-    if (!PyArg_ParseTuple(args, "ipLLL", &type, &turned, &m, &n, &k)) return NULL;
+    if (!PyArg_ParseTuple(args, "ipLLL", &type, &transposed, &m, &n, &k)) return NULL;
     if (type < 0 || type > 2)
         return PyErr_Format(PyExc_ValueError, "packed_elements: there is no type %d", type), NULL;
     if (type == 2)
-        return size = flb_bf16_packed_size(turned, m, n, k),
+        return size = flb_bf16_packed_size(transposed, m, n, k),
                Py_BuildValue("Li", (long long)size, size ? PRODUCT_PANELS : 0);
-    int way = flb_packed_way(type, turned, m, n, k);
+    int way = flb_packed_way(type, transposed, m, n, k);
     if (way) flb_packed_panels(type, way, n, k, &size);
     return Py_BuildValue("Li", (long long)size, way);
 }

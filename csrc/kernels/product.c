@@ -22,7 +22,7 @@
 #define SHORT 256      /* and where it isn't */
 #define SIDE 6         /* rows of B that are read together for dot products */
 #define FEW_TERMS 64   /* of a dot product that is worth it, */
-#define TURNED_ROWS 4  /* from which panels are faster still, where B may be packed once for all */
+#define TRANSPOSED_ROWS 4  /* from which panels are faster still, where B may be packed once for all */
 #define TERMS_A_ROW 12 /* and for each row of A: what packing costs is shared by them */
 #define SMALL 20000    /* bytes of B that aren't packed either: they fit into the first-level cache */
 #define NARROW 24      /* columns below which the library is faster */
@@ -152,7 +152,7 @@ int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
  * has the bits of that with B (k, n). */
 int flb_packed_way(int f64, int bt, int64_t m, int64_t n, int64_t k) {
     if (!flb_is_own(flb_blas_gemm(f64)) || m < 2 || n < 2 || k < 1 || passed_on(f64, bt, m, n, k)) return 0;
-    if (is_few(bt, m, k)) return bt && m < TURNED_ROWS ? 0 : PRODUCT_FEW;
+    if (is_few(bt, m, k)) return bt && m < TRANSPOSED_ROWS ? 0 : PRODUCT_FEW;
     return bt || n * k * (f64 ? 8 : 4) > SMALL ? PRODUCT_PANELS : 0;
 }
 

@@ -348,7 +348,7 @@ __attribute__((VECTORS)) static void dots(void *context, int64_t begin, int64_t 
 }
 
 /* Whether nothing is packed: few rows beside columns of B that are contiguous. */
-static int is_dots(int turned, int64_t batch, int64_t m) { return batch == 1 && m <= FEW && turned; }
+static int is_dots(int transposed, int64_t batch, int64_t m) { return batch == 1 && m <= FEW && transposed; }
 
 /* `packed`: B is in p.panels. */
 static int by_pairs(Product p, int packed) {
@@ -380,8 +380,8 @@ static int by_pairs(Product p, int packed) {
 }
 
 /* Elements of B (k, n) packed for products with m rows; 0: it isn't packed. */
-int64_t flb_bf16_packed_size(int turned, int64_t m, int64_t n, int64_t k) {
-    return !kind() || m < 1 || n < 1 || k < 1 || is_dots(turned, 1, m)
+int64_t flb_bf16_packed_size(int transposed, int64_t m, int64_t n, int64_t k) {
+    return !kind() || m < 1 || n < 1 || k < 1 || is_dots(transposed, 1, m)
         ? 0
         : (n + 15) / 16 * 16 * ((k + STEP - 1) / STEP * STEP);
 }
@@ -421,7 +421,7 @@ FLB_KERNEL(product_bf16_packed) {
 #else
 static int by_pairs(Product p, int packed) { return -1; }
 static int kind(void) { return 0; }
-int64_t flb_bf16_packed_size(int turned, int64_t m, int64_t n, int64_t k) { return 0; }
+int64_t flb_bf16_packed_size(int transposed, int64_t m, int64_t n, int64_t k) { return 0; }
 FLB_KERNEL(prepack_bf16) { return -1; }
 FLB_KERNEL(product_bf16_packed) { return -1; }
 #endif

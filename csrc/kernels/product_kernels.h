@@ -111,9 +111,9 @@ BY_LEVEL(static void, NAME(transpose),
          (from, ld, rows, k, to, step)) {
     int64_t r = 0;
 #ifdef BY_FOUR
-    int64_t turned = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : 0;
+    int64_t transposed = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : 0;
     for (; r + 4 <= rows; r += 4) {
-        int64_t p = turned;
+        int64_t p = transposed;
         for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * step + r, step);
         for (; p < k; p++)
             for (int64_t i = r; i < r + 4; i++) to[p * step + i] = from[i * ld + p];

@@ -3,7 +3,7 @@
  *
  * Few rows (one more token) are dot products along K: bytes or halves of bytes are widened in registers, and
  * each is read once for four rows. Many rows: a block of 32 columns of y is widened slice by slice of K,
- * turned, and multiplied by the register kernels of product.c while it is in the first-level cache. Columns
+ * transposed, and multiplied by the register kernels of product.c while it is in the first-level cache. Columns
  * of y go over the pool; sums don't depend on how.
  *
  * Shapes: x (M, K) and y (M, N), float32. 8 bits: W (N, K) and scales (N), a weight is w * scale. 4 bits: W
@@ -106,7 +106,7 @@ static void many_rows(void *context, int64_t begin, int64_t end) {
     Widen widen = levels[flb_cpu_level()][a->group != 0].widen;
     int64_t cut = a->n % WIDE;
     float *rows = flb_api->scratch((2 * DEEP * WIDE + (cut ? a->m * WIDE : 0)) * sizeof(float)),
-          *turned = rows + DEEP * WIDE, *edge = turned + DEEP * WIDE;
+          *transposed = rows + DEEP * WIDE, *edge = transposed + DEEP * WIDE;
     if (!rows) {
         *a->failed = 1;
         return;
@@ -118,8 +118,8 @@ static void many_rows(void *context, int64_t begin, int64_t end) {
             int64_t deep = p0 + DEEP < a->k ? DEEP : a->k - p0;
             widen(a, i, wide, p0, deep, rows);
             if (wide < WIDE) memset(rows + wide * deep, 0, (WIDE - wide) * deep * sizeof(float));
-            flb_transpose(0, WIDE, deep, rows, deep, turned, WIDE);
-            flb_multiply_panels(0, a->m, 0, a->m, WIDE, a->k, p0, deep, a->packed, turned, WIDE, y,
+            flb_transpose(0, WIDE, deep, rows, deep, transposed, WIDE);
+            flb_multiply_panels(0, a->m, 0, a->m, WIDE, a->k, p0, deep, a->packed, transposed, WIDE, y,
                                 wide == WIDE ? a->n : WIDE, p0 > 0);
         }
         for (int64_t r = 0; wide < WIDE && r < a->m; r++)

@@ -6,7 +6,7 @@
  * products of all channels at one of the 36 places are a matrix product. The points are 0, +-sqrt(1/2),
  * +-sqrt(2) and infinity: errors are about twice those of summing the taps one by one (with the usual 0, +-1,
  * +-2: five times). The gradient of the weight is F(3x3, 4x4) with the same points, summed over tiles before
- * it is transformed back; that of the input is the forward one with turned taps.
+ * it is transformed back; that of the input is the forward one with transposed taps.
  *
  * Inside, 16 channels lie together (a vector, conv_lanes.h): planes come in through transposes of 16 by 16. A
  * strip is some rows of tiles of an image, or several images where one has few tiles. Either the weight is
@@ -115,12 +115,12 @@ PRODUCT(taps8x1, 8, 1, 0)
 
 typedef struct {
     int64_t images, cin, cout, h, w, oh, ow, ph,
-        pw;                    /* of the convolution that is made: for CONV_INPUT, of the turned one */
+        pw;                    /* of the convolution that is made: for CONV_INPUT, of the transposed one */
     int64_t th, tw;            /* tiles of an image */
     int64_t per, rows, strips; /* a strip: `per` images, or `rows` rows of tiles of one image */
     int64_t most;              /* tiles of a strip, a multiple of 4 */
     int xlast, wlast, ylast;   /* channels innermost: of x, of the weight, of y */
-    int turned;                /* weight (cin, cout, 3, 3) with turned taps, instead of (cout, cin, 3, 3) */
+    int transposed;                /* weight (cin, cout, 3, 3) with transposed taps, instead of (cout, cin, 3, 3) */
     const float *x, *bias;
     float *weight, *y;
     /* all strips together, where that is wanted */
@@ -217,7 +217,7 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
     float taps[16 * 16 * 9];
     for (int64_t c = c0; c < c1; c += 16) {
         int64_t k = smaller(16, c1 - c);
-        if (w->wlast && w->turned)
+        if (w->wlast && w->transposed)
             for (int64_t i = 0; i < k; i++)
                 load_lanes(w->weight + (c + i) * 9 * w->cout + ob * L, w->cout, 9, L, taps + i * 9 * L);
         else if (w->wlast)
@@ -229,7 +229,7 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
                     for (int o = 0; o < L; o++)
                         __builtin_prefetch(w->weight + ((ob * L + o) * 9 + t) * w->cin + c + 16);
             }
-        else if (w->turned)
+        else if (w->transposed)
             for (int64_t i = 0; i < k; i++)
                 gather_lanes(w->weight + ((c + i) * w->cout + ob * L) * 9, 9, 9, L, taps + i * 9 * L);
         else gather_lanes(w->weight + (ob * L * w->cin + c) * 9, w->cin * 9, k * 9, L, taps);
@@ -237,7 +237,7 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
             V half[18], whole[36];
             const V *g = (const V *)(taps + i * 9 * L);
             V back[9];
-            if (w->turned) {
+            if (w->transposed) {
                 for (int j = 0; j < 9; j++) back[j] = g[8 - j];
                 g = back;
             }
@@ -542,7 +542,7 @@ int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const fl
     if (what == CONV_INPUT) {
         o.cin = c->outputs, o.cout = c->channels, o.h = c->out[1], o.w = c->out[2], o.oh = c->in[1],
         o.ow = c->in[2];
-        o.ph = 2 - c->padding[1], o.pw = 2 - c->padding[2], o.turned = 1, o.x = y, o.y = x;
+        o.ph = 2 - c->padding[1], o.pw = 2 - c->padding[2], o.transposed = 1, o.x = y, o.y = x;
     } else {
         o.cin = c->channels, o.cout = c->outputs, o.h = c->in[1], o.w = c->in[2], o.oh = c->out[1],
         o.ow = c->out[2];

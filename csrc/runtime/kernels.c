@@ -1,6 +1,6 @@
 /* The table of native kernels (kernels.def), and the Python type of its rows: `kernel(operands, results,
  * **numbers)` runs one over ndarrays, `kernel.pack(**numbers)` gives its numbers in their order for a launch
- * by a graph or a recipe. */
+ * by a graph or a call_plan. */
 #include "runtime/graph.h"
 #include <string.h>
 
@@ -318,7 +318,7 @@ static PyGetSetDef kernel_getset[] = {
     {"name", (getter)get_name, NULL, "its name in kernels.def"},
     {"fields", (getter)get_fields, NULL,
      "what it takes: (name, kind, count, optional, enumeration) of each view and number"},
-    {"capsule", (getter)get_capsule, NULL, "what a recipe's step is made of"},
+    {"capsule", (getter)get_capsule, NULL, "what a call plan's step is made of"},
     {"empty", (getter)get_empty, NULL, "whether operands may have no elements"},
     {"quiet", (getter)get_quiet, NULL, "whether it reports nothing but a lack of memory"},
     {"draws", (getter)get_draws, NULL, "whether it moves a generator on"},

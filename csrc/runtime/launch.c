@@ -675,7 +675,7 @@ PyObject *flb_graph_consume(PyObject *self, PyObject *list) {
     PyObject **own = PyMem_Calloc(g->ninputs + 1, sizeof(PyObject *)), *result = NULL;
     if (!own) return PyErr_NoMemory();
     for (int k = 0; k < g->ninputs; k++) own[k] = Py_NewRef(PyList_GET_ITEM(list, k));
-    if (PyList_SetSlice(list, 0, g->ninputs, NULL) == 0 && (g->light || flb_graph_lives(g) == 0))
+    if (PyList_SetSlice(list, 0, g->ninputs, NULL) == 0 && (g->light || flb_graph_lifetimes(g) == 0))
         result = run(g, own, g->light ? NULL : own);
     for (int k = 0; k < g->ninputs; k++) Py_XDECREF(own[k]);
     PyMem_Free(own);

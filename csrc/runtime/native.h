@@ -1,5 +1,5 @@
 /* Native kernels: written by hand over strided memory and numbers (kernels.def), launched by compiled graphs,
- * by recipes and by Python. */
+ * by call plans and by Python. */
 #ifndef FLAMBEAU_NATIVE_H
 #define FLAMBEAU_NATIVE_H
 #include <stdint.h>

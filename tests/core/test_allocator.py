@@ -172,7 +172,7 @@ def test_switched_off_by_the_environment_and_a_users_handler_stays():
         assert out.stdout.startswith(want), out
 
 
-def test_memory_of_the_moment_is_shared_by_templates_of_different_sizes():
+def test_memory_of_the_moment_is_shared_by_native_kernels_of_different_sizes():
     """What a convolution needs while it runs comes from one block for all, and a second pass asks for none."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # how many run at once decides how many blocks there are

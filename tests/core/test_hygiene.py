@@ -58,20 +58,22 @@ BAD = {
     "set_subscript": lambda: _C.set_subscript(1, 2, 3, 4, 5, 6),
     "set_kernel": lambda: torch.ops.aten.add.Tensor.set_kernel(1, 2),
     "set_signature": lambda: torch.ops.aten.add.Tensor.set_signature((("self", 1, 0, 0, 0, 0, 0, 0),)),
-    "Recipe: parts": lambda: _C.Recipe(-1, ()),
-    "Recipe: result": lambda: _C.Recipe(1, ((1, (2,), (4,), 0),)),
-    "Recipe: steps": lambda: _C.Recipe(1, (), steps=((("copy", 4), (), (), (), ((9, 0, ()),), (), 0),)),
-    "Recipe: operands": lambda: _C.Recipe(2, (), steps=((("copy", 4), (), (1,), (4, 4), ((0, 0, ()),), (), 0),)),
-    "Recipe: gather": lambda: _C.Recipe(2, (), steps=((("gather",), (), (), (), ((0, 0, ()), (1, 0, ())), (), -1),)),
-    "Recipe: loop": lambda: _C.Recipe(2, (), steps=((None, (), (), (), ((0, 0, ()), (1, 0, ())), (), 4),)),
-    "Recipe: scatter": lambda: _C.Recipe(2, (), steps=((("scatter", "a", 11), (), (), (), (), (), 4),)),
-    "Recipe: template": lambda: _C.Recipe(1, (), steps=((1, (), (), False),)),
-    "Recipe: parts of a template": lambda: _C.Recipe(1, (), steps=((TEMPLATE, ((0, 0, (), ()),), (), False),)),
-    "Recipe: slots of a template": lambda: _C.Recipe(
+    "CallPlan: parts": lambda: _C.CallPlan(-1, ()),
+    "CallPlan: result": lambda: _C.CallPlan(1, ((1, (2,), (4,), 0),)),
+    "CallPlan: steps": lambda: _C.CallPlan(1, (), steps=((("copy", 4), (), (), (), ((9, 0, ()),), (), 0),)),
+    "CallPlan: operands": lambda: _C.CallPlan(2, (), steps=((("copy", 4), (), (1,), (4, 4), ((0, 0, ()),), (), 0),)),
+    "CallPlan: gather": lambda: _C.CallPlan(
+        2, (), steps=((("gather",), (), (), (), ((0, 0, ()), (1, 0, ())), (), -1),)
+    ),
+    "CallPlan: loop": lambda: _C.CallPlan(2, (), steps=((None, (), (), (), ((0, 0, ()), (1, 0, ())), (), 4),)),
+    "CallPlan: scatter": lambda: _C.CallPlan(2, (), steps=((("scatter", "a", 11), (), (), (), (), (), 4),)),
+    "CallPlan: template": lambda: _C.CallPlan(1, (), steps=((1, (), (), False),)),
+    "CallPlan: parts of a template": lambda: _C.CallPlan(1, (), steps=((TEMPLATE, ((0, 0, (), ()),), (), False),)),
+    "CallPlan: slots of a template": lambda: _C.CallPlan(
         1, (), steps=((TEMPLATE, ((0, 0, (), ()), (5, 0, (), ())), (), False),)
     ),
-    "Recipe: views of a template": lambda: _C.Recipe(1, (), steps=((TEMPLATE, (1, 2), (), False),)),
-    "Recipe: temporaries": lambda: _C.Recipe(1, (), temporaries=(-8,)),
+    "CallPlan: views of a template": lambda: _C.CallPlan(1, (), steps=((TEMPLATE, (1, 2), (), False),)),
+    "CallPlan: temporaries": lambda: _C.CallPlan(1, (), temporaries=(-8,)),
     "Rule": lambda: _C.Rule(1, 65, "a", 0, 0, True, False, False, False),
     "Rule: a view of nothing": lambda: _C.Rule(1, 0, "a", 0, 0, True, False, True, False),
     "Rule: functional": lambda: _C.Rule(1, 1, "a", 0, 0, True, False, False, False, 3),
@@ -161,7 +163,7 @@ def test_an_operator_that_is_changed_while_it_runs():
     class Changing(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             op.forget()
-            _C.forget_recipes()
+            _C.forget_call_plans()
             return func(*args, **(kwargs or {}))
 
     w = torch.ones(2, requires_grad=True)
@@ -231,7 +233,7 @@ REPEATED = {
     "a failing hook": (lambda: _hook(), ZeroDivisionError),
     "a failing guard": (lambda: tree((CHECK["CALL"], _interrupt)).check(one_argument, (1,)), KeyboardInterrupt),
     "a bad tree": (lambda: tree((CHECK["DUPLICATE_INPUT"], 1)), ValueError),
-    "a bad recipe": (lambda: _C.Recipe(1, (), temporaries=(-8,)), ValueError),
+    "a bad call plan": (lambda: _C.CallPlan(1, (), temporaries=(-8,)), ValueError),
     "a bad guard": (lambda: _C.Guard(push="devices", pop="devices"), TypeError),
 }
 

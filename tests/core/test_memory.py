@@ -266,7 +266,7 @@ def test_a_warm_call(name, failing_memory):
 )
 def test_recipes_that_are_made_anew(name, failing_memory):
     def prepare():
-        _C.forget_recipes()
+        _C.forget_call_plans()
 
     assert sweep(failing_memory, JOBS[name], prepare) > 1
 

@@ -1,4 +1,4 @@
-"""Elementwise operators on operands whose elements lie apart, again and again: the first call is NumPy's, later ones are recipes that call NumPy's inner
+"""Elementwise operators on operands whose elements lie apart, again and again: the first call is NumPy's, later ones are call plans that call NumPy's inner
 loops themselves, and some of those (seen in 2.4 with AVX-512) are wrong for certain distances."""
 
 import pytest

@@ -389,7 +389,7 @@ class Mixer(nn.Module):
 
 @pytest.fixture
 def packed(monkeypatch):
-    """What was packed: (rows, columns, size, turned, way) of the last graph."""
+    """What was packed: (rows, columns, size, transposed, way) of the last graph."""
     found = []
     pack = freezing.pack
 

@@ -51,7 +51,7 @@ def test_read(name):
     a, i = rng.random((N, N)), rng.integers(0, N, (N, N))
     for kind in (np.float32, np.float64):
         want = CALLS[name](torch.from_numpy(a.astype(kind)), torch.from_numpy(i))
-        for _ in range(3):  # recipes come with the second
+        for _ in range(3):  # call plans come with the second
             got = CALLS[name](at_odd(a.astype(kind)), at_odd(i))
             torch.testing.assert_close(got, want)
 

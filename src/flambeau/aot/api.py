@@ -88,7 +88,7 @@ def compile_flat(
         meta = getattr(captured, "meta", {})
         part.held = tuple(i for i in held if i not in traced.mutated)
         if not (meta.get("arrays") and traced.fallible):
-            part.onto = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
+            part.output_aliases = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
         run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
@@ -96,7 +96,7 @@ def compile_flat(
         run = _compile_joint(traced, *parts, ways, compilers)
     call = wrap(traced, run, lifted, len(inputs))
     if call is not run:
-        call.keeps_inputs_at_errors = not traced.joint and not any(part.onto for part in parts)
+        call.keeps_inputs_at_errors = not traced.joint and not any(part.output_aliases for part in parts)
     return call
 
 
@@ -112,13 +112,14 @@ def _once_differentiable(captured: GraphModule) -> bool:
 
 
 class Part:
-    """A graph to compile. ``make`` makes it, which a compiler that finds its own result on disk (``compiler.recall(entry, onto)``) doesn't need.
-    ``entry``: a name that tells everything about the graph, None when it has none. ``onto``, ``free``, ``orders``: see inductor.compile_graph.
-    ``held``: inputs that are parameters and buffers of modules and that it doesn't write."""
+    """A graph to compile. ``make`` makes it. A compiler that finds its own result on disk doesn't need that
+    (``compiler.recall(entry, output_aliases)``). ``entry``: a name that determines the graph, None when it has none.
+    ``output_aliases``, ``free``, ``orders``: see inductor.compile_graph. ``held``: inputs that are parameters and
+    buffers of modules and that it doesn't write."""
 
     def __init__(self, make: Callable[[], GraphModule], entry: str | None = None):
         self.make, self.entry = make, entry
-        self.onto: dict[int, int] = {}
+        self.output_aliases: dict[int, int] = {}
         self.held: tuple[int, ...] = ()
         self.free: tuple[int, ...] = ()
         self.orders: dict[int, tuple[int, ...]] = {}
@@ -133,11 +134,17 @@ class Part:
         entry = self.entry
         if entry is not None and (self.free or self.orders):
             entry = f"{entry} {self.free} {sorted(self.orders.items())}"
-        found = recall(entry, self.onto) if recall is not None and entry is not None else None
+        found = recall(entry, self.output_aliases) if recall is not None and entry is not None else None
         if found is not None:
             return found
         gm = self.gm
-        gm.onto, gm.entry, gm.held, gm.free, gm.orders = self.onto, entry, self.held, self.free, self.orders
+        gm.output_aliases, gm.entry, gm.held, gm.free, gm.orders = (
+            self.output_aliases,
+            entry,
+            self.held,
+            self.free,
+            self.orders,
+        )
         return compiler(gm, _example_inputs(gm) if example_inputs is None else example_inputs)
 
 

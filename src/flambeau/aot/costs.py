@@ -90,7 +90,7 @@ def parts(node: Node) -> frozenset[str]:
 
 
 class _Kinds(TorchDispatchMode):
-    """Notes the kinds of the operators called, composites opened."""
+    """Notes the kinds of the operators called, composites decomposed."""
 
     sees_parts = True
 

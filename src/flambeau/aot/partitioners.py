@@ -17,10 +17,10 @@ from ..base.symint import NUMBERS, SymInt
 from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
-from .again import open_for_backward, open_parts
 from .budget import budget, within
 from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .maxflow import INFINITE, FlowNetwork
+from .recompute import open_for_backward, open_parts
 from .wide import wide_values
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]

@@ -2,7 +2,7 @@
 
 ``invoke_subgraph(body, name, *operands)`` runs ``body(*operands)``, which returns a tuple of tensors and has no effects (who makes the node sees to
 that). Where a gradient is recorded the body is cut into a forward and a backward body, once for each description of its operands, and both
-are nodes of the same operator; a body that can't be cut (it returns its operands, or draws) is opened.
+are nodes of the same operator; a body that can't be cut (it returns its operands, or draws) is decomposed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Cut:
 
 
 def cut(body: Callable, operands) -> Cut | None:
-    """The two halves of a body; None when it has to be opened."""
+    """The two halves of a body; None when it has to be decomposed."""
     if any(isinstance(x, _C.TensorBase) and (is_symbolic(x._shape) or is_symbolic(x._strides)) for x in operands):
         return None
     with modes.disabled("dispatch"):

@@ -19,7 +19,7 @@ from ..core.dispatch import excluding, install, redispatch
 from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
 from .node import Saved, gradient_edge, replay
-from .record import BARE, CopySlices, _opened, fit
+from .record import BARE, CopySlices, _decomposed, fit
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 __all__ = ["Level", "Tangent", "close_level", "give", "level", "open_level", "primal", "tangent"]
@@ -230,7 +230,7 @@ def _listed(result) -> list:
 def forward(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Handler of the FORWARD key."""
     full = op.full(*args, **kwargs)
-    if _opened(op) or "autograd" in op.overrides:
+    if _decomposed(op) or "autograd" in op.overrides:
         return op.overrides.get("autograd", op.definition.fn)(*full)
     tangents = _tangents(full)
     below = keys & K.below(K.FORWARD)

@@ -31,7 +31,7 @@ def _node_name(op: OpOverload) -> str:
     return f"{base}Backward{list(packet._overloads).index(op._overloadname) if op._overloadname in packet._overloads else 0}"
 
 
-def _opened(op: OpOverload) -> bool:
+def _decomposed(op: OpOverload) -> bool:
     """A composite without a formula of its own: its parts have theirs."""
     return op.kind == "composite" and op.vjp_formulas is None and any(r.is_tensor for r in op._schema.returns)
 
@@ -61,7 +61,7 @@ def describe(op: OpOverload):
         _node_name(op),
         mask & (1 << 64) - 1,
         _differentiable_arguments(op),
-        native=op.kind != "out" and not _opened(functional or op) and "autograd" not in op.overrides,
+        native=op.kind != "out" and not _decomposed(functional or op) and "autograd" not in op.overrides,
         nothing=op.vjp_formulas == {} or (op.kind in NOT_DIFFERENTIABLE and not op.vjp_formulas),
         is_view=op._schema.is_view,
         by_value=op.vjp_formulas is None and op.kind == "pointwise",
@@ -104,7 +104,7 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
             )
         with excluding(K.AUTOGRAD):
             return redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)
-    if _opened(op):
+    if _decomposed(op):
         if keys & K.PYTHON and "autograd" not in op.overrides and watched() and whole(op):
             return HANDLERS["whole"](op, keys, args, kwargs)
         return op.overrides.get("autograd", op.definition.fn)(*full)
@@ -117,7 +117,7 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 def _inplace(op, keys, args, kwargs):
     full = op.full(*args, **kwargs)
     node = _C.inplace_begin(op, full)
-    if node is not None and _opened(op.definition.functional):
+    if node is not None and _decomposed(op.definition.functional):
         return _inplace_of_parts(op, full)
     with excluding(K.AUTOGRAD):
         result = redispatch(op, keys & K.below(K.AUTOGRAD), args, kwargs)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 __all__ = ["collecting_later"]
 
-_putting_off: set[int] = set()  # threads that turned it off
+_putting_off: set[int] = set()  # threads that transposed it off
 
 
 def collecting_later(fn: Callable) -> Callable:

@@ -176,7 +176,7 @@ def set_default_dtype(dtype: DType) -> None:
     if not isinstance(dtype, DType) or not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _default = dtype
-    _C.forget_recipes()  # they were worked out for the dtype before
+    _C.forget_call_plans()  # they were worked out for the dtype before
 
 
 def from_numpy(np_dtype) -> DType:

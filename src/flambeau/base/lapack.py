@@ -87,18 +87,18 @@ def lu(a):
     return out
 
 
-def solve(a, b, turned: bool = False):
-    """(x, factors, pivots, infos) with a x = b, or aᵀ x = b where ``turned``: then the factors are those of ``a`` all the same."""
+def solve(a, b, transposed: bool = False):
+    """(x, factors, pivots, infos) with a x = b, or aᵀ x = b where ``transposed``: then the factors are those of ``a`` all the same."""
     batch = _common(a.shape[:-2], b.shape[:-2])
     n, columns = b.shape[-2:]
     if math.prod(batch) != math.prod(a.shape[:-2]):  # one factorisation serves many right-hand sides
         factors, pivots, info = lu(a)
-        x = lu_solve(factors, pivots, b, "T" if turned else "N")
+        x = lu_solve(factors, pivots, b, "T" if transposed else "N")
         return x, _batched(factors, batch, 2), numpy.ascontiguousarray(_batched(pivots, batch, 1)), info
     a = a.reshape((*batch, n, n))
     x, factors = _matrices(batch, n, columns, a.dtype), _matrices(batch, n, n, a.dtype)
     pivots, info = numpy.empty((*batch, n), "i4"), numpy.empty(batch, "i4")
-    _run(Lapack.SOLVE, [a, _batched(b, batch, 2)], [x, factors, pivots, info], trans="T" if turned else "N")
+    _run(Lapack.SOLVE, [a, _batched(b, batch, 2)], [x, factors, pivots, info], trans="T" if transposed else "N")
     return x, factors, pivots, info
 
 

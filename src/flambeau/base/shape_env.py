@@ -69,7 +69,7 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 class ConstraintViolationError(RuntimeError):
-    """What was marked dynamic turned out to be needed as a constant (or in a narrower range)."""
+    """What was marked dynamic transposed out to be needed as a constant (or in a narrower range)."""
 
 
 @slotted(frozen=False)

@@ -23,7 +23,7 @@ from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
 from .generator import Generator
 from .old_orders import reordered
-from .operator import OpOverload, _safe, namespace, opened
+from .operator import OpOverload, _safe, decomposed, namespace
 from .out_rules import PRIVATE
 
 __all__ = ["Binder", "current_device", "function"]
@@ -541,7 +541,7 @@ _CODES = {
     "Device": 8,
     "MemoryFormat": 9,
 }
-RECIPE_KINDS: set[str] = set()  # kinds for which eager/recipes.py works out native recipes
+PLANNED_KINDS: set[str] = set()  # kinds for which eager/call_plans.py works out native call plans
 
 
 def prepare(op: OpOverload) -> None:
@@ -561,9 +561,9 @@ def prepare(op: OpOverload) -> None:
         )
         parameters.append((*facts, a.default_value if a.has_default else None) if a.has_default or a.is_out else facts)
     base = op.definition.functional if op.kind in ("inplace", "out") else op
-    cooked = (
-        op.kind in RECIPE_KINDS
-        and base.kind in RECIPE_KINDS
+    planned = (
+        op.kind in PLANNED_KINDS
+        and base.kind in PLANNED_KINDS
         and not {"eager"} & (op.overrides.keys() | base.overrides.keys())
         and not (op.kind == "out" and base.kind == "index")  # their kernels look at dtypes and shared memory
     )
@@ -572,12 +572,12 @@ def prepare(op: OpOverload) -> None:
         varargs=-1 if sig.varargs is None else sig.varargs,
         numbers=0 if not sig.tensors_take_numbers else 1 if sig.first_is_tensor else 2,
         factory=sig.is_factory,
-        body=op.definition.fn if opened(op) else None,
+        body=op.definition.fn if decomposed(op) else None,
         inner=op.definition.fn if _kernel_is_body(op) else None,
         programs=op.namespace == "aten",
-        each=op.definition.each if opened(op) else None,
+        each=op.definition.each if decomposed(op) else None,
         written=sum(1 << i for i, a in enumerate(sig.args) if a.alias_info and a.alias_info.is_write),
-        recipes=cooked,
+        call_plans=planned,
         view=op.kind == "view",
         one_tensor=_returns_one_tensor(op),
         loud=op.namespace != "aten",
@@ -589,7 +589,7 @@ def prepare(op: OpOverload) -> None:
 
 
 def known_by_type(op: OpOverload) -> tuple[int, ...]:
-    """Positions of the arguments of which, when they are numbers, a recipe needs the type only (a factor's also when it is 1)."""
+    """Positions of the arguments of which, when they are numbers, a call plan needs the type only (a factor's also when it is 1)."""
     base = op.definition.functional if op.kind in ("inplace", "out") else op
     if base.kind != "pointwise":
         return ()

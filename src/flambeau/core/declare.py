@@ -290,7 +290,7 @@ def composite(schema, *, variants="function method", inplace=False, has_out=None
 
 
 def explicit(schema, *, meta=None, eager=None, variants="", inplace=False, has_out=True, images=None, **kw):
-    """Declare an explicit composite: visible to autograd and modes, opened at lowering. ``images`` as of :func:`composite`."""
+    """Declare an explicit composite: visible to autograd and modes, decomposed at lowering. ``images`` as of :func:`composite`."""
     refuse = kw.get("refuse")
     return lambda fn: declare(
         schema,

@@ -60,7 +60,7 @@ class Pointwise:
     ``wraps``: names of ``Scalar`` arguments that convert as a tensor would, integers modulo the range of the dtype; the other ones must fit.
     ``layout``: names of the tensor arguments whose dimension order the result takes over (all, in their order, unless given; none: row-major; None
     among them stands for a number that PyTorch computes with). A single name, not in a tuple: laid out as ``empty_like`` of that argument.
-    ``factor``: name of a ``Scalar`` argument that the body only multiplies with (and compares with 1): one recipe serves all its values.
+    ``factor``: name of a ``Scalar`` argument that the body only multiplies with (and compares with 1): one call plan serves all its values.
     ``out``: dtype of the result: ``"same"`` as computed, or a dtype. float16 and bfloat16 are computed in float32 and rounded once.
     """
 
@@ -175,7 +175,7 @@ class Random:
 @slotted
 class Composite:
     """Python over other operators. ``implicit`` ones vanish above autograd; explicit ones stay visible to autograd and to modes under
-    their own name and are opened at lowering. ``eager`` may give a direct NumPy kernel, ``meta`` a direct shape rule (both tested
+    their own name and are decomposed at lowering. ``eager`` may give a direct NumPy kernel, ``meta`` a direct shape rule (both tested
     against ``fn``). ``each``: of an operator on lists, (the operator that ``fn`` calls for each row of them, the place of each of its
     arguments among ours or a 1-tuple with a constant)."""
 

@@ -1,7 +1,7 @@
 """The way of a call that something interposes on: from the highest key it has to the backend.
 
 The native call path (csrc/core/dispatch.c) comes here with the keys it found. Level-3 packages install one handler for their key;
-``handler(op, keys, args, kwargs)`` goes on with :func:`redispatch` and the keys below its own. Implicit composites are opened before
+``handler(op, keys, args, kwargs)`` goes on with :func:`redispatch` and the keys below its own. Implicit composites are decomposed before
 anything else, so that every layer sees the operators they are made of; only a dispatch mode of the user's (one whose ``sees_parts`` is false) is
 shown as one call what PyTorch shows it as one, and the facet ``"watched"`` of a composite says what PyTorch makes it of.
 """
@@ -13,7 +13,7 @@ import importlib
 from .. import _C
 from . import keys as K
 from . import modes
-from .operator import OpOverload, opened
+from .operator import OpOverload, decomposed
 
 __all__ = ["HANDLERS", "excluding", "install", "python_key", "redispatch"]
 
@@ -29,7 +29,7 @@ def install(key: int | str, handler) -> None:
 
 def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
-    if opened(op):
+    if decomposed(op):
         return _open(op, keys, args, kwargs)
     if keys & K.TRANSFORM:
         return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
@@ -66,15 +66,16 @@ def watched() -> bool:
 
 def whole(op: OpOverload) -> bool:
     """Whether such a mode sees a composite as one call: PyTorch has a kernel or a derivative for it."""
-    global _opened_in_pytorch
-    if _opened_in_pytorch is None:
-        _opened_in_pytorch = importlib.import_module("flambeau.ops.aten_names").OPENED
+    global _decomposed_in_pytorch
+    if _decomposed_in_pytorch is None:
+        _decomposed_in_pytorch = importlib.import_module("flambeau.ops.aten_names").DECOMPOSED
     return (
-        op.namespace == "aten" and op.name().removeprefix("aten::").removesuffix(".default") not in _opened_in_pytorch
+        op.namespace == "aten"
+        and op.name().removeprefix("aten::").removesuffix(".default") not in _decomposed_in_pytorch
     )
 
 
-_opened_in_pytorch: frozenset | None = None  # read when a mode first asks
+_decomposed_in_pytorch: frozenset | None = None  # read when a mode first asks
 
 
 def derivatives_asked() -> bool:

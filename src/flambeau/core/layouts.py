@@ -1,4 +1,4 @@
-"""The memory order of results: which operands decide it, and arrays that have it. One truth for shape rules, kernels, recipes, lowering."""
+"""The memory order of results: which operands decide it, and arrays that have it. One truth for shape rules, kernels, call_plans, lowering."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def _same(v, default) -> bool:
 _KERNELS = ("eager", "autograd")  # overrides with which an implicit composite is an operator of its own
 
 
-def opened(op: OpOverload) -> bool:
+def decomposed(op: OpOverload) -> bool:
     """Whether calls of ``op`` are calls of what it is made of: an implicit composite vanishes above every layer."""
     return op.kind == "composite" and op.definition.implicit and op.overrides.keys().isdisjoint(_KERNELS)
 

@@ -1,4 +1,4 @@
-"""What an out= form asks of the tensors it writes to: a fact of the definition, read by the kernel, the recipe and the shape rule.
+"""What an out= form asks of the tensors it writes to: a fact of the definition, read by the kernel, the call plan and the shape rule.
 
 | word | |
 | --- | --- |

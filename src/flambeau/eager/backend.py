@@ -36,7 +36,7 @@ def set_accelerator(fn) -> None:
     """``fn(op, args, now)`` is asked before NumPy runs a pointwise operator, a reduction, a contraction or an explicit composite on many elements."""
     global accelerate
     accelerate = fn
-    _C.forget_recipes()  # some are kernels that the accelerator gave
+    _C.forget_call_plans()  # some are kernels that the accelerator gave
 
 
 def may_accelerate(op: OpOverload) -> bool:
@@ -213,17 +213,17 @@ def wrap_meta(metas):
 @rule("composite")
 def composite(op: OpOverload):
     """The given kernel on arrays, else the Python body with everything above the backend off. An override "arrays" makes, of arrays, what the
-    override "whole" keeps closed; None: the body does."""
+    override "keep_fused" keeps fused; None: the body does."""
     d = op.definition
     if d.eager is not None:
         return extern_kernel(op, d.eager)
     fn = d.fn
     if d.implicit:
         return fn
-    whole, kernel = op.overrides.get("whole"), op.overrides.get("arrays")
+    keep_fused, kernel = op.overrides.get("keep_fused"), op.overrides.get("arrays")
 
     def run(*args):
-        if kernel is not None and whole(*args):
+        if kernel is not None and keep_fused(*args):
             made = kernel(*(x._array if isinstance(x, _C.TensorBase) else x for x in args))
             if made is not None:
                 return _C.computed(made)

@@ -1,7 +1,7 @@
-"""Native programs: loops over NumPy's inner loops, worked out for fixed shapes (see csrc/core/recipe.h).
+"""Native programs: loops over NumPy's inner loops, worked out for fixed shapes (see csrc/core/call_plan.h).
 
-A :class:`Value` is where an array lies while the program runs. A :class:`Program` collects steps on values and makes the Recipe. What
-can't be said in steps raises :class:`NoRecipe`; the call then stays with the Python kernel.
+A :class:`Value` is where an array lies while the program runs. A :class:`Program` collects steps on values and makes the CallPlan. What
+can't be said in steps raises :class:`NotPlanned`; the call then stays with the Python kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.indexing import NotLinear
 
 WRITTEN = 1 << 24  # likewise where the result is written over an argument, and nothing is made
 SHORT = 6  # elements of an inner loop that costs more to enter than to run
-LONG = 1 << 20  # operations from which a template lets other threads run meanwhile
+LONG = 1 << 20  # operations from which a native kernel lets other threads run meanwhile
 LARGE = 1 << 16  # elements from which an operator may run a compiled kernel: those calls stay with the general way
 
 
@@ -33,7 +33,7 @@ def narrow(dtype: np.dtype) -> bool:
     return dtype in _NARROW
 
 
-class NoRecipe(Exception):
+class NotPlanned(Exception):
     """This call can't be put into native steps."""
 
 
@@ -53,7 +53,7 @@ def _astray(ufunc, rows, item: int) -> bool:
 
 # What a kernel would raise is raised by the kernel: these end an attempt.
 REFUSED = (
-    NoRecipe, NotLinear, ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError,
+    NotPlanned, NotLinear, ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
 
 
@@ -86,9 +86,9 @@ def bytes_of(strides, dtype) -> tuple[int, ...]:
     return tuple(s * dtype.itemsize for s in strides)
 
 
-def merged(shape, rows, order=None, turned=True):
+def merged(shape, rows, order=None, transposed=True):
     """The loops over ``shape`` with fewer dimensions: (sizes, strides of each operand), dimensions of size 1 dropped, neighbours joined where
-    every operand runs through them in one go. The last is the inner loop, by the strides in ``order`` (default: of the last operand); ``turned``:
+    every operand runs through them in one go. The last is the inner loop, by the strides in ``order`` (default: of the last operand); ``transposed``:
     where that is short, the longest one."""
     order = rows[-1] if order is None else order
     dims = sorted((d for d, n in enumerate(shape) if n != 1), key=lambda d: -abs(order[d]))
@@ -106,7 +106,7 @@ def merged(shape, rows, order=None, turned=True):
                 s.append(r[d])
     longest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
     if (
-        turned and sizes and sizes[-1] < SHORT < sizes[longest]
+        transposed and sizes and sizes[-1] < SHORT < sizes[longest]
     ):  # windows, say: a few long rows instead of many short ones
         for part in (sizes, *out):
             part.append(part.pop(longest))
@@ -114,8 +114,8 @@ def merged(shape, rows, order=None, turned=True):
 
 
 @slotted
-class _Template:
-    """A step that runs a template."""
+class _KernelStep:
+    """A step that runs a native kernel."""
 
     fn: object
     operands: list[Value]
@@ -143,7 +143,7 @@ class Program:
     def tensor(self, a: np.ndarray) -> Value:
         """The next tensor argument."""
         if a.size == 0 or a.size >= self.most:
-            raise NoRecipe
+            raise NotPlanned
         v = Value(("tensor", self._next("tensor")), a.shape, a.strides, a.dtype)
         self.inputs.append(v)
         return v
@@ -157,7 +157,7 @@ class Program:
     def constant(self, value, dtype=None) -> Value:
         a = np.array(value, dtype, order="C")  # OverflowError when it doesn't fit
         if isinstance(value, float) and dtype is not None and a.dtype.kind in "iub":
-            raise NoRecipe
+            raise NotPlanned
         v = Value(("constant", self._next("constant")), a.shape, a.strides, a.dtype)
         self.constants.append(a)
         return v
@@ -170,7 +170,7 @@ class Program:
         """New memory: a temporary, or a result of the program. ``strides`` in elements; it is dense."""
         shape = tuple(shape)
         if math.prod(shape) == 0 or math.prod(shape) >= LARGE:
-            raise NoRecipe
+            raise NotPlanned
         strides = bytes_of(contiguous_strides(shape) if strides is None else strides, dtype)
         kind = "result" if result else "temporary"
         v = Value((kind, self._next(kind)), shape, strides, dtype)
@@ -215,14 +215,14 @@ class Program:
         return self.counts[kind] - 1
 
     # -- steps -----------------------------------------------------------------------------------------------------------
-    def loops(self, loop: tuple, shape, operands, strides=None, order=None, turned=True) -> None:
+    def loops(self, loop: tuple, shape, operands, strides=None, order=None, transposed=True) -> None:
         """One inner loop over all of ``shape``; ``strides``: of each operand over it (broadcast when not given); see merged."""
         given = strides or [v.broadcast(shape) for v in operands]
-        sizes, rows = merged(shape, given, order, turned)
+        sizes, rows = merged(shape, given, order, transposed)
         if loop[0] == "ufunc" and sizes and _astray(loop[1], rows, operands[-1].dtype.itemsize):
             sizes, rows = merged(shape, given, order, False)
             if _astray(loop[1], rows, operands[-1].dtype.itemsize):
-                raise NoRecipe
+                raise NotPlanned
         inner = sizes.pop() if sizes else 1
         steps = tuple(r.pop() if r else 0 for r in rows)
         self.steps.append((loop, tuple(sizes), (inner,), steps, [(v, tuple(r)) for v, r in zip(operands, rows)], [], 0))
@@ -234,7 +234,7 @@ class Program:
             for v in operands
         )
         if not any(isinstance(k, np.dtype) for k in kinds) or complex in kinds:
-            raise NoRecipe
+            raise NotPlanned
         resolved = ufunc.resolve_dtypes((*kinds, None))
         values = [
             self.cast(v, d, shape) if isinstance(v, Value) else self.constant(v, d) for v, d in zip(operands, resolved)
@@ -312,7 +312,7 @@ class Program:
             for r in rows:
                 r.pop()
         if dims > 8:
-            raise NoRecipe
+            raise NotPlanned
         self.steps.append(
             (
                 loop,
@@ -333,7 +333,7 @@ class Program:
         there = kernels.given(kernel, operands, results)
         given = iter([v for v in (*operands, *results) if v is not None])
         views = [next(given) if here else None for here in there]
-        self.steps.append(_Template(kernel.capsule, views, tuple(map(int, kernel.pack(**numbers))), flops >= LONG))
+        self.steps.append(_KernelStep(kernel.capsule, views, tuple(map(int, kernel.pack(**numbers))), flops >= LONG))
 
     def _placed(self):
         """(how many there are of each kind of slot, slot -> its number, sizes of temporaries, constants): what no step uses is left out, and a
@@ -342,7 +342,7 @@ class Program:
         for k, step in enumerate(self.steps):
             operands = (
                 [v for v in step.operands if v is not None]
-                if isinstance(step, _Template)
+                if isinstance(step, _KernelStep)
                 else [v for v, _ in (*step[4], *(a[0] for a in step[5]))]
             )
             for v in operands:
@@ -366,8 +366,8 @@ class Program:
         counts = {**self.counts, "temporary": len(sizes), "constant": len(constants)}
         return counts, which, tuple(sizes), tuple(constants)
 
-    # -- the recipe ------------------------------------------------------------------------------------------------------
-    def recipe(self, *, target: Value | None = None, many=False) -> _C.Recipe:
+    # -- the call plan ------------------------------------------------------------------------------------------------------
+    def call_plan(self, *, target: Value | None = None, many=False) -> _C.CallPlan:
         """``target``: the tensor argument that is written and returned."""
         counts, which, temporaries, constants = self._placed()
         bases, at = {}, 0
@@ -379,7 +379,7 @@ class Program:
             return bases[kind] + which.get((kind, k), k)
 
         def spec(step):
-            if isinstance(step, _Template):
+            if isinstance(step, _KernelStep):
                 views = tuple(v and (place(v), v.offset, v.shape, v.strides) for v in step.operands)
                 return step.fn, views, step.numbers, step.long
             loop, dims, inner, strides, operands, loads, block = step
@@ -396,7 +396,7 @@ class Program:
                 same = v.shape == target.shape and v.strides == target.strides and v.dtype == target.dtype
                 extents += [lo, hi, int(same)]
         more = {} if target is None else {"target": target.slot[1], "extents": tuple(extents)}
-        return _C.Recipe(
+        return _C.CallPlan(
             self.counts["tensor"],
             tuple(self.results),
             steps=steps,

@@ -51,7 +51,7 @@ class ModuleCallEntry:
 
 
 class CustomDecompTable(dict):
-    """Operators and the functions that replace them. Operators that are composites are always opened when a program is exported."""
+    """Operators and the functions that replace them. Operators that are composites are always decomposed when a program is exported."""
 
     def materialize(self) -> dict:
         return dict(self)

@@ -20,14 +20,14 @@ from .ir.values import walk
 from .lowering.donate import donate, pass_on, spend
 from .lowering.lowering import Lowering
 from .machine import cache
-from .passes.decompose import open_graph
+from .passes.decompose import decompose_graph
 from .passes.sums import join_sums
 from .runtime.plan import Plan
 from .runtime.program import assemble
 from .runtime.recall import recall, remember
 from .scheduling import memory
 from .scheduling.branches import arrange
-from .scheduling.duplicates import Twins
+from .scheduling.duplicates import Duplicates
 from .scheduling.effects import flat
 from .scheduling.planes import PlaneChain, chain_planes
 from .scheduling.rows import RowChain, chain_rows
@@ -84,10 +84,11 @@ def _elsewhere(node) -> bool:
 
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
-    inputs as positional tensors and returns the list of its outputs. ``gm.onto`` (output -> input, both by position): outputs that may overwrite an
-    input; those that do are None in the list. ``gm.free``: outputs (by position) that nobody but another compiled graph sees: in which order their
-    elements lie is the compiler's choice. ``info.orders`` tells it where it isn't the one of ``meta["val"]`` (output -> dimensions, the outermost in
-    memory first), and ``gm.orders`` of the other graph takes it for its inputs."""
+    inputs as positional tensors and returns the list of its outputs. ``gm.output_aliases`` (output -> input, both by
+    position): outputs that may overwrite an input; those that do are None in the list. ``gm.free``: outputs (by
+    position) that nobody but another compiled graph sees: in which order their elements lie is the compiler's choice.
+    ``info.orders`` tells it where it isn't the one of ``meta["val"]`` (output -> dimensions, the outermost in memory
+    first), and ``gm.orders`` of the other graph takes it for its inputs."""
     start = time.perf_counter()
     if _GIVEN.on:
         _GIVEN("%s", gm.print_readable(print_output=False))
@@ -96,12 +97,12 @@ def compile_graph(gm, example_inputs=None, **_unused):
             gm(*inputs)
         )  # kernels are the CPU's: the operators themselves say what another device gives
     with looking_only(gm):
-        program = open_graph(gm)
-        onto = getattr(gm, "onto", None) or {}
-        written = donate(program, onto)
+        program = decompose_graph(gm)
+        output_aliases = getattr(gm, "output_aliases", None) or {}
+        written = donate(program, output_aliases)
         pass_on(program)
-        onto = {k: i for k, i in onto.items() if k not in written}
-        graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, onto)
+        output_aliases = {k: i for k, i in output_aliases.items() if k not in written}
+        graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, output_aliases)
     info = graph.info
     launches = sum(not isinstance(s, ExternCall) for s in info.steps)
     metrics.ir_nodes_pre_fusion += len(made.nodes)
@@ -109,7 +110,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
     entry = getattr(gm, "entry", None)
     _CACHING("compiled %s", entry or "a graph that isn't kept on disk")
     if entry is not None and autotune.is_whole(info.choices):  # else a later process goes on measuring
-        remember(entry, getattr(gm, "onto", None) or {}, graph, len(made.nodes), launches)
+        remember(entry, getattr(gm, "output_aliases", None) or {}, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
     _report(info)
     if _HINTS.on:
@@ -119,7 +120,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
                     _HINTS("%s has no kernel here: its eager one is called from Python", s.name)
             elif s.serial:
                 _HINTS("kernel %s runs on one thread: iterations of a scatter may write the same element", s.name)
-        copied = len(onto) - len(made.placed)
+        copied = len(output_aliases) - len(made.placed)
         if copied:
             _HINTS("%d inputs that are written get their new values by a copy", copied)
     if _PRE_FUSION.on:
@@ -134,11 +135,11 @@ def compile_graph(gm, example_inputs=None, **_unused):
     return graph
 
 
-def recalled(entry: str, onto: dict[int, int]):
+def recalled(entry: str, output_aliases: dict[int, int]):
     """The native graph that was compiled under this name (``GraphModule.entry``) and is on disk, else None."""
     if any(a.on for a in _OF_THE_PASSES):
         return None
-    graph = recall(entry, onto)
+    graph = recall(entry, output_aliases)
     if graph is not None:
         _CACHING("recalled %s", entry)
         _report(graph.info)
@@ -194,9 +195,9 @@ class Made:
     placed: set
 
 
-def compile_program(program, times=None, onto=None):
-    """(native graph, Made) of an opened program. ``onto``: outputs (by position) that are wanted in the memory of an input (by position); those
-    that can be are, and are None in the result (``Made.placed``)."""
+def compile_program(program, times=None, output_aliases=None):
+    """(native graph, Made) of a decomposed program. ``output_aliases``: outputs (by position) that are wanted in
+    the memory of an input (by position); those that can be are, and are None in the result (``Made.placed``)."""
     times = {} if times is None else times
     clock = time.perf_counter()
 
@@ -235,7 +236,7 @@ def compile_program(program, times=None, onto=None):
             cache.begin(step.name, step.text)
         steps.append(step)
         passed("write LLVM text")
-    inplace = _place(lowering, steps, onto or {})
+    inplace = _place(lowering, steps, output_aliases or {})
     spend(steps, lowering)
     placed = {a: b for a, b in inplace.values()}
     if config.epilogue_fusion:
@@ -272,7 +273,7 @@ def compile_program(program, times=None, onto=None):
 
 
 def _kernels(groups, lowering, outputs, leaving):
-    """Kernels and extern calls in order; a kernel with a name is a twin of an earlier one.
+    """Kernels and extern calls in order; a kernel with a name is a duplicate of an earlier one.
 
     A buffer stays in memory when it is an output or another group reads it."""
     readers: dict[str, set[int]] = {}
@@ -280,7 +281,7 @@ def _kernels(groups, lowering, outputs, leaving):
         for name in g.reads:
             readers.setdefault(name, set()).add(i)
     writers = Counter(name for g in groups for name in set(g.writes))
-    twins = Twins(lowering.buffers)
+    duplicates = Duplicates(lowering.buffers)
     for i, g in enumerate(groups):
         if g.kind == "extern":
             yield g.nodes[0]
@@ -288,7 +289,7 @@ def _kernels(groups, lowering, outputs, leaving):
         keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or writers[n] > 1}
         if keep or g.kind == "scatter":
             make = functools.partial(build, g, lowering.buffers, lowering.values, keep, leaving)
-            yield twins.kernel(g, keep, make)
+            yield duplicates.kernel(g, keep, make)
 
 
 def _copies(kernel, target: str, source: str) -> bool:
@@ -305,11 +306,11 @@ def _copies(kernel, target: str, source: str) -> bool:
     )
 
 
-def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
+def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
     """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
     the very element being written, and loops of the kernel run in one pass. Or it begins as a copy of the input, which nothing reads after that:
     that step is taken out of ``steps``."""
-    if not onto:
+    if not output_aliases:
         return {}
     out = {}
     taken = set()
@@ -338,7 +339,7 @@ def _place(lowering, steps, onto) -> dict[int, tuple[str, str]]:
             touched[i] = nodes, indices
         return touched[i]
 
-    for position, k in onto.items():
+    for position, k in output_aliases.items():
         what = lowering.outputs[position]
         a, b = (
             lowering.buffers.get(n) if n else None

@@ -36,32 +36,32 @@ def compile_frozen(gm, example_inputs=None, **_unused) -> Callable:
     inputs = [n for n in work.nodes if n.op == "placeholder"]
     constant = {inputs[i] for i in getattr(gm, "held", ()) if _is_static(inputs[i].meta.get("val"))}
     if not constant:
-        return _compiled(gm, gm.graph, getattr(gm, "onto", None) or {}, "")
+        return _compiled(gm, gm.graph, getattr(gm, "output_aliases", None) or {}, "")
     _made_static(work, constant)
     folds = fold(work, constant)
     packs = pack(work, constant)
     work.eliminate_dead_code()
     wanted = _split(work, constant)
     if not wanted:
-        return _compiled(gm, gm.graph, getattr(gm, "onto", None) or {}, "")
+        return _compiled(gm, gm.graph, getattr(gm, "output_aliases", None) or {}, "")
     living, kept = _living(work, wanted, constant)
-    onto = {k: kept.index(i) for k, i in (getattr(gm, "onto", None) or {}).items()}
+    output_aliases = {k: kept.index(i) for k, i in (getattr(gm, "output_aliases", None) or {}).items()}
     # What is folded follows from the graph, what is packed from the machine and the environment too; its name says the rest.
-    graph = _compiled(gm, living, onto, f"{sorted(getattr(gm, 'held', ()))} {folds} {packs}")
+    graph = _compiled(gm, living, output_aliases, f"{sorted(getattr(gm, 'held', ()))} {folds} {packs}")
     first, read = _first(work, wanted)
     return _Frozen(GraphModule(gm, first), tuple(read), kept, graph)
 
 
-def _compiled(gm, graph: Graph, onto: dict[int, int], what: str):
+def _compiled(gm, graph: Graph, output_aliases: dict[int, int], what: str):
     """The compiled graph, from the disk where it is there."""
     entry = getattr(gm, "entry", None)
     if entry is not None and what:
         entry = f"{entry} frozen {hashlib.sha256(what.encode()).hexdigest()[:20]}"
-    found = recalled(entry, onto) if entry is not None else None
+    found = recalled(entry, output_aliases) if entry is not None else None
     if found is not None:
         return found
     module = gm if graph is gm.graph else GraphModule(gm, graph)
-    module.onto, module.entry = onto, entry
+    module.output_aliases, module.entry = output_aliases, entry
     return compile_graph(module)
 
 

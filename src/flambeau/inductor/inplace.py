@@ -64,18 +64,18 @@ def _compile(fn, tensors, count):
     recording = _Recording(program)
 
     def enter(meta):
-        twin = _without_data(meta)
-        return recording.know(twin, program.add("input", "tensor", (), {}, twin))
+        duplicate = _without_data(meta)
+        return recording.know(duplicate, program.add("input", "tensor", (), {}, duplicate))
 
     try:
-        twins = [enter(tensor_meta(t)) for t in tensors]
+        duplicates = [enter(tensor_meta(t)) for t in tensors]
         table = enter(tensor_meta(_C.from_array(np.zeros(count))))
         with excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM), recording:
-            pairs = fn(twins, [table.select(0, i) for i in range(count)])
+            pairs = fn(duplicates, [table.select(0, i) for i in range(count)])
         program.outputs = [recording.reference(value) for _, value in pairs]
         program.count()
         targets = [position for position, _ in pairs]
-        graph, made = compile_program(program, onto=dict(enumerate(targets)))
+        graph, made = compile_program(program, output_aliases=dict(enumerate(targets)))
     except Exception as e:
         # The caller has its own way to the result; a failure here only costs speed, and is told to who asks.
         log.info("no compiled update in place: %s: %s", type(e).__name__, e)

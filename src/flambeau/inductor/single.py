@@ -64,8 +64,8 @@ def _compile(op, args):
 
     def enter(x):
         if isinstance(x, _C.TensorBase):
-            twin = _without_data(tensor_meta(x))
-            return recording.know(twin, program.add("input", "tensor", (), {}, twin))
+            duplicate = _without_data(tensor_meta(x))
+            return recording.know(duplicate, program.add("input", "tensor", (), {}, duplicate))
         return [enter(y) for y in x] if isinstance(x, (list, tuple)) else x
 
     try:

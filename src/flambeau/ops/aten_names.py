@@ -197,7 +197,7 @@ vsplit vstack where xlogy xlogy_ zero zero_ zeros zeros_like
 )
 
 # Overloads that PyTorch opens before a dispatch mode sees them (CompositeImplicitAutograd); ".default" is left out.
-OPENED = frozenset(
+DECOMPOSED = frozenset(
     """
 __and__.Scalar __and__.Tensor __iand__.Scalar __iand__.Tensor __ior__.Scalar __ior__.Tensor __ixor__.Scalar __ixor__.Tensor __or__.Scalar
 __or__.Tensor __xor__.Scalar __xor__.Tensor _add_batch_dim _autocast_to_full_precision _autocast_to_reduced_precision _backward

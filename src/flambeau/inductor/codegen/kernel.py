@@ -58,7 +58,7 @@ class Kernel:
     cost: float = 0.0
     nodes: list = field(default_factory=list)
     params: list = field(default_factory=list)
-    renamed: dict = field(default_factory=dict)  # of a twin: buffers in the values of its nodes -> its own
+    renamed: dict = field(default_factory=dict)  # of a duplicate: buffers in the values of its nodes -> its own
 
 
 ARGS, BEGIN, END = Parameter("%args", PTR, "noalias nocapture readonly"), Operand("%begin", I64), Operand("%end", I64)

@@ -216,5 +216,5 @@ def forwards(kernel, v: Var | None, produced: set[str], values: Values) -> list:
     def atom(x: Value):
         return values.substitute(x, env)
 
-    turned = [n.turned(values.substitute(n.value, env), substitute(n.index, env, atom)) for n in nodes]
-    return [("loop", turned)]
+    transposed = [n.transposed(values.substitute(n.value, env), substitute(n.index, env, atom)) for n in nodes]
+    return [("loop", transposed)]

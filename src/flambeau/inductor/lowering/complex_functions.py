@@ -195,23 +195,23 @@ def tanh(h, a):
     return h.pair(s.where(s.eq(y, 0.0), s.tanh(x), re), s.where(s.eq(y, 0.0), y, im))
 
 
-def _turned(h, a):
+def _transposed(h, a):
     """i z."""
     x, y = h.parts(a)
     return h.pair(h.s.neg(y), x)
 
 
 def sin(h, a):
-    re, im = h.parts(sinh(h, _turned(h, a)))
+    re, im = h.parts(sinh(h, _transposed(h, a)))
     return h.pair(im, h.s.neg(re))
 
 
 def cos(h, a):
-    return cosh(h, _turned(h, a))
+    return cosh(h, _transposed(h, a))
 
 
 def tan(h, a):
-    re, im = h.parts(tanh(h, _turned(h, a)))
+    re, im = h.parts(tanh(h, _transposed(h, a)))
     return h.pair(im, h.s.neg(re))
 
 

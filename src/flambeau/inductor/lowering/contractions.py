@@ -104,14 +104,15 @@ def _matrix(lowering, x, letters, row, column):
 PACKED = Product.PANELS  # from this way on the right operand is packed
 
 
-def packed_product(lowering, val, x, packed, addend, turned, way):
-    """``x`` (m, k) times what was packed before (csrc/kernels/prepack.c), plus ``addend`` in bfloat16; ``turned``: from (n, k); ``way``: a choice."""
+def packed_product(lowering, val, x, packed, addend, transposed, way):
+    """``x`` (m, k) times what was packed before (csrc/kernels/prepack.c), plus ``addend`` in bfloat16.
+    ``transposed``: from (n, k); ``way``: a member of Product."""
     if val.dtype is dtypes.bfloat16:
         return lowering.packed_product_bf16(val, x, packed, addend)
     (m, n), k, t = val.shape, x.sizes[1], short(val.dtype)
     rx, tx, ld, _ = _matrix(lowering, x, "mk", "m", "k")
     buffer = lowering.new_buffer((m, n), (n, 1), t)
-    plan = Gemm(t, tx, "T" if turned else "N", m, n, k, ld, n, n, (), way)
+    plan = Gemm(t, tx, "T" if transposed else "N", m, n, k, ld, n, n, (), way)
     lowering.add(ExternCall("gemm", "_mm_prepacked", [rx, lowering.contiguous(packed)], [buffer.name], plan))
     return lowering.in_memory(Region(buffer.name, (m, n), buffer.strides), val.dtype, buffer.strides, val.device)
 

@@ -99,14 +99,14 @@ def _form(step: ExternCall):
     return _WRITING.get(op) if op is not None else None
 
 
-def donate(program: Program, onto: dict[int, int]) -> set[int]:
-    """Change the program where this is possible; the positions of outputs that lie in their inputs then. ``onto``: see compile_graph."""
+def donate(program: Program, output_aliases: dict[int, int]) -> set[int]:
+    """Change the program where this is possible; the positions of outputs that lie in their inputs then. ``output_aliases``: see compile_graph."""
     if not any(call.target in _FORMS for call in program.calls if call.what == "call"):
         return set()
     inputs = [call for call in program.calls if call.what == "input"]
     copy = namespace("aten").copy.default
     done, over = set(), {}
-    for position, k in onto.items():
+    for position, k in output_aliases.items():
         out, given, reads = program.outputs[position], inputs[k], 1
         passed = []
         if getattr(out, "target", None) is copy and out.args[0] is given and len(out.args) == 2 and not out.kwargs:

@@ -21,7 +21,7 @@ from ...base.enums import Out
 from ...base.expr import Expr, Symbol, Var, const, floordiv, linear, mod, of, symbols, terms, variable
 from ...base.relations import symbols as symbols_of
 from ...base.shapes import normalize_dims
-from ...core import templates
+from ...core import native_kernels
 from ...core.body import TABLE, Input, topological, trace
 from ...core.handler import Handler
 from ...core.higher_order import HigherOrderOperator
@@ -195,7 +195,7 @@ class Lowering(ComplexLowering, Handler):
 
     # --- the graph ----------------------------------------------------------------------------------------------------
     def run(self, program) -> None:
-        """``program``: an opened graph, see opening.py."""
+        """``program``: a decomposed graph, see decompose.py."""
         env: dict[Any, Any] = {}
         self.free = frozenset(program.free)
         self.by_strides = any("reads_memory" in getattr(call.target, "tags", ()) for call in program.calls)
@@ -344,7 +344,7 @@ class Lowering(ComplexLowering, Handler):
 
     # --- rules --------------------------------------------------------------------------------------------------------
     rules = (
-        templates, native, boxes, conditions, native_linalg, native_random, native_recurrence, native_select, native_sizes, native_special,
+        native_kernels, native, boxes, conditions, native_linalg, native_random, native_recurrence, native_select, native_sizes, native_special,
     )  # fmt: skip
 
     def message(self, text: str, about: About = About.INDEX) -> int:
@@ -662,7 +662,7 @@ class Lowering(ComplexLowering, Handler):
         return lower_contraction(self, op, full, val)
 
     def _composite(self, op, full, val):
-        raise Unsupported("a composite that wasn't opened")
+        raise Unsupported("a composite that wasn't decomposed")
 
     # --- operations that "lower" overrides of operators are written in ----------------------------------------------
     def take(self, x, indices, val) -> Lazy:
@@ -700,7 +700,7 @@ class Lowering(ComplexLowering, Handler):
         results: list = []
         for v in vals:
             if hasattr(v, "__sym__"):
-                outs.append(self.told(v))
+                outs.append(self.bind_number(v))
                 results.append(v)
                 continue
             if not hasattr(v, "stride"):
@@ -742,7 +742,7 @@ class Lowering(ComplexLowering, Handler):
             found = self.bodies[gm] = self.compile_body(gm)
         return found
 
-    def told(self, v) -> str:
+    def bind_number(self, v) -> str:
         """The buffer of a number that a call tells: a floating-point one is read from memory, an integer is no memory at all."""
         self.meet(v)
         inside = symbols_of(v.expr)

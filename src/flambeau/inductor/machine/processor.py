@@ -45,5 +45,5 @@ def follows_one_line() -> bool:
 
 
 def holds_lines() -> bool:
-    """Whether a vector register is a cache line (AVX-512): with halves of lines, turned squares are better stored by way of the stack."""
+    """Whether a vector register is a cache line (AVX-512): with halves of lines, transposed squares are better stored by way of the stack."""
     return "avx512f" in description() and level() not in ("avx2", "default")

@@ -1,6 +1,6 @@
 """Opens the composite operators of a graph: the flat program that lowering reads.
 
-A composite's ``fn`` is run on tensors without data under a dispatch mode that writes down every call. Composites met on the way are opened in
+A composite's ``fn`` is run on tensors without data under a dispatch mode that writes down every call. Composites met on the way are decomposed in
 turn. The result is a list of :class:`Call` records in order, each with its shape rule's result and the number of its readers.
 """
 
@@ -17,7 +17,7 @@ from ...core.dispatch import excluding
 from ...core.modes import TorchDispatchMode
 from ...core.tensor import Tensor
 
-__all__ = ["Call", "Program", "open_graph"]
+__all__ = ["Call", "Program", "decompose_graph"]
 
 
 class Call:
@@ -125,7 +125,7 @@ class _Recording(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None, positional=False):
         """``positional``: ``args`` are all arguments in schema order."""
         full = args if positional else func.full(*args, **(kwargs or {}))
-        if func.kind == "composite" and not _whole(func, full):
+        if func.kind == "composite" and not _kept_fused(func, full):
             with self:
                 return func.definition.fn(*full)
         out = _without_data(func.facet("meta")(*full))
@@ -146,12 +146,12 @@ class _Recording(TorchDispatchMode):
             self.know(out, call)
 
 
-def open_graph(gm) -> Program:
+def decompose_graph(gm) -> Program:
     """The program of an ATen-level graph module whose nodes carry ``meta["val"]``."""
     program = Program()
     program.free, program.orders = getattr(gm, "free", ()), getattr(gm, "orders", {})
     recording = _Recording(program)
-    env: dict[Any, Any] = {}  # node -> Call, or a nested list of them for an opened composite with several results
+    env: dict[Any, Any] = {}  # node -> Call, or a nested list of them for a decomposed composite with several results
     known: set = set()  # symbols that inputs and calls so far have told
 
     def look(x):
@@ -185,7 +185,7 @@ def open_graph(gm) -> Program:
 
                 args, kwargs = rewritten((look(node.args), look(dict(node.kwargs))), tensor)
                 full = node.target.full(*args, **kwargs)
-                if _whole(node.target, full):
+                if _kept_fused(node.target, full):
                     env[node] = program.add("call", node.target, look(node.args), look(dict(node.kwargs)), val)
                 else:
                     with recording:
@@ -198,16 +198,16 @@ def open_graph(gm) -> Program:
 
 
 def _numeric(node, val, known) -> bool:
-    """A composite that gives or looks at a number, or makes sizes, that are known only when the graph runs: a call, not to be opened (its parts
+    """A composite that gives or looks at a number, or makes sizes, that are known only when the graph runs: a call, not to be decomposed (its parts
     would make other sizes)."""
     told: set = set()
     _learn(val, told)
     return hasattr(val, "__sym__") or bool(told - known) or "has_side_effects" in node.target.tags
 
 
-def _whole(op, full) -> bool:
+def _kept_fused(op, full) -> bool:
     """Whether a composite has a lowering of its own for these arguments and stays closed."""
-    takes = op.overrides.get("whole")
+    takes = op.overrides.get("keep_fused")
     return takes is not None and takes(*full)
 
 

@@ -28,20 +28,20 @@ def pack(graph: Graph, constant: set[Node]) -> list[tuple]:
         if not how:
             continue
         bias, x, weight = parts
-        size, turned, way, rows = how
+        size, transposed, way, rows = how
         columns = weight.meta["val"].shape[1]
         with graph.inserting_before(n):
             if (weight, size, way) not in made:
-                made[weight, size, way] = Writer(graph, frozen)(aten._prepack.default, weight, size, turned, way)
+                made[weight, size, way] = Writer(graph, frozen)(aten._prepack.default, weight, size, transposed, way)
             joined = bias if weight.meta["val"].dtype is dtypes.bfloat16 else None  # that sum is rounded once
-            args = (x, made[weight, size, way], joined, columns, turned, way)
+            args = (x, made[weight, size, way], joined, columns, transposed, way)
             new = graph.call_function(aten._mm_prepacked.default, args)
             new.meta = dict(n.meta)
             if bias is not joined:
                 new = graph.call_function(aten.add.Tensor, (new, bias))
                 new.meta = dict(n.meta)
         n.replace_all_uses_with(new)
-        found.append((rows, columns, size, turned, way))
+        found.append((rows, columns, size, transposed, way))
     return found
 
 
@@ -64,8 +64,8 @@ def _how(bias: Node | None, x: Node, weight: Node):
         return None
     if b.dtype is dtypes.bfloat16 and not takes_bf16(x.meta["val"], b, *(() if bias is None else (bias.meta["val"],))):
         return None
-    turned = down == 1
-    if not turned and across != 1:
+    transposed = down == 1
+    if not transposed and across != 1:
         return None
-    size, way = prepacked.elements(b.dtype.np, rows, columns, deep, turned)
-    return (size, turned, way, rows) if size else None
+    size, way = prepacked.elements(b.dtype.np, rows, columns, deep, transposed)
+    return (size, transposed, way, rows) if size else None

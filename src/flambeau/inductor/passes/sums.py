@@ -1,4 +1,4 @@
-"""Sums of many small products as one product, on the opened program: what a loop over time leaves in the gradient of a shared weight.
+"""Sums of many small products as one product, on the decomposed program: what a loop over time leaves in the gradient of a shared weight.
 
 ``A1 B1 + A2 B2 + ...`` is ``[A1 A2 ...] [B1; B2; ...]``: one product with a long sum reads and writes the result once and not for each term. Likewise
 a sum of column sums is the column sum of the rows together. And a weight that lies by columns, multiplied again and again with few rows, is
@@ -107,7 +107,7 @@ def _replace(program, call, terms, joined, order: dict[int, int]) -> None:
             terms, key=lambda c: order[id(_source(c.args[0])[0])]
         )  # the program's, and the same for the column sums
         sources = [_source(c.args[0]) for c in terms]
-        if all(turned for _, turned in sources):
+        if all(transposed for _, transposed in sources):
             rows = _together(program, [x for x, _ in sources], 0, joined)
             left = _add(program, aten.t.default, (rows,), rows.val.shape[::-1], rows.val.stride()[::-1], call)
         else:
@@ -153,10 +153,10 @@ def _copy_weights(program) -> None:
     for group in products.values():
         if len(group) < AGAIN:
             continue
-        turned = group[0].args[1]
-        shape = tuple(turned.val.shape)
-        copy = _add(program, aten.clone.default, (turned,), shape, dense_strides(shape), turned)
+        transposed = group[0].args[1]
+        shape = tuple(transposed.val.shape)
+        copy = _add(program, aten.clone.default, (transposed,), shape, dense_strides(shape), transposed)
         program.calls.remove(copy)
-        program.calls.insert(program.calls.index(turned) + 1, copy)
+        program.calls.insert(program.calls.index(transposed) + 1, copy)
         for call in group:
             call.args = (call.args[0], copy)

@@ -47,10 +47,10 @@ class Info:
         return "\n".join([self._head, "", *(self.kernels[n] for n in self.names)])
 
 
-def _path(entry: str, onto: dict[int, int]) -> str:
+def _path(entry: str, output_aliases: dict[int, int]) -> str:
     settings = sorted(config.changed().items())
     threads = get_num_threads() if config.max_autotune else None  # choices were measured with so many
-    text = repr((entry, sorted(onto.items()), settings, cache.machine(), threads))
+    text = repr((entry, sorted(output_aliases.items()), settings, cache.machine(), threads))
     name = "g" + hashlib.sha256(text.encode()).hexdigest()[:40]
     return os.path.join("graphs", name[1:3], name)
 
@@ -60,11 +60,11 @@ def _usable() -> bool:
     return not (config.force_disable_caches or config.trace.enabled or config.cpp.inject_relu_bug_TESTING_ONLY)
 
 
-def recall(entry: str, onto: dict[int, int]) -> Any:
-    """The native graph of an entry of the ahead-of-time cache, None when it isn't on disk. ``onto``: see compile_graph."""
+def recall(entry: str, output_aliases: dict[int, int]) -> Any:
+    """The native graph of an entry of the ahead-of-time cache, None when it isn't on disk. ``output_aliases``: see compile_graph."""
     if not _usable():
         return None
-    body = disk.read_entry(_path(entry, onto))
+    body = disk.read_entry(_path(entry, output_aliases))
     if body is None:
         return None
     rows = marshal.loads(body)
@@ -81,7 +81,7 @@ def recall(entry: str, onto: dict[int, int]) -> Any:
     return graph
 
 
-def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches: int) -> None:
+def remember(entry: str, output_aliases: dict[int, int], graph: Any, nodes: int, launches: int) -> None:
     """Keep a graph that was compiled under the entry. What a file can't hold is not kept."""
     if not _usable():
         return
@@ -116,7 +116,7 @@ def remember(entry: str, onto: dict[int, int], graph: Any, nodes: int, launches:
     except (NotEncodable, ValueError) as e:
         log.info("a compiled graph is not kept on disk: %s", e)
         return
-    disk.write_entry(_path(entry, onto), body)
+    disk.write_entry(_path(entry, output_aliases), body)
 
 
 def _grouped(objects: dict[str, bytes]) -> list[tuple[list[str], bytes]]:

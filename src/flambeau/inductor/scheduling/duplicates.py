@@ -12,7 +12,7 @@ from ..ir.nodes import Reduction
 from ..ir.values import Value
 from .schedule import Group, Stored
 
-__all__ = ["Twins"]
+__all__ = ["Duplicates"]
 
 
 class _Form:
@@ -91,7 +91,7 @@ class _Form:
         return known[root]
 
 
-class Twins:
+class Duplicates:
     """The kernels of one program by the forms of their groups."""
 
     def __init__(self, buffers: dict):

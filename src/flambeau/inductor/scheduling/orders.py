@@ -11,7 +11,7 @@ from ...base.expr import coefficient
 from ..ir.nodes import Pointwise, Reduction
 from ..ir.values import walk
 
-__all__ = ["turned", "turned_group"]
+__all__ = ["transposed", "transposed_group"]
 
 
 def _spans(index, loops, hint) -> list[tuple[int, int]] | None:
@@ -71,14 +71,14 @@ def _reordered(node: Pointwise, patterns, hint) -> Pointwise | None:
     return None
 
 
-def turned(group, node, hint) -> Pointwise | None:
+def transposed(group, node, hint) -> Pointwise | None:
     """A pointwise node in the order of the group's reduction, None where that is its own."""
     if group.kind != "loops" or group.closed or group.inner is None or not isinstance(node, Pointwise):
         return None
     return _reordered(node, _patterns(group, hint), hint)
 
 
-def turned_group(group, node, hint) -> list | None:
+def transposed_group(group, node, hint) -> list | None:
     """The nodes of a group without a reduction in the order of ``node``, which is one; None where some can't be."""
     if group.kind != "loops" or group.closed or group.inner is not None or not isinstance(node, Reduction):
         return None

@@ -35,7 +35,7 @@ from ..codegen.nests import all_nodes, flat_loops, ids, planar_loops, substitute
 from ..ir.nodes import Buffer, ExternCall, Pointwise, Reduction, loads, stores
 from ..ir.values import HEAVY, Value, Values, loaded_atoms, walk, weight
 from ..settings import config
-from .orders import turned, turned_group
+from .orders import transposed, transposed_group
 
 __all__ = ["Group", "build", "fuse", "merge"]
 
@@ -175,11 +175,11 @@ def _try_join(group: Group, node, values: Values, merging=False):
 
 
 def _join(group: Group, node, values: Values, merging=False) -> Group | None:
-    """The group with the node, its loops or the group's turned where that is what it takes; None: it doesn't belong there."""
+    """The group with the node, its loops or the group's transposed where that is what it takes; None: it doesn't belong there."""
     found = _try_join(group, node, values, merging)
-    if found is None and (other := turned(group, node, values.hint)) is not None:
+    if found is None and (other := transposed(group, node, values.hint)) is not None:
         node, found = other, _try_join(group, other, values, merging)
-    elif found is None and (nodes := turned_group(group, node, values.hint)) is not None:
+    elif found is None and (nodes := transposed_group(group, node, values.hint)) is not None:
         group = _regrouped(nodes)
         found = _try_join(group, node, values, merging)
     if found is None:
@@ -524,7 +524,7 @@ class Stored:
         self.buffer, self.value, self.index, self.combine = buffer, value, index, combine
         self.internal, self.reduction = internal, reduction
 
-    def turned(self, value, index) -> Stored:
+    def transposed(self, value, index) -> Stored:
         """The same node in other variables."""
         return Stored(self.buffer, value, index, self.combine, self.internal, self.reduction)
 

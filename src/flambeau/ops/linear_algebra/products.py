@@ -89,7 +89,7 @@ def _added(self, product, a, b, beta, alpha):
 def _in_one_launch(op):
     """Products of bfloat16 take the addend with them, where the CPU makes such."""
 
-    @op.override("whole")
+    @op.override("keep_fused")
     def _(self, a, b, beta, alpha):
         return beta != 0 and blas.takes_bf16(a, b, self)
 

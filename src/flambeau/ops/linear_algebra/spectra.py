@@ -81,8 +81,8 @@ def _over(x, gap):
 
 def _refuse_phases(diagonal, name, vectors="eigenvectors", what="quantity, so it is ill-defined") -> None:
     """RuntimeError when a loss depends on the phase of complex vectors, which nothing determines. ``diagonal``: of V^H gV; a trace has no elements to ask."""
-    turned = aten.imag.default(diagonal) if diagonal.dtype.is_complex else None
-    if turned is not None and turned._array is not None and (np.abs(turned._array) > 1e-2).any():
+    transposed = aten.imag.default(diagonal) if diagonal.dtype.is_complex else None
+    if transposed is not None and transposed._array is not None and (np.abs(transposed._array) > 1e-2).any():
         raise RuntimeError(
             f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function "
             f"depends on this {what}."

@@ -143,9 +143,9 @@ def _weights_again(self, top, total):
     return aten.div.Tensor(aten.exp.default(aten.sub.Tensor(self, top)), total)
 
 
-@_softmax.override("again")
+@_softmax.override("recompute")
 def _softmax_again(self, dim, half_to_float):
-    """See aot/again.py: two numbers a row are kept instead of the result."""
+    """See aot/recompute.py: two numbers a row are kept instead of the result."""
     if not _kept_by_rows(self, dim):
         return None
     top = aten.amax.default(self, [dim], True)
@@ -190,9 +190,9 @@ def _of_statistics(self, top, rest):
     return as_dtype(self.dtype, aten.sub.Tensor(aten.sub.Tensor(widened(self), top), rest))
 
 
-@_log_softmax.override("again")
+@_log_softmax.override("recompute")
 def _log_softmax_again(self, dim, half_to_float):
-    """See aot/again.py: two numbers a row are kept instead of the result."""
+    """See aot/recompute.py: two numbers a row are kept instead of the result."""
     return (_statistics(self, dim), _of_statistics) if _kept_by_rows(self, dim) else None
 
 

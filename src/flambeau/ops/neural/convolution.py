@@ -348,7 +348,7 @@ def _lower_backward(
     groups,
     mask,
 ):
-    # With output padding there may be room for one more window than the input has elements: the template makes as many as its result has.
+    # With output padding there may be room for one more window than the input has elements: the native kernel makes as many as its result has.
     how, results = (stride, padding, dilation, groups), [None] * 3
     if mask[0]:
         what = FORWARD if transposed else INPUT

@@ -150,9 +150,9 @@ _TEMPLATES = (dtypes.float32, dtypes.float64)
 
 
 def _pool_of_two(forward, backward):
-    """Lowered to a template where it has one: float32 and float64, windows without gaps."""
+    """Lowered to a native kernel where there is one: float32 and float64, windows without gaps."""
 
-    @forward.override("whole")
+    @forward.override("keep_fused")
     def _(self, kernel_size, stride, padding, dilation, ceil_mode):
         return self.dtype in _TEMPLATES and all(d == 1 for d in spread(dilation, 2))
 
@@ -161,7 +161,7 @@ def _pool_of_two(forward, backward):
         kernel = spread(kernel_size, 2)
         return lowering.max_pool(val, self, kernel, spread(stride, 2) if stride else kernel, spread(padding, 2))
 
-    @backward.override("whole")
+    @backward.override("keep_fused")
     def _(grad_output, *rest):
         return grad_output.dtype in _TEMPLATES
 

@@ -195,12 +195,12 @@ def _vjp(
 forward.derivative((0, 1, 2, 3), inner__weight__bias_in__bias_hidden__h__c=_vjp)
 
 
-@forward.override("whole")
+@forward.override("keep_fused")
 def _(inner, *rest):
     return inner.dtype in (float32, float64)
 
 
-@backward.override("whole")
+@backward.override("keep_fused")
 def _(ct, *rest):
     return ct.dtype in (float32, float64)
 

@@ -135,8 +135,8 @@ def _polar_vjp(ct, abs, angle, result, mask):
         unit = aten.polar.default(aten.ones_like.default(abs), angle)
         grads[0] = aten.real.default(aten.mul.Tensor(ct, aten.conj_physical.default(unit)))
     if mask[1]:
-        turned = aten.mul.Tensor(aten.conj_physical.default(ct), aten.mul.Tensor(result, 1j))
-        grads[1] = aten.real.default(turned)
+        transposed = aten.mul.Tensor(aten.conj_physical.default(ct), aten.mul.Tensor(result, 1j))
+        grads[1] = aten.real.default(transposed)
     return tuple(grads)
 
 

@@ -18,18 +18,18 @@ from ...core.operator import namespace
 aten = namespace("aten")
 
 
-def _turned(self, dims) -> set[int]:
-    turned = {normalize_dim(d, len(self.shape)) for d in dims}
-    if len(turned) != len(dims):
+def _transposed(self, dims) -> set[int]:
+    transposed = {normalize_dim(d, len(self.shape)) for d in dims}
+    if len(transposed) != len(dims):
         raise RuntimeError(f"flip: a dim appears multiple times in the list of dims {list(dims)}")
-    return turned
+    return transposed
 
 
 @index("flip(Tensor self, int[] dims) -> Tensor", mode="read", source="self", keeps_order=True, has_out=True)
 def flip(ix, self, dims):
-    turned = _turned(self, dims)
+    transposed = _transposed(self, dims)
     return tuple(self.shape), lambda i, load, h: tuple(
-        h.sub(n - 1, i[e]) if e in turned else i[e] for e, n in enumerate(self.shape)
+        h.sub(n - 1, i[e]) if e in transposed else i[e] for e, n in enumerate(self.shape)
     )
 
 
@@ -135,8 +135,8 @@ def _order(a, dim, descending):
     if not descending:
         return np.argsort(a, axis=dim, kind="stable")
     # Reversed twice: a stable descending order, with NaN first.
-    turned = np.argsort(np.flip(a, dim), axis=dim, kind="stable")
-    return np.flip(a.shape[dim] - 1 - turned, dim)
+    transposed = np.argsort(np.flip(a, dim), axis=dim, kind="stable")
+    return np.flip(a.shape[dim] - 1 - transposed, dim)
 
 
 def _sorted_pair(a, dim, descending, k=None):

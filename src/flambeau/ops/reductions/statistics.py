@@ -352,10 +352,10 @@ def _safe_softmax(self, dim, dtype):
     return aten.masked_fill.Scalar(aten._softmax.default(x, dim, False), masked, 0)
 
 
-@_safe_softmax.override("again")
+@_safe_softmax.override("recompute")
 def _safe_softmax_again(self, dim, dtype):
-    """See aot/again.py, as of _softmax. A row without anything has the maximum -inf."""
-    found = aten._softmax.default.overrides["again"](self, dim, False) if dtype is None else None
+    """See aot/recompute.py, as of _softmax. A row without anything has the maximum -inf."""
+    found = aten._softmax.default.overrides["recompute"](self, dim, False) if dtype is None else None
     if found is None:
         return None
     numbers, again = found

@@ -373,7 +373,7 @@ def constant_pad_nd(self, pad, value):
     return as_image(out, image_format(tuple(self.shape), strides_of(self)))
 
 
-@constant_pad_nd.override("whole")
+@constant_pad_nd.override("keep_fused")
 def _(self, pad, value):
     number = type(value) is float if self.dtype.is_floating_point else type(value) in (bool, int)
     plain = (number or value == 0) and not self.dtype.is_complex and all(type(n) is int for n in pad)

@@ -180,5 +180,5 @@ def hypot(b, t, x, y):
 def angle(b, t, x):
     """pi for negative numbers, 0 for others, nan at nan."""
     zero = b.const(t, 0.0)
-    turned = b.select(b.cmp("olt", x, zero), math.pi, zero)
-    return b.select(b.cmp("uno", x, x), x, turned)
+    transposed = b.select(b.cmp("olt", x, zero), math.pi, zero)
+    return b.select(b.cmp("uno", x, x), x, transposed)

@@ -275,10 +275,10 @@ def runs(lowering, vals, x, dim, ordered: bool, wanted):
         wide = math.prod(rest)
         if not at_least(wide, 1):
             raise NotImplementedError("rows that may be empty")
-        turned = lowering.lazy(
+        transposed = lowering.lazy(
             (count, *rest), x.dtype, lambda c: x.at((*c[1 : dim + 1], c[0], *c[dim + 1 :])), device=device
         )
-        region = lowering.contiguous(turned)
+        region = lowering.contiguous(transposed)
         rows = Region(region.buffer, (count, wide), (wide, 1), region.offset)
     if ordered and dim is None:
         return _distinct(lowering, vals, x, lines, kind, wanted)

@@ -39,7 +39,7 @@ def _columns(shape):
     return (*strides[:-2], strides[-1], strides[-2])
 
 
-def _turned(lowering, region: Region) -> Region:
+def _transposed(lowering, region: Region) -> Region:
     """The transposed matrices."""
     swap = lambda t: (*t[:-2], t[-1], t[-2])  # noqa: E731
     return part(lowering, region, swap(region.shape), swap(region.strides))
@@ -86,12 +86,12 @@ def cholesky(lowering, x, upper):
     if upper and x.dtype.is_complex:
         raise NotImplementedError("upper factors of complex matrices")
     region, batch, n, _ = _read(lowering, x)
-    region = _turned(lowering, region) if upper else region
+    region = _transposed(lowering, region) if upper else region
     outs = [_matrices((*batch, n, n), x), _plain(batch, dtypes.int32, x)]
     factor, info = _run(lowering, Lapack.CHOLESKY, x.dtype, [region], outs, math.prod(batch) * n * n * n // 3)
     if upper:
-        turned = _turned(lowering, factor.region)
-        factor = lowering.in_memory(turned, x.dtype, turned.strides, x.device)
+        transposed = _transposed(lowering, factor.region)
+        factor = lowering.in_memory(transposed, x.dtype, transposed.strides, x.device)
     return [factor, info]
 
 
@@ -113,14 +113,14 @@ def lu(lowering, x):
     return _run(lowering, Lapack.LU, x.dtype, [region], outs, math.prod(batch) * m * n * least)
 
 
-def solve(lowering, x, b, turned):
+def solve(lowering, x, b, transposed):
     """[x, factors, pivots, infos] with a x = b for regions of matrices, or aᵀ x = b; batches are equal."""
     a = lowering.realize(x, x.strides)
     *batch, n, columns = b.shape
     outs = [_matrices((*batch, n, columns), x), _matrices((*batch, n, n), x)]
     outs += [_plain((*batch, n), dtypes.int32, x), _plain(batch, dtypes.int32, x)]
     flops = math.prod(batch) * n * n * (n + 2 * columns)
-    return _run(lowering, Lapack.SOLVE, x.dtype, [a, b], outs, flops, trans="T" if turned else "N")
+    return _run(lowering, Lapack.SOLVE, x.dtype, [a, b], outs, flops, trans="T" if transposed else "N")
 
 
 def solve_ex(lowering, vals, x, right, left, vector):
@@ -130,8 +130,8 @@ def solve_ex(lowering, vals, x, right, left, vector):
         b = part(lowering, b, (*b.shape, 1), (*b.strides, 1))
     if list(b.shape[:-2]) != list(x.sizes[:-2]):
         raise NotImplementedError("one factorisation for many right-hand sides")
-    made, *rest = solve(lowering, x, b if left else _turned(lowering, b), not left)
-    region = made.region if left else _turned(lowering, made.region)
+    made, *rest = solve(lowering, x, b if left else _transposed(lowering, b), not left)
+    region = made.region if left else _transposed(lowering, made.region)
     if vector:
         region = part(lowering, region, region.shape[:-1], region.strides[:-1])
     return [lowering.in_memory(region, x.dtype, region.strides, x.device), *rest]
@@ -148,11 +148,11 @@ def inverse(lowering, x):
 
     eye = lowering.realize(lowering.lazy((n, n), x.dtype, at, device=x.device))
     eye = part(lowering, eye, (*batch, n, n), (*[0] * len(batch), *eye.strides))
-    turned = tuple(region.strides) == tuple(dense_strides(region.shape))
-    if turned:
-        region = _turned(lowering, region)
+    transposed = tuple(region.strides) == tuple(dense_strides(region.shape))
+    if transposed:
+        region = _transposed(lowering, region)
     source = lowering.in_memory(region, x.dtype, region.strides, x.device)
-    made, _, _, info = solve(lowering, source, eye, turned)
+    made, _, _, info = solve(lowering, source, eye, transposed)
     return [made, info]
 
 

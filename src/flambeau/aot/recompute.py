@@ -1,0 +1,109 @@
+"""Results that the backward makes again from their input and a few numbers, instead of having them saved.
+
+An operator's override ``"recompute"``, called with the operator's arguments, gives these numbers (tensors) and a function that makes the result from
+the first argument and them, or None. Where the input is in memory anyway, because a product makes it, and the result isn't, because only loops
+read it, saving the input and the numbers needs half the memory: softmax cross-entropy keeps the scores and two numbers a row, and no matrix of
+probabilities is ever written. Where both are computed again (``wide``, see wide.py), the numbers spare the backward two passes over a row.
+"""
+
+from __future__ import annotations
+
+from ..autograd import no_grad
+from ..core import modes
+from ..core.modes import TorchDispatchMode
+from ..fx import Graph, Node
+from ..fx.node import map_arg
+from .costs import is_fusible, is_view
+
+__all__ = ["open_for_backward", "open_parts"]
+
+
+class _Recorder(TorchDispatchMode):
+    """Writes the operators called on fake tensors into a graph."""
+
+    sees_parts = True
+
+    def __init__(self, graph: Graph, like: Node):
+        super().__init__()
+        self.graph, self.like = graph, like
+        self.nodes: dict[int, Node] = {}
+        self.values: list = []  # keeps what ``nodes`` names by id
+
+    def know(self, value, node: Node):
+        self.nodes[id(value)] = node
+        self.values.append(value)
+        return value
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        node = self.graph.call_function(func, *self._arguments(args, kwargs or {}))
+        node.meta = {**self.like.meta, "val": out}
+        self.know(out, node)
+        return out
+
+    def _arguments(self, args, kwargs):
+        def of(a):
+            if isinstance(a, (tuple, list)):
+                return type(a)(map(of, a))
+            return self.nodes.get(id(a), a)
+
+        return of(tuple(args)), {k: of(v) for k, v in kwargs.items()}
+
+
+def open_for_backward(graph: Graph, backward: dict[Node, None], outputs: list, wide: set[Node]) -> bool:
+    """Open such operators of a joint graph. ``backward``: its nodes that depend on tangents; ``outputs``: the forward's. Whether there were any."""
+    changed = False
+    for n in list(graph.nodes):
+        again = _rule(n)
+        late = [u for u in n.users if u in backward]
+        if again is None or not late or n in outputs:
+            continue
+        early = [u for u in n.users if u not in backward]
+        if n not in wide and not (_made_by_kernel(n.args[0]) and all(map(is_fusible, early))):
+            continue
+        args = map_arg(n.args, lambda a: a.meta["val"])
+        with graph.inserting_before(n), modes.disabled("dispatch"), args[0].fake_mode, _Recorder(graph, n) as record:
+            record.know(args[0], n.args[0])
+            with no_grad():
+                found = again(*n.target.full(*args, **n.kwargs))
+                if found is None:
+                    continue
+                numbers, remake = found
+                # One for each side: a value that both read would count as one that is in memory.
+                results = [record.nodes[id(remake(args[0], *numbers))] for _ in range(2)]
+        for users, result in ((early, results[0]), (late, results[1])):
+            for u in users:
+                u.replace_input_with(n, result)
+        graph.erase_node(n)
+        changed = True
+    return changed
+
+
+def open_parts(graph: Graph) -> None:
+    """Put its parts in the place of each operator with several results whose override ``"parts"`` asks for it: then a part may be saved, and what
+    loops make of it (a normalised tensor) again."""
+    decomposed = [n for n in graph.nodes if n.op == "call_function" and "parts" in getattr(n.target, "overrides", ())]
+    for n in decomposed:
+        inputs = {id(v): (v, i) for i in n._inputs for v in [i.meta["val"]]}
+        args, kwargs = (map_arg(a, lambda i: i.meta["val"]) for a in (n.args, n.kwargs))
+        mode = args[0].fake_mode
+        with graph.inserting_before(n), modes.disabled("dispatch"), mode, _Recorder(graph, n) as record:
+            for value, node in inputs.values():
+                record.know(value, node)
+            with no_grad():
+                made = n.target.definition.fn(*n.target.full(*args, **kwargs))
+        for u in list(n.users):
+            u.replace_all_uses_with(record.nodes[id(made[u.args[1]])])
+            graph.erase_node(u)
+        graph.erase_node(n)
+
+
+def _rule(n: Node):
+    return getattr(n.target, "overrides", {}).get("recompute") if n.op == "call_function" else None
+
+
+def _made_by_kernel(n: Node) -> bool:
+    """Whether a value is in memory: an input of the graph, or what an operator makes that doesn't fuse."""
+    while is_view(n):
+        n = n.args[0]
+    return n.op == "placeholder" or not is_fusible(n)

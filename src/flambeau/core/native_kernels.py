@@ -1,0 +1,345 @@
+"""Calls of native kernels (csrc/runtime/kernels.def): what each is handed, written once against a handler ``h``.
+
+The override "lower" of an operator says which kernel makes it; two handlers run it. Lowering makes a launch in a compiled graph, where sizes may
+be expressions (inductor/lowering/lowering.py); call plans make a step of an eager call (eager/native_kernels.py). A handler has
+
+``launch(kernel, operands, outs, flops, **numbers)``: the tensors that a kernel makes; ``outs`` has (shape, strides in elements, dtype, device) of
+each, None for one that isn't wanted; ``flops``: about how many operations it makes; ``by_planes=True``: worth going on by finished planes
+``realize(x)``, ``contiguous(x)``: where a tensor lies, in C order: a part with ``shape`` and ``strides``
+``image(x)``: the same in C order or with channels last; ``image_strides(shape, ruled, weight)``: how a result lies whose shape rule says ``ruled``
+``part(part, shape, strides)``: the same memory seen with other sizes; ``in_memory(part, dtype, strides, device)``: it as a tensor
+``as_dtype(x, dtype)``, ``biased(x, bias)`` (a tensor (N, C, ...) plus one of (C,)), ``full(shape, dtype, number, device)``: tensors
+``message(text, about)``: the number of what an error of the kernel is about (core/messages.py)
+
+NotImplementedError: there is no kernel for that.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base import blas, dtypes, fft, kernels
+from ..base.expr import at_least
+from ..base.kernels import ORDERED, Conv, Order, Segment, Transform, Way, element
+from ..base.order import LONGEST
+from ..base.select import SEARCHED, common_dtype
+from ..base.shapes import normalize_dim
+from ..base.sizes import dense_strides, size, sizes
+from .layouts import dense_like
+from .messages import About
+
+__all__ = [
+    "arrange",
+    "attention",
+    "convolution",
+    "extreme",
+    "logcumsumexp",
+    "max_pool",
+    "max_pool_backward",
+    "packed_product_bf16",
+    "product_bf16",
+    "running",
+    "scan",
+    "search",
+    "segments",
+    "transform",
+    "weight_only",
+]
+
+
+def _single(dtype):
+    """What a kernel computes in."""
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return dtypes.float32
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"there is no kernel for {dtype}")
+    return dtype
+
+
+# ---- scans -------------------------------------------------------------------------------------------------------------
+
+
+_SCANNED = ("float32", "float64", "int64")
+
+
+def scan(h, val, x, dim, product: bool):
+    """Running sums or products along a dimension, see csrc/kernels/scan.c."""
+    kind = dtypes.float32 if val.dtype in (dtypes.float16, dtypes.bfloat16) else val.dtype
+    if kind.name not in _SCANNED or not x.ndim:
+        raise NotImplementedError(f"there is no scan for {x.ndim} dimensions of {val.dtype}")
+    # From its own dtype to the result's first, as eager does: an integer may not fit into the other's.
+    x = h.as_dtype(h.as_dtype(x, val.dtype), kind)
+    part = h.contiguous(x)
+    out = (part.shape, dense_strides(part.shape), kind, val.device)
+    numbers = {"dim": normalize_dim(dim, len(part.shape)), "product": product, "element": element(kind)}
+    return h.as_dtype(h.launch(kernels.scan, [part], [out], math.prod(part.shape), **numbers)[0], val.dtype)
+
+
+def running(h, vals, x, dim, least: bool):
+    """[values, places] of cummax or cummin."""
+    kind = element(x.dtype, ORDERED)
+    if kind is None or not x.ndim:
+        raise NotImplementedError(f"there are no running extremes of {x.ndim} dimensions of {x.dtype}")
+    part = h.contiguous(x)
+    strides = dense_strides(part.shape)
+    outs = [(part.shape, strides, v.dtype, v.device) for v in vals]
+    numbers = {"dim": normalize_dim(dim, x.ndim), "least": least, "element": kind}
+    return h.launch(kernels.running, [part], outs, 4 * math.prod(part.shape), **numbers)
+
+
+def logcumsumexp(h, val, x, dim):
+    wide = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
+    if wide not in (dtypes.float32, dtypes.float64) or not x.ndim:
+        raise NotImplementedError(f"there is no running logarithm of {x.ndim} dimensions of {x.dtype}")
+    part = h.contiguous(h.as_dtype(x, wide))
+    out = (part.shape, dense_strides(part.shape), wide, val.device)
+    numbers = {"dim": normalize_dim(dim, x.ndim), "f64": wide is dtypes.float64}
+    made = h.launch(kernels.logcumsumexp, [part], [out], 60 * math.prod(part.shape), **numbers)[0]
+    return h.as_dtype(made, val.dtype)
+
+
+# ---- order -------------------------------------------------------------------------------------------------------------
+
+
+def arrange(h, val, what: Order, x, dim, descending=False, k=0, sorted=True, keepdim=True):
+    """[values, places] as :func:`flambeau.base.order.arrange` gives them; ``val``: the results without data (of a median of all elements, one)."""
+    kind = element(x.dtype, ORDERED)
+    if kind is None:
+        raise NotImplementedError(f"there is no sorting of {x.dtype}")
+    if not x.ndim:
+        normalize_dim(dim, 0)
+        device = x.device
+        return [h.in_memory(h.contiguous(x), x.dtype, (), device), h.full((), dtypes.int64, 0, device)]
+    part = h.realize(x)
+    shape = part.shape
+    if not isinstance(val, (tuple, list)):  # of all elements
+        shape = (math.prod(shape),)
+        part, dim, keepdim = h.part(h.contiguous(x), shape, (1,)), 0, False
+    dim = normalize_dim(dim, len(shape))
+    if type(shape[dim]) is int and shape[dim] > LONGEST:
+        raise NotImplementedError("lines of more than 2 ** 31 elements")
+    count = {Order.WHOLE: shape[dim], Order.FIRST: size(k)}.get(what, 1)
+    if what != Order.WHOLE and not at_least(count, 1):
+        raise NotImplementedError("no element is wanted")
+    out = (*shape[:dim], count, *shape[dim + 1 :])
+    ruled = val[0] if what == Order.WHOLE and isinstance(val, (tuple, list)) else None  # of a result by its shape rule
+    strides = dense_strides(out) if ruled is None else sizes(ruled.stride())
+    outs = [(out, strides, t, x.device) for t in (x.dtype, dtypes.int64)]
+    numbers = {"part": what, "k": k, "descending": bool(descending), "sorted": bool(sorted), "element": kind}
+    made = h.launch(kernels.order, [part], outs, 20 * math.prod(shape), dim=dim, **numbers)
+    if not keepdim:
+        made = [_without(h, m, dim) for m in made]
+    return made if isinstance(val, (tuple, list)) else made[0]
+
+
+def extreme(h, x, dim, least: bool):
+    """The places (without the dimension, int64) of the greatest or least elements along ``dim``; None: of all elements."""
+    kind = element(x.dtype, ORDERED)
+    if kind is None or not x.ndim:
+        raise NotImplementedError(f"there is no extreme of {x.ndim} dimensions of {x.dtype}")
+    if dim is None:
+        part, dim = h.part(h.contiguous(x), (math.prod(x.sizes),), (1,)), 0
+    else:
+        part, dim = h.realize(x), normalize_dim(dim, x.ndim)
+    shape = (*part.shape[:dim], *part.shape[dim + 1 :])
+    out = (shape, dense_strides(shape), dtypes.int64, x.device)
+    numbers = {"dim": dim, "least": least, "element": kind}
+    return h.launch(kernels.extreme, [part], [out], math.prod(part.shape), **numbers)[0]
+
+
+def _without(h, made, dim):
+    """A tensor in memory without a dimension of size 1."""
+    drop = lambda part: (*part[:dim], *part[dim + 1 :])  # noqa: E731
+    part = h.realize(made)
+    part = h.part(part, drop(part.shape), drop(part.strides))
+    return h.in_memory(part, made.dtype, part.strides, made.device)
+
+
+def search(h, val, sequence, values, right: bool):
+    """searchsorted; ``val``: int64 or int32."""
+    if not sequence.ndim:
+        raise NotImplementedError("a sequence without a dimension")
+    common = common_dtype(sequence, values)
+    parts = [h.contiguous(h.as_dtype(t, common)) for t in (sequence, values)]
+    out = (parts[1].shape, dense_strides(parts[1].shape), val.dtype, val.device)
+    numbers = {"right": bool(right), "narrow": val.dtype is dtypes.int32, "element": element(common, SEARCHED)}
+    return h.launch(kernels.search, parts, [out], 30 * math.prod(parts[1].shape), **numbers)[0]
+
+
+# ---- convolutions ------------------------------------------------------------------------------------------------------
+
+
+def convolution(h, what: Conv, a, b, bias, shape, val, how):
+    """``what`` FORWARD: of (input, weight), INPUT and WEIGHT: the adjoints, of (output's cotangent, weight) and (that, input). ``shape``: of the
+    result; ``how``: stride, padding, dilation, groups. See csrc/kernels/conv.c."""
+    stride, padding, dilation, groups = how
+    kind = _single(val.dtype)
+    n = len(shape) - 2
+    if not 1 <= n <= 3:
+        raise NotImplementedError(f"there is no convolution of {n} dimensions")
+    if not blas.gemm_address(_FLOAT[kind]):
+        raise NotImplementedError("convolutions are made with a BLAS library, and this process has none")
+    if any(not at_least(size(p), 0) for p in padding):
+        raise NotImplementedError(f"the padding of a convolution may be negative: {list(padding)}")
+    late = bias if what == Conv.INPUT else None  # a transposed convolution's is added to what is made
+    bias = bias if what == Conv.FORWARD else None
+    inputs = [x if x is None else h.image(h.as_dtype(x, kind)) for x in (a, b, bias)]
+    numbers = {"direction": what, "f64": kind is dtypes.float64, "groups": groups, "way": Way.USUAL}
+    for name, given, fill in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
+        numbers[name] = (*[fill] * (3 - n), *given)
+    shape = sizes(shape)
+    out = (shape, h.image_strides(shape, sizes(val.stride()), what == Conv.WEIGHT), kind, val.device)
+    flops = 2 * math.prod(inputs[0].shape) * math.prod(inputs[1].shape[1:])
+    made = h.launch(kernels.convolution, inputs, [out], flops, by_planes=what != Conv.WEIGHT, **numbers)[0]
+    if late is not None:
+        made = h.biased(made, h.as_dtype(late, kind))
+    return h.as_dtype(made, val.dtype)
+
+
+# ---- attention ---------------------------------------------------------------------------------------------------------
+
+_FLOAT = {dtypes.float32: "f32", dtypes.float64: "f64"}  # as base/blas.py names them
+
+
+def _rows(h, x):
+    """In memory with rows side by side, as the kernel reads it."""
+    part = h.realize(x)
+    _, _, t, e = part.shape
+    if (part.strides[3] == 1 or e == 1) and (t == 1 or at_least(part.strides[2] - e, 0)):
+        return part
+    return h.contiguous(x)
+
+
+def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boost=1.0):
+    """softmax(scale q k^T + mask) v and its logarithmic sums, or with ``backward`` (the cotangent, the output, the sums) the cotangents of q, k and
+    v, and of the mask where there are four ``vals``, the results' shapes and strides. ``kept``: bits, the weights that dropout leaves, times
+    ``boost``. See csrc/kernels/attention.c."""
+    kind = vals[0].dtype
+    if kind not in _FLOAT or not blas.gemm_address(_FLOAT[kind]):
+        raise NotImplementedError(f"there is no attention in {kind}")
+    parts = [_rows(h, x) for x in tensors]
+    (b, heads, t, e), s = parts[0].shape, parts[1].shape[2]
+    if mask is not None:
+        p, whole = h.realize(mask), (b, heads, t, s)
+        skip = 4 - len(p.shape)
+        strides = [0] * skip + [0 if n == 1 else st for n, st in zip(p.shape, p.strides)]
+        parts.append(h.part(p, whole, tuple(strides)))
+    else:
+        parts.append(None)
+    parts.append(kept if kept is None else h.contiguous(kept))
+    if backward:
+        cotangent, out, sums = backward
+        parts += [_rows(h, cotangent), _rows(h, out), h.realize(sums)]
+    outs = []
+    for v in vals:
+        shape, strides = sizes(v.shape), sizes(v.stride())
+        if len(outs) == 3:
+            strides = dense_strides(shape)
+        elif len(shape) == 4 and not (strides[3] == 1 and at_least(strides[2] - shape[3], 0)):
+            strides = dense_like(shape, dense_strides(shape))
+        outs.append((shape, strides, kind, v.device))
+    numbers = {"causal": causal, "scale": scale, "boost": boost, "f64": kind is dtypes.float64}
+    numbers["truths"] = mask is not None and mask.dtype is dtypes.bool_
+    flops = (10 if backward else 4) * b * heads * t * s * e
+    return h.launch(kernels.attention_backward if backward else kernels.attention, parts, outs, flops, **numbers)
+
+
+# ---- linear layers of few bits -----------------------------------------------------------------------------------------
+
+
+def weight_only(h, val, x, weight, scales, group):
+    """The product of x (M, K) with a weight of 8 bits (N, K), ``group`` 0, or of 4 (N, K / 2), and its scales: see csrc/kernels/weight_only.c."""
+    shape, kind = sizes(val.shape), dtypes.float32
+    parts = [h.contiguous(y) for y in (h.as_dtype(x, kind), weight, h.as_dtype(scales, kind))]
+    out = (shape, dense_strides(shape), kind, val.device)
+    made = h.launch(kernels.weight_only, parts, [out], 2 * math.prod(shape) * size(x.sizes[1]), group=group)[0]
+    return h.as_dtype(made, val.dtype)
+
+
+def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):
+    """``alpha * a @ b + beta * addend`` of what ``blas.takes_bf16`` takes, rounded once; without an addend, the product."""
+    return _product_bf16(h, kernels.product_bf16, val, [_by_lines(h, a), _by_lines(h, b)], addend, beta, alpha)
+
+
+def packed_product_bf16(h, val, a, packed, addend):
+    """``a`` times what was packed (csrc/kernels/product_bf16.c) plus ``addend``, which may be None."""
+    return _product_bf16(h, kernels.product_bf16_packed, val, [_by_lines(h, a), h.contiguous(packed)], addend, 1, 1)
+
+
+def _by_lines(h, x):
+    """A matrix in memory whose rows or columns are contiguous."""
+    part = h.realize(x)
+    by_lines = any(part.strides[d] == 1 or part.shape[d] == 1 for d in (-1, -2))
+    return part if by_lines else h.contiguous(x)
+
+
+def _product_bf16(h, kernel, val, given, addend, beta, alpha):
+    shape = sizes(val.shape)
+    if addend is not None:
+        part = h.realize(addend)
+        lead = len(shape) - len(part.shape)
+        strides = [0 if n == 1 else s for n, s in zip(part.shape, part.strides)]
+        given.append(h.part(part, shape, (*[0] * lead, *strides)))
+    out = (shape, dense_strides(shape), dtypes.bfloat16, val.device)
+    flops = 2 * math.prod(shape) * given[0].shape[-1]
+    return h.launch(kernel, given, [out], flops, alpha=alpha, beta=beta)[0]
+
+
+# ---- pooling -----------------------------------------------------------------------------------------------------------
+
+
+def max_pool(h, vals, x, kernel, stride, padding):
+    """Maxima over windows of the last two dimensions and their places in the plane, see csrc/kernels/pool.c."""
+    part = h.contiguous(x)
+    if not at_least(2**31 - 1 - part.shape[-2] * part.shape[-1], 0) and type(part.shape[-1]) is int:
+        raise NotImplementedError("planes of more than 2 ** 31 elements")
+    outs = [(sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) for v in vals]
+    flops = math.prod(outs[0][0]) * math.prod(map(size, kernel))
+    window = {"kernel": kernel, "stride": stride, "padding": padding}
+    return h.launch(kernels.max_pool, [part], outs, flops, **window, f64=x.dtype is dtypes.float64)
+
+
+def max_pool_backward(h, val, name, cotangent, places):
+    """The cotangent of what was pooled; a place outside of its plane is an IndexError that names the operator."""
+    shape = sizes(val.shape)
+    parts = [h.contiguous(x) for x in (cotangent, places)]
+    out = (shape, dense_strides(shape), val.dtype, val.device)
+    numbers = {"f64": val.dtype is dtypes.float64, "outside": h.message(name)}
+    return h.launch(kernels.max_pool_backward, parts, [out], math.prod(shape), **numbers)[0]
+
+
+# ---- segments ----------------------------------------------------------------------------------------------------------
+
+
+def segments(h, val, x, reduce: str, lengths, offsets, axis: int, unsafe: bool, initial, refused: str):
+    """segment_reduce; ``refused``: what is said of lengths that aren't those of the rows."""
+    if val.dtype not in _FLOAT or reduce.upper() not in Segment.__members__ or (lengths is offsets is None):
+        raise NotImplementedError(f"there is no reduction {reduce} of segments of {val.dtype}")
+    shape, given = sizes(val.shape), offsets if lengths is None else lengths
+    before, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    if math.prod(given.sizes[:-1]) != before:
+        raise NotImplementedError("lengths may be of other rows")
+    data, where = h.contiguous(x), h.contiguous(h.as_dtype(given, dtypes.int64))
+    rows, count = x.sizes[axis], where.shape[-1]
+    parts = [
+        h.part(data, (before, rows, inner), (rows * inner, inner, 1)),
+        h.part(where, (before, count), (count, 1)),
+    ]
+    out = ((before, shape[axis], inner), (shape[axis] * inner, inner, 1), val.dtype, val.device)
+    numbers = {"reduce": Segment[reduce.upper()], "offsets": lengths is None, "unsafe": bool(unsafe)}
+    numbers |= {"started": initial is not None, "initial": initial or 0.0, "f64": val.dtype is dtypes.float64}
+    tag = h.message(refused, About.CONDITION)
+    flops = math.prod(x.sizes)
+    made = h.launch(kernels.segment_reduce, parts, [out], flops, effect=not unsafe, **numbers, refused=tag)[0]
+    strides = dense_strides(shape)
+    return h.in_memory(h.part(h.realize(made), shape, strides), val.dtype, strides, val.device)
+
+
+# ---- Fourier transforms ------------------------------------------------------------------------------------------------
+
+
+def transform(h, kind: Transform, x, dims, shape, strides, dtype, scale):
+    """A kind of transform of base/fft.py along ``dims`` in its order, of lengths that its ``suits`` takes; strides and dtype: the result's."""
+    out = (sizes(shape), sizes(strides), dtype, x.device)
+    numbers = fft.numbers(kind, dtype.np, dims, scale)
+    return h.launch(kernels.fft, [h.realize(x)], [out], 60 * math.prod(out[0]), **numbers)[0]

@@ -1,0 +1,94 @@
+"""Reads and writes by index as steps of a call plan: coordinate maps run on loops, loaded indices and sums of multiples of loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.indexing import LinearIndex, Loop, describe, linear
+from ..core.layouts import dense_like, strides_of
+from .program import NotPlanned, Program, Value, value_meta
+
+__all__ = ["gather", "read", "write"]
+
+_INDICES = (np.dtype(np.int64), np.dtype(np.int32))
+
+
+class _Loaded:
+    def __init__(self, value: Value, coords):
+        self.value, self.coords = value, coords
+
+
+def _addresses(coords, shape, target: Value, wrap: bool):
+    """(offset in bytes, strides over the loops of ``shape``, loads) of the elements of ``target`` at ``coords``."""
+    steps, loads, offset = [0] * len(shape), [], 0
+    for c, n, stride in zip(coords, target.shape, target.strides):
+        if isinstance(c, _Loaded):
+            if c.value.dtype not in _INDICES:
+                raise NotPlanned
+            own = [0] * len(shape)
+            for at, m, s in zip(c.coords, c.value.shape, c.value.strides):
+                if not isinstance(at, Loop) or at.size != m and m != 1:
+                    raise NotPlanned
+                own[at.k] += s if m != 1 else 0
+            loads.append((c.value, own, n, stride, wrap))
+            continue
+        c = linear(c)
+        if not c.within(n):
+            raise NotPlanned
+        offset += c.start * stride
+        for k, (_, factor) in c.terms.items():
+            steps[k] += factor * stride
+    return offset, steps, loads
+
+
+def _moved(v: Value, offset: int) -> Value:
+    return Value(v.slot, v.shape, v.strides, v.dtype, v.offset + offset)
+
+
+def gather(p: Program, source: Value, shape, fn, tensor, wrap, out, strides=None) -> Value:
+    """``fn``: coordinates in ``source`` from loops over ``shape``; ``tensor``: the value of a name that it loads from."""
+    loops = tuple(Loop(k, n) for k, n in enumerate(shape))
+    coords = fn(loops, lambda name, *at: _Loaded(tensor(name), at), LinearIndex())
+    offset, steps, loads = _addresses(coords, shape, source, wrap)
+    to = p.memory(out, shape, source.dtype, strides)
+    p.gather(shape, _moved(source, offset), steps, to, loads)
+    return to
+
+
+def read(p: Program, op, values, out) -> Value:
+    d, names = op.definition, [a.name for a in op._schema.arguments]
+    metas = [value_meta(x) for x in values]
+    shape, fn = d.coords(describe(metas), *metas)
+    source = values[names.index(d.source)]
+    strides = dense_like(tuple(shape), strides_of(value_meta(source))) if d.keeps_order else None
+    return gather(p, source, tuple(shape), fn, dict(zip(names, values)).__getitem__, d.wrap, out, strides)
+
+
+def write(p: Program, op, values, out) -> Value:
+    """A copy of the base, or zeros, into which the source is written in the order of its elements."""
+    d, names = op.definition, [a.name for a in op._schema.arguments]
+    metas = [value_meta(x) for x in values]
+    tensors = dict(zip(names, values))
+    source, base = tensors[d.source], None if d.base is None else tensors[d.base]
+    shape, fn = d.coords(describe(metas), *metas)
+    shape = tuple(shape)
+    dtype = (source if base is None else base).dtype
+    if not isinstance(source, Value):
+        source = p.constant(source, dtype)
+    if source.dtype != dtype:
+        raise NotPlanned
+    if base is None:
+        made = p.memory(out, tuple(d.shape_of(*metas)), dtype)
+        p.copy(p.constant(0, dtype), made)
+    else:
+        strides = dense_like(base.shape, strides_of(value_meta(base))) if d.keeps_order else None
+        made = p.copy(base, p.memory(out, base.shape, dtype, strides))
+    loops = tuple(Loop(k, n) for k, n in enumerate(shape))
+    coords = fn(loops, lambda name, *at: _Loaded(tensors[name], at), LinearIndex())
+    if not coords or 0 in shape:
+        raise NotPlanned
+    offset, steps, loads = _addresses(coords, shape, made, d.wrap)
+    if len(source.shape) == len(shape) and all(n == 1 or m >= n for m, n in zip(source.shape, shape)):
+        source = Value(source.slot, shape, source.strides, dtype, source.offset)  # the part that is reached
+    p.scatter(d.combine, shape, source, _moved(made, offset), steps, loads)
+    return made

@@ -1,0 +1,142 @@
+"""KernelCalls in call plans: the handler of core/native_kernels.py that makes steps of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..base import dtypes
+from ..base.device import CPU
+from ..base.memory_format import is_last
+from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim
+from ..core import modes, native_kernels
+from ..core.handler import Handler
+from ..core.messages import About
+from .backend import wrap_meta
+from .program import NotPlanned, Program, Value, bytes_of, value_meta
+
+__all__ = ["KernelCalls", "by_override", "extreme"]
+
+
+class Stored:
+    """A value of a program as the override "lower" sees it: a tensor, and the part of memory where it lies."""
+
+    __slots__ = ("dtype", "shape", "strides", "value")
+
+    device = CPU
+
+    def __init__(self, value: Value):
+        self.value, self.shape = value, value.shape
+        self.dtype = dtypes.from_numpy(value.dtype)
+        self.strides = tuple(s // value.dtype.itemsize for s in value.strides)
+
+    @property
+    def sizes(self):
+        return self.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def stride(self):
+        return self.strides
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+
+class KernelCalls(Handler):
+    """What the override "lower" of an operator is handed. It has the rules of native kernels and nothing else: what
+    is lowered to other things has no call plan by this way (AttributeError)."""
+
+    rules = (native_kernels,)
+
+    def __init__(self, program: Program, make=None):
+        """``make``: (program, operator, values, out) -> the operator's result, of other operators that the override calls."""
+        self.program, self.make = program, make
+
+    def operator(self, op, args, kwargs, val) -> Stored:
+        values = op.full(*args, **kwargs)
+        return Stored(self.make(self.program, op, [x.value if isinstance(x, Stored) else x for x in values], None))
+
+    def launch(self, kernel, operands, outs, flops, /, effect=False, by_planes=False, **numbers) -> list[Stored | None]:
+        made = [o and self.program.empty(o[0], o[2].np, o[1]) for o in outs]
+        given = [x and x.value for x in operands]
+        self.program.native(kernel, given, made, flops, numbers)
+        return [v and Stored(v) for v in made]
+
+    def realize(self, x: Stored) -> Stored:
+        return x
+
+    def contiguous(self, x: Stored) -> Stored:
+        if is_contiguous(x.shape, x.strides):
+            return x
+        return Stored(self.program.copy(x.value, self.program.empty(x.shape, x.value.dtype)))
+
+    def image(self, x: Stored) -> Stored:
+        return x if is_last(x.shape, x.strides) else self.contiguous(x)
+
+    def image_strides(self, shape, ruled, weight: bool) -> tuple:
+        return tuple(ruled) if is_last(shape, ruled) else contiguous_strides(shape)
+
+    def part(self, part: Stored, shape, strides) -> Stored:
+        v = part.value
+        return Stored(Value(v.slot, tuple(shape), bytes_of(strides, v.dtype), v.dtype, v.offset))
+
+    def in_memory(self, part: Stored, dtype, strides, device) -> Stored:
+        return part
+
+    def as_dtype(self, x: Stored, dtype) -> Stored:
+        return x if x.dtype is dtype else Stored(self.program.cast(x.value, dtype.np))
+
+    def biased(self, x: Stored, bias: Stored) -> Stored:
+        v = bias.value
+        strides = (0, v.strides[0], *[0] * (x.ndim - 2))
+        spread = Value(v.slot, x.shape, strides, v.dtype, v.offset)
+        return Stored(self.program.ufunc(np.add, [x.value, spread], None, x.shape))
+
+    def full(self, shape, dtype, number, device) -> Stored:
+        return Stored(self.program.copy(self.program.constant(number, dtype.np), self.program.empty(shape, dtype.np)))
+
+    def message(self, text: str, about=About.INDEX) -> int:
+        return 0  # the kernel words it
+
+
+def by_override(p: Program, op, values, make):
+    """The results of ``op`` as values, made by the native kernel that its override "lower" names. REFUSED where that names none."""
+    if "keep_fused" in op.overrides and not op.overrides["keep_fused"](*map(_stored, values)):
+        raise NotPlanned
+    with modes.disabled("function"), modes.disabled("dispatch"):
+        metas = wrap_meta(op.facet("meta")(*map(value_meta, values)))
+    many = isinstance(metas, (tuple, list))
+    made = op.overrides["lower"](KernelCalls(p, make), metas, *map(_stored, values))
+    made, metas = (list(made), metas) if many else ([made], [metas])
+    if len(made) != len(metas) or not all(
+        isinstance(x, Stored) or (x is None is m and many) for x, m in zip(made, metas)
+    ):
+        raise NotPlanned
+    found = [None if m is None else _laid_out(p, x.value, m) for x, m in zip(made, metas)]
+    return found if many else found[0]
+
+
+def extreme(p: Program, x: Value, dim, keepdim: bool, least: bool) -> Value:
+    """argmax or argmin."""
+    made = native_kernels.extreme(KernelCalls(p), Stored(x), dim, least).value
+    if not keepdim:
+        return made
+    axis = None if dim is None else normalize_dim(dim, len(x.shape))
+    shape = tuple(1 if axis in (None, d) else n for d, n in enumerate(x.shape))
+    return Value(made.slot, shape, bytes_of(contiguous_strides(shape), made.dtype), made.dtype)
+
+
+def _stored(x):
+    if isinstance(x, Value):
+        return Stored(x)
+    return [_stored(y) for y in x] if isinstance(x, (list, tuple)) else x
+
+
+def _laid_out(p: Program, v: Value, meta) -> Value:
+    """With the strides that the shape rule says."""
+    strides = meta.stride()
+    return v if v.strides == bytes_of(strides, v.dtype) else p.copy(v, p.empty(v.shape, v.dtype, strides))
