@@ -171,6 +171,9 @@ def wrap(tx, value, source: Source) -> Variable:
 
 def _remembered(tx, value, source: Source, make) -> Variable:
     """One variable for one object, however it is reached."""
+    stood_for = tx.output.stood_for.get(id(value))
+    if stood_for is not None:
+        return stood_for
     known = type(source) is ConstSource and source.value is value
     memo = tx.output.by_id.get(id(value))
     if memo is not None:

@@ -50,6 +50,7 @@ def flat_argument_names(code: types.CodeType) -> list[str]:
 class Codegen:
     def __init__(self, code: types.CodeType, globals: dict[str, Any], graph=None):
         self.globals, self.graph = globals, graph
+        self.made_classes: dict[int, Any] = {}  # by the ids of their stand-ins
         self.cells = frozenset(code.co_cellvars)
         self.free = frozenset(code.co_freevars)
         self.counts: Counter[int] = Counter()
@@ -78,6 +79,9 @@ class Codegen:
         self.code += real(name, *arg, make=Op)
 
     def load_const(self, value) -> None:
+        if id(value) in self.made_classes:  # a stand-in: the class itself is made by this code
+            self(self.made_classes[id(value)])
+            return
         self.emit("LOAD_CONST", value)
 
     def load_fast(self, name: str) -> None:

@@ -48,6 +48,7 @@ MAX_INLINE_DEPTH = 120
 class Frame(Opcodes):
     parent: Frame | None = None
     shown_locals: Variable | None = None  # what locals() gave
+    namespace: dict[str, Variable] | None = None  # of a class body
     told_line: int | None = None  # the last line that the log has been told of
 
     def __init__(

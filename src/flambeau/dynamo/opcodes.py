@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dis
 import functools
@@ -229,6 +230,45 @@ class Opcodes:
     def DELETE_GLOBAL(self, inst):
         self.load_global(inst.argval)
         self.side_effects.store_global(self.globals, inst.argval, None)
+
+    # -- class bodies --
+    def _namespace(self) -> dict[str, Variable]:
+        if self.namespace is None:
+            unsupported("opcode", f"missing: {self.inst.name}", "Names are looked up like this in class bodies only.")
+        return self.namespace
+
+    def LOAD_NAME(self, inst):
+        found = self._namespace().get(inst.argval)
+        self.push(self.load_global(inst.argval) if found is None else found)
+
+    def STORE_NAME(self, inst):
+        self._namespace()[inst.argval] = self.pop()
+
+    def DELETE_NAME(self, inst):
+        if self._namespace().pop(inst.argval, None) is None:
+            self.raise_user(NameError(f"name {inst.argval!r} is not defined", name=inst.argval))
+
+    def LOAD_LOCALS(self, inst):
+        self._namespace()
+        self.stack.append(NullVariable())  # what looks into it knows it
+
+    def LOAD_CLASSDEREF(self, inst):
+        found = self._namespace().get(inst.argval)
+        self.LOAD_DEREF(inst) if found is None else self.push(found)
+
+    def LOAD_FROM_DICT_OR_DEREF(self, inst):
+        self.pop()
+        self.LOAD_CLASSDEREF(inst)
+
+    def LOAD_FROM_DICT_OR_GLOBALS(self, inst):
+        self.pop()
+        self.LOAD_NAME(inst)
+
+    def SETUP_ANNOTATIONS(self, inst):
+        self._namespace().setdefault("__annotations__", self.make_dict({}))
+
+    def LOAD_BUILD_CLASS(self, inst):
+        self.push(BuiltinVariable(builtins.__build_class__))
 
     # -- operators --
     def BINARY_OP(self, inst):

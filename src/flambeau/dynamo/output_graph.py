@@ -117,6 +117,8 @@ class OutputGraph:
         self.side_effects = SideEffects()
         self.writes = False  # whether there were any side effects, once they are let go
         self.by_id: dict[int, Variable] = {}
+        self.made_classes: dict[int, Variable] = {}  # made while tracing, by the ids of their stand-ins
+        self.stood_for: dict[int, Variable] = {}  # by what stands for it in a stand-in
         self._by_name: dict[str, Any] = {}  # the objects of the first ``_named`` of them, by the names of their sources
         self._named = 0
         self.keep: list[Any] = []
@@ -222,6 +224,8 @@ class OutputGraph:
         self.writes = self.side_effects.any()
         self.side_effects, self.cells, self.literals, self.sizes = SideEffects(), {}, {}, None
         self.by_id.clear()
+        self.made_classes.clear()
+        self.stood_for.clear()
         self.keep.clear()  # a generator among it is closed when the program drops it
         self._by_name.clear()
         if self.env is not None:
@@ -646,6 +650,7 @@ class OutputGraph:
         if self.side_effects.drops_finalizers({id(o): o for o in self.keep}, self.by_id):
             raise SkipFrame("an object that has __del__ may be dropped from what existed before")
         cg = Codegen(self.code, self.globals, self.root)
+        cg.made_classes = self.made_classes
         cg.returning = returning
         final_grad = tensors.grad_enabled()
         base_grad = tx.base_grad_mode()  # outside the with blocks that the rebuilt stack enters again

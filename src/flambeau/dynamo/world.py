@@ -17,7 +17,18 @@ from flambeau.base.installed import STDLIB
 
 from . import trace_rules
 from .exc import UserRaises, unsupported
-from .reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, module_of, name_of, qualname_of, type_item
+from .reflect import (
+    ABSENT,
+    IMMUTABLE,
+    dict_of,
+    flags_of,
+    instance_dict,
+    module_of,
+    mro_of,
+    name_of,
+    qualname_of,
+    type_item,
+)
 from .source import ConstSource, GetAttrSource, GlobalSource, GlobalsSource, InstanceDictSource, KeySource, Source
 from .variables.constant import ConstantVariable, is_constant_value
 
@@ -103,6 +114,8 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     """What the MRO of ``cls`` holds under ``name`` (behind the class ``after``, as super() looks), or ABSENT. Descriptors are left alone."""
     output = tx.output
     guards = output.guards
+    if id(cls) in output.made_classes:
+        return made_class_attr(tx, cls, name, after)
     key = (id(cls), name) if after is None else (id(cls), name, id(after))
     if key in guards.on_classes and not output.side_effects.class_writes:
         return guards.on_classes[key]
@@ -120,6 +133,27 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
     guards.on_classes[key] = found
     guards.classes_asked.append(cls)
     return found
+
+
+def made_class_attr(tx, cls: type, name: str, after: type | None) -> Any:
+    """Of a class that is made while tracing: its own part of the MRO is settled, the rest is asked of the first class that existed before."""
+    mro = mro_of(cls)
+    if name == "__mro__":
+        class_attr(tx, next(c for c in mro if id(c) not in tx.output.made_classes), name)
+        return mro
+    if after is not None:
+        mro = mro[next((i for i, c in enumerate(mro) if c is after), len(mro)) + 1 :]
+    for c in mro:
+        if id(c) not in tx.output.made_classes:
+            return class_attr(tx, c, name)
+        if name in dict_of(c):
+            return dict_of(c)[name]
+    return ABSENT
+
+
+def class_variable(tx, cls: type):
+    made = tx.output.made_classes.get(id(cls))
+    return variables.ClassVariable(cls, ConstSource(cls, qualname_of(cls))) if made is None else made
 
 
 def is_python(a) -> bool:
@@ -230,9 +264,7 @@ def fallback(tx, owner, cls, name, read, hooks: bool = True):
 
 
 def call_get(tx, get, descriptor, owner, cls):
-    return tx.wrap_function(get).call(
-        tx, [known(tx, descriptor), owner, variables.ClassVariable(cls, ConstSource(cls, qualname_of(cls)))], {}
-    )
+    return tx.wrap_function(get).call(tx, [known(tx, descriptor), owner, class_variable(tx, cls)], {})
 
 
 def missing(tx, owner, cls: type, name: str, hooks: bool = True):
@@ -252,9 +284,7 @@ def bind(tx, owner, cls: type, name: str, a):
     if trace_rules.is_a(a, staticmethod):
         return known(tx, a.__func__)
     if trace_rules.is_a(a, classmethod):
-        return variables.UserMethodVariable(
-            known(tx, a.__func__), variables.ClassVariable(cls, ConstSource(cls, qualname_of(cls)))
-        )
+        return variables.UserMethodVariable(known(tx, a.__func__), class_variable(tx, cls))
     if type(a) is types.BuiltinFunctionType:
         return known(tx, a)  # a function in C is no descriptor
     if trace_rules.is_a(a, C_METHODS):

@@ -17,6 +17,7 @@ from flambeau.base.symint import sym_max, sym_min
 from .. import trace_rules, world
 from ..exc import SkipFrame, UserRaises, unsupported
 from ..reflect import module_of, name_of, qualname_of
+from . import class_statements, text
 from . import consumers as consumers  # its handlers
 from . import deques as deques  # its handlers
 from . import identity as identity  # its handlers
@@ -25,7 +26,6 @@ from . import iteration as iteration  # its handlers
 from . import itertools_functions as itertools_functions  # its handlers
 from . import itertools_rows as itertools_rows  # its handlers
 from . import itertools_shared as itertools_shared  # its handlers
-from . import text
 from .base import HeldVariable, KnownVariable, Variable
 from .classes import ClassVariable, SuperVariable
 from .constant import ConstantVariable
@@ -249,7 +249,7 @@ def _(tx, args, kwargs):
 @handles(type)
 def _(tx, args, kwargs):
     if len(args) != 1:
-        unsupported("type", "making a class while tracing")
+        return class_statements.of_type(tx, args)
     v = args[0]
     if isinstance(v, ObjectVariable):
         return v.class_variable()

@@ -66,7 +66,7 @@ class ClassVariable(KnownVariable):
             return self.own_dict(tx)
         if issubclass(cls, enum.Enum) and name in cls._member_map_:
             return ConstantVariable(cls._member_map_[name])  # the class refuses to have its members replaced
-        if not flags_of(cls) & world.IMMUTABLE:
+        if not flags_of(cls) & world.IMMUTABLE and id(cls) not in tx.output.made_classes:
             tx.output.guard(ConstSource(cls, qualname_of(cls)), "TYPE_MATCH", meta)  # it may be given another metaclass
         hook = world.class_attr(tx, meta, "__getattribute__")
         if hook in world.LOOKUP:
@@ -94,7 +94,7 @@ class ClassVariable(KnownVariable):
             get = world.class_attr(tx, type(above), "__get__")
             if type(get) is types.FunctionType:
                 return world.call_get(tx, get, above, self, meta)
-            return world.dynamic(tx, self, cls, source, name)
+            return self.of_interpreter(tx, name, source)
         written = tx.output.side_effects.on_class(cls, name)
         if written is not None:
             return written
@@ -102,10 +102,12 @@ class ClassVariable(KnownVariable):
         if a is not ABSENT:
             return self.found(tx, name, a, source)
         if above is not ABSENT:
-            return (
-                world.dynamic(tx, self, cls, source, name) if meta is type else world.bind(tx, self, meta, name, above)
-            )
+            return self.of_interpreter(tx, name, source) if meta is type else world.bind(tx, self, meta, name, above)
         return world.missing(tx, self, meta, name)
+
+    def of_interpreter(self, tx, name, source):
+        """An attribute that ``type`` itself keeps."""
+        return world.dynamic(tx, self, self.value, source, name)
 
     def found(self, tx, name, a, source):
         """What an attribute of the class becomes when it is read from the class."""

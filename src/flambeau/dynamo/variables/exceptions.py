@@ -99,7 +99,8 @@ class ExceptionVariable(ObjectVariable):
             unsupported(
                 "exception", f"{name} of a {name_of(self.cls)} that existed before", "It asks for more than args."
             )
-        if not self.faithful() or not self.written.keys() <= {*LINKS, "name", "obj"}:
+        of_arguments = getattr(self.cls, name) in OF_ARGUMENTS
+        if not self.faithful() or not (of_arguments or self.written.keys() <= {*LINKS, "name", "obj"}):
             unsupported("exception", f"{name} of {name_of(self.cls)} with values of the graph or changed attributes")
         return self.exception
 

@@ -11,7 +11,7 @@ import types
 from .. import trace_rules, world
 from ..active import current
 from ..exc import ForbiddenCall, unsupported
-from ..reflect import qualname_of
+from ..reflect import qualname_of, type_item
 from ..source import CallSource, ConstSource, GetAttrSource, ItemSource, KeySource
 from ..versions import PY312
 from .base import HeldVariable, Lazy, MethodOf, Variable
@@ -46,6 +46,7 @@ class CellVariable(Variable):
         self.root_name = root_name
         self.dirty = False
         self.escapes = False
+        self.filled_by: Variable | None = None  # the class whose methods have it, which puts itself there
 
     def get(self, tx) -> Variable | None:
         v = self.contents
@@ -61,6 +62,11 @@ class CellVariable(Variable):
     def reconstruct(self, cg):
         if self.root_name is not None:
             cg.load_closure(self.root_name)
+        elif self.filled_by is not None:
+            cg(self.filled_by)
+            cg.emit("POP_TOP")
+            if id(self) in cg.temps:  # else it is only counted
+                cg.emit("LOAD_FAST", cg.temps[id(self)])
         elif self.contents is None:
             cg.call_function(types.CellType, None, 0)
         else:
@@ -231,6 +237,7 @@ class NestedFunctionVariable(FunctionVariable):
         self._closure: list[CellVariable] = []
         self.attributes: dict[str, Variable] = {}
         self._plain: types.FunctionType | None = None
+        self.kept_by: tuple[Variable, str] | None = None  # the class that it refers to and is in, under this name
         self.node = None  # of the graph that made it, when its closure holds values of the graph
 
     def __repr__(self):
@@ -324,6 +331,13 @@ class NestedFunctionVariable(FunctionVariable):
         return function_node(current(), self)
 
     def reconstruct(self, cg):
+        if self.kept_by is None:
+            self.make(cg)
+            return
+        cls, name = self.kept_by
+        cg.call_function(type_item, lambda: (cg(cls), cg.load_const(name)), 2)
+
+    def make(self, cg):
         flags = 0
         if self._defaults:
             cg.all(self._defaults)

@@ -8,10 +8,12 @@ import sys
 import types
 
 from .. import trace_rules, world
+from ..active import current
 from ..exc import UserRaises, unsupported
 from ..guards import type_item
-from ..reflect import name_of, qualname_of
+from ..reflect import name_of
 from ..source import ConstSource, InstanceDictSource
+from ..versions import PY313
 from ..world import ABSENT
 from .base import Variable
 from .constant import ConstantVariable
@@ -48,9 +50,7 @@ class ObjectVariable(Variable):
         return world.class_attr(tx, self.cls, name)
 
     def class_variable(self):
-        from .classes import ClassVariable
-
-        return ClassVariable(self.cls, ConstSource(self.cls, qualname_of(self.cls)))
+        return world.class_variable(current(), self.cls)
 
     def pending(self, name):
         return world.DELETED if name in self.written and self.written[name] is None else self.written.get(name)
@@ -80,8 +80,12 @@ class ObjectVariable(Variable):
     def hasattr(self, tx, name):
         return world.has(tx, lambda: self.getattr(tx, name))
 
+    def has_dict(self) -> bool:
+        """Whether objects of the class have attributes other than those of ``__slots__``."""
+        return type_item(self.cls, "__dict__") is not ABSENT
+
     def instance_dict(self, tx):
-        if self.value is not None and world.instance_dict(self.value) is None:
+        if world.instance_dict(self.value) is None if self.value is not None else not self.has_dict():
             tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute '__dict__'"))
         from .namespaces import InstanceDict
 
@@ -124,15 +128,13 @@ class ObjectVariable(Variable):
         tx.side_effects.remember(self)
         tx.side_effects.touch(self)
         before = None
+        if self.value is None and value is not None and not self.has_dict():
+            if not isinstance(type_item(self.cls, name), types.MemberDescriptorType):
+                self.refuse_attribute(tx, name, value)
         if self.value is not None and not isinstance(type_item(self.cls, name), types.MemberDescriptorType):
             d = world.instance_dict(self.value)
             if d is None:
-                more = (
-                    " and no __dict__ for setting new attributes"
-                    if value is not None and sys.version_info >= (3, 13)
-                    else ""
-                )
-                tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}{more}"))
+                self.refuse_attribute(tx, name, value)
             before = name in d
             if before and name not in self.written and hasattr(type(d[name]), "__del__"):
                 unsupported(
@@ -150,6 +152,10 @@ class ObjectVariable(Variable):
             if value is None:
                 self.reinserted.discard(name)
             self.written[name] = value
+
+    def refuse_attribute(self, tx, name, value):
+        more = " and no __dict__ for setting new attributes" if value is not None and PY313 else ""
+        tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}{more}"))
 
     def delattr(self, tx, name):
         hook = self.class_attr(tx, "__delattr__")
@@ -185,7 +191,9 @@ class ObjectVariable(Variable):
                     else world.instance_attr(tx, self.value, self.source, name)
                 )
             if found is None:
-                tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}"))
+                slot = trace_rules.is_a(a, types.MemberDescriptorType)
+                text = name if slot else f"{name_of(self.cls)!r} object has no attribute {name!r}"
+                tx.raise_user(AttributeError(text))
         if self.value is None:
             del self.written[name]
             tx.side_effects.touch(self)
