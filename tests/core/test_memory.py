@@ -5,8 +5,6 @@ times without one failing. Jobs are those that run in native code from end to en
 fails without an exception; RuntimeError for a list), so has the interpreter where it raises an exception.
 """
 
-import contextlib
-
 import numpy as np
 import pytest
 from flambeau._subclasses import FakeTensorMode
@@ -224,6 +222,10 @@ def sweep(memory, job, prepare=lambda: None, most=3000):
     """Runs job with its k-th allocation failing, for k = 0, 1, ... until it gets through a dozen times in turn."""
     for _ in range(4):
         want = job()
+    # What a first call leaves for good (kernels behind signatures) is there before memory fails: CPython 3.12 and 3.13 release a code object
+    # twice where making its function fails, and of code that is made meanwhile nobody holds a spare reference.
+    prepare()
+    want = job()
     if isinstance(want, torch.Tensor):
         want = want.detach().clone()
     before, through, failed, k = state(), 0, 0, 0
@@ -231,8 +233,14 @@ def sweep(memory, job, prepare=lambda: None, most=3000):
         assert k < most
         prepare()
         got = None
-        with contextlib.suppress(MemoryError):
+        try:
             got = memory.run(k, job)
+        except MemoryError:
+            pass
+        except TypeError as error:
+            # NumPy 2.5 takes a look-up of a ufunc's loop that failed for a loop that is missing.
+            if "has already been registered" not in str(error):
+                raise
         through, failed = (through + 1, failed) if got is not None else (0, failed + 1)
         assert got is None or equal(got, want), k
         assert state() == before, (k, state())
