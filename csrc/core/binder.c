@@ -210,8 +210,10 @@ static int bind_list(const Parameter *p, PyObject *o, PyObject **value) {
 }
 static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject **value) {
     if (o == Py_None) {
-        if (!p->optional && p->fallback != Py_None) return NO;
-        *value = Py_NewRef(o);
+        int empty = p->list && !p->optional && p->fallback && PyList_CheckExact(p->fallback) &&
+            !PyList_GET_SIZE(p->fallback); /* None stands for this default */
+        if (!p->optional && p->fallback != Py_None && !empty) return NO;
+        *value = Py_NewRef(empty ? p->fallback : o);
         return YES;
     }
     if (p->list) return bind_list(p, o, value);

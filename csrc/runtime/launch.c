@@ -63,8 +63,24 @@ static npy_intp elements(const Layout *l, const Frame *f) {
     return n;
 }
 
+/* NumPy's complaint about memory that isn't there as users know it: a RuntimeError too. */
+static void name_allocation(void) {
+    if (!PyErr_ExceptionMatches(PyExc_MemoryError)) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *errors = PyImport_ImportModule("flambeau.base.errors"),
+             *error = errors ? PyObject_GetAttrString(errors, "AllocationError") : NULL;
+    if (error) PyErr_Format(error, "DefaultCPUAllocator: can't allocate memory: %S", value);
+    Py_XDECREF(error);
+    Py_XDECREF(errors);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
 /* A fresh output array; `ptr` is its first element. */
-static PyObject *new_output(const Slot *s, const Frame *f, char **ptr) {
+static PyObject *output_memory(const Slot *s, const Frame *f, char **ptr) {
     const Layout *l = &s->layout;
     if (s->plain) {
         Py_INCREF(l->descr);
@@ -88,6 +104,12 @@ static PyObject *new_output(const Slot *s, const Frame *f, char **ptr) {
     *ptr = (char *)PyArray_DATA((PyArrayObject *)memory);
     PyObject *array = array_over(l, f, *ptr, memory);
     Py_DECREF(memory);
+    return array;
+}
+
+static PyObject *new_output(const Slot *s, const Frame *f, char **ptr) {
+    PyObject *array = output_memory(s, f, ptr);
+    if (!array) name_allocation();
     return array;
 }
 

@@ -324,6 +324,23 @@ def preserved_strides(shape, strides) -> tuple[int, ...]:
 
 
 def spread(value, n):
-    """``n`` numbers from one, from a list of one, or from ``n``."""
+    """``n`` numbers from one, from a list of one, or from ``n``. RuntimeError for another number of them."""
     value = list(value) if isinstance(value, (list, tuple)) else [value]
+    if len(value) not in (1, n):
+        raise RuntimeError(f"expected a single int or {n} ints, got {value}")
     return value * n if len(value) == 1 else value
+
+
+def check_expands(shape, wanted) -> None:
+    """RuntimeError when a tensor of ``shape`` isn't one that can be expanded to ``wanted``."""
+    if len(shape) > len(wanted):
+        raise RuntimeError(
+            f"expand(size={list(wanted)}): the number of sizes provided ({len(wanted)}) must be greater or equal to the number of dimensions in "
+            f"the tensor ({len(shape)})"
+        )
+    for k, (n, m) in enumerate(zip(reversed(shape), reversed(wanted)), 1):
+        if n != 1 and n != m:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({m}) must match the existing size ({n}) at non-singleton dimension {len(wanted) - k}.  "
+                f"Target sizes: {list(wanted)}.  Tensor sizes: {list(shape)}"
+            )

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _C
 from ..autograd.grad_mode import no_grad
 from ..base import dtypes, shapes
+from ..base.symint import SymInt
 from ..core.bindings import function
 from ..core.conversion import as_tensor, tensor
 from ..core.operator import namespace
@@ -36,6 +37,8 @@ def broadcast_shapes(*shapes_):
     """The shape that all of these broadcast to. RuntimeError when they don't."""
     out: tuple = ()
     for s in shapes_:
+        if not isinstance(s, (int, SymInt, tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
         if any(n < 0 for n in ((s,) if isinstance(s, int) else s)):
             raise ValueError("Attempting to broadcast a dimension with negative length!")
         out = shapes.broadcast_shapes(out, (s,) if isinstance(s, int) else tuple(s))
@@ -94,6 +97,10 @@ def cartesian_prod(*tensors):
 
 def combinations(input, r: int = 2, with_replacement: bool = False):
     """All combinations of ``r`` elements of a vector, in order."""
+    if not isinstance(input, _C.TensorBase):
+        raise TypeError(f"combinations(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if r == 0:
+        return input.new_empty(0)
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:

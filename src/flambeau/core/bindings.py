@@ -116,7 +116,7 @@ class Signature:
 
     def accepts(self, a, x) -> bool:
         if x is None:
-            return a.optional or (a.has_default and a.default_value is None)
+            return a.optional or (a.has_default and (a.default_value is None or a.default_value == []))
         if a.is_list:
             if a.type == "Tensor":
                 return isinstance(x, (list, tuple)) and all(
@@ -237,6 +237,8 @@ class Signature:
                 params.append(name)
             actual.append(f"{name}={name}" if a.kwarg_only else name)
             if a.is_list and a.type in ("int", "SymInt"):
+                if a.has_default and a.default_value == [] and not a.optional:  # None stands for the default
+                    body.append(f"if {name} is None: {name} = []")
                 body.append(f"if {name}.__class__ is int: {name} = [{name}]")
                 body.append(
                     f"elif {name} is not None and {name}.__class__ is not list: "

@@ -114,6 +114,21 @@ def refuse(op: OpOverload, dtype: DType):
     refused(op._opname, dtype)
 
 
+def check_parameters(input, *parameters) -> None:
+    """RuntimeError when parameters of a normalisation have another dtype than ``input``; float32 beside one of 16 bits is allowed."""
+    kind = input.dtype
+    for t in parameters:
+        if (
+            t is None
+            or t.dtype is kind
+            or (kind.is_floating_point and kind.itemsize == 2 and t.dtype.name == "float32")
+        ):
+            continue
+        raise RuntimeError(
+            f"mixed dtype (CPU): expect parameter to have scalar type of {_scalar_name(kind)}, but got {_scalar_name(t.dtype)}"
+        )
+
+
 def refused(opname: str, dtype: DType):
     raise NotImplementedError(f"\"{opname}_cpu\" not implemented for '{_scalar_name(dtype)}'")
 

@@ -12,6 +12,7 @@ import numpy as np
 from ... import _runtime
 from ...base import blas, kernels, lapack, ufuncs
 from ...base.enums import Library
+from ...base.errors import AllocationError
 from ...base.relations import evaluate
 from ...core.messages import Message
 from .records import CallStep, GemmStep, KernelStep, NativeStep, RowsStep
@@ -89,7 +90,7 @@ class Plan:
                     raise RuntimeError(message)
             return
         if code < 0:
-            raise MemoryError("a compiled graph got no memory for intermediate results")
+            raise AllocationError("a compiled graph got no memory for intermediate results")
         raise self.messages[code - 1].error(value, size)
 
     def _on_mismatch(self, k, tensor, shape, strides):

@@ -56,6 +56,8 @@ def pad(input, pad, mode: str = "constant", value: float | None = None):
     pad = list(pad)
     if len(pad) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, but got {len(pad)}")
+    if isinstance(value, complex):
+        raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
     if mode == "constant":
         return _constant_pad(input, pad, 0 if value is None else value)
     if value is not None and value != 0:

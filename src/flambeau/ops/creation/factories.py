@@ -166,7 +166,13 @@ def arange_step(s, i, start, end, step, dtype, *_):
 
 def _ends_dtype(name, start, end, dtype):
     """The dtype of points between two numbers. RuntimeError for complex ones among real points."""
+    if dtype is dtypes.bool_:
+        refused(name, dtype)
     if not any(isinstance(v, complex) for v in (start, end)):
+        if dtype is not None:
+            for v in (start, end):
+                if v.__class__ is float:
+                    dtypes.check_number(v, dtype)
         return default(dtype)
     found = dtypes.get_default_dtype().to_complex()
     if dtype is not None and not dtype.is_complex:

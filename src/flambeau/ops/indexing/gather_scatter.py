@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...base.dtypes import check_number
 from ...base.errors import Uncaptured
 from ...base.shapes import broadcast_shapes, normalize_dim
 from ...core.declare import composite, explicit, index
@@ -263,6 +264,8 @@ def index_add(self, dim, index, source, alpha):
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{list(self.shape)} source.shape = {list(source.shape)}"
         )
+    if alpha.__class__ in (float, complex):
+        check_number(alpha, self.dtype)
     return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))
 
 

@@ -143,6 +143,7 @@ isin = extern(
     ),
     variants="function",
     has_out=True,
+    refuse=("bool", *COMPLEX),
 )(_membership)
 isin.derivative()
 isin.override(

@@ -108,8 +108,10 @@ def cdist(x1, x2, p, compute_mode):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {_scalar_name(x.dtype)}")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"expected scalar type {_scalar_name(x1.dtype)} but found {_scalar_name(x2.dtype)}")
     if compute_mode is not None and not 0 <= compute_mode <= 2:
         raise RuntimeError(f"possible modes: 0, 1, 2, but was: {compute_mode}")
     return aten._cdist_forward.default(x1, x2, p, compute_mode)

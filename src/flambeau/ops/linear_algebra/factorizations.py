@@ -16,6 +16,7 @@ from ...base.errors import LinAlgError
 from ...base.shapes import broadcast_shapes
 from ...core.declare import composite, explicit
 from ...core.operator import namespace
+from ...core.promotion import refused
 from .checks import (
     adjoint,
     batched,
@@ -144,6 +145,8 @@ def linalg_cholesky(self, upper):
 
 @composite("cholesky(Tensor self, bool upper=False) -> Tensor", has_out=True, out_rules="rows")
 def cholesky(self, upper):
+    if self.dtype.category < 2:
+        refused("cholesky", self.dtype)
     out, info = aten.linalg_cholesky_ex.default(self, upper=upper)
     checked(info, "cholesky", self)
     return out
@@ -234,6 +237,8 @@ def qr(self, some):
 
 
 def _reflectors_meta(self):
+    if self.dtype.category < 2:
+        refused("geqrf", self.dtype)
     matrix("geqrf", self, "input")
     *batch, m, n = self.shape
     return dense(self.shape, self), dense((*batch, min(m, n)), self)

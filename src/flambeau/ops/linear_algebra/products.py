@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from ...base import blas
-from ...base.dtypes import bool_
+from ...base.dtypes import bool_, check_number
 from ...base.memory_format import contiguous_format
-from ...base.shapes import broadcast_shapes
+from ...base.shapes import broadcast_shapes, check_expands
 from ...core.declare import composite, contraction, explicit
 from ...core.operator import namespace
+from ..pointwise.arithmetic import check_factor
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
@@ -66,6 +67,8 @@ dot.derivative(self=lambda ct, tensor: aten.mul.Tensor(tensor, ct), tensor=lambd
 
 
 def _scaled(t, by):
+    if by.__class__ in (int, float, complex):
+        check_number(by, t.dtype)
     if t.dtype.category <= 1 and isinstance(by, float):
         by = int(by)  # a fraction is cut off before integers are multiplied
     return t if by == 1 else aten.mul.Tensor(t, by)
@@ -81,6 +84,7 @@ def _added(self, product, a, b, beta, alpha):
     if kind is b.dtype:
         self, a, b = widened(self), widened(a), widened(b)
     out = _scaled(product(a, b), alpha)
+    check_expands(self.shape, out.shape)
     if beta != 0:
         out = aten.add.Tensor(out, _scaled(self, beta))  # in the product's order in memory
     return as_dtype(kind, out)
@@ -199,6 +203,8 @@ def linear(input, weight, bias):
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and {'x'.join(map(str, reversed(weight.shape)))})"
         )
+    if weight.ndim == 1 and bias is not None and input.ndim:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     if bias is None or weight.ndim == 1:
         out = aten.matmul.default(input, aten.t.default(weight))
         return out if bias is None else aten.add.Tensor(out, bias)
@@ -257,6 +263,11 @@ def inner(self, other):
     out_rules="apart casts",
 )
 def addr(self, vec1, vec2, beta, alpha):
+    for k, v in enumerate((vec1, vec2), 1):
+        if v.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument vec{k}, but got {v.ndim}-D")
+    for name, by in (("beta", beta), ("alpha", alpha)):
+        check_factor(name, by, (self, vec1, vec2))
     if self.dtype is vec1.dtype is vec2.dtype is bool_:
         outer = aten.logical_and.default(aten.unsqueeze.default(vec1, 1), vec2)
         kept = [t for t, by in ((self, beta), (outer, alpha)) if by]
@@ -265,6 +276,7 @@ def addr(self, vec1, vec2, beta, alpha):
         made = kept[0] if kept else aten.zeros_like.default(outer)
         return aten.clone.default(aten.expand.default(made, list(outer.shape)), memory_format=contiguous_format)
     product = _scaled(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), alpha)
+    check_expands(self.shape, product.shape)
     return product if beta == 0 else aten.add.Tensor(_scaled(self, beta), product)
 
 

@@ -677,6 +677,8 @@ def linalg_diagonal(A, offset, dim1, dim2):
 def linalg_cross(self, other, dim):
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {_scalar_name(self.dtype)} but found {_scalar_name(other.dtype)}")
     d = normalize_dim(dim, self.ndim)
     if self.shape[d] != 3 or other.shape[d] != 3:
         raise RuntimeError(

@@ -10,7 +10,7 @@ from ...base.shapes import same_shape
 from ...base.symint import sym_sqrt
 from ...core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ...core.operator import namespace
-from ..reductions.basic import as_dtype, widened
+from ...core.promotion import check_parameters
 from .attention import streamed, streamed_whole, streams
 
 aten = namespace("aten")
@@ -284,6 +284,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
             f"input of size{list(input.shape)}"
         )
     check_affine(normalized_shape, weight, bias)
+    check_parameters(input, weight, bias)
     kind, input = input.dtype, aten.contiguous.default(widened(input))
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
     mean = aten.mean.dim(input, dims, True)

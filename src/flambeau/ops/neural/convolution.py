@@ -189,6 +189,8 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
     if bias is not None and bias.dtype != input.dtype:
         raise RuntimeError(f"Input type ({input.dtype}) and bias type ({bias.dtype}) should be the same")
     kernel, spatial = weight.shape[2:], input.shape[2:]
+    if 0 in kernel:
+        raise RuntimeError(f"kernel size should be greater than zero, but got kernel: {list(kernel)}")
     if max(padding) > _MOST_PADDING:
         raise RuntimeError(f"Given padding={max(padding)}, expected padding to be at most {_MOST_PADDING}")
     if transposed:

@@ -37,7 +37,7 @@ selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, 
 
 @pointwise(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    refuse=COMPLEX,
+    refuse=(*INTEGERS, *COMPLEX),
     variants="nn function method",
     operands=("self",),
     inplace=False,

@@ -7,6 +7,7 @@ import math
 from ...base.dtypes import int64
 from ...core.declare import COMPLEX, composite
 from ...core.operator import namespace
+from ..reductions.basic import as_written
 
 aten = namespace("aten")
 
@@ -54,7 +55,7 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 @composite("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
 def soft_margin_loss(self, target, reduction):
-    z = aten.neg.default(aten.mul.Tensor(target, self))
+    z = as_written(self, aten.neg.default(aten.mul.Tensor(target, self)))
     return _reduced(aten.log1p.default(aten.exp.default(z)), reduction)
 
 
@@ -169,7 +170,7 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
 def multilabel_margin_loss(self, target, reduction):
     _check_rows(self, target)
-    if self.shape != target.shape:
+    if self.shape != target.shape and (self.ndim > 1 or self.numel() != target.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
     _check_labels(target)
     x, t = (aten.reshape.default(v, [1, -1]) if v.ndim < 2 else v for v in (self, target))

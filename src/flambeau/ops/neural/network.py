@@ -8,7 +8,8 @@ from ...base import dtypes
 from ...base.dtypes import finfo, float32, float64, uint8
 from ...core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ...core.operator import namespace
-from ..reductions.basic import as_dtype, widened
+from ...core.promotion import check_parameters
+from ..reductions.basic import as_dtype, as_written, widened
 from .activation import check_affine
 
 aten = namespace("aten")
@@ -87,7 +88,7 @@ def hardtanh_backward(s, grad_output, self, min_val, max_val):
 hardtanh.derivative(self=lambda ct, self, min_val, max_val: hardtanh_backward(ct, self, min_val, max_val))
 
 
-@pointwise("hardsigmoid(Tensor self) -> Tensor", variants="nn", promote="float")
+@pointwise("hardsigmoid(Tensor self) -> Tensor", variants="nn", promote="float", refuse=(*INTEGERS, *COMPLEX))
 def hardsigmoid(s, self):
     return s.where(s.le(self, -3.0), 0.0, s.where(s.ge(self, 3.0), 1.0, s.div(s.add(self, 3.0), 6.0)))
 
@@ -101,7 +102,7 @@ def hardsigmoid_backward(s, grad_output, self):
 hardsigmoid.derivative(self=lambda ct, self: hardsigmoid_backward(ct, self))
 
 
-@pointwise("hardswish(Tensor self) -> Tensor", variants="nn", promote="float")
+@pointwise("hardswish(Tensor self) -> Tensor", variants="nn", promote="float", refuse=(*INTEGERS, *COMPLEX))
 def hardswish(s, self):
     """nan at -inf."""
     return s.div(s.mul(self, s.minimum(s.maximum(s.add(self, 3.0), 0.0), 6.0)), 6.0)
@@ -187,11 +188,20 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     n, c = input.shape[:2]
+    if num_groups < 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if c % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(input.shape)} and "
             f"num_groups={num_groups}"
         )
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and (t.ndim != 1 or t.shape[0] != c):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {list(t.shape)} and "
+                f"input of shape {list(input.shape)}"
+            )
+    check_parameters(input, weight, bias)
     groups = aten.reshape.default(
         aten.contiguous.default(widened(input)), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
     )
@@ -227,6 +237,8 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
         if t is not None and t.shape[0] != input.shape[1]:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
+    check_parameters(input, weight, bias)
+    check_parameters(input, running_mean, running_var)
     if input.numel() == 0:  # nothing to normalise or to learn statistics from
         return _affine(aten.clone.default(input), weight, bias)
     if not training and (running_mean is None or running_var is None):
@@ -367,12 +379,14 @@ binary_cross_entropy.derivative(
 )
 def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     log_p = aten.log_sigmoid.default(self)
-    negative = aten.rsub.Scalar(target, 1)
+    negative = aten.rsub.Scalar(target, 1)  # in whose dtype and shape the losses are
     if pos_weight is not None:
         scale = aten.add.Tensor(aten.mul.Tensor(aten.sub.Tensor(pos_weight, 1), target), 1)
         log_p = aten.mul.Tensor(scale, log_p)
-    loss = aten.sub.Tensor(aten.mul.Tensor(negative, self), log_p)
-    return _reduced(loss if weight is None else aten.mul.Tensor(loss, weight), reduction)
+    loss = as_written(negative, aten.sub.Tensor(aten.mul.Tensor(negative, self), log_p))
+    if weight is not None:
+        loss = as_written(loss, aten.mul.Tensor(loss, weight))
+    return _reduced(loss, reduction)
 
 
 @composite(
@@ -380,8 +394,12 @@ def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction
 )
 def cosine_similarity(x1, x2, dim, eps):
     """The lengths are kept above ``eps``; their derivative is not cut there, and 0 at a length of 0."""
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
     x1, x2 = aten.broadcast_tensors.default([x1, x2])
     common = dtypes.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.scalar_type}")
     x1, x2 = (x if x.dtype is common else aten._to_copy.default(x, dtype=common) for x in (x1, x2))
 
     def unit(x):
@@ -400,6 +418,10 @@ def bilinear(input1, input2, weight, bias):
             f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}"
         )
     pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0] if bias.ndim else 1} but expected {weight.shape[0]}"
+        )
     features = weight.shape[1] * weight.shape[2]
     flat = aten.reshape.default(pairs, [*input1.shape[:-1], features])
     return aten.linear.default(flat, aten.reshape.default(weight, [weight.shape[0], features]), bias)

@@ -10,10 +10,11 @@ import math
 
 from ...base import dtypes
 from ...base.shapes import normalize_dim, spread
-from ...core.declare import COMPLEX, composite, explicit
+from ...core.declare import COMPLEX, INTEGERS, composite, explicit
 from ...core.images import as_image
 from ...core.layouts import image_format, strides_of
 from ...core.operator import namespace
+from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
 
@@ -351,6 +352,12 @@ def _adaptive_mean(x, dim, parts):
     if size and size % parts == 0:
         split = aten.reshape.default(x, [*x.shape[:d], parts, size // parts, *x.shape[d + 1 :]])
         return aten.mean.dim(split, [d + 1])
+    if parts > size:  # windows of one element or two: no list of them
+        start, end = _bounds(size, parts, x.device)
+        both = [aten.index_select.default(x, d, at) for at in (start, aten.sub.Tensor(end, 1))]
+        alone = aten.reshape.default(aten.eq.Tensor(aten.sub.Tensor(end, start), 1), [parts] + [1] * (x.ndim - d - 1))
+        halves = [aten.mul.Tensor(widened(t), 0.5) for t in both]
+        return aten.where.self(alone, both[0], as_dtype(x.dtype, aten.add.Tensor(*halves)))
     ends = [(i * size // parts, -(-(i + 1) * size // parts)) for i in range(parts)]
     return aten.cat.default([aten.mean.dim(aten.narrow.default(x, d, a, b - a), [d], True) for a, b in ends], d)
 
@@ -421,6 +428,7 @@ def _adaptive_max_pool(n):
         f"adaptive_max_pool{n}d(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
         variants="function" if n == 1 else "",
         images=(0, n == 1) if n < 3 else None,
+        refuse=(*INTEGERS, *COMPLEX),
     )
     def adaptive_max_pool(self, output_size):
         """The windows as a gather of the longest length in each dimension, positions beyond a window's end left out."""
@@ -428,6 +436,9 @@ def _adaptive_max_pool(n):
         _nonempty(self, 1, f"adaptive_max_pool{n}d")
         first = self.ndim - n
         shape = list(self.shape[first:])
+        if 0 in sizes:
+            empty = [*self.shape[:first], *sizes]
+            return aten.new_empty.default(self, empty), aten.new_empty.default(self, empty, dtype=dtypes.int64)
         out, flat, outside = self, None, None
         longest = []
         for i, parts in enumerate(sizes):

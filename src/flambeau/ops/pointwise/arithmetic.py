@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base import dtypes
-from ...base.symint import is_int
+from ...base.symint import SymFloat, SymInt, is_int
 from ...core.declare import INTEGERS, composite, pointwise
 from ...core.operator import namespace
 from ...core.promotion import one_dtype
@@ -11,20 +11,30 @@ from ...core.promotion import one_dtype
 aten = namespace("aten")
 
 
+_CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3, SymInt: 1, SymFloat: 2}
+
+
 def _alpha(at, name="alpha"):
     """Promotion of operators with a factor: integers can't be scaled by a fraction."""
 
     def rule(args):
-        factor = args[at]
-        if (
-            factor.__class__ is float
-            and all(x.dtype.category < 2 for x in args[:at] if hasattr(x, "dtype"))
-            and not any(isinstance(x, float) for x in args[:at])
-        ):
-            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        check_factor(name, args[at], args[:at])
         return "default"
 
     return rule
+
+
+def check_factor(name: str, factor, operands) -> None:
+    """RuntimeError when a factor is of a kind above that of the operands: a fraction for integers, a truth value for numbers."""
+    kinds = {x.dtype.category if hasattr(x, "dtype") else _CATEGORIES.get(x.__class__, 0) for x in operands}
+    if factor.__class__ is bool:
+        if name != "value" and kinds != {0}:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    elif factor.__class__ is float or factor.__class__ is complex:
+        if max(kinds) < 2:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        if factor.__class__ is complex and max(kinds) < 3:
+            raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
 
 
 @pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2), factor="alpha")
@@ -265,15 +275,16 @@ _LERP = one_dtype("expected dtype {} for `end` but got dtype {}")
     numbers=False,
     operands=("self", "end"),
     promote=_LERP,
+    refuse=INTEGERS,
 )
 def lerp(s, self, end, weight):
     """From the nearer end, so that weight 0 and 1 give the ends exactly."""
-    if weight < 0.5:
+    if abs(weight) < 0.5:
         return s.add(self, s.mul(s.sub(end, self), weight))
     return s.sub(end, s.mul(s.sub(end, self), 1 - weight))
 
 
-@pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote=_LERP)
+@pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote=_LERP, refuse=INTEGERS)
 def lerp_tensor(s, self, end, weight):
     d = s.sub(end, self)
     return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))

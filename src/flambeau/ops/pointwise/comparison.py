@@ -179,7 +179,7 @@ def _isclose_promotion(args):
 )
 def isclose(s, self, other, rtol, atol, equal_nan):
     for name, bound in (("rtol", rtol), ("atol", atol)):
-        if bound < 0:
+        if not bound >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {bound}")
     close = s.le(s.abs(s.sub(self, other)), s.add(atol, s.mul(s.abs(other), rtol)))
     finite = s.lt(s.abs(other), float("inf"))

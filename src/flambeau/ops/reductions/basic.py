@@ -9,6 +9,8 @@ from ...base.shapes import normalize_dims
 from ...base.symint import is_symbolic, sym_float, sym_max
 from ...core.declare import composite, explicit, reduction
 from ...core.operator import namespace
+from ...core.out_rules import check_inplace_shape
+from ...core.promotion import check_can_hold
 
 aten = namespace("aten")
 
@@ -228,6 +230,13 @@ def widened(x):
 def wider(x):
     """16-bit floats as float32, float32 as float64: a variance overflows long before its root does."""
     return aten._to_copy.default(x, dtype=dtypes.float64) if x.dtype is dtypes.float32 else widened(x)
+
+
+def as_written(target, made):
+    """``made`` in the dtype of ``target``. RuntimeError when an in-place operator couldn't write it there."""
+    check_can_hold(target.dtype, made.dtype)
+    check_inplace_shape(target, made.shape)
+    return as_dtype(target.dtype, made)
 
 
 def as_dtype(dtype, x):

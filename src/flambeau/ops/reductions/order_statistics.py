@@ -112,7 +112,7 @@ def _middle(name, pick, what):
 
     along = extern(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        refuse=COMPLEX,
+        refuse=("bool", *COMPLEX),
         meta=_chosen_meta,
         has_out=True,
     )(choose)
@@ -130,7 +130,9 @@ def _middle(name, pick, what):
         return np.array(flat[int(pick(flat))]) if made is None else made[0].reshape(())
 
     whole = extern(
-        f"{name}(Tensor self) -> Tensor", refuse=COMPLEX, meta=lambda self: TensorMeta((), (), self.dtype, self.device)
+        f"{name}(Tensor self) -> Tensor",
+        refuse=("bool", *COMPLEX),
+        meta=lambda self: TensorMeta((), (), self.dtype, self.device),
     )(of_all)
     whole.derivative(self=_shared)
 
@@ -315,6 +317,11 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
     return aten.squeeze.dim(out, 0) if q.ndim == 0 else out
 
 
+def _are_shares(q) -> bool:
+    inside = aten.logical_and.default(aten.ge.Scalar(q, 0), aten.le.Scalar(q, 1))
+    return bool(aten.all.default(inside).item())
+
+
 for _name, _skip in (("quantile", False), ("nanquantile", True)):
 
     def _declare(name=_name, skip=_skip):
@@ -322,6 +329,8 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
 
         @composite(f"{name}(Tensor self, Tensor q, {tail}", has_out=True, out_rules="exact")
         def of_tensor(self, q, dim, keepdim, interpolation):
+            if q._array is not None and q.numel() and q.dtype.is_floating_point and not _are_shares(q):
+                raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
             return _quantile(name, self, q, dim, keepdim, interpolation, skip)
 
         @composite(f"{name}.scalar(Tensor self, float q, {tail}", has_out=True, out_rules="exact")
@@ -349,7 +358,9 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
 )
 def renorm(self, p, dim, maxnorm):
     """Slices along ``dim`` whose p-norm exceeds ``maxnorm`` are scaled to it."""
-    if p <= 0:
+    if p.__class__ is complex or maxnorm.__class__ is complex:
+        raise RuntimeError(f"renorm: {'p' if p.__class__ is complex else 'maxnorm'} must be real-valued")
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")

@@ -14,6 +14,7 @@ from ...core.definition import TensorMeta
 from ...core.dispatch import derivatives_asked
 from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
+from ...core.promotion import refused
 
 aten = namespace("aten")
 
@@ -38,6 +39,8 @@ flip.derivative(self=lambda ct, dims: aten.flip.default(ct, dims))
 
 def _scanned(self, dim, dtype):
     normalize_dim(dim, len(self.shape))
+    if dtype is bool_:
+        refused("cumsum_out", dtype)
     return TensorMeta(
         tuple(self.shape),
         contiguous_strides(tuple(self.shape)),
@@ -49,6 +52,8 @@ def _scanned(self, dim, dtype):
 def _scan(ufunc):
     def run(a, dim, dtype):
         normalize_dim(dim, a.ndim)
+        if dtype is bool_:
+            refused("cumsum_out", dtype)
         kind = dtype.np if dtype is not None else np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
         if not a.ndim:
             return a.astype(kind)
@@ -248,9 +253,12 @@ def msort(self):
 @explicit(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     variants="function method",
+    refuse=("bool", *COMPLEX),
     out_rules="outside",
 )
 def kthvalue(self, k, dim, keepdim):
+    if self.ndim and self.shape[normalize_dim(dim, self.ndim)] == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if not self.ndim:

@@ -89,6 +89,8 @@ def vector_norm(self, ord, dim, keepdim, dtype):
     if x.dtype in (dtypes.float16, dtypes.bfloat16):  # squares of half precision overflow
         wide = aten._to_copy.default(x, dtype=dtypes.float32)
         return aten._to_copy.default(vector_norm.definition.fn(wide, ord, dim, keepdim, None), dtype=x.dtype)
+    if ord.__class__ is complex:
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     if ord < 0 or ord == math.inf:
         _nonempty(x, ord, dim)
     if ord != 0 and all(x.shape[d] == 1 for d in normalize_dims(dim, x.ndim)):
@@ -248,13 +250,15 @@ def aminmax(self, dim, keepdim):
 )
 def diff(self, n, dim, prepend, append):
     parts = [t for t in (prepend, self, append) if t is not None]
+    if any(t.ndim != self.ndim for t in parts):
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    if n == 0:  # nothing is put before or behind
+        return aten.clone.default(self)
     x = aten.cat.default(parts, dim) if len(parts) > 1 else self
     if x.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    if n == 0:
-        return aten.clone.default(x)
     for _ in range(n):
         size = x.shape[dim]
         if size == 0:

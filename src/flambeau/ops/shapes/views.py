@@ -263,6 +263,8 @@ def split_sizes(self, split_size, dim):
 def chunk(self, chunks, dim):
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if not self.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     n = self.shape[normalize_dim(dim, self.ndim)]
     if n == 0:
         return aten.split_with_sizes.default(self, [0] * chunks, dim)
