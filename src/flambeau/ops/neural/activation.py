@@ -11,6 +11,7 @@ from ...base.symint import sym_sqrt
 from ...core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ...core.operator import namespace
 from ...core.promotion import check_parameters
+from ..reductions.basic import as_dtype, widened
 from .attention import streamed, streamed_whole, streams
 
 aten = namespace("aten")
