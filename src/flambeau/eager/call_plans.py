@@ -285,23 +285,35 @@ def _native(op: str, args):
     return found()
 
 
+def _parts(op: str, args):
+    """The body of a scalar operation that is made of others, or None. ``of_reals`` is one for floating operands of one dtype."""
+    fn = TABLE[op].numpy
+    composed = getattr(fn, "body", None)
+    if composed is None and hasattr(fn, "of_reals"):
+        kinds = {v.dtype for v in args if isinstance(v, Value)}
+        if len(kinds) == 1 and next(iter(kinds)).kind == "f":
+            return fn.of_reals
+    return composed
+
+
 def _dtype_of(node, args) -> np.dtype:
     kinds = tuple(v.dtype if isinstance(v, Value) else type(v) if type(v) is not bool else np.dtype(bool) for v in args)
     if node.op == "where":
         return np.result_type(*[v.dtype if isinstance(v, Value) else v for v in args[1:]])
     if node.op == "cast":
         return args[1].np
-    if hasattr(TABLE[node.op].numpy, "body"):
-        return args[0].dtype
+    if _parts(node.op, args) is not None:
+        return next(v.dtype for v in args if isinstance(v, Value))
     return _native(node.op, args).resolve_dtypes((*kinds, None))[-1]
 
 
 def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
-    composed = getattr(TABLE[op].numpy, "body", None)
+    composed = _parts(op, args)
     if composed is not None:
-        names = [str(k) for k in range(len(args))]
-        root, _ = trace(composed, [Input(n) for n in names])
-        return _expression(p, root, dict(zip(names, args)), shape, out, args[0].dtype, strides)
+        names = {str(k): v for k, v in enumerate(args) if isinstance(v, Value)}
+        root, _ = trace(composed, [Input(str(k)) if isinstance(v, Value) else v for k, v in enumerate(args)])
+        kind = next(v.dtype for v in names.values())
+        return _expression(p, root, names, shape, out, kind, strides)
     if op == "where":
         return p.select(*args, out, shape, strides)
     if op == "cast":

@@ -69,6 +69,14 @@ def _sign(x):
     return out if kind in "iuc" else np.where(np.isnan(out), np.zeros((), out.dtype), out)
 
 
+def _no_sign(s, x):
+    """0 in the dtype of ``x``, also where that is nan."""
+    return s.fmin(s.abs(x), 0.0)
+
+
+_sign.of_reals = lambda s, x: s.where(s.gt(x, 0.0), 1.0, s.where(s.lt(x, 0.0), -1.0, _no_sign(s, x)))
+
+
 def _pow(x, y):
     """Integers to negative powers are 0 unless the base is 1 or -1, as in C; NumPy refuses them."""
     if getattr(x, "dtype", np.dtype(type(x))).kind in "iu" and getattr(y, "dtype", np.dtype(int)).kind in "i":
@@ -84,6 +92,17 @@ def _pow(x, y):
         if wrong.any():
             out = np.where(wrong, np.where(np.asarray(y) > 0, np.inf, 0), out).astype(out.dtype)
     return out
+
+
+def _pow_of_reals(s, x, y):
+    out = s.power(x, y)
+    if isinstance(x, float | int) and x != -math.inf:
+        return out
+    wrong = s.logical_and(s.logical_and(s.isnan(out), s.eq(x, -math.inf)), s.eq(y, y))
+    return s.where(wrong, s.where(s.gt(y, 0.0), math.inf, s.abs(s.mul(out, 0.0) if isinstance(y, float | int) else _no_sign(s, y))), out)
+
+
+_pow.of_reals = _pow_of_reals
 
 
 def _checked(fn):
@@ -159,6 +178,7 @@ scalar("remainder", 2, "arith", _checked(np.remainder), {"f": "@remainder", "i":
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
 scalar("fmod", 2, "arith", _checked(np.fmod), {"f": "frem", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
+scalar("power", 2, "float", np.power, {})  # NumPy's alone
 scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},
        lambda s, ct, x, y, r: (s.where(s.eq(y, 0.0), 0.0, s.mul(ct, s.mul(y, s.pow(x, s.sub(y, 1.0))))), _pow_exponent(s, ct, x, y, r)))
 

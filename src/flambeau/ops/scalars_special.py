@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..core.body import real_only, scalar
-from .scalars import _special
+from .scalars import _no_sign, _special
 from .scalars import _special as special_function  # noqa: F401  (what families that load later build rows from)
 
 _NONE = lambda s, ct, *args: (None,) * (len(args) - 1)  # noqa: E731
@@ -83,6 +83,19 @@ def _atan2(s, ct, y, x, r):
     return s.where(origin, 0.0, s.mul(ct, s.div(x, square))), s.where(origin, 0.0, s.neg(s.mul(ct, s.div(y, square))))
 
 
+def _signbit(x):
+    return np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0
+
+
+_signbit.ufunc = lambda: np.signbit
+
+
+def _heaviside(x, y):
+    return np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False)
+
+
+_heaviside.of_reals = lambda s, x, y: s.where(s.eq(x, 0.0), y, s.where(s.gt(x, 0.0), 1.0, _no_sign(s, x)))
+
 scalar("atan2", 2, "float", np.arctan2, {"f": "@atan2"}, _atan2)
 scalar("hypot", 2, "float", np.hypot, {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
 scalar("copysign", 2, "float", np.copysign, {"f": "llvm.copysign"},
@@ -93,8 +106,8 @@ scalar("fmin", 2, "arith", np.fmin, {"f": "@fmin", "i": "@minimum_int", "b": "an
                                                                s.where(s.logical_or(s.le(x, y), s.isnan(y)), 0.0, ct)))
 scalar("nextafter", 2, "float", np.nextafter, {"f": "@nextafter"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, y), 0.0, ct), None))
-scalar("signbit", 1, "compare", lambda x: np.signbit(x) if getattr(x, "dtype", np.dtype(float)).kind == "f" else x < 0, {"f": "@signbit", "i": "@signbit", "b": "@false"}, _NONE)
-scalar("heaviside", 2, "arith", lambda x, y: np.where(x == 0, y, (x > 0)).astype(getattr(x, "dtype", np.float64), copy=False), {"f": "@heaviside", "i": "@heaviside", "b": "or"})
+scalar("signbit", 1, "compare", _signbit, {"f": "@signbit", "i": "@signbit", "b": "@false"}, _NONE)
+scalar("heaviside", 2, "arith", _heaviside, {"f": "@heaviside", "i": "@heaviside", "b": "or"})
 def _logaddexp(of_reals, power, log_base):
     """log(b^x + b^y); NumPy has it for real numbers. Of complex ones the part with the greater real part is taken out."""
 
@@ -105,6 +118,7 @@ def _logaddexp(of_reals, power, log_base):
         high, low = np.where(first, x, y), np.where(first, y, x)
         return (high + np.log1p(power(low - high)) / log_base).astype(np.result_type(x, y))
 
+    of_numbers.ufunc = lambda: of_reals
     return of_numbers
 
 
@@ -131,6 +145,9 @@ def _angle(x):
     if getattr(x, "dtype", np.dtype(float)).kind == "c":
         return np.arctan2(x.imag, x.real)
     return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0)).astype(x.dtype)
+
+
+_angle.of_reals = lambda s, x: s.where(s.isnan(x), x, s.where(s.lt(x, 0.0), math.pi, _no_sign(s, x)))
 
 
 scalar("conj", 1, "arith", np.conjugate, {"*": "@copy"}, None, aten="conj_physical")
