@@ -35,7 +35,8 @@ def _gradients(call, x, rest, view):
     base = leaf * 1
     try:
         out = call(base[0] if view else base[0].clone(), *rest)
-        loss = (out * torch.linspace(0.5, 1.5, out.numel(), dtype=out.dtype).reshape(out.shape)).sum()
+        kind = torch.float64 if out.dtype == torch.bool else out.dtype
+        loss = (out * torch.linspace(0.5, 1.5, out.numel(), dtype=kind).reshape(out.shape)).sum()
         if not loss.requires_grad:
             return None
         leaves = [leaf, *(a for a in rest if isinstance(a, torch.Tensor) and a.requires_grad)]

@@ -14,7 +14,7 @@ from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_number
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim, same_shape
 from ...core.declare import composite, explicit, extern, pointwise
 from ...core.definition import TensorMeta
-from ...core.layouts import dense_like, image_format, in_order, result_strides, strides_of
+from ...core.layouts import dense_like, image_format, in_order, refuse_overlap, result_strides, strides_of
 from ...core.operator import namespace
 from ...core.promotion import check_same_device
 
@@ -488,6 +488,28 @@ def index_put(self, indices, values, accumulate):
             raise  # NumPy's, for captured arrays: no shape rule has told them
         raise _mismatch(values.shape, out[_key(indices)].shape) from None
     return out
+
+
+@aten.index_put_.default.override("eager")
+def _index_put_in_place(self, indices, values, accumulate):
+    """Into the memory itself: NumPy looks at all indices before it writes the first element."""
+    op = aten.index_put_.default
+    if self._dtype is not values._dtype or accumulate or self._array.dtype != values._array.dtype:
+        made = index_put(self, indices, values, accumulate)
+        self._check_writable()
+        refuse_overlap(op, self._shape, self._strides)
+        np.copyto(self._array, made._array)
+    else:
+        self._check_writable()
+        refuse_overlap(op, self._shape, self._strides)
+        arrays = [None if t is None else t._array for t in indices]
+        try:
+            self._array[_key(arrays)] = values._array
+        except (IndexError, ValueError):
+            index_put(self, indices, values)  # words the error
+            raise
+    self._bump_version()
+    return self
 
 
 def _values_vjp(ct, values_like, indices):

@@ -472,7 +472,7 @@ def _triangle_indices(name, pick):
                 raise RuntimeError(f"{what} must be non-negative, got{size}")
         if dtype.category != 1 and dtype not in (dtypes.float32, dtypes.float64):
             refused(name, dtype)
-        n = len(pick(row, offset, col)[0])
+        n = int(pick(row, col, offset)[1].sum())
         return TensorMeta((2, n), (n, 1), dtype, device or CPU)
 
     @extern(
@@ -482,11 +482,25 @@ def _triangle_indices(name, pick):
     )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         meta(row, col, offset, dtype, layout, device, pin_memory)
-        return np.stack(pick(row, offset, col)).astype(dtype.np)
+        first, counts = pick(row, col, offset)
+        out = np.empty((2, int(counts.sum())), np.int64)
+        out[0] = np.repeat(np.arange(row), counts)
+        out[1] = np.arange(out.shape[1]) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        return out.astype(dtype.np, copy=False)
 
     indices.derivative()
     indices.override("lower", lambda lowering, val, *given: lowering.known(val, indices, *given))
 
 
-_triangle_indices("tril_indices", np.tril_indices)
-_triangle_indices("triu_indices", np.triu_indices)
+def _left(row, col, offset):
+    """The first column and the number of columns of each row on and below a diagonal."""
+    return np.zeros(row, np.int64), np.clip(np.arange(1, row + 1) + offset, 0, col)
+
+
+def _right(row, col, offset):
+    first = np.clip(np.arange(row) + offset, 0, col)
+    return first, col - first
+
+
+_triangle_indices("tril_indices", _left)
+_triangle_indices("triu_indices", _right)

@@ -36,12 +36,18 @@ view_as_real = extern(
 def _as_real(self):
     _as_real_meta(self)
     a = self._array
+    if a.ndim and a.size and a.flags.c_contiguous:
+        return _noted(self, a.view(a.real.dtype).reshape(*a.shape, 2), aten.view_as_real.default)
     part = a.real
     pairs = np.lib.stride_tricks.as_strided(
         part, (*a.shape, 2), (*a.strides, part.itemsize), writeable=a.flags.writeable
     )
-    out = _C.view_of(self, pairs)
-    _C.note_view(out, self, aten.view_as_real.default, ())
+    return _noted(self, pairs, aten.view_as_real.default)
+
+
+def _noted(self, array, op):
+    out = _C.view_of(self, array)
+    _C.note_view(out, self, op, ())
     return out
 
 
@@ -107,13 +113,13 @@ view_as_complex = extern(
 def _as_complex(self):
     meta = _as_complex_meta(self)
     a = self._array
+    if a.size and a.ndim > 1 and a.flags.c_contiguous:
+        return _noted(self, a.view(meta.dtype.np)[..., 0], aten.view_as_complex.default)
     if a.size:
         first = _pairs(a, meta.dtype.np)
     else:
         first = np.empty(meta.shape, meta.dtype.np)
-    out = _C.view_of(self, first)
-    _C.note_view(out, self, aten.view_as_complex.default, ())
-    return out
+    return _noted(self, first, aten.view_as_complex.default)
 
 
 def _pairs(a, kind):
