@@ -1227,6 +1227,7 @@ def full_like(
 ) -> _Tensor: ...
 
 functional: Any
+functorch: Any
 
 def fused_moving_avg_obs_fake_quant(*args: Any, **kwargs: Any) -> Any: ...
 

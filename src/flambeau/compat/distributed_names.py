@@ -6,10 +6,50 @@ DISTRIBUTED: dict[str, str] = {
     "+distributed": """
 why: a name of PyTorch's own machinery
 module: fsdp nn algorithms tensor optim checkpoint device_mesh distributed_c10d elastic utils _functional_collectives rpc _tensor
-module: _composable _shard pipelining _tools argparse_util c10d_logger _state_dict_utils
-class: DeviceMesh
-refuses: init_device_mesh
+module: _composable _shard pipelining _tools argparse_util c10d_logger _state_dict_utils constants autograd config launcher logging_handlers
+module: remote_device
+class: DeviceMesh AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions Logger ProcessGroupGloo
+class: ReduceOptions ReduceScatterOptions ScatterOptions _Backend _ControlCollectives _StoreCollectives _remote_device
+refuses: init_device_mesh shrink_group _register_comm_hook _register_builtin_comm_hook _create_process_group_wrapper _test_python_store
+refuses: _verify_params_across_processes breakpoint
+from distributed.reducer: GradBucket Reducer
+from distributed.comm_hooks: BuiltinCommHookType
+from distributed.buckets: _DEFAULT_FIRST_BUCKET_BYTES=FIRST_BUCKET_BYTES
+from distributed.work: _Work=Work
+from distributed.world: _rank_not_in_group
+from distributed.coalescing: _CoalescingManager=Manager
+from distributed.process_group: GroupName RankType
+decorator: record_comm
 """,
+    "distributed.autograd": "why: remote procedure calls are not built\nrefuses: backward get_gradients context",
+    "distributed.config": "value False: compile_on_one_rank",
+    "distributed.logging_handlers": "",
+    "distributed.c10d_logger": "decorator: _exception_logger _time_logger",
+    "distributed.argparse_util": "why: the launcher's parser is argparse's\nclass: env check_env",
+    "distributed._state_dict_utils": "why: sharded state dicts are not built\nrefuses: _gather_state_dict _offload_state_dict_to_cpu",
+    "distributed._tools": "why: estimates of memory and time of sharded modules are not built\nclass: MemTracker FSDPMemTracker RuntimeEstimator",
+    "distributed.constants": "from distributed.world: default_pg_timeout\nvalue None: default_pg_nccl_timeout",
+    "distributed.remote_device": "why: remote procedure calls are not built\nclass: _remote_device",
+    "distributed.rendezvous": "rest distributed",
+    "distributed.launcher": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent\nmodule: api",
+    "distributed.launcher.api": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent",
+    "distributed.nn": "from distributed.differentiable: all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter\n"
+    "module: functional",
+    "distributed.algorithms.ddp_comm_hooks": "module: default_hooks powerSGD_hook debugging_hooks\nclass: DDPCommHookType\nrefuses: register_ddp_comm_hook",
+    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "from distributed.comm_hooks: noop_hook",
+    "distributed.distributed_c10d": """
+why: a name of PyTorch's own machinery
+rest distributed
+from distributed.world: _get_default_group=default_group _get_default_store=default_store _rank_not_in_group _world=_process
+from distributed.world: _get_default_timeout=default_timeout _get_process_group_name=name_of _resolve_process_group=resolve
+from distributed.world: _get_group_size=get_world_size _get_global_rank=get_global_rank _group_or_default_group=of
+from distributed.coalescing: _CoalescingManager=Manager
+from distributed.objects: _object_to_tensor=packed _tensor_to_object=unpacked
+returns 'cpu': _get_pg_default_device _get_object_coll_device
+class: AllgatherOptions
+""",
+    "distributed.utils": "why: sharded modules are not built\nfrom distributed.replicas: _sync_module_states=sync_module_states "
+    "_verify_param_shape_across_processes=check_same_shapes",
     "distributed.fsdp": "module: fully_sharded_data_parallel wrap _fully_shard api sharded_grad_scaler\n"
     "class: FullyShardedDataParallel FSDPModule ShardingStrategy MixedPrecision CPUOffload BackwardPrefetch StateDictType FullStateDictConfig "
     "FullOptimStateDictConfig ShardedStateDictConfig ShardedOptimStateDictConfig LocalStateDictConfig MixedPrecisionPolicy CPUOffloadPolicy OffloadPolicy "
@@ -23,19 +63,12 @@ refuses: init_device_mesh
     "distributed.fsdp.sharded_grad_scaler": "class: ShardedGradScaler",
     "distributed.fsdp.wrap": "refuses: size_based_auto_wrap_policy transformer_auto_wrap_policy "
     "lambda_auto_wrap_policy enable_wrap wrap always_wrap_policy\nclass: ModuleWrapPolicy CustomPolicy _Policy",
-    "distributed.nn": "refuses: all_reduce all_gather\nmodule: functional",
-    "distributed.nn.functional": "refuses: all_reduce all_gather broadcast",
     "distributed.algorithms": "module: join model_averaging ddp_comm_hooks _checkpoint",
     "distributed.algorithms._checkpoint": "module: checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "class: CheckpointWrapper CheckpointImpl\n"
     "refuses: apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
-    "distributed.algorithms.join": "class: Join Joinable JoinHook",
     "distributed.algorithms.model_averaging": "module: averagers",
     "distributed.algorithms.model_averaging.averagers": "class: ModelAverager PeriodicModelAverager",
-    "distributed.algorithms.ddp_comm_hooks": "module: default_hooks powerSGD_hook debugging_hooks\nclass: DDPCommHookType",
-    "distributed.algorithms.ddp_comm_hooks.default_hooks": "refuses: allreduce_hook fp16_compress_hook bf16_compress_hook fp16_compress_wrapper bf16_compress_wrapper",
-    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "class: PowerSGDState\nrefuses: powerSGD_hook batched_powerSGD_hook",
-    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "refuses: noop_hook",
     "distributed.tensor": "class: DTensor DeviceMesh Shard Replicate Partial Placement\nrefuses: distribute_tensor "
     "distribute_module init_device_mesh\nmodule: parallel placement_types device_mesh experimental",
     "distributed.tensor.experimental": "refuses: context_parallel local_map implicit_replication",
@@ -58,13 +91,9 @@ refuses: init_device_mesh
     "distributed.checkpoint.optimizer": "refuses: load_sharded_optimizer_state_dict",
     "distributed.checkpoint.format_utils": "class: _EmptyStateDictLoadPlanner\nrefuses: dcp_to_torch_save torch_save_to_dcp",
     "distributed.device_mesh": "from distributed: DeviceMesh init_device_mesh",
-    "distributed.distributed_c10d": "from distributed: ProcessGroup ReduceOp Store is_initialized get_rank get_world_size is_nccl_available\n"
-    "refuses: _get_default_group _get_pg_default_device _get_default_store\nclass: PrefixStore",
     "distributed.elastic": "module: multiprocessing",
     "distributed.elastic.multiprocessing": "module: errors",
     "distributed.elastic.multiprocessing.errors": "decorator: record\nclass: ChildFailedError",
-    "distributed.utils": "refuses: _sync_module_states",
-    "distributed._functional_collectives": "refuses: all_reduce all_gather_tensor reduce_scatter_tensor wait_tensor\nclass: AsyncCollectiveTensor",
     "distributed.rpc": "returns False: is_available\nrefuses: init_rpc rpc_sync rpc_async remote shutdown\nclass: RRef",
     "distributed._composable": "module: fsdp replicate",
     "distributed._composable.fsdp": "from distributed.fsdp: fully_shard FSDPModule MixedPrecisionPolicy CPUOffloadPolicy",

@@ -123,7 +123,7 @@ def make(section: str, name: str):
             value = getattr(value, part)
         return value
     if rule == "module":
-        return importlib.import_module(f"flambeau.{section}.{name}" if section else f"flambeau.{name}")
+        return importlib.import_module(f"flambeau.{section.lstrip('+')}.{name}" if section else f"flambeau.{name}")
     if rule == "value":
         return ast.literal_eval(argument)
     return _made(section, name)

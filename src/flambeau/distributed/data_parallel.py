@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 
 from .. import _C
 from ..autograd.grad_mode import is_grad_enabled
@@ -124,7 +126,8 @@ class DistributedDataParallel(Module, Joinable):
         """The compiler asks whose forward it is in."""
         outer, DistributedDataParallel._active = DistributedDataParallel._active, self
         try:
-            yield
+            with _splitting(self.bucket_bytes_cap):
+                yield
         finally:
             DistributedDataParallel._active = outer
 
@@ -221,6 +224,14 @@ class DistributedDataParallel(Module, Joinable):
         raise TypeError(
             "a DistributedDataParallel module belongs to its process group and can't be pickled; pickle its state_dict()"
         )
+
+
+def _splitting(cap: int):
+    """Graphs that are captured in this block are split for buckets of ``cap`` bytes, as the setting optimize_ddp says. Who compiles has imported
+    capture."""
+    if "flambeau.dynamo.wrapped_backends" not in sys.modules:
+        return contextlib.nullcontext()
+    return importlib.import_module("flambeau.distributed.graph_splitting").around_capture(cap)
 
 
 def _named_parameters(module):

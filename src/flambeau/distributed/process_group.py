@@ -11,7 +11,9 @@ from .engine import Engine, Transfer
 from .store import Store, seconds
 from .work import MessageWork, Work
 
-__all__ = ["ProcessGroup"]
+__all__ = ["GroupName", "ProcessGroup", "RankType"]
+
+GroupName, RankType = str, int
 
 
 class _Queue:
@@ -101,8 +103,9 @@ class ProcessGroup:
         store: Store | None,
         desc: str = "",
     ):
-        self._engine, self._ranks, self._name, self._backend_name = engine, tuple(ranks), name, backend
+        self._engine, self._ranks, self._backend_name = engine, tuple(ranks), backend
         self._timeout, self._store, self._desc = timeout, store, desc or "undefined"
+        self.group_name, self.group_size = name, len(self._ranks)
         self._queue = _Queue(f"flambeau-group-{name}")
         self._coalesced = None  # the block of coalescing.py that it is in
         self._numbers: dict[str, int] = {}
@@ -120,10 +123,6 @@ class ProcessGroup:
         return self._backend_name
 
     @property
-    def group_name(self) -> str:
-        return self._name
-
-    @property
     def group_desc(self) -> str:
         return self._desc
 
@@ -139,7 +138,7 @@ class ProcessGroup:
         try:
             return self._ranks.index(global_rank)
         except ValueError:
-            raise ValueError(f"Global rank {global_rank} is not part of group {self._name}") from None
+            raise ValueError(f"Global rank {global_rank} is not part of group {self.group_name}") from None
 
     def _set_default_timeout(self, timeout) -> None:
         self._timeout = timeout
@@ -162,7 +161,7 @@ class ProcessGroup:
     def call(self, job, async_op: bool, result=None, what: str = "") -> Work | None:
         """Run ``job()`` in the order of the group's operations."""
         if self._queue.closed:
-            raise ValueError(f"the process group {self._name} was destroyed")
+            raise ValueError(f"the process group {self.group_name} was destroyed")
         if not async_op and self._queue.now(job):
             return None
         work = Work(what, result)
@@ -191,7 +190,7 @@ class ProcessGroup:
         self._queue.close()
 
     def __repr__(self) -> str:
-        return f"<flambeau.distributed.ProcessGroup {self._name} ({self._backend_name}): rank {self.rank()} of {self.size()}>"
+        return f"<flambeau.distributed.ProcessGroup {self.group_name} ({self._backend_name}): rank {self.rank()} of {self.size()}>"
 
     def __reduce__(self):
         raise TypeError("a ProcessGroup can't be pickled: it belongs to this process")

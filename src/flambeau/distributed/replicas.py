@@ -11,7 +11,7 @@ from . import collectives, objects
 from .errors import DistError
 from .process_group import ProcessGroup
 
-__all__ = ["check_same_shapes", "ignored_names", "synchronize"]
+__all__ = ["check_same_shapes", "ignored_names", "sync_module_states", "synchronize"]
 
 
 def ignored_names(module) -> set[str]:
@@ -57,3 +57,16 @@ def synchronize(tensors, group: ProcessGroup, src: int = 0) -> None:
             a[...] = flat[at : at + a.size].reshape(a.shape)
             t._bump_version()
             at += a.size
+
+
+def sync_module_states(
+    module,
+    process_group,
+    broadcast_bucket_size: int = 0,
+    src: int = 0,
+    params_and_buffers_to_ignore=(),
+    broadcast_buffers=True,
+):
+    """Parameters and buffers of a module become those of rank ``src``."""
+    named = [*module.named_parameters(), *(module.named_buffers() if broadcast_buffers else ())]
+    synchronize([t for n, t in named if n not in params_and_buffers_to_ignore], process_group, src)

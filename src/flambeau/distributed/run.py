@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .launch import Options, launch, node_rank
+from .agent import Options, launch, node_rank
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 

@@ -109,6 +109,34 @@ def of(pg) -> ProcessGroup:
     raise TypeError(f"expected a ProcessGroup, got {type(pg).__name__}")
 
 
+def default_group() -> ProcessGroup:
+    return of(None)
+
+
+def default_store() -> Store:
+    return of(None).get_group_store()
+
+
+def default_timeout(backend=None) -> datetime.timedelta:
+    return default_pg_timeout
+
+
+def name_of(group) -> str:
+    return of(group).group_name
+
+
+def resolve(name: str) -> ProcessGroup:
+    """The group of that name. RuntimeError when this process has none."""
+    found = current().groups.get(name)
+    if found is None:
+        raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
+    return found
+
+
+def _rank_not_in_group(group) -> bool:
+    return group == GroupMember.NON_GROUP_MEMBER
+
+
 def is_initialized() -> bool:
     """Whether there is a default process group."""
     return current().default is not None

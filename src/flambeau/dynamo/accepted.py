@@ -31,7 +31,6 @@ _DEFAULTS = {
         "cudagraph_backend_support_input_mutation": False,
         "enable_compiler_collectives": False,
         "enable_p2p_compilation": False,
-        "optimize_ddp": True,
         "optimize_ddp_lazy_compile": False,
         "skip_fsdp_guards": True,
         "skip_torchrec": True,

@@ -68,6 +68,9 @@ KNOBS = {
     "numpy_default_float": Knob("float64", "default floating dtype of NumPy factories in captured code"),
     "numpy_default_complex": Knob("complex128", "default complex dtype of NumPy factories in captured code"),
     "numpy_default_int": Knob("int64", "default integer dtype of NumPy factories in captured code"),
+    "optimize_ddp": Knob(
+        True, "graphs of a module in DistributedDataParallel are split at the boundaries of its buckets"
+    ),
     "repro_after": Knob(
         None, "leave a script when a graph fails after this stage: dynamo or aot", ("TORCHDYNAMO_REPRO_AFTER",)
     ),

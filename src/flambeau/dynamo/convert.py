@@ -52,6 +52,7 @@ from .suspension import begin
 from .utils import counters, record_compile
 from .variables.base import Lazy
 from .variables.functions import CellVariable
+from .wrapped_backends import wrapped
 
 __all__ = ["Compiler", "Event", "is_compiling", "reset_caches"]
 
@@ -171,7 +172,7 @@ class Compiler(_frame.Context):
 
     def call_backend(self, gm, examples):
         with compiling(), _C.Guard(clear="saved_hooks"):  # hooks are for what a call saves, not for the tape of a trace
-            return (current_stance().backend or self.backend)(gm, examples)
+            return wrapped(current_stance().backend or self.backend)(gm, examples)
 
     @property
     def compiler(self) -> Compiler:

@@ -46,6 +46,7 @@ INLINE_IN_PACKAGE = (
     EXAMPLES,
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
     os.path.join(PACKAGE, "autograd", "generator_mode.py"),
+    os.path.join(PACKAGE, "distributed", "functional_collectives.py"),
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
     os.path.join(PACKAGE, "utils", "checkpoint_sequence.py"),
     os.path.join(PACKAGE, "compiler", "regions.py"),

@@ -1,0 +1,170 @@
+"""Compiled modules in DistributedDataParallel, and around it; functional collectives in graphs. Ranks are threads."""
+
+import copy
+
+import pytest
+
+import flambeau as torch
+import flambeau.distributed as dist
+from flambeau import nn
+from flambeau.distributed import functional_collectives as funcol
+from flambeau.distributed import threads
+from flambeau.nn.parallel import DistributedDataParallel as DDP
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+
+torch.manual_seed(0)
+BASE = Net()
+X = torch.randn(4, 64)
+CAP = 64 * 65 * 4 / 2**20  # a layer
+
+
+def counting(graphs):
+    def backend(gm, examples):
+        graphs.append([n for n in gm.graph.nodes if n.op.startswith("call")])
+        return gm.forward
+
+    return backend
+
+
+def wanted():
+    model = copy.deepcopy(BASE)
+    model(X).pow(2).mean().backward()
+    return [p.grad for p in model.parameters()]
+
+
+def gradients(wrap, mode=True, **options):
+    """Checks those of two ranks with the module that ``wrap(net, ddp)`` makes."""
+    torch._dynamo.reset()
+
+    def run(rank):
+        net = copy.deepcopy(BASE)
+        model = wrap(net, lambda m: DDP(m, bucket_cap_mb=CAP, **options))
+        for _ in range(2):
+            net.zero_grad()
+            model(X[2 * rank : 2 * rank + 2]).pow(2).mean().backward()
+        return [p.grad for p in net.parameters()]
+
+    with torch._dynamo.config.patch(optimize_ddp=mode):
+        results = threads.spawn(run, 2)
+    for found in results:
+        for a, b in zip(found, wanted(), strict=True):
+            torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", [True, "ddp_optimizer", False, "no_optimization"])
+@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}], ids=str)
+def test_compile_around_ddp(mode, options):
+    gradients(lambda net, ddp: torch.compile(ddp(net)), mode, **options)
+
+
+def test_ddp_around_compile():
+    gradients(lambda net, ddp: ddp(torch.compile(net)))
+
+
+@pytest.mark.parametrize("mode, parts", [(True, [2, 2, 2, 2]), (False, [8])])
+def test_graphs_are_split_at_the_boundaries_of_buckets(mode, parts):
+    graphs = []
+    gradients(lambda net, ddp: torch.compile(ddp(net), backend=counting(graphs)), mode)
+    assert [len(g) for g in graphs[: len(parts)]] == parts
+
+
+def test_the_first_buckets_are_reduced_before_the_backward_ends():
+    torch._dynamo.reset()
+
+    def run(rank):
+        net = copy.deepcopy(BASE)
+        model = DDP(net, bucket_cap_mb=CAP)
+        seen = []
+        net.layers[0].weight.register_hook(lambda g: seen.append(model.reducer.next))
+        torch.compile(model)(X).sum().backward()
+        return seen
+
+    assert threads.spawn(run, 1) == [[3]]
+
+
+def test_a_mode_that_is_not_built():
+
+    def run(rank):
+        with pytest.raises(NotImplementedError, match="python_reducer"):
+            DDP(copy.deepcopy(BASE))(X)
+
+    with torch._dynamo.config.patch(optimize_ddp="python_reducer"):
+        threads.spawn(run, 1)
+
+
+def test_sizes_that_vary_leave_the_graph_whole():
+    def run(rank):
+        model = torch.compile(DDP(copy.deepcopy(BASE), bucket_cap_mb=CAP), dynamic=True)
+        return [model(X[: 2 + k]).sum().item() for k in range(2)]
+
+    for found in threads.spawn(run, 1)[0], [BASE(X[: 2 + k]).sum().item() for k in range(2)]:
+        assert found == pytest.approx([BASE(X[:2]).sum().item(), BASE(X[:3]).sum().item()], rel=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_functional_collectives_in_a_graph(backend):
+    def f(x, group):
+        y = funcol.wait_tensor(funcol.all_reduce(x.sin(), "sum", group)) * 2
+        z = funcol.all_gather_tensor(y, 0, group)
+        return funcol.reduce_scatter_tensor(z, "avg", 0, group) + 1
+
+    def run(rank):
+        group = dist.group.WORLD
+        alone = [dist.new_group([0]), dist.new_group([1])][rank]
+        compiled = torch.compile(f, backend=backend, fullgraph=True)
+        for g in (group, alone, group):  # the group is guarded
+            x = (torch.arange(6.0).view(2, 3) + rank).requires_grad_()
+            y = x.detach().clone().requires_grad_()
+            torch.testing.assert_close(compiled(x, g), f(y, g))
+            compiled(x, g).sum().backward()
+            f(y, g).sum().backward()
+            torch.testing.assert_close(x.grad, y.grad)
+        n = 2
+        torch.testing.assert_close(x.grad, 2 * n * x.cos().detach())
+
+    threads.spawn(run, 2)
+
+
+def test_functional_collectives():
+    def run(rank):
+        x = torch.arange(4.0).view(2, 2) + 10 * rank
+        g = dist.group.WORLD
+        assert funcol.all_gather_tensor(x, 1, g).tolist() == [[0, 1, 10, 11], [2, 3, 12, 13]]
+        assert funcol.reduce_scatter_tensor(x, "max", 1, [0, 1]).tolist() == [[10.0 + rank], [12.0 + rank]]
+        assert funcol.broadcast(x, 1, g.group_name).tolist() == [[10, 11], [12, 13]]
+        assert funcol.permute_tensor(x, [1, 0], g)[0, 0].item() == 10 - 10 * rank
+        assert funcol.all_to_all_single(x, None, None, g).tolist() == [
+            [2 * rank, 1 + 2 * rank],
+            [10 + 2 * rank, 11 + 2 * rank],
+        ]
+        with pytest.raises(RuntimeError, match="Could not resolve"):
+            funcol.all_reduce(x, "sum", "nobody")
+        with pytest.raises(ValueError, match="Invalid reduce operation"):
+            funcol.all_reduce(x, "median", g)
+
+    threads.spawn(run, 2)
+
+
+def test_collectives_that_can_be_differentiated():
+    from flambeau.distributed import differentiable as functional
+
+    def run(rank):
+        x = torch.tensor([1.0, 2.0]) * (rank + 1)
+        x.requires_grad_()
+        every = functional.all_gather(x)
+        (functional.all_reduce(x).prod() + every[0].sum() * (rank + 1)).backward()
+        # two ranks: d/dx of 2 * prod(sum), and of 3 * sum of rank 0's
+        assert x.grad.tolist() == [12.0 + 3 * (rank == 0), 6.0 + 3 * (rank == 0)]
+
+    threads.spawn(run, 2)
