@@ -158,6 +158,7 @@ LAZY: dict[str, object] = {
     "overrides": "flambeau.overrides",
     "return_types": "flambeau.return_types",
     "library": "flambeau.library",
+    "distributed": "flambeau.distributed",
     "testing": "flambeau.testing",
     "compiler": "flambeau.compiler",
     "_dynamo": "flambeau._dynamo",

@@ -24,6 +24,7 @@ from flambeau import base as base
 from flambeau import compat as compat
 from flambeau import compiler as compiler
 from flambeau import core as core
+from flambeau import distributed as distributed
 from flambeau import distributions as distributions
 from flambeau import eager as eager
 from flambeau import export as export

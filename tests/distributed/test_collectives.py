@@ -2,6 +2,8 @@
 
 import datetime
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -297,6 +299,13 @@ def test_without_a_group():
     for call in (dist.get_rank, dist.get_world_size, dist.barrier, lambda: dist.all_reduce(torch.ones(1))):
         with pytest.raises(ValueError, match="init_process_group"):
             call()
+
+
+def test_the_package_is_an_attribute():
+    program = (
+        "import flambeau as torch; assert torch.distributed.is_available(); assert torch.distributed.nn.all_reduce"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
 
 
 def test_fake_group():
