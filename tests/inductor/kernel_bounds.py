@@ -1,4 +1,4 @@
-"""Every template and kind of kernel once: what calls it, on operands of awkward sizes, and how far from float64 its results may be.
+"""Every native kernel and kind of compiled one once: what calls it, on operands of awkward sizes, and how far from float64 its results may be.
 
 `case(n)` gives (function of tensors, its operands as float32 arrays); a function that takes gradients returns them with its result. Bounds are in
 units of float32's epsilon: of the same function of the operands' magnitudes, element by element (``TERMS``: sums of products, whose bound grows with what
@@ -14,7 +14,7 @@ EXACT, TERMS, LARGEST = "exact", "terms", "largest"
 TABLE = {}
 
 
-def template(name, how=LARGEST, bound=lambda n: 32, sizes=None):
+def kernel(name, how=LARGEST, bound=lambda n: 32, sizes=None):
     """``bound(n)``: in epsilons; ``sizes``: only these n."""
 
     def register(make):
@@ -135,14 +135,14 @@ _simple(
 )
 
 
-@template("product of bfloat16", bound=lambda n: 1 << 17)
+@kernel("product of bfloat16", bound=lambda n: 1 << 17)
 def _(n):
     d = draws(n)
     half = lambda t: t.to(torch.bfloat16 if t.dtype is torch.float32 else t.dtype)  # noqa: E731
     return (lambda a, b: (half(a) @ half(b)).to(a.dtype)), [d(64 + n, 64 + odd(n, 37)), d(64 + odd(n, 37), odd(n, 53))]
 
 
-@template("product of bfloat16 with an addend", bound=lambda n: 1 << 17)
+@kernel("product of bfloat16 with an addend", bound=lambda n: 1 << 17)
 def _(n):
     d, m, k = draws(n), 64 + n, 64 + odd(n, 37)
     half = lambda t: t.to(torch.bfloat16 if t.dtype is torch.float32 else t.dtype)  # noqa: E731
@@ -161,7 +161,7 @@ def _(n):
     return run, [d(m, k), d(k, w), d(w), d(m, 1), d(w, m)]
 
 
-@template("weights of few bits", how=TERMS, bound=lambda n: 512)
+@kernel("weights of few bits", how=TERMS, bound=lambda n: 512)
 def _(n):
     d, k, rows = draws(n), 32 * odd(n, 37) % 400 + 1, odd(n, 53)
     few = torch.from_numpy(np.random.default_rng(n).integers(-128, 128, (rows, k)).astype(np.int8))
@@ -255,7 +255,7 @@ _attention("attention, shared keys", lambda n: odd(n, 53), enable_gqa=True)
 _attention("attention of one more token", lambda n: 1)
 
 
-@template("attention, dropout")
+@kernel("attention, dropout")
 def _(n):
     d = draws(n)
 
@@ -326,7 +326,7 @@ _simple("running logarithms of sums", lambda x: x.logcumsumexp(-1), sq, bound=la
 
 
 # Scatters
-@template("scatters", how=TERMS, bound=lambda n: 80)
+@kernel("scatters", how=TERMS, bound=lambda n: 80)
 def _(n):
     d, rng = draws(n), np.random.default_rng(n)
     rows, places = (torch.from_numpy(rng.integers(0, 5, s)) for s in (n, (n, odd(n, 37))))
@@ -338,7 +338,7 @@ def _(n):
     return run, [d(5, odd(n, 37)), d(n, odd(n, 37))]
 
 
-@template("scattered extremes", how=EXACT)
+@kernel("scattered extremes", how=EXACT)
 def _(n):
     d, places = draws(n), torch.from_numpy(np.random.default_rng(n).integers(0, 5, (n, odd(n, 37))))
     return (lambda x, y: (x.scatter_reduce(0, places, y, "amax"), x.scatter(0, places[:1], y[:1]))), [
@@ -427,13 +427,13 @@ _simple(
 )
 
 
-@template("cross-entropy", bound=lambda n: 32)
+@kernel("cross-entropy", bound=lambda n: 32)
 def _(n):
     target = torch.from_numpy(np.random.default_rng(n).integers(0, odd(n, 37), n))
     return graded(lambda x: F.cross_entropy(x, target)[None]), [draws(n)(n, odd(n, 37))]
 
 
-@template("many tensors at once", bound=lambda n: 16)
+@kernel("many tensors at once", bound=lambda n: 16)
 def _(n):
     d = draws(n)
 
@@ -450,7 +450,7 @@ def _(n):
     return run, [d(n), d(odd(n, 37), 3), d(1), d(2, n)]
 
 
-@template("sparse product", how=TERMS, bound=lambda n: 80)
+@kernel("sparse product", how=TERMS, bound=lambda n: 80)
 def _(n):
     def run(x, y):
         kept = x * (x.abs() > 0.8)
@@ -459,7 +459,7 @@ def _(n):
     return run, [np.where(np.abs(a := draws(n)(n, odd(n, 37))) > 0.8, a, 0), draws(n + 1)(odd(n, 37), odd(n, 53))]
 
 
-@template("segments", how=TERMS, bound=lambda n: n + 8)
+@kernel("segments", how=TERMS, bound=lambda n: n + 8)
 def _(n):
     rng = np.random.default_rng(n)
     cuts = np.sort(rng.integers(0, n + 1, (3, 4)))
@@ -475,6 +475,21 @@ def _(n):
         )
 
     return run, [draws(n)(3, n, odd(n, 37))]
+
+
+@kernel("views by strides", how=TERMS, bound=lambda n: 8)
+def _restrided(n):
+    m = odd(n, 37)
+
+    def both(grad):
+        rows, apart = [n, m], [m + 3, 1]  # rows with a gap, windows that overlap, elements that share memory
+        wide = torch.ops.aten._as_strided_scatter(grad, [n * (m + 3)], [1], rows, apart, 0)
+        windows = torch.ops.aten._as_strided_gather(wide, [1], [n, m, 2], [m, 1, 1], 1)
+        summed = torch.ops.aten._as_strided_scatter(grad, [n + m], [1], rows, [1, 1], 0)
+        mean = torch.ops.aten._as_strided_gather(grad, [1, 1], [n + m - 1], [1], 0)
+        return wide, windows, summed, mean
+
+    return both, [draws(n)(n, m)]
 
 
 def _drawn(n):

@@ -20,7 +20,7 @@ import math
 
 from ..base import blas, dtypes, fft, kernels
 from ..base.expr import at_least
-from ..base.kernels import ORDERED, Conv, Order, Segment, Transform, Way, element
+from ..base.kernels import ORDERED, Conv, Order, Segment, Sharing, Transform, Way, element
 from ..base.order import LONGEST
 from ..base.select import SEARCHED, common_dtype
 from ..base.shapes import normalize_dim
@@ -38,6 +38,7 @@ __all__ = [
     "max_pool_backward",
     "packed_product_bf16",
     "product_bf16",
+    "restride",
     "running",
     "scan",
     "search",
@@ -336,6 +337,25 @@ def segments(h, val, x, reduce: str, lengths, offsets, axis: int, unsafe: bool, 
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------------------
+
+
+def restride(h, val, x, source, made, sharing: Sharing):
+    """Elements of ``x`` put into memory by the strides and offset ``source``, and read from there by ``made``; see csrc/kernels/strides.c."""
+    (source_strides, source_offset), (made_strides, made_offset) = source, made
+    shape = sizes(val.shape)
+    numbers = [*x.shape, *shape, *source_strides, *made_strides, source_offset, made_offset]
+    if x.dtype not in (dtypes.float32, dtypes.float64) or max(x.ndim, len(shape)) > 8:
+        raise NotImplementedError(f"there are no views by strides of {x.ndim} dimensions of {x.dtype}")
+    if not all(type(n) is int for n in numbers):
+        raise NotImplementedError("strides that aren't known")
+    out = (shape, dense_strides(shape), x.dtype, val.device)
+    places = {"source_strides": tuple(source_strides), "made_strides": tuple(made_strides)}
+    offsets = {"source_offset": source_offset, "made_offset": made_offset}
+    flops = math.prod(x.shape) + 2 * math.prod(shape)
+    part = h.contiguous(x)
+    return h.launch(
+        kernels.restride, [part], [out], flops, sharing=sharing, f64=x.dtype is dtypes.float64, **places, **offsets
+    )[0]
 
 
 def transform(h, kind: Transform, x, dims, shape, strides, dtype, scale):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import _C
+from ...base.kernels import Sharing
 from ...base.shapes import contiguous_strides
 from ...core.declare import composite, extern
 from ...core.definition import TensorMeta
@@ -134,6 +135,12 @@ def strided_scatter(grad, self_size, self_stride, size, stride, offset):
     return np.ascontiguousarray(_within(memory, low, self_size, self_stride, 0)).reshape(tuple(self_size))
 
 
+@strided_scatter.override("lower")
+def _lower_scatter(h, val, grad, self_size, self_stride, size, stride, offset):
+    sharing = Sharing.MADE if _overlaps(self_size, self_stride) else Sharing.NONE
+    return h.restride(val, grad, (stride, offset), (self_stride, 0), sharing)
+
+
 @strided_scatter.override("batch")
 def _scatter_batched(b, grad, self_size, self_stride, size, stride, offset):
     room = _room(self_size, self_stride, size, stride, offset)
@@ -173,6 +180,12 @@ def strided_gather(self, self_stride, size, stride, offset):
     if not all(size):
         return np.zeros(tuple(size), self.dtype)
     return np.ascontiguousarray(_within(memory, low, size, stride, offset)).reshape(tuple(size))
+
+
+@strided_gather.override("lower")
+def _lower_gather(h, val, self, self_stride, size, stride, offset):
+    sharing = Sharing.SOURCE if _overlaps(self.shape, self_stride) else Sharing.NONE
+    return h.restride(val, self, (self_stride, 0), (stride, offset), sharing)
 
 
 @strided_gather.override("batch")
