@@ -45,6 +45,7 @@ INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim", "distributions")),
     EXAMPLES,
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
+    os.path.join(PACKAGE, "ops", "lists", "adam.py"),  # the rule that optimisers share with fused operators
     os.path.join(PACKAGE, "autograd", "generator_mode.py"),
     os.path.join(PACKAGE, "distributed", "functional_collectives.py"),
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),

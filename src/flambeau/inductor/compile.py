@@ -158,7 +158,6 @@ def _report(info) -> None:
 
 compile_graph.recall = recalled
 compile_graph.chooses_orders = True
-Lowering.compile_body = staticmethod(compile_graph)
 
 
 @contextlib.contextmanager
@@ -209,7 +208,7 @@ def compile_program(program, times=None, output_aliases=None):
 
     join_sums(program)
     passed("join sums")
-    lowering = Lowering()
+    lowering = Lowering(compile_graph)
     lowering.run(program)
     passed("lower")
     bug = config.cpp.inject_relu_bug_TESTING_ONLY

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flambeau.base.compiling import is_compiling
 from flambeau.base.dtypes import float64
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
+from flambeau.ops.lists.adam import adam
 from flambeau.optim import each
 from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, scaled
 
@@ -95,66 +98,164 @@ def _update(group: dict, rows: list[tuple]) -> None:
         _update_lists(group, rows, lr, tensor_step)
 
 
+def _options(group: dict, **more) -> dict[str, Any]:
+    """What the rule takes of a group."""
+    found = {name: group[name] for name in ("betas", "eps", "weight_decay", "maximize")}
+    return {**found, "decoupled": group["decoupled_weight_decay"], **more}
+
+
+class _Lists:
+    """An operator at a time on all parameters, in place."""
+
+    def __init__(self, lr, weight_decay, betas, steps, tensor_step: bool):
+        self.lr, self.weight_decay, self.tensor_step = lr, weight_decay, tensor_step
+        beta1, beta2 = betas
+        if tensor_step:
+            # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
+            counts = each.add(steps, zeros((), dtype=float64))
+            bias1, bias2 = (each.add(each.neg(each.pow(beta, counts)), 1) for beta in betas)
+            self.second, self.rates = each.sqrt(bias2), each.mul(each.reciprocal(bias1), -lr)
+        else:
+            counts = [step.item() for step in steps]
+            self.second, self.rates = [(1 - beta2**t) ** 0.5 for t in counts], [-(lr / (1 - beta1**t)) for t in counts]
+
+    def neg(self, x):
+        return each.neg(x)
+
+    def sqrt(self, x):
+        return each.sqrt(x)
+
+    def shrink(self, params):
+        each.mul_(params, 1 - self.lr * self.weight_decay)
+        return params
+
+    def decay(self, grads, params):
+        return each.add(grads, params, alpha=self.weight_decay)
+
+    def descend(self, params, means, roots):
+        if self.tensor_step:
+            each.addcdiv_(params, each.mul(means, self.rates), roots)
+        else:
+            each.addcdiv_(params, means, roots, self.rates)
+        return params
+
+    def div(self, x, y):
+        each.div_(x, y)
+        return x
+
+    def add(self, x, y):
+        each.add_(x, y)
+        return x
+
+    def mul(self, x, y):
+        each.mul_(x, y)
+        return x
+
+    def lerp(self, x, y, weight):
+        each.lerp_(x, y, weight)
+        return x
+
+    def addcmul(self, x, a, b, value):
+        each.addcmul_(x, a, b, value)
+        return x
+
+    def maximum(self, x, y):
+        each.maximum_(x, y)
+        return x
+
+
 def _update_lists(group: dict, rows: list[tuple], lr: float, tensor_step: bool) -> None:
-    """An operator at a time on all parameters."""
-    beta1, beta2 = map(number, group["betas"])
-    eps, weight_decay = group["eps"], number(group["weight_decay"])
+    betas, weight_decay = tuple(map(number, group["betas"])), number(group["weight_decay"])
     params, grads = [p for p, _, _ in rows], [grad for _, grad, _ in rows]
     steps, means, squares = ([state[name] for _, _, state in rows] for name in ("step", "exp_avg", "exp_avg_sq"))
-    if group["maximize"]:
-        grads = each.neg(grads)
-    if weight_decay != 0:
-        if group["decoupled_weight_decay"]:
-            each.mul_(params, 1 - lr * weight_decay)
-        else:
-            grads = each.add(grads, params, alpha=weight_decay)
+    greatest = [state["max_exp_avg_sq"] for _, _, state in rows] if group["amsgrad"] else None
     each.add_(steps, 1)
-    each.lerp_(means, grads, 1 - beta1)
-    each.mul_(squares, beta2)
-    each.addcmul_(squares, grads, grads, 1 - beta2)
-    if group["amsgrad"]:
-        greatest = [state["max_exp_avg_sq"] for _, _, state in rows]
-        each.maximum_(greatest, squares)
-        squares = greatest
-    denominators = each.sqrt(squares)
-    if tensor_step:
-        # In float64, as Python computes it; a 0-d tensor leaves the dtype of the others as it is.
-        counts = each.add(steps, zeros((), dtype=float64))
-        bias1, bias2 = (each.add(each.neg(each.pow(beta, counts)), 1) for beta in (beta1, beta2))
-        each.div_(denominators, each.sqrt(bias2))
-        each.add_(denominators, eps)
-        sizes = each.mul(each.reciprocal(bias1), -lr)
-        each.addcdiv_(params, each.mul(means, sizes), denominators)
-        return
-    counts = [step.item() for step in steps]
-    each.div_(denominators, [(1 - beta2**t) ** 0.5 for t in counts])
-    each.add_(denominators, eps)
-    each.addcdiv_(params, means, denominators, [-(lr / (1 - beta1**t)) for t in counts])
+    h = _Lists(lr, weight_decay, betas, steps, tensor_step)
+    adam(h, params, grads, means, squares, greatest, **_options(group, betas=betas, weight_decay=weight_decay))
+
+
+class _Functional:
+    """On one tensor, by new tensors."""
+
+    def neg(self, x):
+        return -x
+
+    def sqrt(self, x):
+        return x.sqrt()
+
+    def div(self, x, y):
+        return x / y
+
+    def add(self, x, y):
+        return x + y
+
+    def mul(self, x, y):
+        return x * y
+
+    def lerp(self, x, y, weight):
+        return x.lerp(y, weight)
+
+    def addcmul(self, x, a, b, value):
+        return x.addcmul(a, b, value=value)
+
+    def maximum(self, x, y):
+        return maximum(x, y)
+
+
+class _Recorded(_Functional):
+    """As autograd can record it, by options that may be tensors with gradients; the parameter is written."""
+
+    def __init__(self, lr, betas, weight_decay, t):
+        self.lr, self.weight_decay = lr, weight_decay
+        self.bias1, self.second = 1 - betas[0] ** t, (1 - betas[1] ** t) ** 0.5
+
+    def shrink(self, p):
+        return p.mul_(1 - self.lr * self.weight_decay)
+
+    def decay(self, grad, p):
+        return grad + scaled(p.clone(), self.weight_decay)
+
+    def mul(self, x, y):
+        return scaled(x, y)
+
+    def lerp(self, x, y, weight):
+        return x + scaled(y - x, weight)
+
+    def addcmul(self, x, a, b, value):
+        return x + scaled(a * b, value)
+
+    def descend(self, p, mean, root):
+        move(p, mean / root, self.lr / self.bias1)
+        return p
 
 
 def _update_recorded(group: dict, p, grad, state: dict) -> None:
-    """One parameter's update as autograd can record it, by options that may be tensors with gradients."""
-    lr, (beta1, beta2), weight_decay = group["lr"], group["betas"], group["weight_decay"]
-    if group["maximize"]:
-        grad = -grad
-    if isinstance(weight_decay, Tensor) or weight_decay != 0:
-        if group["decoupled_weight_decay"]:
-            p.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad + scaled(p.clone(), weight_decay)
-    t = state["step"].add_(1)
-    mean = state["exp_avg"] + scaled(grad - state["exp_avg"], 1 - beta1)
-    square = scaled(state["exp_avg_sq"], beta2) + scaled(grad * grad, 1 - beta2)
-    state["exp_avg"], state["exp_avg_sq"] = mean, square
-    if group["amsgrad"]:
-        state["max_exp_avg_sq"] = square = maximum(state["max_exp_avg_sq"], square)
-    t = t.item()
-    bias1, bias2 = 1 - beta1**t, 1 - beta2**t
-    move(p, mean / (square.sqrt() / bias2**0.5 + group["eps"]), lr / bias1)
+    t = state["step"].add_(1).item()
+    h = _Recorded(group["lr"], group["betas"], group["weight_decay"], t)
+    made = adam(h, p, grad, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"), **_options(group))
+    _, state["exp_avg"], state["exp_avg_sq"], greatest = made
+    if greatest is not None:
+        state["max_exp_avg_sq"] = greatest
+
+
+class _Compiled(_Functional):
+    """In a kernel that all parameters share: numbers that change from step to step are its inputs."""
+
+    def __init__(self, weight_decay, keep, second, rate):
+        self.weight_decay, self.keep, self.second, self.rate = weight_decay, keep, second, rate
+
+    def shrink(self, p):
+        return p * self.keep
+
+    def decay(self, grad, p):
+        return grad.add(p, alpha=self.weight_decay)
+
+    def descend(self, p, mean, root):
+        return p + (mean * self.rate) / root
 
 
 def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
-    """The same arithmetic on all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
+    """On all parameters by compiled kernels that write in place; False when that isn't for this group (yet)."""
     if (
         group["amsgrad"]
         or group["maximize"]
@@ -168,28 +269,20 @@ def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
         t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors
     ):
         return False
-    beta1, beta2 = map(number, group["betas"])
-    eps, weight_decay, decoupled = group["eps"], number(group["weight_decay"]), group["decoupled_weight_decay"]
+    betas, weight_decay = tuple(map(number, group["betas"])), number(group["weight_decay"])
+    options = _options(group, betas=betas, weight_decay=weight_decay)
     t = steps.pop() + 1
 
     def compute(tensors, numbers):
-        decay, bias2_root, step_size = numbers
+        h = _Compiled(weight_decay, *numbers)
         out = []
         for k in range(0, len(tensors), 4):
-            p, grad, m, v = tensors[k : k + 4]
-            if weight_decay != 0:
-                if decoupled:
-                    p = p * decay
-                else:
-                    grad = grad.add(p, alpha=weight_decay)
-            m = m.lerp(grad, 1 - beta1)
-            v = (v * beta2).addcmul(grad, grad, value=1 - beta2)
-            p = p + (m * step_size) / (v.sqrt() / bias2_root + eps)
+            p, m, v, _ = adam(h, *tensors[k : k + 4], **options)
             out += [(k, p), (k + 2, m), (k + 3, v)]
         return out
 
-    numbers = [1 - lr * weight_decay, (1 - beta2**t) ** 0.5, -(lr / (1 - beta1**t))]
-    if not update(("adam", beta1, beta2, eps, weight_decay, decoupled), compute, tensors, numbers):
+    numbers = [1 - lr * weight_decay, (1 - betas[1] ** t) ** 0.5, -(lr / (1 - betas[0] ** t))]
+    if not update(("adam", *options.values()), compute, tensors, numbers):
         return False
     for _, _, state in rows:
         state["step"].add_(1)

@@ -13,7 +13,11 @@ from ...base.relations import symbols
 from ..ir.sizes import size
 from .lazy import Lazy
 
-__all__ = ["EagerCall", "Number", "call_rule", "call_schema", "replace", "same_layout"]
+__all__ = ["Unsupported", "EagerCall", "Number", "call_rule", "call_schema", "replace", "same_layout"]
+
+
+class Unsupported(Exception):
+    """A node that has no native lowering here; it is run by its eager kernel. Carries the reason."""
 
 
 def call_schema(op, full):

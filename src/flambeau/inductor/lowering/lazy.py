@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from ..ir.nodes import dense_strides
-from ..ir.sizes import symbolic
+from ..ir.sizes import sizes, symbolic
 
-__all__ = ["Lazy", "broadcast_coords"]
+__all__ = ["Lazy", "broadcast_coords", "flatten", "strides_of"]
 
 
 class Lazy:
@@ -49,3 +49,20 @@ def broadcast_coords(coords, shape):
     """Coordinates in a tensor of this shape for those in what it is broadcast to."""
     tail = coords[len(coords) - len(shape) :] if shape else ()
     return tuple(0 if n == 1 else c for c, n in zip(tail, shape))
+
+
+def strides_of(val):
+    """The strides of a tensor without data as sizes; None of anything else."""
+    return sizes(val.stride()) if hasattr(val, "stride") else None
+
+
+def flatten(tree):
+    """The leaves of nested tuples, lists and dicts."""
+    if isinstance(tree, (tuple, list)):
+        for x in tree:
+            yield from flatten(x)
+    elif isinstance(tree, dict):
+        for x in tree.values():
+            yield from flatten(x)
+    else:
+        yield tree

@@ -9,6 +9,7 @@ from ...base.shapes import contiguous_strides, normalize_dims
 from ...core.declare import composite, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
+from .adam import adam
 
 aten = namespace("aten")
 
@@ -31,28 +32,46 @@ def _usable(grads, grad_scale, found_inf):
     return list(grads)
 
 
+class _Steps:
+    """Operations of Adam's rule that write the state in place."""
+
+    neg, sqrt = staticmethod(aten.neg.default), staticmethod(aten.sqrt.default)
+    div, add, mul = staticmethod(aten.div.Tensor), staticmethod(aten.add.Tensor), staticmethod(aten.mul_.Tensor)
+    lerp = staticmethod(aten.lerp_.Scalar)
+
+    def __init__(self, lr, weight_decay, betas, t):
+        self.lr, self.weight_decay = lr, weight_decay
+        self.first, self.second = 1 - betas[0] ** t, (1 - betas[1] ** t) ** 0.5
+
+    def shrink(self, p):
+        return aten.mul_.Tensor(p, 1 - self.lr * self.weight_decay)
+
+    def decay(self, g, p):
+        return aten.add.Tensor(g, p, alpha=self.weight_decay)
+
+    def addcmul(self, x, a, b, value):
+        return aten.addcmul_.default(x, a, b, value=value)
+
+    def maximum(self, greatest, square):
+        return aten.copy_.default(greatest, aten.maximum.default(greatest, square))
+
+    def descend(self, p, mean, root):
+        return aten.addcdiv_.default(p, mean, root, value=-self.lr / self.first)
+
+
 def _adam(decoupled):
     def step(
         self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize,
         grad_scale, found_inf,
     ):  # fmt: skip
-        """Kingma & Ba 2015; decoupled weight decay: Loshchilov & Hutter 2019. The steps were counted by the caller."""
+        """Adam's rule on each parameter. The steps were counted by the caller."""
         grads, lr = _usable(grads, grad_scale, found_inf), _number(lr)
         if grads is None:
             return
+        options = dict(betas=(beta1, beta2), eps=eps, weight_decay=weight_decay, decoupled=decoupled, maximize=maximize)
         for k, (p, g) in enumerate(zip(self, grads)):
-            g = aten.neg.default(g) if maximize else g
-            if weight_decay and decoupled:
-                aten.mul_.Tensor(p, 1 - lr * weight_decay)
-            elif weight_decay:
-                g = aten.add.Tensor(g, p, alpha=weight_decay)
-            t = state_steps[k].item()
-            aten.lerp_.Scalar(exp_avgs[k], g, 1 - beta1)
-            second = aten.addcmul_.default(aten.mul_.Tensor(exp_avg_sqs[k], beta2), g, g, value=1 - beta2)
-            if amsgrad:
-                second = aten.copy_.default(max_exp_avg_sqs[k], aten.maximum.default(max_exp_avg_sqs[k], second))
-            root = aten.div.Tensor(aten.sqrt.default(second), (1 - beta2**t) ** 0.5)
-            aten.addcdiv_.default(p, exp_avgs[k], aten.add.Tensor(root, eps), value=-lr / (1 - beta1**t))
+            h = _Steps(lr, weight_decay, (beta1, beta2), state_steps[k].item())
+            adam(h, p, g, exp_avgs[k], exp_avg_sqs[k], max_exp_avg_sqs[k] if amsgrad else None, **options)
 
     return step
 

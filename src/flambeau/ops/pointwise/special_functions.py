@@ -253,7 +253,7 @@ def polygamma(s, n, self):
 def _lower_polygamma(lowering, val, n, self):
     """By the zeta function, as SciPy has it."""
     if n < 2:
-        return lowering._pointwise(polygamma, (n, self), val)
+        return lowering.pointwise(polygamma, (n, self), val)
     import scipy.special
 
     x = lowering.as_dtype(lowering.as_dtype(self, val.dtype), dtypes.float64)

@@ -15,6 +15,7 @@ from ...ir.nodes import Pointwise, Region, dense_strides
 from ...ir.sizes import size, sizes
 from ...ir.values import short
 from ..eager_call import call_schema
+from ..interface import constant
 from ..lazy import broadcast_coords
 from .launch import as_dtype, launch
 
@@ -164,4 +165,4 @@ def known(lowering, val, op, *arguments):
     """The result of ``op`` of numbers alone, computed now."""
     if any(hasattr(n, "__sym__") for n in val.shape) or math.prod(val.shape) > MOST_KNOWN:
         raise NotImplementedError("a size that is known at the call only, or a large one")
-    return lowering.constant(call_schema(op, arguments))
+    return constant(lowering, call_schema(op, arguments))

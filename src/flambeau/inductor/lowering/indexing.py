@@ -1,0 +1,99 @@
+"""Reads and writes by index: elements at places that are computed, or loaded."""
+
+from __future__ import annotations
+
+import math
+
+from ...base.expr import const, linear, of, terms, variable
+from ..assembly.dtypes import compute_type
+from ..ir.nodes import Pointwise, Region, dense_strides
+from ..ir.sizes import IndexOps, sizes
+from ..ir.values import Value, loaded_atoms, short
+from .eager_call import Unsupported
+from .lazy import Lazy, broadcast_coords, strides_of
+from .native import data_sizes
+
+__all__ = ["put", "take"]
+
+
+def index(lowering, op, full, val):
+    d = op.definition
+    bound = dict(zip((a.name for a in op._schema.arguments), full))
+    source = bound[d.source]
+    shape, fn = d.coords(IndexOps, *full)
+    shape = sizes(shape)
+    tag = lowering.message(op.name())
+
+    def load(name, *coords):
+        tensor = bound[name] if isinstance(name, str) else name
+        v = tensor.at(tuple(coords))
+        return of(lowering.values.cast(v, "i64"))
+
+    def position(coords, extents):
+        out = []
+        for c, extent in zip(fn(tuple(coords), load, IndexOps), extents):
+            if loaded_atoms(c):
+                whole = lowering.values.index(c)
+                if len(terms(c)) == 1 and not const(c) and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
+                    whole = c.terms[0][0]
+                c = of(lowering.values.make("checked", (whole, extent, tag, d.wrap), "i64"))
+            out.append(c)
+        return tuple(out)
+
+    if d.mode == "read":
+        if 0 in source.sizes and math.prod(shape):
+            raise Unsupported("reading from an empty tensor")
+        return lowering.lazy(
+            shape,
+            source.dtype,
+            lambda coords: source.at(position(coords, source.sizes)),
+            strides=strides_of(val),
+            device=source.device,
+        )
+    out_shape = sizes(val.shape)
+    t = short(val.dtype)
+    start = bound.get(d.base) if d.base else None
+    if start is None:
+        zero = lowering.values.const(0, compute_type(t))
+        start = lowering.lazy(out_shape, val.dtype, lambda coords: lowering.values.cast(zero, t))
+    target = lowering.new_buffer(out_shape, dense_strides(out_shape), t)
+    lowering.fill(target, start)
+    if math.prod(shape):
+        loops = lowering.variables(shape)
+        coords = tuple(variable(v) for v in loops)
+        if isinstance(source, Lazy):
+            value = lowering.values.cast(source.at(broadcast_coords(coords, source.sizes)), t)
+        else:
+            value = lowering.values.element(source, t)
+        where = linear(position(coords, out_shape), target.strides)
+        lowering.add(Pointwise(target.name, loops, value, where, d.combine))
+    return lowering.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
+
+
+def take(lowering, x, indices, val) -> Lazy:
+    """``x[indices]``."""
+    if 0 in x.sizes:
+        raise Unsupported("indexing an empty tensor")
+    indices = data_sizes.masked(lowering, x.sizes, indices, lambda at: val.shape[at])
+    shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index")
+    return lowering.lazy(
+        shape, x.dtype, lambda coords: x.at(position(coords)), strides=strides_of(val), device=x.device
+    )
+
+
+def put(lowering, x, indices, values, accumulate, val) -> Lazy:
+    """``x`` with ``values`` put at ``x[indices]``, or added there."""
+    if 0 in x.sizes:
+        raise Unsupported("indexing an empty tensor")
+    indices = data_sizes.places_to_put(lowering, x, indices, values)
+    shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index_put")
+    t = short(val.dtype)
+    target = lowering.new_buffer(x.sizes, dense_strides(x.sizes), t)
+    lowering.fill(target, x)
+    if math.prod(shape):
+        loops = lowering.variables(shape)
+        coords = tuple(variable(v) for v in loops)
+        value = lowering.values.cast(values.at(broadcast_coords(coords, values.sizes)), t)
+        where = linear(position(coords), target.strides)
+        lowering.add(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
+    return lowering.in_memory(Region(target.name, target.shape, target.strides), val.dtype, target.strides, val.device)

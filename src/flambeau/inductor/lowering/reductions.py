@@ -1,0 +1,88 @@
+"""Reductions as loops: in one pass, or in pieces of a fixed length first."""
+
+from __future__ import annotations
+
+import math
+
+from ...base.expr import Expr, floordiv, linear, mod, variable
+from ..ir.nodes import Reduction, dense_strides
+from ..settings import config
+
+__all__ = ["reduce"]
+
+
+def reduce(lowering, combine, init, shape, kept, dims, element):
+    """Emit the reduction; returns the function from kept coordinates to the accumulated Value. A reduction with few results is done in
+    two steps, pieces of fixed length first: parallel, and with the accuracy of a pairwise sum, whatever the number of threads."""
+    outer, inner = [shape[k] for k in kept], [shape[k] for k in dims]
+    rows, n, hint = math.prod(outer), math.prod(inner), lowering.values.hint
+    coords: list = [None] * len(shape)
+
+    def value(outer_coords, inner_coords):
+        for k, c in zip(kept, outer_coords):
+            coords[k] = c
+        for k, c in zip(dims, inner_coords):
+            coords[k] = c
+        return element(tuple(coords))
+
+    if n == 0:
+        v = value([0] * len(kept), [0] * len(dims))
+        return lambda c: lowering.values.const(init, v.dtype)
+    if n == 1:
+        zero = [0] * len(dims)
+        if combine in ("argmax", "argmin"):
+            return lambda c: lowering.values.const(0, "i64")
+        return lambda c: value(c, zero)
+    arg = combine in ("argmax", "argmin")
+    column = bool(kept) and kept[-1] == len(shape) - 1
+    many = hint(n)
+    if type(n) is Expr and not column:
+        many = max(many, 4 * config.reduction_piece) if many > 1024 else many  # it may be longer next time
+    long = (
+        many >= config.reduction_piece
+        if column
+        else many >= 4 * config.reduction_piece and (hint(rows) < 16 or many > 64 * config.reduction_piece)
+    )
+    inside = (
+        len(shape) - 1 - kept[-1] if kept else 0
+    )  # dimensions of a sum over channels (n, c, h, w) that lie together
+    if not arg and long and 0 < inside < len(dims) and hint(math.prod(shape[len(shape) - inside :])) >= 64:
+        rest = [k for k in range(len(shape)) if k < len(shape) - inside]
+        part = reduce(lowering, combine, init, shape, rest, dims[-inside:], element)
+        return reduce(lowering, combine, init, [shape[k] for k in rest], kept, dims[:-inside], part)
+    if not arg and long:
+        # Columns are summed one element after the other: pieces of about the square root keep the error that of a pairwise sum.
+        piece = max(64, 1 << (many.bit_length() // 2)) if column else config.reduction_piece
+        pieces = floordiv(n + (piece - 1), piece)
+        c, l = lowering.variables((pieces, piece))
+        loops = lowering.variables(outer)
+        flat = variable(c) * piece + variable(l)
+        v = value([variable(p) for p in loops], _unflatten(flat, inner))
+        buffer = lowering.new_buffer((pieces, *outer), dense_strides((pieces, *outer)), v.dtype)
+        where = linear([variable(c), *map(variable, loops)], buffer.strides)
+        limit = (c, l, n) if mod(n, piece) != 0 else None
+        lowering.add(Reduction(buffer.name, (c, *loops), (l,), combine, init, v, where, limit))
+        return reduce(
+            lowering,
+            combine,
+            init,
+            (pieces, *outer),
+            list(range(1, len(outer) + 1)),
+            [0],
+            lambda cs: lowering.values.load(buffer.name, linear(cs, buffer.strides), v.dtype),
+        )
+    loops, reduced = lowering.variables(outer), lowering.variables(inner)
+    v = value([variable(p) for p in loops], [variable(r) for r in reduced])
+    t = "i64" if arg else v.dtype
+    buffer = lowering.new_buffer(outer, dense_strides(outer), t)
+    lowering.add(Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides)))
+    return lambda c: lowering.values.load(buffer.name, linear(c, buffer.strides), t)
+
+
+def _unflatten(flat: Expr | int, shape):
+    out, stride = [], math.prod(shape)
+    for k, n in enumerate(shape):
+        stride = floordiv(stride, n)
+        q = floordiv(flat, stride)
+        out.append(mod(q, n) if k else q)
+    return out
