@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from flambeau.inductor.assembly.instructions import DOUBLE, I64, PTR, Operand, Parameter
+from flambeau.inductor.assembly.instructions import DOUBLE, I64, PTR, Operand, ParameterOperand
 from flambeau.inductor.assembly.verification import verify
 from flambeau.loops import arrays
 from flambeau.loops.emitter import F64, Emitter
-from flambeau.loops.values import Scalar, View
+from flambeau.loops.values import ArrayView, Scalar
 
-N, M, P = Parameter("%a0.n0", I64), Parameter("%a0.n1", I64), Parameter("%a0", PTR)
+N, M, P = ParameterOperand("%a0.n0", I64), ParameterOperand("%a0.n1", I64), ParameterOperand("%a0", PTR)
 
 
 def matrix():
-    return View(P, F64, (N, M), (Parameter("%a0.s0", I64), 8), frozenset({0}), None, 0)
+    return ArrayView(P, F64, (N, M), (ParameterOperand("%a0.s0", I64), 8), frozenset({0}), None, 0)
 
 
 def nest(e, inside=lambda e, indices: None):
@@ -80,6 +80,6 @@ def test_only_outermost_nests_are_moved():
 
 def test_sizes_that_are_known_are_folded():
     e = Emitter()
-    view = View(P, F64, (3, 4), (32, 8), frozenset({0}), None, 0)
+    view = ArrayView(P, F64, (3, 4), (32, 8), frozenset({0}), None, 0)
     assert arrays.count(e, view.sizes) == 12 and e.add(3, Operand("%x", I64)).type is I64
     assert arrays.size(e, 12) == Scalar(np.dtype(np.int64), True, arrays.size(e, 12).v, (12, 12), 12)

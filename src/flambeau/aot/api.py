@@ -111,7 +111,7 @@ def _once_differentiable(captured: GraphModule) -> bool:
     return any(getattr(n.target, "once_differentiable", False) for g in graphs for n in g.nodes)
 
 
-class Part:
+class GraphPart:
     """A graph to compile. ``make`` makes it. A compiler that finds its own result on disk doesn't need that
     (``compiler.recall(entry, output_aliases)``). ``entry``: a name that determines the graph, None when it has none.
     ``output_aliases``, ``free``, ``orders``: see inductor.compile_graph. ``held``: inputs that are parameters and
@@ -150,7 +150,7 @@ class Part:
 
 def _trace_and_cut(
     fn, everything, joint: bool, compilers: Compilers, captured, positions
-) -> tuple[Any, list[Part], Ways | None]:
+) -> tuple[Any, list[GraphPart], Ways | None]:
     """Facts, and the graphs to compile: one, or forward and backward and what must be known of them."""
     key, known = None, compilers.partition in _PARTITIONS and compilers.decompositions is None
     if known and positions is not None and not (_GRAPHS.on or _JOINT.on):
@@ -159,7 +159,7 @@ def _trace_and_cut(
     if found is not None:
         traced, makers, ways, entry = found
         traced.load = makers[0]
-        parts = [Part(make, f"{entry} {k}") for k, make in enumerate(makers)]
+        parts = [GraphPart(make, f"{entry} {k}") for k, make in enumerate(makers)]
         return traced, parts[1:] if traced.joint else parts, ways
     mode = getattr(captured, "meta", {}).get("fake_mode")
     try:
@@ -170,12 +170,12 @@ def _trace_and_cut(
         traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions, snapshots=True)
     graphs, ways = [traced.gm], None
     if traced.joint:
-        _log(_JOINT, "joint graph", Part(lambda: traced.gm))
+        _log(_JOINT, "joint graph", GraphPart(lambda: traced.gm))
         joint_inputs = (traced.fake_inputs, traced.fake_tangents)
         graphs += compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
         ways = Ways.of(traced, *graphs[1:])
     entry = cache.write(key, traced, graphs, ways) if key is not None and traced.num_forward else None
-    parts = [Part(lambda gm=gm: gm, entry and f"{entry} {k}") for k, gm in enumerate(graphs)]
+    parts = [GraphPart(lambda gm=gm: gm, entry and f"{entry} {k}") for k, gm in enumerate(graphs)]
     return traced, parts[1:] if traced.joint else parts, ways
 
 
@@ -188,7 +188,7 @@ _HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 _JOINT = artifact("aot_joint_graph", "the joint graph before partitioning")
 
 
-def _log(stream, what: str, part: Part) -> None:
+def _log(stream, what: str, part: GraphPart) -> None:
     if stream.on:
         stream("===== %s =====\n%s", what, part.gm.print_readable(print_output=False))
 
@@ -197,7 +197,7 @@ def _no_outputs(*args):
     return ()
 
 
-def _compile_joint(traced, fw: Part, bw: Part, ways: Ways, compilers: Compilers) -> Callable:
+def _compile_joint(traced, fw: GraphPart, bw: GraphPart, ways: Ways, compilers: Compilers) -> Callable:
     for streams, what, part in ((_FORWARD, "forward graph", fw), (_BACKWARD, "backward graph", bw)):
         for stream in streams:
             _log(stream, what, part)

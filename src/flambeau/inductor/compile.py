@@ -22,7 +22,7 @@ from .lowering.lowering import Lowering
 from .machine import cache
 from .passes.decompose import decompose_graph
 from .passes.sums import join_sums
-from .runtime.plan import Plan
+from .runtime.plan import LaunchPlan
 from .runtime.program import assemble
 from .runtime.recall import recall, remember
 from .scheduling import memory
@@ -70,7 +70,7 @@ class CompiledInfo:
     times: dict[str, float]
     fallbacks: list[str]
     arena_size: int
-    plan: Plan
+    plan: LaunchPlan
     choices: list[str] = dataclasses.field(default_factory=list)
     orders: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
@@ -185,7 +185,7 @@ def _numbers(val):
 
 
 @dataclasses.dataclass
-class Made:
+class CompiledParts:
     """What the passes made on the way, for those who look."""
 
     nodes: list
@@ -195,8 +195,8 @@ class Made:
 
 
 def compile_program(program, times=None, output_aliases=None):
-    """(native graph, Made) of a decomposed program. ``output_aliases``: outputs (by position) that are wanted in
-    the memory of an input (by position); those that can be are, and are None in the result (``Made.placed``)."""
+    """(native graph, CompiledParts) of a decomposed program. ``output_aliases``: outputs (by position) that are wanted in
+    the memory of an input (by position); those that can be are, and are None in the result (``CompiledParts.placed``)."""
     times = {} if times is None else times
     clock = time.perf_counter()
 
@@ -268,7 +268,7 @@ def compile_program(program, times=None, output_aliases=None):
     )
     graph = plan.bind(addresses, info)
     passed("assemble")
-    return graph, Made(nodes, groups, lowering, set(inplace))
+    return graph, CompiledParts(nodes, groups, lowering, set(inplace))
 
 
 def _kernels(groups, lowering, outputs, leaving):

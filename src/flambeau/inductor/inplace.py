@@ -16,7 +16,7 @@ from .. import _C
 from ..core import keys
 from ..core.dispatch import excluding
 from .compile import compile_program
-from .passes.decompose import Program, _Recording, _without_data, tensor_meta
+from .passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
 from .single import _describe
 
 __all__ = ["update"]
@@ -60,7 +60,7 @@ def update(name, fn, tensors: list, numbers: list[float]) -> bool:
 
 def _compile(fn, tensors, count):
     """(graph, positions written directly, (result, position) to copy), or None."""
-    program = Program()
+    program = OpProgram()
     recording = _Recording(program)
 
     def enter(meta):

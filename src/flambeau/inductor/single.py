@@ -14,7 +14,7 @@ from .. import _C
 from ..core import keys
 from ..core.dispatch import excluding
 from .compile import compile_program
-from .passes.decompose import Program, _Recording, _without_data, tensor_meta
+from .passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
 
 __all__ = ["find"]
 
@@ -59,7 +59,7 @@ def find(op, args, now: bool):
 
 def _compile(op, args):
     """(graph, are there several results), or _REFUSED."""
-    program = Program()
+    program = OpProgram()
     recording = _Recording(program)
 
     def enter(x):

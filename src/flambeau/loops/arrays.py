@@ -12,12 +12,12 @@ from typing import Any, overload
 import numpy as np
 
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.instructions import Operand, Parameter, integer
+from ..inductor.assembly.instructions import Operand, ParameterOperand, integer
 from . import arithmetic, complexes
 from . import bounds as between
 from .arithmetic import cast, loop_dtypes
 from .emitter import BOOL, I64, Emitter, constant
-from .values import Array, Declined, Expression, Known, Scalar, Size, Slice, Tuple, View, known
+from .values import Array, ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, known
 
 __all__ = [
     "OnElements",
@@ -39,15 +39,15 @@ __all__ = [
 
 def described(n: int, dtype: np.dtype, dense: bool, sizes: tuple[Size, ...]) -> Array:
     """Operand number ``n``. ``dense``: at every call its last stride is one element."""
-    strides: list[Size] = [Parameter(f"%a{n}.s{d}", llvm.I64) for d in range(len(sizes))]
+    strides: list[Size] = [ParameterOperand(f"%a{n}.s{d}", llvm.I64) for d in range(len(sizes))]
     if dense and strides:
         strides[-1] = dtype.itemsize
-    return Array(n, dtype, Parameter(f"%a{n}", llvm.PTR), tuple(strides), sizes)
+    return Array(n, dtype, ParameterOperand(f"%a{n}", llvm.PTR), tuple(strides), sizes)
 
 
-def operand(array: Array) -> View:
+def operand(array: Array) -> ArrayView:
     """The whole of an operand."""
-    return View(array.ptr, array.dtype, array.sizes, array.strides, frozenset({array.n}), None, array.n)
+    return ArrayView(array.ptr, array.dtype, array.sizes, array.strides, frozenset({array.n}), None, array.n)
 
 
 def count(e: Emitter, sizes) -> Size:
@@ -156,7 +156,7 @@ def _downwards(e: Emitter, k: Slice, n: Size, step: int) -> tuple[Size, Size]:
     return e.larger(start, 0), length
 
 
-def subscript(e: Emitter, view: View, key) -> View | Scalar:
+def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
     """``view[key]`` for integers, slices, ``...`` and None; a Scalar when no dimension is left."""
     keys = list(key.items) if isinstance(key, Tuple) else [key]
     if any(isinstance(k, Known) and k.value is Ellipsis for k in keys):
@@ -208,14 +208,14 @@ def subscript(e: Emitter, view: View, key) -> View | Scalar:
     return out if sizes else load(e, out, ())
 
 
-def _turn(view: View, d: int, k: Scalar) -> set[tuple[int, int]]:
-    """What an index tells of the turn of the outermost loop to which the elements belong, see View."""
+def _turn(view: ArrayView, d: int, k: Scalar) -> set[tuple[int, int]]:
+    """What an index tells of the turn of the outermost loop to which the elements belong, see ArrayView."""
     if view.whole is None or k.turn is None or k.bounds is None or k.bounds[0] < 0:
         return set()
     return {(d, k.turn)}
 
 
-def address(e: Emitter, view: View, indices) -> Operand:
+def address(e: Emitter, view: ArrayView, indices) -> Operand:
     e.touch(view)
     offset: Size = 0
     for i, s in zip(indices, view.strides):
@@ -223,7 +223,7 @@ def address(e: Emitter, view: View, indices) -> Operand:
     return e.at(view.ptr, offset)
 
 
-def load(e: Emitter, view: View, indices) -> Scalar:
+def load(e: Emitter, view: ArrayView, indices) -> Scalar:
     return Scalar(view.dtype, False, e.load(address(e, view, indices), view.dtype, view.origins))
 
 
@@ -231,12 +231,12 @@ def load(e: Emitter, view: View, indices) -> Scalar:
 
 
 @overload
-def as_expression(e: Emitter, x: View | Expression) -> Expression: ...
+def as_expression(e: Emitter, x: ArrayView | Expression) -> Expression: ...
 @overload
 def as_expression(e: Emitter, x: Any) -> Expression | Scalar: ...
 def as_expression(e: Emitter, x) -> Expression | Scalar:
     """The elements of an array in memory; a number as it is."""
-    if isinstance(x, View):
+    if isinstance(x, ArrayView):
         return Expression(x.dtype, x.sizes, lambda indices: load(e, x, indices), (x,))
     if isinstance(x, (Expression, Scalar)):
         return x
@@ -341,7 +341,7 @@ class OnElements:
 # ---- stores ----------------------------------------------------------------------------------------------------------------
 
 
-def assign(e: Emitter, target: View, value) -> None:
+def assign(e: Emitter, target: ArrayView, value) -> None:
     """``target[...] = value``"""
     x = as_expression(e, value)
     if isinstance(x, Scalar):
@@ -361,17 +361,17 @@ def assign(e: Emitter, target: View, value) -> None:
         fill(e, target, x)
         return
     p = e.buffer(e.mul(count(e, sizes), target.dtype.itemsize))
-    whole = View(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
+    whole = ArrayView(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
     fill(e, whole, x)
     fill(e, target, as_expression(e, whole))
     e.drop(p)
 
 
-def _same_place(a: View, b: View) -> bool:
+def _same_place(a: ArrayView, b: ArrayView) -> bool:
     return (a.ptr, a.dtype, a.sizes, a.strides) == (b.ptr, b.dtype, b.sizes, b.strides)
 
 
-def fill(e: Emitter, target: View, x: Expression) -> None:
+def fill(e: Emitter, target: ArrayView, x: Expression) -> None:
     """``target[...] = x``, where what is read isn't what is written, or is the same element."""
 
     def write():
@@ -382,7 +382,7 @@ def fill(e: Emitter, target: View, x: Expression) -> None:
     e.versions(broadcast_pairs(x, target.sizes), write)
 
 
-def assign_where(e: Emitter, target: View, mask, value: Scalar, passing) -> None:
+def assign_where(e: Emitter, target: ArrayView, mask, value: Scalar, passing) -> None:
     """``target[mask] = number``. ``passing``: puts an expression into an array of its own."""
     mask = as_expression(e, mask)
     if not isinstance(mask, Expression) or mask.dtype != BOOL or mask.ndim != target.ndim:
@@ -408,23 +408,23 @@ def assign_where(e: Emitter, target: View, mask, value: Scalar, passing) -> None
         e.label(on)
 
 
-def temporary(e: Emitter, dtype: np.dtype, sizes, place: str) -> View:
+def temporary(e: Emitter, dtype: np.dtype, sizes, place: str) -> ArrayView:
     """A new array that nothing holds yet: it is given back at the end of the turn unless a variable gets it. ``place`` names where in the code
     it is made."""
     p = e.buffer(e.mul(count(e, sizes), dtype.itemsize))
     e.drop(p)
-    return View(p, dtype, tuple(sizes), dense_strides(e, sizes, dtype.itemsize), frozenset({place}), p)
+    return ArrayView(p, dtype, tuple(sizes), dense_strides(e, sizes, dtype.itemsize), frozenset({place}), p)
 
 
-def materialise(e: Emitter, x: Expression, place: str) -> View:
+def materialise(e: Emitter, x: Expression, place: str) -> ArrayView:
     """A new array with the elements of ``x``. ``place`` names where in the code it is made."""
     p = e.buffer(e.mul(count(e, x.sizes), x.dtype.itemsize))
-    view = View(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
+    view = ArrayView(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
     fill(e, view, x)
     return view
 
 
-def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
+def store_element(e: Emitter, view: ArrayView, key, value: Scalar) -> None:
     """``view[key] = number``"""
     keys = key.items if isinstance(key, Tuple) else (key,)
     if len(keys) != view.ndim or not all(isinstance(k, Scalar) for k in keys):
@@ -441,10 +441,10 @@ def store_element(e: Emitter, view: View, key, value: Scalar) -> None:
 
 def part(e: Emitter, x, name: str):
     """``x.real`` and ``x.imag``: of an array in memory, a view."""
-    if isinstance(x, View) and x.dtype.kind == "c":
+    if isinstance(x, ArrayView) and x.dtype.kind == "c":
         of = complexes.part(x.dtype)
         return replace(x, ptr=e.at(x.ptr, 0 if name == "real" else of.itemsize), dtype=of, whole=None)
-    if isinstance(x, View):
+    if isinstance(x, ArrayView):
         if name == "imag":
             raise Declined("imag of an array that isn't complex")
         return x

@@ -11,7 +11,7 @@ from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast
 from .arrays import OnElements
 from .emitter import I64, Emitter, constant
-from .values import Declined, Expression, Known, Scalar, Size, Slice, Tuple, View
+from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple
 
 __all__ = ["FUNCTIONS"]
 
@@ -31,7 +31,7 @@ def _axis(axis, ndim: int) -> int:
     return axis % ndim
 
 
-def concatenate(e: Emitter, place: str, parts, axis=0) -> View:
+def concatenate(e: Emitter, place: str, parts, axis=0) -> ArrayView:
     parts = _parts(e, parts)
     axis = _axis(axis, parts[0].ndim)
     dtype = np.result_type(*(p.dtype for p in parts))
@@ -52,18 +52,18 @@ def concatenate(e: Emitter, place: str, parts, axis=0) -> View:
     return out
 
 
-def hstack(e: Emitter, place: str, parts) -> View:
+def hstack(e: Emitter, place: str, parts) -> ArrayView:
     return concatenate(e, place, parts, 0 if _parts(e, parts)[0].ndim == 1 else 1)
 
 
-def vstack(e: Emitter, place: str, parts) -> View:
+def vstack(e: Emitter, place: str, parts) -> ArrayView:
     rows = _parts(e, parts)
     if rows[0].ndim > 1:
         return concatenate(e, place, parts)
     return stack(e, place, parts)
 
 
-def stack(e: Emitter, place: str, parts, axis=0) -> View:
+def stack(e: Emitter, place: str, parts, axis=0) -> ArrayView:
     parts = _parts(e, parts)
     axis = _axis(axis, parts[0].ndim + 1)
 
@@ -76,7 +76,7 @@ def stack(e: Emitter, place: str, parts, axis=0) -> View:
     return concatenate(e, place, Tuple(tuple(map(opened, parts))), constant(axis))
 
 
-def roll(e: Emitter, place: str, x, shift, axis=None) -> View:
+def roll(e: Emitter, place: str, x, shift, axis=None) -> ArrayView:
     x = arrays.as_expression(e, x)
     if not isinstance(x, Expression) or not isinstance(shift, Scalar) or shift.kind not in "iu":
         raise Declined("np.roll of these values")
@@ -95,7 +95,7 @@ def roll(e: Emitter, place: str, x, shift, axis=None) -> View:
     by = e.select(e.cmp("slt", by, 0), e.add(by, n), by)
     rest = e.sub(n, by)
 
-    def part(view: View, start: Size, length: Size) -> View:
+    def part(view: ArrayView, start: Size, length: Size) -> ArrayView:
         sizes = (*view.sizes[:axis], length, *view.sizes[axis + 1 :])
         return replace(view, ptr=e.at(view.ptr, e.mul(start, view.strides[axis])), sizes=sizes)
 
@@ -122,14 +122,14 @@ def arange(e: Emitter, place: str, stop) -> Expression:
     return Expression(I64, (e.larger(stop.v, 0),), lambda indices: Scalar(I64, False, integer(indices[0])))
 
 
-def transpose(e: Emitter, place: str, x) -> View:
-    if not isinstance(x, View):
+def transpose(e: Emitter, place: str, x) -> ArrayView:
+    if not isinstance(x, ArrayView):
         raise Declined("the transpose of an expression")
     return replace(x, sizes=x.sizes[::-1], strides=x.strides[::-1], whole=None)
 
 
-def ravel(e: Emitter, place: str, x) -> View:
-    if isinstance(x, View) and x.ndim == 1:
+def ravel(e: Emitter, place: str, x) -> ArrayView:
+    if isinstance(x, ArrayView) and x.ndim == 1:
         return arrays.subscript(e, x, Slice(Known(None), Known(None), Known(None)))
     raise Declined("np.ravel of an array with several dimensions")
 
@@ -142,7 +142,7 @@ def outer(e: Emitter, place: str, a, b) -> Expression:
     return arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "*", p, q)), column, y)
 
 
-def cumsum(e: Emitter, place: str, x) -> View:
+def cumsum(e: Emitter, place: str, x) -> ArrayView:
     x = arrays.as_expression(e, x)
     if not isinstance(x, Expression) or x.ndim != 1:
         raise Declined("np.cumsum of several dimensions")

@@ -6,14 +6,14 @@ follows from the number of turns.
 
 from __future__ import annotations
 
-from .region import Region, successors
+from .region import LoopRegion, successors
 
 __all__ = ["after", "moves"]
 
 _NOTHING = ("NOP", "RESUME", "CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL")
 
 
-def moves(insts, region: Region) -> dict[str, str]:
+def moves(insts, region: LoopRegion) -> dict[str, str]:
     """Variable -> the variable whose value at the start of the turn it holds at the turn's end, on all paths."""
     names = {i.argval for a, b in region.blocks.items() for i in insts[a:b] if i.name in ("LOAD_FAST", "STORE_FAST")}
     entered: dict[int, dict[str, str]] = {region.header: {name: name for name in names}}

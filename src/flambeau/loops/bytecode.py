@@ -13,9 +13,10 @@ from . import bounds as between
 from .arrays import OnElements
 from .emitter import I64, constant
 from .inlining import Inlining
-from .machine import Machine, Part
+from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
+    ArrayView,
     Declined,
     Expression,
     Known,
@@ -26,14 +27,13 @@ from .values import (
     Slice,
     Stream,
     Tuple,
-    View,
 )
 from .variables import Variables
 
 __all__ = ["Instructions", "binary_name"]
 
 
-class Instructions(Part):
+class Instructions(InterpreterPart):
     """What isn't a call or an iterator's. ``attribute``: of what is known, see Inputs."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Instructions(Part):
 
     def UNPACK_SEQUENCE(self, inst):
         v = self.machine.pop()
-        if isinstance(v, View):
+        if isinstance(v, ArrayView):
             e, n = self.e, v.sizes[0]
             e.check(
                 e.cmp("eq", n, inst.arg),
@@ -133,7 +133,7 @@ class Instructions(Part):
         if isinstance(a, Tuple) or isinstance(b, Tuple):
             raise Declined(f"{text} of a tuple")
         out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
-        if inplace and isinstance(a, View):
+        if inplace and isinstance(a, ArrayView):
             if out.dtype.kind not in {"b": "b", "i": "i", "u": "iu", "f": "f", "c": "fc"}[a.dtype.kind] + a.dtype.kind:
                 raise Declined(f"{text} would change the dtype of an array")
             self.store(a, out)
@@ -178,7 +178,7 @@ class Instructions(Part):
             return owner.items[key.const]
         if isinstance(owner, Expression):
             owner = self.variables.passing(owner)
-        if not isinstance(owner, View):
+        if not isinstance(owner, ArrayView):
             raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
         if gathers.advanced(key):
             return gathers.read(self.e, owner, self.settled(key), f"gather@{self.machine.at}")
@@ -201,11 +201,11 @@ class Instructions(Part):
         self.store_subscript(owner, Slice(start, stop, Known(None)), value)
 
     def store_subscript(self, owner, key, value):
-        if not isinstance(owner, View):
+        if not isinstance(owner, ArrayView):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
         if gathers.advanced(key):
             self.variables.about_to_write(owner)
-            if isinstance(value, Scalar) and isinstance(key, (View, Expression)) and key.dtype == np.bool_:
+            if isinstance(value, Scalar) and isinstance(key, (ArrayView, Expression)) and key.dtype == np.bool_:
                 arrays.assign_where(self.e, owner, key, value, self.variables.passing)
             else:
                 gathers.write(
@@ -224,7 +224,7 @@ class Instructions(Part):
             raise Declined("an array is stored as an element")
         self.store(target, value)
 
-    def store(self, target: View, value) -> None:
+    def store(self, target: ArrayView, value) -> None:
         self.variables.about_to_write(target)
         if value != target:
             arrays.assign(self.e, target, value)
@@ -243,7 +243,7 @@ class Instructions(Part):
             return self.operands.given(self._known_attribute(owner, name))
         if isinstance(owner, Stream):
             return Method(owner, name)
-        if isinstance(owner, View):
+        if isinstance(owner, ArrayView):
             if name == "shape":
                 return Tuple(tuple(arrays.size(self.e, n) for n in owner.sizes))
             if name == "ndim":
@@ -256,11 +256,11 @@ class Instructions(Part):
                 return Known(owner.dtype)
         if isinstance(owner, Scalar) and owner.weak is False and name == "dtype":
             return Known(owner.dtype)
-        if name in ("real", "imag") and isinstance(owner, (Scalar, View, Expression)):
+        if name in ("real", "imag") and isinstance(owner, (Scalar, ArrayView, Expression)):
             return arrays.part(self.e, owner, name)
-        if name in ("conj", "conjugate") and isinstance(owner, (Scalar, View, Expression)):
+        if name in ("conj", "conjugate") and isinstance(owner, (Scalar, ArrayView, Expression)):
             return Method(owner, name)
-        if isinstance(owner, (View, Expression)) and (
+        if isinstance(owner, (ArrayView, Expression)) and (
             name in reductions.REDUCTIONS or name in ("copy", "astype", "dot")
         ):
             return Method(owner, name)
@@ -273,7 +273,7 @@ class Instructions(Part):
     def JUMP_BACKWARD(self, inst):
         if self.machine.insts[inst.target].name != "FOR_ITER":
             self.e.spend(1)
-        if not any(isinstance(v, (View, Expression)) for v in self.stack):
+        if not any(isinstance(v, (ArrayView, Expression)) for v in self.stack):
             self.e.flush()
         return None, [(inst.target, self.stack)]
 

@@ -12,15 +12,15 @@ from .arrays import OnElements
 from .assembly import FUNCTIONS
 from .emitter import constant
 from .inlining import Inlining
-from .machine import Machine, Part
+from .machine import InterpreterPart, Machine
 from .operands import Operands
-from .values import Declined, Known, Method, Null, Scalar, Stream, Tuple, View, memory_type
+from .values import ArrayView, Declined, Known, Method, Null, Scalar, Stream, Tuple, memory_type
 from .variables import Variables
 
 __all__ = ["Calls"]
 
 
-class Calls(Part):
+class Calls(InterpreterPart):
     """The call instructions."""
 
     def __init__(self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining):
@@ -55,7 +55,7 @@ class Calls(Part):
         e = self.e
         if isinstance(fn, Method) and isinstance(fn.owner, Stream):
             self.operands.drawn[fn.owner.n] = self.operands.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
-            if fn.name == "shuffle" and args and isinstance(args[0], View):
+            if fn.name == "shuffle" and args and isinstance(args[0], ArrayView):
                 self.variables.about_to_write(args[0])
             return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.machine.at}")
         if isinstance(fn, Method):
@@ -94,7 +94,7 @@ class Calls(Part):
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
-        if f is len and isinstance(args[0], View):
+        if f is len and isinstance(args[0], ArrayView):
             return arrays.size(e, args[0].sizes[0])
         if isinstance(f, type) and issubclass(f, np.generic) and len(args) == 1 and isinstance(args[0], Scalar):
             dtype = np.dtype(f)
@@ -137,7 +137,7 @@ class Calls(Part):
         if kwargs or len(args) != 1:
             raise Declined("a new array with these arguments")
         (shape,) = args
-        if isinstance(shape, View):
+        if isinstance(shape, ArrayView):
             return arrays.filled(constant((dtype or shape.dtype).type(value)), shape.sizes)
         sizes = arrays.given_sizes(e, shape)
         return arrays.filled(constant((dtype or np.dtype(np.float64)).type(value)), sizes)

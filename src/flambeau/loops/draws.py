@@ -21,7 +21,7 @@ from . import arrays
 from .arithmetic import cast
 from .emitter import F64, I64, Emitter, constant
 from .streams import BITGEN, GAUSS, HAS_GAUSS, ZIGGURAT, address_at, ziggurat_tables
-from .values import Declined, Expression, Known, Scalar, Size, Stream, Tuple, View
+from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Stream, Tuple
 from .ziggurat import FUNCTIONS
 
 __all__ = ["NORMALS", "draw"]
@@ -361,7 +361,7 @@ def binomial(e, s, n, p):
     return number
 
 
-def _weighted(e: Emitter, s: Stream, p: View, count: Size):
+def _weighted(e: Emitter, s: Stream, p: ArrayView, count: Size):
     """Which of ``count`` things is chosen with probabilities ``p``: the first whose share of the running sum exceeds a number in [0, 1)."""
     if p.ndim != 1 or p.dtype.kind not in "iuf":
         raise Declined("probabilities that aren't a vector")
@@ -397,12 +397,12 @@ def _weighted(e: Emitter, s: Stream, p: View, count: Size):
 
 def choice(e, s, a, p=None):
     if p is not None and not (isinstance(p, Known) and p.value is None):
-        of_array = isinstance(a, View) and a.ndim == 1
-        if not isinstance(p, View) or not (of_array or isinstance(a, Scalar)):
+        of_array = isinstance(a, ArrayView) and a.ndim == 1
+        if not isinstance(p, ArrayView) or not (of_array or isinstance(a, Scalar)):
             raise Declined("choice with these probabilities")
         number = _weighted(e, s, p, a.sizes[0] if of_array else _integer(e, a).v)
         return (lambda: arrays.load(e, a, (number(),)).v) if of_array else number
-    if isinstance(a, View) and a.ndim == 1:
+    if isinstance(a, ArrayView) and a.ndim == 1:
         number = integers(e, s, Scalar(I64, True, integer(a.sizes[0]), e.bounds_of(a.sizes[0])))
         return lambda: arrays.load(e, a, (number(),)).v
     return integers(e, s, a)
@@ -454,7 +454,7 @@ def _gives_python(legacy: bool, name: str) -> bool:
 
 def shuffle(e: Emitter, s: Stream, x) -> Known:
     """NumPy's, of an array along its first dimension: each element from the last on changes places with one of those up to it."""
-    if not isinstance(x, View) or x.ndim == 0:
+    if not isinstance(x, ArrayView) or x.ndim == 0:
         raise Declined("a shuffle of something that isn't an array")
     e.function("flb_masked", _MASKED)
     last = e.sub(x.sizes[0], 1)
@@ -468,12 +468,12 @@ def shuffle(e: Emitter, s: Stream, x) -> Known:
     return Known(None)
 
 
-def permutation(e: Emitter, s: Stream, x, place: str) -> View:
+def permutation(e: Emitter, s: Stream, x, place: str) -> ArrayView:
     """NumPy's: the numbers below ``x``, or the elements of an array along its first dimension, shuffled."""
     if isinstance(x, Scalar):
         n = e.larger(_integer(e, x).v, 0)
         x = Expression(I64, (n,), lambda indices: Scalar(I64, False, integer(indices[0])))
-    elif not isinstance(x, View) or x.ndim == 0:
+    elif not isinstance(x, ArrayView) or x.ndim == 0:
         raise Declined("a permutation of something that is neither an integer nor an array")
     out = arrays.temporary(e, x.dtype, x.sizes, place)
     arrays.fill(e, out, arrays.as_expression(e, x))
@@ -505,9 +505,9 @@ def draw(e: Emitter, s: Stream, name: str, args: list, kwargs: dict, place: str)
         number = known.of(e, s, *args, **kwargs)
     except TypeError:
         raise Declined(f"{name} with these arguments") from None
-    dtype = args[0].dtype if name == "choice" and isinstance(args[0], View) else known.dtype
+    dtype = args[0].dtype if name == "choice" and isinstance(args[0], ArrayView) else known.dtype
     if size is None or (isinstance(size, Known) and size.value is None):
-        weak = _gives_python(s.legacy, name) and not (name == "choice" and isinstance(args[0], View))
+        weak = _gives_python(s.legacy, name) and not (name == "choice" and isinstance(args[0], ArrayView))
         return Scalar(dtype, weak, number())
     sizes = arrays.given_sizes(e, size)
     out = arrays.temporary(e, dtype, tuple(sizes), place)

@@ -14,7 +14,7 @@ import numpy as np
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.builder import Builder
 from ..inductor.assembly.code import Code, Given, Names
-from ..inductor.assembly.instructions import Instruction, Operand, Parameter, Type, integer, label
+from ..inductor.assembly.instructions import Instruction, Operand, ParameterOperand, Type, integer, label
 from ..inductor.codegen.expansions import EXPANSIONS
 from . import bounds as between
 from .bounds import Bounds
@@ -98,7 +98,7 @@ class Emitter(Arithmetic):
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
         self.scopes: set[int] = set()  # operands whose accesses have been told apart
-        # Operands -> what is known of all elements that are read and written, see View.turn.
+        # Operands -> what is known of all elements that are read and written, see ArrayView.turn.
         self.touched: dict[int, frozenset] = {}
 
     # -- names --
@@ -144,7 +144,7 @@ class Emitter(Arithmetic):
             self.touched[n] = self.touched.get(n, view.turn) & view.turn
 
     def _scope(self, origins: frozenset) -> str:
-        """What tells LLVM that an operand which is written shares no memory with others. ``origins``: see View."""
+        """What tells LLVM that an operand which is written shares no memory with others. ``origins``: see ArrayView."""
         if len(origins) != 1:
             return ""
         (n,) = origins
@@ -270,7 +270,7 @@ class Emitter(Arithmetic):
 
     def is_at_entry(self, v: Operand) -> bool:
         """Whether a size is known when the kernel starts."""
-        return isinstance(v, Parameter) or any(v is made for made in self.entry.values())
+        return isinstance(v, ParameterOperand) or any(v is made for made in self.entry.values())
 
     def added_at_entry(self, v: Operand, n: int) -> Operand:
         return self.at_entry("add", llvm.I64, v, integer(n))

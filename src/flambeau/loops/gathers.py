@@ -10,17 +10,17 @@ from . import arithmetic, arrays
 from .arithmetic import cast, stored
 from .arrays import as_expression
 from .emitter import BOOL, I64, Emitter
-from .values import Declined, Expression, Known, Scalar, Slice, Tuple, View
+from .values import ArrayView, Declined, Expression, Known, Scalar, Slice, Tuple
 
 __all__ = ["advanced", "count_nonzero", "nonzero", "read", "write"]
 
 
 def advanced(key) -> bool:
     """Whether a key asks for indexing with arrays."""
-    return any(isinstance(k, (View, Expression)) for k in (key.items if isinstance(key, Tuple) else (key,)))
+    return any(isinstance(k, (ArrayView, Expression)) for k in (key.items if isinstance(key, Tuple) else (key,)))
 
 
-def _mask(e: Emitter, view: View, key) -> Expression | None:
+def _mask(e: Emitter, view: ArrayView, key) -> Expression | None:
     """The mask, when the key is one over all dimensions."""
     mask = as_expression(e, key) if not isinstance(key, Tuple) else None
     if not isinstance(mask, Expression) or mask.dtype != BOOL:
@@ -37,7 +37,7 @@ def _mask(e: Emitter, view: View, key) -> Expression | None:
 class _Places:
     """What ``view[key]`` are, for arrays of integers: ``sizes`` of the result and the address of an element of it."""
 
-    def __init__(self, e: Emitter, view: View, key):
+    def __init__(self, e: Emitter, view: ArrayView, key):
         keys = list(key.items) if isinstance(key, Tuple) else [key]
         whole = Slice(Known(None), Known(None), Known(None))
         dots = [k for k, item in enumerate(keys) if isinstance(item, Known) and item.value is Ellipsis]
@@ -46,7 +46,7 @@ class _Places:
         keys += [whole] * (view.ndim - len(keys))
         if len(keys) != view.ndim:
             raise Declined("an index with more dimensions than its array, or with None beside arrays")
-        place = [d for d, k in enumerate(keys) if isinstance(k, (View, Expression))]
+        place = [d for d, k in enumerate(keys) if isinstance(k, (ArrayView, Expression))]
         numbers = [d for d, k in enumerate(keys) if isinstance(k, Scalar)]
         together = sorted(place + numbers)
         if together != list(range(together[0], together[-1] + 1)):
@@ -87,7 +87,7 @@ class _Places:
         return arrays.address(e, rest, [where[d] for d in range(rest.ndim)])
 
 
-def read(e: Emitter, view: View, key, place: str) -> View:
+def read(e: Emitter, view: ArrayView, key, place: str) -> ArrayView:
     """``view[key]``: a new array."""
     mask = _mask(e, view, key)
     if mask is None:
@@ -123,10 +123,10 @@ def _where(e: Emitter, mask: Expression, counter: str, do) -> Operand:
     return e.get(counter, llvm.I64)
 
 
-def write(e: Emitter, view: View, key, value, passing, place: str) -> None:
+def write(e: Emitter, view: ArrayView, key, value, passing, place: str) -> None:
     """``view[key] = value``. ``passing``: puts an expression into an array of its own."""
     mask = _mask(e, view, key)
-    if isinstance(value, (View, Expression)):
+    if isinstance(value, (ArrayView, Expression)):
         value = as_expression(e, value)
         if any(v.origins & view.origins for v in value.reads):
             value = as_expression(e, passing(value))

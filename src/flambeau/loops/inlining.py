@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .machine import Machine, Part
+from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
 from .region import blocks_of
 from .values import RETURNED, Declined, Expression, Known
@@ -38,7 +38,7 @@ class Callee:
         return self.code.co_consts
 
 
-class Inlining(Part):
+class Inlining(InterpreterPart):
     """Calls and returns."""
 
     def __init__(self, machine: Machine, operands: Operands, variables: Variables, inputs: Inputs):

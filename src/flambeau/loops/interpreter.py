@@ -25,11 +25,12 @@ from .machine import Machine
 from .module import KernelArguments, Spread, module
 from .operands import Inputs, Operands
 from .outlining import PIECE
-from .region import Region, find, leads_to
+from .region import LoopRegion, find, leads_to
 from .tape import TapeEmitter
 from .values import (
     CONFLICT,
     RETURNED,
+    ArrayView,
     Declined,
     Known,
     Scalar,
@@ -37,7 +38,6 @@ from .values import (
     State,
     Symbolic,
     TupleType,
-    View,
     ViewType,
     type_of,
 )
@@ -80,7 +80,7 @@ class Interpreter:
     def __init__(
         self,
         insts,
-        region: Region,
+        region: LoopRegion,
         inputs: Inputs,
         names: set[str],
         live: Callable[[int], frozenset[str]],
@@ -373,7 +373,7 @@ class Interpreter:
             self.e.check(same, "RuntimeError", text)
         strides = arrays.dense_strides(self.e, sizes, t.dtype.itemsize)
         arrays.assign(
-            self.e, View(Operand(f"%f{len(self.fresh)}", llvm.PTR), t.dtype, sizes, strides, frozenset()), value
+            self.e, ArrayView(Operand(f"%f{len(self.fresh)}", llvm.PTR), t.dtype, sizes, strides, frozenset()), value
         )
         self.fresh.append((name, array.n))
 
@@ -386,7 +386,7 @@ class Interpreter:
         return self.operands.array(before[0]).n if isinstance(before, tuple) else None
 
 
-def _index_of(insts, region: Region) -> str | None:
+def _index_of(insts, region: LoopRegion) -> str | None:
     """The variable that only the range of the outermost loop assigns."""
     first = insts[region.header + 1]
     stores = [

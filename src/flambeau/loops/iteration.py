@@ -9,9 +9,10 @@ from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays
 from .bounds import LARGEST
 from .emitter import I64, block_label, constant, turn_label
-from .machine import Machine, Part
+from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
+    ArrayView,
     Declined,
     Element,
     Expression,
@@ -22,7 +23,6 @@ from .values import (
     State,
     Symbolic,
     Tuple,
-    View,
     type_of,
 )
 from .variables import Variables
@@ -33,7 +33,7 @@ STRIP = 1 << 20  # turns
 FEW = 16  # turns that needn't be counted
 
 
-class Iteration(Part):
+class Iteration(InterpreterPart):
     """Iterators: a counter and its end in slots of the kernel. ``trip``: of the loop itself, see Inputs; ``index``: the variable of its range.
     ``alike``: whether the variables lie alike before and behind its FOR_ITER; ``pending``: what is on the stack where it is entered."""
 
@@ -122,7 +122,7 @@ class Iteration(Part):
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
             v = self.variables.passing(v)
-        if isinstance(v, View) and v.ndim:
+        if isinstance(v, ArrayView) and v.ndim:
             self.variables.write(name, v)
             lengths.append(v.sizes[0])
             return "array", name

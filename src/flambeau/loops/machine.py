@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from .emitter import Emitter
-from .region import Region
+from .region import LoopRegion
 from .values import Declined, Null, Scalar
 
-__all__ = ["Machine", "Part"]
+__all__ = ["Machine", "InterpreterPart"]
 
 
 class Machine:
     """The code (``insts``, of which ``region`` is run), the instruction at hand (number ``at``), the operand stack, and the emitter ``e`` that
     writes what instructions do."""
 
-    def __init__(self, insts: list, region: Region, e: Emitter):
+    def __init__(self, insts: list, region: LoopRegion, e: Emitter):
         self.insts, self.region, self.e = insts, region, e
         self.at = 0
         self.stack: list[Any] = []
@@ -44,7 +44,7 @@ class Machine:
         self.stack += [Null(), v]
 
 
-class Part:
+class InterpreterPart:
     """A part of the interpreter. Methods whose names are those of instructions are what these do: they return None, or the edges out of the block."""
 
     def __init__(self, machine: Machine):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code, Names
-from ..inductor.assembly.instructions import Function, Instruction, Operand, Parameter, integer, label
+from ..inductor.assembly.instructions import Function, Instruction, Operand, ParameterOperand, integer, label
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
 
 __all__ = ["RUNTIME", "KernelArguments", "Spread", "module"]
@@ -20,7 +20,7 @@ __all__ = ["RUNTIME", "KernelArguments", "Spread", "module"]
 RUNTIME = ("malloc", "free", "parallel", "interrupted", "product")
 NULL = Operand("null", llvm.PTR)
 DATA, META, INTS, FLOATS, OUT = GIVEN = [
-    Parameter(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")
+    ParameterOperand(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")
 ]
 TABLE = Operand("%table", llvm.PTR)
 

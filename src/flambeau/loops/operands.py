@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.instructions import Operand, Parameter
+from ..inductor.assembly.instructions import Operand, ParameterOperand
 from . import arrays
 from .bounds import LARGEST
 from .emitter import I64, SMALL_SIZE
-from .machine import Machine, Part
+from .machine import InterpreterPart, Machine
 from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Tuple
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Items:
     items: tuple
 
 
-class Operands(Part):
+class Operands(InterpreterPart):
     """``sizes``: bounds of the operands' sizes, see Emitter. ``thresholds``: see bounds.py. ``always``: sizes of the operands as they were given.
     ``written``: the operands that are written; ``drawn``: tables of generators that are drawn from -> whether RandomState's spare normal number
     matters."""
@@ -131,7 +131,7 @@ class Operands(Part):
             if type(size) is int and size <= SMALL_SIZE:
                 out.append(size)
                 continue
-            operand, _ = self._named.setdefault(key, (Parameter(f"%a{n}.n{d}", llvm.I64), size))
+            operand, _ = self._named.setdefault(key, (ParameterOperand(f"%a{n}.n{d}", llvm.I64), size))
             if type(size) is int:
                 self.sizes[operand] = size, size
                 self.threshold(size)

@@ -14,7 +14,7 @@ from .arithmetic import cast, loop_dtypes
 from .arrays import address, as_expression, count, fill, temporary
 from .emitter import BOOL, F64, I64, Emitter, constant
 from .rows import better, by_rows, divided, joined, places_by_rows
-from .values import Declined, Expression, Scalar, Size, View
+from .values import ArrayView, Declined, Expression, Scalar, Size
 
 __all__ = ["REDUCTIONS", "dot", "reduce", "sum_dtype"]
 
@@ -58,7 +58,7 @@ class Reduction:
 
     whole: Callable[..., Scalar]
     dtype: Callable[[np.dtype], np.dtype]
-    rows: Callable[..., View]
+    rows: Callable[..., ArrayView]
 
 
 def _total(op: str) -> Reduction:
@@ -255,7 +255,7 @@ def dot(e: Emitter, a, b, place: str):
         e.versions(pairs, lambda: e.set(name, t, element(()).v))
         return Scalar(dtype, False, e.get(name, t))
     last = given[1] if b.ndim == 2 else given[0]  # whose elements lie as the result's do, if by rows
-    along = isinstance(last, View) and last.strides[-1 if b.ndim == 2 else 0] == last.dtype.itemsize
+    along = isinstance(last, ArrayView) and last.strides[-1 if b.ndim == 2 else 0] == last.dtype.itemsize
     if not along and len(sizes) == 1:
         return Expression(dtype, sizes, element, (*a.reads, *b.reads), pairs)
     out = temporary(e, dtype, sizes, place)
@@ -280,11 +280,11 @@ def _of(dtype: np.dtype) -> Scalar:
     return constant(dtype.type(0))
 
 
-def _by_runtime(e: Emitter, given, dtype: np.dtype, sizes: tuple[Size, ...], place: str) -> View:
+def _by_runtime(e: Emitter, given, dtype: np.dtype, sizes: tuple[Size, ...], place: str) -> ArrayView:
     """The product, called from csrc/kernels/gemm.c: of operands in memory."""
 
-    def in_memory(x, side: str) -> View:
-        if isinstance(x, View) and x.dtype == dtype:
+    def in_memory(x, side: str) -> ArrayView:
+        if isinstance(x, ArrayView) and x.dtype == dtype:
             e.touch(x)
             return x
         x = as_expression(e, x)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from .values import Declined
 
-__all__ = ["Region", "find", "leads_to"]
+__all__ = ["LoopRegion", "find", "leads_to"]
 
 _ENDS = ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 
 
 @dataclass(frozen=True)
-class Region:
+class LoopRegion:
     """``blocks``: first instruction of each block -> index after its last. ``header``: where the loop is entered and returned to.
     ``exit``: the one instruction outside that every way out of the loop leads to; None where the region ends with ``return``."""
 
@@ -59,7 +59,7 @@ def leads_to(insts, i: int, exit: int) -> bool:
     return True
 
 
-def find(insts, header: int) -> Region:
+def find(insts, header: int) -> LoopRegion:
     """The loop that starts at ``header``; where it is left by ``return`` too, with all that follows it in the function. Declined when it is
     neither."""
     try:
@@ -71,7 +71,7 @@ def find(insts, header: int) -> Region:
         return rest
 
 
-def _rest(insts, header: int) -> Region | None:
+def _rest(insts, header: int) -> LoopRegion | None:
     """All that can run from ``header`` on, ending with the function."""
     reached, stack, starts = set(), [header], {header}
     while stack:
@@ -87,10 +87,10 @@ def _rest(insts, header: int) -> Region | None:
         stack.extend(after)
     if len(reached) > LONGEST or not any(insts[i].name == "RETURN_VALUE" for i in reached):
         return None
-    return Region(header, None, _blocks(insts, reached, starts))
+    return LoopRegion(header, None, _blocks(insts, reached, starts))
 
 
-def _loop(insts, header: int) -> Region:
+def _loop(insts, header: int) -> LoopRegion:
     """The natural loop of the backward jumps to ``header``, with the code that leads from it to its common end (what follows ``break``).
 
     Declined when there is no backward jump, or when the loop is left to different places, by return, or covered by an exception handler
@@ -112,7 +112,7 @@ def _loop(insts, header: int) -> Region:
     raise reason
 
 
-def _up_to(insts, header: int, inside: set[int], exit: int) -> Region:
+def _up_to(insts, header: int, inside: set[int], exit: int) -> LoopRegion:
     """The loop, left to ``exit`` only."""
     is_for = insts[header].name == "FOR_ITER"
     reached: set[int] = set()
@@ -137,7 +137,7 @@ def _up_to(insts, header: int, inside: set[int], exit: int) -> Region:
             starts.update(s for s in successors(insts, i) if s in reached)
     if len(reached) > LONGEST:
         raise Declined("the loop's body is very long")
-    return Region(header, exit, _blocks(insts, reached, starts))
+    return LoopRegion(header, exit, _blocks(insts, reached, starts))
 
 
 LONGEST = 4000  # instructions

@@ -7,7 +7,7 @@ from . import arithmetic
 from .arithmetic import cast
 from .arrays import address, count, temporary
 from .emitter import I64, Emitter, constant
-from .values import Expression, Scalar, Size, View
+from .values import ArrayView, Expression, Scalar, Size
 
 __all__ = ["better", "by_rows", "divided", "joined", "places_by_rows"]
 
@@ -22,7 +22,7 @@ def by_rows(combine, dtype_of, start=None, finish=None):
     """A reduction that keeps the last dimension: whole rows are combined, so that memory is read in order. ``combine(e, dtype, a, b)``;
     ``start(dtype)``: the number to begin with, else the first row; ``finish(e, out, count)``."""
 
-    def run(e: Emitter, x: Expression, over, kept, place: str) -> View:
+    def run(e: Emitter, x: Expression, over, kept, place: str) -> ArrayView:
         dtype = dtype_of(x.dtype)
         out = temporary(e, dtype, tuple(x.sizes[d] for d in kept), place)
         many = count(e, [x.sizes[d] for d in over])
@@ -54,7 +54,7 @@ def by_rows(combine, dtype_of, start=None, finish=None):
     return run
 
 
-def divided(e: Emitter, out: View, many: Size) -> None:
+def divided(e: Emitter, out: ArrayView, many: Size) -> None:
     n = cast(e, Scalar(I64, False, integer(many)), out.dtype).v
     for outer in e.loop(out.sizes, parallel=True):
         p = address(e, out, outer)
@@ -62,7 +62,7 @@ def divided(e: Emitter, out: View, many: Size) -> None:
 
 
 def places_by_rows(greater: bool):
-    def run(e: Emitter, x: Expression, over, kept, place: str) -> View:
+    def run(e: Emitter, x: Expression, over, kept, place: str) -> ArrayView:
         sizes = tuple(x.sizes[d] for d in kept)
         best, out = temporary(e, x.dtype, sizes, f"{place} best"), temporary(e, I64, sizes, place)
         (axis,) = over

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.instructions import Constant, Operand, Parameter, Type
+from ..inductor.assembly.instructions import ConstantOperand, Operand, ParameterOperand, Type
 from . import bounds as between
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "Symbolic",
     "Tuple",
     "TupleType",
-    "View",
+    "ArrayView",
     "ViewType",
     "alignment",
     "join",
@@ -74,7 +74,7 @@ Size = Operand | int
 
 def plain(v: Size) -> Size:
     """A constant as the number that it is."""
-    return v.value if isinstance(v, Constant) else v
+    return v.value if isinstance(v, ConstantOperand) else v
 
 
 def known(v: Size) -> int | None:
@@ -141,7 +141,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ArrayView:
     """Elements in memory: address of the first, sizes and byte strides. ``origins``: the operands (by
     number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
     memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it. ``turn``: (dimension of the operand, how
@@ -169,7 +169,7 @@ class Expression:
     dtype: np.dtype
     sizes: tuple[Size, ...]
     element: Callable[[tuple[Size, ...]], Scalar]
-    reads: tuple[View, ...] = field(default=())
+    reads: tuple[ArrayView, ...] = field(default=())
     pairs: tuple[tuple[Size, Size], ...] = field(default=())
 
     @property
@@ -295,10 +295,10 @@ def type_of(value):
     """The type under which a value is kept where paths join."""
     if isinstance(value, Scalar):
         return ScalarType(value.dtype, value.weak, value.bounds if value.dtype in (np.int64, np.float64) else None)
-    if isinstance(value, View):
+    if isinstance(value, ArrayView):
         return ViewType(
             value.dtype,
-            tuple(n if isinstance(n, int | Parameter) else None for n in value.sizes),
+            tuple(n if isinstance(n, int | ParameterOperand) else None for n in value.sizes),
             value.origins,
             value.ndim > 0 and value.strides[-1] == value.dtype.itemsize,
             value.owner is not None,
@@ -306,7 +306,7 @@ def type_of(value):
             value.turn,
         )
     if isinstance(value, Tuple):
-        if any(isinstance(item, View) and item.owner is not None for item in value.items):
+        if any(isinstance(item, ArrayView) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)))
     if isinstance(value, (Element, Iterator, Known, Null, Stream)):

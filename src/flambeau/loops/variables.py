@@ -12,11 +12,12 @@ from typing import Any
 from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays
 from .emitter import I64
-from .machine import Machine, Part
+from .machine import InterpreterPart, Machine
 from .module import NULL
 from .operands import Operands
 from .values import (
     CONFLICT,
+    ArrayView,
     Declined,
     Element,
     Expression,
@@ -25,7 +26,6 @@ from .values import (
     State,
     Tuple,
     TupleType,
-    View,
     ViewType,
     register_type,
     type_of,
@@ -34,7 +34,7 @@ from .values import (
 __all__ = ["Variables"]
 
 
-class Variables(Part):
+class Variables(InterpreterPart):
     """``types``: of the variables where the code is that is run; ``values``: of those that have been read or written in this block. ``index``: the
     variable that only the range of the outermost loop assigns. ``element``: makes an iterator's element, see :mod:`.iteration`. ``initial``: what
     variables hold before the loop, or why that isn't known. ``owned``: those that may hold an array made in the loop."""
@@ -84,7 +84,7 @@ class Variables(Part):
         if isinstance(value, Scalar):
             e.set(name, register_type(value.dtype), value.v)
             e.set(f"{name}.w", llvm.I8, arithmetic.flag_of(e, value) or arithmetic.UNKNOWN)
-        elif isinstance(value, View):
+        elif isinstance(value, ArrayView):
             e.set(f"{name}.p", llvm.PTR, value.ptr)
             if value.owner is not None:
                 e.set(f"{name}.b", llvm.PTR, value.owner)
@@ -108,7 +108,9 @@ class Variables(Part):
                 strides[-1] = t.dtype.itemsize
             sizes = tuple(n if n is not None else e.get(f"{name}.n{d}", llvm.I64) for d, n in enumerate(t.sizes))
             owner = e.get(f"{name}.b", llvm.PTR) if t.owned else None
-            return View(e.get(f"{name}.p", llvm.PTR), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole, t.turn)
+            return ArrayView(
+                e.get(f"{name}.p", llvm.PTR), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole, t.turn
+            )
         if isinstance(t, Element):
             return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)
         if isinstance(t, TupleType):
@@ -133,9 +135,9 @@ class Variables(Part):
         e = self.e
         if isinstance(value, Expression):
             value = arrays.materialise(e, value, f"{name}@{self.machine.at}")
-        elif isinstance(value, View) and value.owner is not None:
+        elif isinstance(value, ArrayView) and value.owner is not None:
             e.keep(value.owner)
-        owner = value.owner if isinstance(value, View) else None
+        owner = value.owner if isinstance(value, ArrayView) else None
         if owner is not None:
             self.owned.add(name)
         if name in self.owned:
@@ -145,13 +147,13 @@ class Variables(Part):
         self.values[name] = value
         self.keep(name, value)
 
-    def passing(self, x: Expression) -> View:
+    def passing(self, x: Expression) -> ArrayView:
         """An array for an expression that no variable holds."""
         made = arrays.materialise(self.e, x, f"stack@{self.machine.at}")
         self.e.drop(made.ptr)
         return made
 
-    def about_to_write(self, target: View) -> None:
+    def about_to_write(self, target: ArrayView) -> None:
         """Elements of a view are written next."""
         self._settle(target.origins)
         self.operands.written.update(o for o in target.origins if isinstance(o, int))

@@ -18,7 +18,7 @@ from flambeau.inductor.assembly.instructions import (
     VOID,
     Function,
     Operand,
-    Parameter,
+    ParameterOperand,
     aggregate,
     constant,
     integer,
@@ -109,5 +109,5 @@ def test_a_function():
     body = Code(Names(), [])
     body.label(label("entry"))
     body.do("ret", N)
-    f = Function("f", I64, (Parameter("%p", PTR, "noalias"), N), body.out, "internal", "nounwind")
+    f = Function("f", I64, (ParameterOperand("%p", PTR, "noalias"), N), body.out, "internal", "nounwind")
     assert f.lines() == ["define internal i64 @f(ptr noalias %p, i64 %n) nounwind {", "entry:", "  ret i64 %n", "}"]

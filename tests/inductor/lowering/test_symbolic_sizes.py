@@ -122,10 +122,10 @@ def test_numbers_are_arguments():
     from flambeau.base.shape_env import ShapeEnv
     from flambeau.core.definition import TensorMeta
     from flambeau.inductor.compile import compile_program
-    from flambeau.inductor.passes.decompose import Program, _Recording, _without_data
+    from flambeau.inductor.passes.decompose import OpProgram, _Recording, _without_data
 
     aten = torch.ops.aten
-    env, program = ShapeEnv(), Program()
+    env, program = ShapeEnv(), OpProgram()
     recording = _Recording(program)
     twin = _without_data(TensorMeta((4,), (1,), torch.float32, torch.device("cpu")))
     x = recording.know(twin, program.add("input", "x", (), {}, twin))

@@ -14,16 +14,16 @@ from flambeau.inductor.runtime.records import (
     GemmStep,
     InputSlot,
     KernelStep,
-    Layout,
+    LayoutRecord,
     NativeStep,
     RowsStep,
     SlotOutput,
     ValueOutput,
-    View,
+    ViewRecord,
 )
 
 BIG = 2**31 - 2
-FLOAT = Layout(0, 0, np.float32)
+FLOAT = LayoutRecord(0, 0, np.float32)
 
 
 def graph(**changes):
@@ -53,18 +53,28 @@ def test_an_empty_graph():
         {"steps": [GemmStep("f32", [0, 0, 0], "N", "N", BIG, BIG, 0)]},
         {"steps": [GemmStep("f32", [0, 0, 0], ord("N"), ord("N"), 0, 0, 0)]},
         {"steps": [NativeStep("scan", [], [], [])]},
-        {"steps": [NativeStep("scan", [-1, 0], [None, View(0, FLOAT)], [0, 0, 0])], "slots": [ArenaSlot(0, FLOAT)]},
-        {"steps": [NativeStep("scan", [0, 0], [None, View(0, FLOAT)], [0, 0, 0])], "slots": [ArenaSlot(0, FLOAT)]},
         {
-            "steps": [NativeStep("scan", [0, 0], [View(0, FLOAT)] * 2, [0, 0, 2])],
+            "steps": [NativeStep("scan", [-1, 0], [None, ViewRecord(0, FLOAT)], [0, 0, 0])],
+            "slots": [ArenaSlot(0, FLOAT)],
+        },
+        {
+            "steps": [NativeStep("scan", [0, 0], [None, ViewRecord(0, FLOAT)], [0, 0, 0])],
+            "slots": [ArenaSlot(0, FLOAT)],
+        },
+        {
+            "steps": [NativeStep("scan", [0, 0], [ViewRecord(0, FLOAT)] * 2, [0, 0, 2])],
             "slots": [ArenaSlot(0, FLOAT)],
             "frame": [0, 0, 99],
         },
         {"steps": [NativeStep("scam", [], [], [])]},
-        {"steps": [BindStep([0], [View(0, FLOAT)], 1)], "slots": [ArenaSlot(0, FLOAT)], "stages": [([], []), ([], [])]},
+        {
+            "steps": [BindStep([0], [ViewRecord(0, FLOAT)], 1)],
+            "slots": [ArenaSlot(0, FLOAT)],
+            "stages": [([], []), ([], [])],
+        },
         {"steps": [CallStep(print, [], [], [0], 0)]},
         {"steps": [RowsStep(1, 1, 1, 1, [], [CallStep(print, [], [], [], 0)], [(1, 1)], 0)]},
-        {"slots": [ArenaSlot(0, Layout(1, BIG, np.float32))]},
+        {"slots": [ArenaSlot(0, LayoutRecord(1, BIG, np.float32))]},
         {"slots": [ArenaSlot(0, None)], "outputs": [SlotOutput(0, 0, None)]},
         {"slots": [InputSlot(2**40, FLOAT)]},
         {"outputs": [ValueOutput(2**31 - 1)]},

@@ -13,7 +13,7 @@ from .instructions import (
     I1,
     I32,
     PTR,
-    Constant,
+    ConstantOperand,
     Instruction,
     Operand,
     Type,
@@ -36,7 +36,7 @@ class Builder(Code):
     def memory_type(self, t: str) -> Type:
         return STORED[t].vector(self.lanes)
 
-    def const(self, t: str, value) -> Constant:
+    def const(self, t: str, value) -> ConstantOperand:
         return constant(LLVM[t].vector(self.lanes), value)
 
     # --- arithmetic ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from .printing import printed
 
 __all__ = [
     "DOUBLE", "FLOAT", "HALF", "I1", "I8", "I16", "I32", "I64", "LABEL", "PTR", "VOID",
-    "Constant", "Function", "Instruction", "Operand", "Parameter", "Type", "aggregate", "constant", "integer", "label",
+    "ConstantOperand", "Function", "Instruction", "Operand", "ParameterOperand", "Type", "aggregate", "constant", "integer", "label",
 ]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ class Operand:
         return f"{self.type.text} {self.text}"
 
 
-class Constant(Operand):
+class ConstantOperand(Operand):
     """A number that is known. ``value``: it, in every lane."""
 
     __slots__ = ("value",)
@@ -90,7 +90,7 @@ class Constant(Operand):
         self.value = value
 
 
-class Parameter(Operand):
+class ParameterOperand(Operand):
     """Of a function. ``attributes``: what is promised of it, such as ``noalias``."""
 
     __slots__ = ("attributes",)
@@ -117,16 +117,16 @@ class Instruction(Operand):
         return line.strip()
 
 
-def constant(type: Type, value) -> Constant:
+def constant(type: Type, value) -> ConstantOperand:
     """A number of this type, in every lane. Floats are exact; integers wrap."""
     if not value and str(value)[0] == "-":
-        return Constant(type, value)  # equals 0.0, and isn't the same
+        return ConstantOperand(type, value)  # equals 0.0, and isn't the same
     return _constant(type, value)
 
 
 @functools.lru_cache(4096)
-def _constant(type: Type, value) -> Constant:
-    return Constant(type, value)
+def _constant(type: Type, value) -> ConstantOperand:
+    return ConstantOperand(type, value)
 
 
 def integer(n: int | Operand) -> Operand:
@@ -175,7 +175,7 @@ class Function:
         """The text, line by line."""
         given = [
             f"{p.type.text} {p.attributes} {p.text}"
-            if isinstance(p, Parameter) and p.attributes
+            if isinstance(p, ParameterOperand) and p.attributes
             else f"{p.type.text} {p.text}"
             for p in self.parameters
         ]

@@ -20,7 +20,18 @@ from ...base.expr import Expr, Var, floordiv, mod
 from ...base.expr import variables as variables_of
 from ..assembly.code import Code, Names
 from ..assembly.dtypes import compute_type, itemsize, stored_type
-from ..assembly.instructions import I1, I64, PTR, VOID, Function, Instruction, Operand, Parameter, aggregate, constant
+from ..assembly.instructions import (
+    I1,
+    I64,
+    PTR,
+    VOID,
+    Function,
+    Instruction,
+    Operand,
+    ParameterOperand,
+    aggregate,
+    constant,
+)
 from ..assembly.instructions import label as named
 from ..ir.nodes import Buffer
 from ..ir.values import DEEPEST, Value, Values, loaded_atoms, walk, weight
@@ -61,7 +72,11 @@ class Kernel:
     renamed: dict = field(default_factory=dict)  # of a duplicate: buffers in the values of its nodes -> its own
 
 
-ARGS, BEGIN, END = Parameter("%args", PTR, "noalias nocapture readonly"), Operand("%begin", I64), Operand("%end", I64)
+ARGS, BEGIN, END = (
+    ParameterOperand("%args", PTR, "noalias nocapture readonly"),
+    Operand("%begin", I64),
+    Operand("%end", I64),
+)
 
 
 def _streamed(kernel: Kernel, buffers: dict[str, Buffer], leaving, reads: set[str]) -> set[str]:

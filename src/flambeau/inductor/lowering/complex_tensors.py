@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.sizes import sizes
 from ..ir.values import short
-from .lazy import Lazy, flatten
+from .lazy import LazyTensor, flatten
 from .reductions import reduce
 
 __all__ = ["as_complex", "as_real"]
@@ -15,7 +15,7 @@ def refuse_complex(lowering, op, full, val) -> None:
     made = val if isinstance(val, (tuple, list)) else (val,)
     if not any(
         getattr(x, "dtype", None) is not None and x.dtype.is_complex
-        for x in (*(x for x in flatten(full) if isinstance(x, Lazy)), *made)
+        for x in (*(x for x in flatten(full) if isinstance(x, LazyTensor)), *made)
     ):
         return
     d = op.definition
@@ -38,7 +38,7 @@ def reduce_pairs(lowering, d, x, kept, dims, element):
     return lambda c: lowering.values.make("complex", tuple(h(c) for h in halves), short(x.dtype))
 
 
-def as_real(lowering, x, val) -> Lazy:
+def as_real(lowering, x, val) -> LazyTensor:
     """The parts of complex numbers along a new last dimension."""
 
     def at(coords):
@@ -52,7 +52,7 @@ def as_real(lowering, x, val) -> Lazy:
     return lowering.lazy(sizes(val.shape), val.dtype, at, strides=sizes(val.stride()), device=val.device)
 
 
-def as_complex(lowering, x, val) -> Lazy:
+def as_complex(lowering, x, val) -> LazyTensor:
     """Complex numbers of pairs along the last dimension."""
     t = short(val.dtype)
 

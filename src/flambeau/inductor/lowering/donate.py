@@ -10,7 +10,7 @@ from ...base.enums import Out
 from ...base.expr import Expr
 from ...core.operator import namespace
 from ..ir.nodes import BufferKind, ExternCall, dense_strides, loads, stores
-from ..passes.decompose import Call, Program, rewritten
+from ..passes.decompose import OpCall, OpProgram, rewritten
 from .eager_call import call_schema
 
 __all__ = ["donate", "pass_on", "spend", "writing_form"]
@@ -67,7 +67,7 @@ def spend(steps, lowering) -> None:
             s.data.prepare()
 
 
-def pass_on(program: Program) -> None:
+def pass_on(program: OpProgram) -> None:
     """Drop copies of results that nothing else reads: the result itself is the copy."""
     copy = namespace("aten").copy.default
     instead = {}
@@ -85,7 +85,7 @@ def pass_on(program: Program) -> None:
         if (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride()):
             instead[call] = source
             source.uses = call.uses
-            if isinstance(call.args[0], Call):
+            if isinstance(call.args[0], OpCall):
                 call.args[0].uses -= 1
     if instead:
         program.calls = [c for c in program.calls if c not in instead]
@@ -99,7 +99,7 @@ def _form(step: ExternCall):
     return _WRITING.get(op) if op is not None else None
 
 
-def donate(program: Program, output_aliases: dict[int, int]) -> set[int]:
+def donate(program: OpProgram, output_aliases: dict[int, int]) -> set[int]:
     """Change the program where this is possible; the positions of outputs that lie in their inputs then. ``output_aliases``: see compile_graph."""
     if not any(call.target in _FORMS for call in program.calls if call.what == "call"):
         return set()

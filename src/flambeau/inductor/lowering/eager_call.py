@@ -11,12 +11,12 @@ from ... import _C
 from ...base.expr import Expr, Symbol, of
 from ...base.relations import symbols
 from ..ir.sizes import size
-from .lazy import Lazy
+from .lazy import LazyTensor
 
-__all__ = ["Unsupported", "EagerCall", "Number", "call_rule", "call_schema", "replace", "same_layout"]
+__all__ = ["NotLowered", "EagerCall", "NumberCall", "call_rule", "call_schema", "replace", "same_layout"]
 
 
-class Unsupported(Exception):
+class NotLowered(Exception):
     """A node that has no native lowering here; it is run by its eager kernel. Carries the reason."""
 
 
@@ -49,11 +49,11 @@ class EagerCall:
         tensors = itertools.count()
 
         def leave(x):
-            if isinstance(x, Lazy):
-                return Slot(next(tensors))
+            if isinstance(x, LazyTensor):
+                return ArgumentSlot(next(tensors))
             if hasattr(x, "__sym__") and type(size(x)) is Expr:
                 self.numbers.append(size(x))
-                return Slot(-len(self.numbers))
+                return ArgumentSlot(-len(self.numbers))
             if hasattr(x, "__sym__") and hasattr(x.expr, "evaluate"):  # a condition, or a floating-point number
                 needed = sorted((s for s in symbols(x.expr) if isinstance(s, Symbol)), key=repr)
                 first = len(self.numbers)
@@ -82,9 +82,9 @@ class EagerCall:
 
     def prepare(self) -> None:
         """An operator may have a call of its own for graphs: ``override("prepared", fn)``, one with bodies a rule of that name. ``fn(template)``,
-        in which a Slot with k from 0 on is a tensor and one below 0 a number (``Slot.place`` says where either is among what is given), gives
-        what is called with tensors and numbers and returns a list
-        of dense tensors, none of which is one of the operands; or None."""
+        in which an ArgumentSlot with k from 0 on is a tensor and one below 0 a number (``ArgumentSlot.place`` says
+        where either is among what is given), gives what is called with tensors and numbers and returns a list of
+        dense tensors, none of which is one of the operands; or None."""
         made_by = getattr(self.call, "func", None)
         op = self.call.args[0] if made_by in (call_schema, call_rule) else None
         prepared = None
@@ -101,7 +101,7 @@ class EagerCall:
         n = self.count + len(self.floats)
         tensors, numbers = given[: self.count], given[n:]
         floats = {s: float(t._array[()]) for s, t in zip(self.floats, given[self.count : n])}
-        full = replace(self.template, lambda s: s.look(tensors, numbers, floats), (Slot, Late))
+        full = replace(self.template, lambda s: s.look(tensors, numbers, floats), (ArgumentSlot, Late))
         result = self.call(full)
         results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if r is not None]
         out = []
@@ -124,7 +124,7 @@ class EagerCall:
         return out
 
 
-class Slot:
+class ArgumentSlot:
     """Where an argument of the call goes: tensor k, or the number before the end of the negative ones."""
 
     __slots__ = ("k",)
@@ -152,7 +152,7 @@ class Late:
         return self.expr.evaluate({**floats, **{s: numbers[i] for s, i in self.symbols}})
 
 
-class Number(EagerCall):
+class NumberCall(EagerCall):
     """Computes a number or truth value that the graph returns."""
 
     def __init__(self, number, floats):
@@ -168,7 +168,7 @@ def same_layout(shape, a, b) -> bool:
     return 0 in shape or all(n == 1 or x == y for n, x, y in zip(shape, a, b))
 
 
-def replace(tree, fn, kind=Lazy):
+def replace(tree, fn, kind=LazyTensor):
     if isinstance(tree, (tuple, list)):
         return [replace(x, fn, kind) for x in tree]
     return fn(tree) if isinstance(tree, kind) else tree

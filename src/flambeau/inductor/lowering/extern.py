@@ -12,14 +12,14 @@ from ..ir.nodes import BufferKind, ExternCall, Region, dense_strides, is_dense
 from ..ir.sizes import sizes
 from ..ir.values import short
 from .eager_call import EagerCall, call_rule, call_schema, replace
-from .lazy import Lazy, flatten
+from .lazy import LazyTensor, flatten
 
 __all__ = ["call_eagerly", "floats"]
 
 
 def call_eagerly(lowering, op, full, val):
     """A call of the operator itself, on tensors over the buffers."""
-    tensors: list[Lazy] = [x for x in flatten(full) if isinstance(x, Lazy)]
+    tensors: list[LazyTensor] = [x for x in flatten(full) if isinstance(x, LazyTensor)]
     regions = [lowering.realize(x) for x in tensors]
     vals = list(val) if isinstance(val, (tuple, list)) else [val]
     outs = []
@@ -49,7 +49,7 @@ def call_eagerly(lowering, op, full, val):
         outs.append(buffer.name)
         results.append(lowering.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
     if isinstance(op, HigherOrderOperator):
-        full = replace(full, lowering.compiled_body, GraphModule)
+        full = replace(full, functools.partial(compiled_body, lowering), GraphModule)
         name, effect, run = op.__name__, True, functools.partial(call_rule, op)
     else:
         effect = bool({"nondeterministic_seeded", "has_side_effects"} & set(op.tags))

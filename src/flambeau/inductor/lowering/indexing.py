@@ -9,8 +9,8 @@ from ..assembly.dtypes import compute_type
 from ..ir.nodes import Pointwise, Region, dense_strides
 from ..ir.sizes import IndexOps, sizes
 from ..ir.values import Value, loaded_atoms, short
-from .eager_call import Unsupported
-from .lazy import Lazy, broadcast_coords, strides_of
+from .eager_call import NotLowered
+from .lazy import LazyTensor, broadcast_coords, strides_of
 from .native import data_sizes
 
 __all__ = ["put", "take"]
@@ -42,7 +42,7 @@ def index(lowering, op, full, val):
 
     if d.mode == "read":
         if 0 in source.sizes and math.prod(shape):
-            raise Unsupported("reading from an empty tensor")
+            raise NotLowered("reading from an empty tensor")
         return lowering.lazy(
             shape,
             source.dtype,
@@ -61,7 +61,7 @@ def index(lowering, op, full, val):
     if math.prod(shape):
         loops = lowering.variables(shape)
         coords = tuple(variable(v) for v in loops)
-        if isinstance(source, Lazy):
+        if isinstance(source, LazyTensor):
             value = lowering.values.cast(source.at(broadcast_coords(coords, source.sizes)), t)
         else:
             value = lowering.values.element(source, t)
@@ -70,10 +70,10 @@ def index(lowering, op, full, val):
     return lowering.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
 
 
-def take(lowering, x, indices, val) -> Lazy:
+def take(lowering, x, indices, val) -> LazyTensor:
     """``x[indices]``."""
     if 0 in x.sizes:
-        raise Unsupported("indexing an empty tensor")
+        raise NotLowered("indexing an empty tensor")
     indices = data_sizes.masked(lowering, x.sizes, indices, lambda at: val.shape[at])
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index")
     return lowering.lazy(
@@ -81,10 +81,10 @@ def take(lowering, x, indices, val) -> Lazy:
     )
 
 
-def put(lowering, x, indices, values, accumulate, val) -> Lazy:
+def put(lowering, x, indices, values, accumulate, val) -> LazyTensor:
     """``x`` with ``values`` put at ``x[indices]``, or added there."""
     if 0 in x.sizes:
-        raise Unsupported("indexing an empty tensor")
+        raise NotLowered("indexing an empty tensor")
     indices = data_sizes.places_to_put(lowering, x, indices, values)
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index_put")
     t = short(val.dtype)

@@ -8,9 +8,9 @@ from ..ir.nodes import Buffer, BufferKind, ExternCall, Region, is_dense
 from ..ir.sizes import size, sizes
 from ..ir.values import short
 from . import layouts
-from .eager_call import Number, same_layout
+from .eager_call import NumberCall, same_layout
 from .extern import floats
-from .lazy import Lazy
+from .lazy import LazyTensor
 
 __all__ = ["constant", "finish", "placeholder"]
 
@@ -68,9 +68,9 @@ def _root(x):
 
 
 def finish(lowering, results, vals) -> None:
-    roots = [id(_root(x)) for k, x in enumerate(results) if isinstance(x, Lazy) and k not in lowering.free]
+    roots = [id(_root(x)) for k, x in enumerate(results) if isinstance(x, LazyTensor) and k not in lowering.free]
     for k, (x, val) in enumerate(zip(results, vals)):
-        if not isinstance(x, Lazy):
+        if not isinstance(x, LazyTensor):
             lowering.outputs.append(plain_output(lowering, x))
             continue
         strides = sizes(val.stride()) if hasattr(val, "stride") else x.strides
@@ -90,7 +90,7 @@ def finish(lowering, results, vals) -> None:
         lowering.outputs.append((Out.SLOT, region, x.dtype))
 
 
-def as_view(lowering, x: Lazy, strides) -> Lazy:
+def as_view(lowering, x: LazyTensor, strides) -> LazyTensor:
     """``x`` without the dense memory that an earlier reader gave it, where it is a view of other strides."""
     if x.region is None or x.view is None or same_layout(x.sizes, x.region.strides, strides):
         return x
@@ -111,5 +111,5 @@ def plain_output(lowering, x):
         return Out.INPUT, lowering.inputs.index(given)
     floating, regions = floats(lowering, [x])
     buffer = lowering.new_buffer((), (), "f64", BufferKind.VALUE)
-    lowering.add(ExternCall("call", "number", regions, [buffer.name], Number(x, floating), effect=True))
+    lowering.add(ExternCall("call", "number", regions, [buffer.name], NumberCall(x, floating), effect=True))
     return Out.VALUE, buffer.name

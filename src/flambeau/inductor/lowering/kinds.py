@@ -1,7 +1,7 @@
 """Rules of lowering: one for each kind of operator, none for an operator.
 
-A rule is called with (lowering, operator, all its arguments, its result without data) and returns a :class:`Lazy` or several.
-Unsupported: the operator is run by its eager kernel.
+A rule is called with (lowering, operator, all its arguments, its result without data) and returns a :class:`LazyTensor` or several.
+NotLowered: the operator is run by its eager kernel.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from . import conditions
 from .complex_tensors import reduce_pairs
 from .complex_values import OPERATIONS as PAIRED
 from .contractions import lower_contraction
-from .eager_call import Unsupported
+from .eager_call import NotLowered
 from .indexing import index
-from .lazy import Lazy, broadcast_coords, strides_of
+from .lazy import LazyTensor, broadcast_coords, strides_of
 from .native import random
 from .reductions import reduce
 
@@ -40,17 +40,21 @@ def _may_divide_by_zero(node) -> bool:
 
 def pointwise(lowering, op, full, val):
     d = op.definition
-    known = [isinstance(x, Lazy) or hasattr(x, "__sym__") for x in full]
+    known = [isinstance(x, LazyTensor) or hasattr(x, "__sym__") for x in full]
     try:
         root, _ = trace(d.body, [Input(a.name) if k else x for a, x, k in zip(op._schema.arguments, full, known)])
     except TypeError as e:
-        raise Unsupported(f"it looks at a symbolic number ({e})") from e
+        raise NotLowered(f"it looks at a symbolic number ({e})") from e
     taking = set(operand_indices(op))
     compute = compute_dtype(op, full)
-    paired = compute.is_complex or val.dtype.is_complex or any(isinstance(x, Lazy) and x.dtype.is_complex for x in full)
+    paired = (
+        compute.is_complex
+        or val.dtype.is_complex
+        or any(isinstance(x, LazyTensor) and x.dtype.is_complex for x in full)
+    )
     for node in topological(root):
         if node.op != "input" and not (TABLE[node.op].llvm or paired and node.op in PAIRED):
-            raise Unsupported(f"scalar operation {node.op} has no LLVM text{' for complex numbers' if paired else ''}")
+            raise NotLowered(f"scalar operation {node.op} has no LLVM text{' for complex numbers' if paired else ''}")
     if compute.category == 1:  # numbers wrap as in the eager kernel; those that must fit were checked by the shape rule
         full = [
             as_element(x, compute).item() if x.__class__ in (int, float) and (a.is_tensor or a.type == "Scalar") else x
@@ -63,13 +67,13 @@ def pointwise(lowering, op, full, val):
         conditions.dividing(lowering, handler, divisions)
     if paired:
         d.body(
-            handler, *[lowering.values.const(0, short(x.dtype)) if isinstance(x, Lazy) else x for x in full]
+            handler, *[lowering.values.const(0, short(x.dtype)) if isinstance(x, LazyTensor) else x for x in full]
         )  # refuses what it can't
 
     def at(coords):
         actual = []
         for k, x in enumerate(full):
-            if isinstance(x, Lazy):
+            if isinstance(x, LazyTensor):
                 v = x.at(broadcast_coords(coords, x.sizes))
                 v = lowering.values.cast(v, t) if k in taking else v
                 actual.append(lowering.values.cast(v, compute_type(v.dtype)))
@@ -108,7 +112,7 @@ def reduction(lowering, op, full, val):
         return lowering.values.cast(v, acc)
 
     if n == 0 and d.init is None:
-        raise Unsupported("empty reduction without an initial value")
+        raise NotLowered("empty reduction without an initial value")
     if is_complex(acc):
         result = reduce_pairs(lowering, d, x, kept, dims, element)
     else:
@@ -130,8 +134,8 @@ def reduction(lowering, op, full, val):
 
 def view(lowering, op, full, val):
     x, rest = full[0], full[1:]
-    if not isinstance(x, Lazy):
-        raise Unsupported("no tensor argument")
+    if not isinstance(x, LazyTensor):
+        raise NotLowered("no tensor argument")
     results = None
     if x.region is not None:
         try:
@@ -176,7 +180,7 @@ def factory(lowering, op, full, val):
 
 
 def composite(lowering, op, full, val):
-    raise Unsupported("a composite that wasn't decomposed")
+    raise NotLowered("a composite that wasn't decomposed")
 
 
 # The rule of each kind. Of kinds that aren't here an override "lower" makes something, or the eager kernel is called.

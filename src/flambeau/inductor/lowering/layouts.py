@@ -13,7 +13,7 @@ from ..ir.nodes import dense_strides, is_dense
 from ..ir.sizes import sizes
 from ..ir.values import walk
 from .eager_call import same_layout
-from .lazy import Lazy
+from .lazy import LazyTensor
 
 __all__ = ["chosen", "followed", "ruled", "strides_in"]
 
@@ -61,7 +61,7 @@ def ruled(lowering, result, val):
     """The results of a call in memory, in the order that their shape rules say."""
     if isinstance(result, (tuple, list)):
         return [ruled(lowering, x, v) for x, v in zip(result, val)]
-    if not isinstance(result, Lazy) or not hasattr(val, "stride"):
+    if not isinstance(result, LazyTensor) or not hasattr(val, "stride"):
         return result
     strides = sizes(val.stride())
     if not is_dense(result.sizes, strides, lowering.values.hint):

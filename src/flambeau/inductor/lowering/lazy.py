@@ -7,10 +7,10 @@ import math
 from ..ir.nodes import dense_strides
 from ..ir.sizes import sizes, symbolic
 
-__all__ = ["Lazy", "broadcast_coords", "flatten", "strides_of"]
+__all__ = ["LazyTensor", "broadcast_coords", "flatten", "strides_of"]
 
 
-class Lazy:
+class LazyTensor:
     """A tensor during lowering. ``sizes``: ints and expressions, ``shape`` the same for operators to ask; ``dtype`` is the flambeau dtype;
     ``at(coords)`` the Value of an element; ``region`` where it lies in memory, None as long as it doesn't."""
 

@@ -1,6 +1,6 @@
 """From an ATen-level fx graph to the loop IR: one rule per operator kind, none per operator.
 
-While lowering, a tensor is a :class:`Lazy`: its shape and a function from coordinates to the Value of that element. Pointwise operators,
+While lowering, a tensor is a :class:`LazyTensor`: its shape and a function from coordinates to the Value of that element. Pointwise operators,
 factories and views only compose such functions. A tensor becomes a buffer when something needs memory (a matrix product, an eager kernel, an
 output), when it is reduced or scattered, or when it is costly and read more than once; fusion may later remove the buffer again.
 """
@@ -25,15 +25,15 @@ from ...fx import GraphModule
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Pointwise, Region, dense_strides, is_dense
 from ..ir.sizes import size, sizes, symbolic
 from ..ir.values import DEEPEST, Typed, Values, is_complex, loaded_atoms, part_of, short, to_numpy, walk, weight
-from ..passes.decompose import Call
+from ..passes.decompose import OpCall
 from . import boxes, complex_tensors, conditions, indexing, kinds, layouts, reductions
 from .complex_tensors import refuse_complex
 from .complex_values import ComplexTyped
 from .contractions import packed_product
-from .eager_call import Unsupported, same_layout
+from .eager_call import NotLowered, same_layout
 from .extern import call_eagerly
 from .interface import constant, finish, placeholder
-from .lazy import Lazy, flatten
+from .lazy import LazyTensor, flatten
 from .native import data_sizes, launch, linalg, random, recurrence, select, special
 
 __all__ = ["Lowering"]
@@ -74,8 +74,8 @@ class Lowering(Handler):
         b = self.buffers[name] = Buffer(name, tuple(shape), tuple(strides), t, kind, np_dtype, constant, width)
         return b
 
-    def lazy(self, *args, **kwargs) -> Lazy:
-        return Lazy(*args, **kwargs, example=self.example)
+    def lazy(self, *args, **kwargs) -> LazyTensor:
+        return LazyTensor(*args, **kwargs, example=self.example)
 
     def add(self, node) -> None:
         if self.late:
@@ -94,8 +94,8 @@ class Lowering(Handler):
             parts += [v.extent for v in (*node.loops, *getattr(node, "reduced", ()))]
         return frozenset(self.late[s] for e in parts for s in symbols(e) if s in self.late)
 
-    def in_memory(self, region: Region, dtype, strides=None, device=None) -> Lazy:
-        """The Lazy of a region of a buffer."""
+    def in_memory(self, region: Region, dtype, strides=None, device=None) -> LazyTensor:
+        """The LazyTensor of a region of a buffer."""
         buffer = self.buffers[region.buffer]
 
         def at(coords):
@@ -107,7 +107,7 @@ class Lowering(Handler):
 
         return self.lazy(region.shape, dtype, at, region, strides or region.strides, device)
 
-    def realize(self, x: Lazy, strides=None) -> Region:
+    def realize(self, x: LazyTensor, strides=None) -> Region:
         """The tensor in memory; computed into a new buffer unless it is there already."""
         if x.region is None and x.view is not None and self.elements(x.view[0]) <= 2 * self.elements(x):
             self.realize_base(x)
@@ -123,11 +123,11 @@ class Lowering(Handler):
         x.at, x.region = self.in_memory(region, x.dtype).at, region
         return region
 
-    def elements(self, x: Lazy) -> int:
+    def elements(self, x: LazyTensor) -> int:
         """How many elements, or an example of it."""
         return self.values.hint(math.prod(x.sizes))
 
-    def realize_base(self, x: Lazy) -> None:
+    def realize_base(self, x: LazyTensor) -> None:
         """Put a view where the tensor it is a view of lies, as eager does: an expanded or stepped result keeps its strides."""
         if x.region is not None or x.view is None:
             return
@@ -146,7 +146,7 @@ class Lowering(Handler):
         shape, strides = ([symbolic(n, self.example) for n in part] for part in (region.shape, region.strides))
         return Strided(tuple(shape), tuple(strides), symbolic(region.offset, self.example))
 
-    def fill(self, buffer: Buffer, x: Lazy) -> None:
+    def fill(self, buffer: Buffer, x: LazyTensor) -> None:
         """A loop nest that stores x, its loops in the order of the memory."""
         if 0 in x.sizes:
             return
@@ -156,7 +156,7 @@ class Lowering(Handler):
         order = sorted(range(len(loops)), key=lambda d: (-self.values.hint(buffer.strides[d]), d))
         self.store(buffer, tuple(loops[d] for d in order), value, linear(coords, buffer.strides))
 
-    def contiguous(self, x: Lazy) -> Region:
+    def contiguous(self, x: LazyTensor) -> Region:
         """In memory in C order."""
         region = self.realize(x)
         if same_layout(region.shape, region.strides, dense_strides(region.shape)):
@@ -178,7 +178,7 @@ class Lowering(Handler):
                 args, kwargs = _map((call.args, call.kwargs), env.__getitem__)
                 env[call] = self.settle(self.call(call, args, kwargs), call, (args, kwargs))
         results = [_map(x, env.__getitem__) for x in program.outputs]
-        finish(self, results, [x.val if isinstance(x, Call) else None for x in program.outputs])
+        finish(self, results, [x.val if isinstance(x, OpCall) else None for x in program.outputs])
 
     def meet(self, n) -> None:
         """Learn from a symbolic integer what its symbols are like."""
@@ -199,14 +199,14 @@ class Lowering(Handler):
         is one more call of Python's within another when an element is written down."""
         if self.by_strides:
             return layouts.ruled(self, result, call.val)
-        if isinstance(result, Lazy) and result.region is None:
-            pending = (x.depth for x in flatten(given) if isinstance(x, Lazy) and x.region is None)
+        if isinstance(result, LazyTensor) and result.region is None:
+            pending = (x.depth for x in flatten(given) if isinstance(x, LazyTensor) and x.region is None)
             result.depth = 1 + max(pending, default=0)
             if result.depth > DEEPEST or call.uses > 1 and self.costly(result):
                 self.realize(result, layouts.followed(self, result, result.strides))
         return result
 
-    def costly(self, x: Lazy) -> bool:
+    def costly(self, x: LazyTensor) -> bool:
         if 0 in x.sizes:
             return False
         probe = walk(x.at(tuple(variable(v) for v in self.variables(x.sizes))))
@@ -222,7 +222,7 @@ class Lowering(Handler):
         self.messages.append(Message(about, text))
         return len(self.messages) - 1
 
-    def packed_product(self, *args) -> Lazy:
+    def packed_product(self, *args) -> LazyTensor:
         return packed_product(self, *args)
 
     def handler(self, t: str) -> Typed:
@@ -246,7 +246,7 @@ class Lowering(Handler):
         if isinstance(call.target, HigherOrderOperator):
             return call_eagerly(self, call.target, (args, tuple(kwargs.items())), call.val)
         if not hasattr(call.target, "definition"):
-            if any(isinstance(a, Lazy) for a in flatten((args, kwargs))):
+            if any(isinstance(a, LazyTensor) for a in flatten((args, kwargs))):
                 raise NotImplementedError(f"inductor: {call.target} is not an ATen operator")
             return call.target(*args, **kwargs)
         return self.operator(call.target, args, kwargs, call.val)
@@ -256,9 +256,9 @@ class Lowering(Handler):
         rule = kinds.KINDS.get(op.definition.kind)
         try:
             if rule is None and "lower" not in op.overrides:
-                raise Unsupported(f"kind {op.definition.kind}")
+                raise NotLowered(f"kind {op.definition.kind}")
             for x in flatten(full):
-                if isinstance(x, Lazy):
+                if isinstance(x, LazyTensor):
                     short(x.dtype)
             for v in val if isinstance(val, (tuple, list)) else (val,):
                 if hasattr(v, "stride"):
@@ -275,7 +275,7 @@ class Lowering(Handler):
             if special is not None:
                 return special(self, val, *full)
             return rule(self, op, full, val)
-        except (Unsupported, NotImplementedError) as reason:
+        except (NotLowered, NotImplementedError) as reason:
             self.fallbacks.append(f"{op.name()}: {reason}")
             return call_eagerly(self, op, full, val)
 
@@ -287,4 +287,4 @@ def _map(tree, fn):
         return {k: _map(v, fn) for k, v in tree.items()}
     if isinstance(tree, slice):
         return slice(*(_map(x, fn) for x in (tree.start, tree.stop, tree.step)))
-    return fn(tree) if isinstance(tree, Call) else tree
+    return fn(tree) if isinstance(tree, OpCall) else tree

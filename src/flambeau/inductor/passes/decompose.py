@@ -1,7 +1,7 @@
 """Opens the composite operators of a graph: the flat program that lowering reads.
 
 A composite's ``fn`` is run on tensors without data under a dispatch mode that writes down every call. Composites met on the way are decomposed in
-turn. The result is a list of :class:`Call` records in order, each with its shape rule's result and the number of its readers.
+turn. The result is a list of :class:`OpCall` records in order, each with its shape rule's result and the number of its readers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ...core.dispatch import excluding
 from ...core.modes import TorchDispatchMode
 from ...core.tensor import Tensor
 
-__all__ = ["Call", "Program", "decompose_graph"]
+__all__ = ["OpCall", "OpProgram", "decompose_graph"]
 
 
-class Call:
+class OpCall:
     """``what``: "input", "constant" or "call". ``args`` and ``kwargs`` refer to other calls. ``val``: tensors without data, or plain values."""
 
     __slots__ = ("what", "target", "args", "kwargs", "val", "uses")
@@ -33,17 +33,17 @@ class Call:
         return f"<{self.what} {self.target}>"
 
 
-class Program:
+class OpProgram:
     """``free``, ``orders``: see compile_graph."""
 
     def __init__(self):
-        self.calls: list[Call] = []
+        self.calls: list[OpCall] = []
         self.outputs: list[Any] = []
         self.free: tuple[int, ...] = ()
         self.orders: dict[int, tuple[int, ...]] = {}
 
-    def add(self, *parts) -> Call:
-        call = Call(*parts)
+    def add(self, *parts) -> OpCall:
+        call = OpCall(*parts)
         self.calls.append(call)
         return call
 
@@ -71,7 +71,7 @@ def _describe(val) -> str:
 
 def rewritten(x, fn):
     """Nested arguments with ``fn(call)`` for each call in them."""
-    if isinstance(x, Call):
+    if isinstance(x, OpCall):
         return fn(x)
     if isinstance(x, (tuple, list)):
         return [rewritten(y, fn) for y in x]
@@ -100,7 +100,7 @@ class _Recording(TorchDispatchMode):
 
     sees_parts = True
 
-    def __init__(self, program: Program):
+    def __init__(self, program: OpProgram):
         super().__init__()
         self.program = program
         self.made: dict[int, Any] = {}
@@ -146,12 +146,12 @@ class _Recording(TorchDispatchMode):
             self.know(out, call)
 
 
-def decompose_graph(gm) -> Program:
+def decompose_graph(gm) -> OpProgram:
     """The program of an ATen-level graph module whose nodes carry ``meta["val"]``."""
-    program = Program()
+    program = OpProgram()
     program.free, program.orders = getattr(gm, "free", ()), getattr(gm, "orders", {})
     recording = _Recording(program)
-    env: dict[Any, Any] = {}  # node -> Call, or a nested list of them for a decomposed composite with several results
+    env: dict[Any, Any] = {}  # node -> OpCall, or a nested list of them for a decomposed composite with several results
     known: set = set()  # symbols that inputs and calls so far have told
 
     def look(x):

@@ -11,7 +11,7 @@ from ...base.expr import Expr
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
 from ..ir.nodes import dense_strides
-from .decompose import Call, Program, _without_data
+from .decompose import OpCall, OpProgram, _without_data
 
 __all__ = ["join_sums"]
 
@@ -23,7 +23,7 @@ ROWS = 64  # a product with more rows packs its right operand anyway
 AGAIN = 4  # products with one operand, from which on it is copied
 
 
-def join_sums(program: Program) -> None:
+def join_sums(program: OpProgram) -> None:
     """Changes ``program`` in place; sizes must be plain integers, other calls are left alone."""
     if sum(c.target is aten.mm.default for c in program.calls) < TERMS:
         return
@@ -31,9 +31,9 @@ def join_sums(program: Program) -> None:
     for call in program.calls:
         if call.target is aten.add.Tensor:
             for x in call.args[:2]:
-                if isinstance(x, Call):
+                if isinstance(x, OpCall):
                     readers[id(x)] = readers.get(id(x), 0) + 1
-    joined: dict[tuple, Call] = {}  # the rows of several tensors, by their makers
+    joined: dict[tuple, OpCall] = {}  # the rows of several tensors, by their makers
     calls, program.calls = program.calls, []
     order = {id(c): i for i, c in enumerate(calls)}
     place = {}
@@ -61,14 +61,14 @@ def _plain_add(call) -> bool:
     return call.target is aten.add.Tensor and len(call.args) == 2 and call.kwargs.get("alpha", 1) == 1
 
 
-def _terms(call, readers) -> list[Call]:
+def _terms(call, readers) -> list[OpCall]:
     """The products, or the column sums, that a sum consists of; none where it is anything else."""
-    if not (isinstance(call, Call) and call.what == "call" and _plain_add(call)):
+    if not (isinstance(call, OpCall) and call.what == "call" and _plain_add(call)):
         return []
     out, todo = [], [call]
     while todo:
         c = todo.pop()
-        if not isinstance(c, Call) or c.val.shape != call.val.shape or c.val.dtype is not call.val.dtype:
+        if not isinstance(c, OpCall) or c.val.shape != call.val.shape or c.val.dtype is not call.val.dtype:
             return []
         if c is not call and (c.uses != 1 or readers.get(id(c)) != 1):
             return []
@@ -122,7 +122,7 @@ def _replace(program, call, terms, joined, order: dict[int, int]) -> None:
 
 def _source(x):
     """(what x is the transpose of, True), or (x, False)."""
-    return (x.args[0], True) if isinstance(x, Call) and x.target is aten.t.default else (x, False)
+    return (x.args[0], True) if isinstance(x, OpCall) and x.target is aten.t.default else (x, False)
 
 
 def _together(program, parts, dim, joined):
@@ -141,9 +141,9 @@ def _add(program, target, args, shape, strides, like):
 
 def _copy_weights(program) -> None:
     """The right operand of several products of few rows, in rows."""
-    products: dict[int, list[Call]] = {}
+    products: dict[int, list[OpCall]] = {}
     for call in program.calls:
-        if call.target is aten.mm.default and isinstance(call.args[1], Call):
+        if call.target is aten.mm.default and isinstance(call.args[1], OpCall):
             m, (k, n) = call.args[0].val.shape[0], call.args[1].val.shape
             few = (
                 all(type(x) is int and not isinstance(x, Expr) for x in (m, k, n)) and m <= ROWS and n >= 32 and k >= 32

@@ -1,9 +1,9 @@
 """The integers of a compiled graph: constants, and a little program that computes from the symbols what depends on them at each call.
 
 Everything a launch counts with (shapes, strides, offsets, trip counts, the sizes a kernel reads) has a *place* in the graph's frame
-(csrc/runtime/graph.h). :meth:`Frame.number` and :meth:`Frame.block` give places; what is no constant is computed by instructions that are shared, as
-expressions are. A symbol has a *stage*: 0 when an input gives it, else that of the Python step whose result has it as a size.
-"""
+(csrc/runtime/graph.h). :meth:`IntegerFrame.number` and :meth:`IntegerFrame.block` give places; what is no constant is
+computed by instructions that are shared, as expressions are. A symbol has a *stage*: 0 when an input gives it, else
+that of the Python step whose result has it as a size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ...base.expr_walks import emit
 from ...base.relations import Float
 from .records import Binding
 
-__all__ = ["Frame"]
+__all__ = ["IntegerFrame"]
 
 _INTEGER = {"and": Op.AND, "or": Op.OR, "xor": Op.XOR, "lshift": Op.SHL, "rshift": Op.SHR, "pow": Op.POW}
 _FLOATING = {"add": Op.FADD, "sub": Op.FSUB, "mul": Op.FMUL, "truediv": Op.FDIV}
 _WORD = -(1 << 63), (1 << 63) - 1
 
 
-class Frame:
+class IntegerFrame:
     def __init__(self):
         self.values: list[int] = []
         self.stages: list[tuple[list, list]] = [([], [])]  # (bindings, instructions)
@@ -82,7 +82,7 @@ class Frame:
 class _Code:
     """Handler of :func:`~..base.expr_walks.emit`: operands and results are places."""
 
-    def __init__(self, frame: Frame, stage: int):
+    def __init__(self, frame: IntegerFrame, stage: int):
         self.frame, self.code = frame, frame.stages[stage][1]
         self.stage = stage
 

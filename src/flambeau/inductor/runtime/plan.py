@@ -17,11 +17,11 @@ from ...base.relations import evaluate
 from ...core.messages import Message
 from .records import CallStep, GemmStep, KernelStep, NativeStep, RowsStep
 
-__all__ = ["Plan"]
+__all__ = ["LaunchPlan"]
 
 
 @dataclasses.dataclass
-class Plan:
+class LaunchPlan:
     """The arguments of ``_runtime.Graph`` with tables of records (records.py) in which no kernel has an address yet.
     ``dtypes``: of the tensors among the inputs. ``messages``: what errors of kernels are about. ``checks``: (place of a number that depends
     on data, its symbol, a relation that the program checks, the words when it doesn't hold). ``together``:

@@ -15,10 +15,10 @@ from ...core.higher_order import HigherOrderOperator
 from ...core.messages import About, Message
 from ...core.operator import OpOverload
 from ...proxy.encoding import Decoder, Encoder
-from ..lowering.eager_call import EagerCall, Number, Slot, call_rule, call_schema
-from ..lowering.eager_call import Late as LateNumber
+from ..lowering.eager_call import ArgumentSlot, EagerCall, NumberCall, call_rule, call_schema
+from ..lowering.eager_call import Late as LateArgument
 from . import records
-from .plan import Plan
+from .plan import LaunchPlan
 
 __all__ = ["dtype_name", "read_plan", "write_plan"]
 
@@ -27,7 +27,7 @@ _FIELDS = {cls: tuple(f.name for f in dataclasses.fields(cls)) for cls in _RECOR
 _DTYPES = {d.np.name: d.np for d in ALL}
 
 
-def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
+def write_plan(plan: LaunchPlan, enc: Encoder, constants: list[np.ndarray]) -> dict:
     """Rows of plain values; arrays go to ``constants``. NotEncodable where a call holds what a file can't."""
 
     def kept(array):
@@ -35,7 +35,7 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
         return len(constants) - 1
 
     leaves = {
-        (records.Layout, "dtype"): dtype_name,
+        (records.LayoutRecord, "dtype"): dtype_name,
         (records.ConstantSlot, "array"): kept,
         (records.CallStep, "call"): lambda call: _write_call(call, enc, constants),
         (records.ConstantOutput, "value"): lambda x: enc.argument(x, {}),
@@ -65,10 +65,10 @@ def write_plan(plan: Plan, enc: Encoder, constants: list[np.ndarray]) -> dict:
     }
 
 
-def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: dict[str, int]) -> Plan:
+def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: dict[str, int]) -> LaunchPlan:
     """Inverse of :func:`write_plan`; bodies are bound to ``addresses`` at once. KeyError, TypeError or ValueError for rows that are none."""
     leaves = {
-        (records.Layout, "dtype"): _DTYPES.__getitem__,
+        (records.LayoutRecord, "dtype"): _DTYPES.__getitem__,
         (records.ConstantSlot, "array"): constants.__getitem__,
         (records.CallStep, "call"): lambda call: _read_call(call, dec, constants, addresses),
         (records.ConstantOutput, "value"): lambda x: dec.argument(x, []),
@@ -85,7 +85,7 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
             raise ValueError(f"a row of {len(x)} values is no {cls.__name__}")
         return cls(*(leaves.get((cls, f), value)(v) for f, v in zip(names, x[1:])))
 
-    return Plan(
+    return LaunchPlan(
         rows["inputs"],
         rows["values"],
         [(value(bindings), list(map(tuple, code))) for bindings, code in rows["stages"]],
@@ -107,9 +107,9 @@ def dtype_name(d: Any) -> str:
 
 def _write_call(call: EagerCall, enc: Encoder, constants: list) -> dict:
     def leaf(x):
-        if isinstance(x, Slot):
+        if isinstance(x, ArgumentSlot):
             return ["slot", x.k]
-        if isinstance(x, LateNumber):
+        if isinstance(x, LateArgument):
             return ["late", enc.expr(x.expr), [[enc.expr(s), i] for s, i in x.symbols]]
         if isinstance(x, _runtime.Graph):
             return ["graph", write_plan(x.info.plan, enc, constants)]
@@ -142,9 +142,9 @@ def _read_call(row: dict, dec: Decoder, constants: list, addresses: dict) -> Eag
         if kind == "dict":
             return {k: tree(v) for k, v in rest[0]}
         if kind == "slot":
-            return Slot(rest[0])
+            return ArgumentSlot(rest[0])
         if kind == "late":
-            return LateNumber(dec.expr(rest[0]), [(dec.expr(s), i) for s, i in rest[1]])
+            return LateArgument(dec.expr(rest[0]), [(dec.expr(s), i) for s, i in rest[1]])
         if kind == "graph":
             plan = read_plan(rest[0], dec, constants, addresses)
             return plan.bind(addresses, _Info(plan))
@@ -160,7 +160,7 @@ def _read_call(row: dict, dec: Decoder, constants: list, addresses: dict) -> Eag
         if not isinstance(op, HigherOrderOperator if is_rule else OpOverload):
             raise ValueError(f"{target} is no operator")
         call = functools.partial(call_rule if is_rule else call_schema, op)
-    cls = EagerCall if call is not None else Number
+    cls = EagerCall if call is not None else NumberCall
     return cls.of(call, tree(row["template"]), floats, row["orders"], row["count"])
 
 
@@ -168,4 +168,4 @@ def _read_call(row: dict, dec: Decoder, constants: list, addresses: dict) -> Eag
 class _Info:
     """What a graph that was read has in the place of its source."""
 
-    plan: Plan
+    plan: LaunchPlan

@@ -1,4 +1,4 @@
-"""From kernels, products and calls to the native graph object: its :class:`~.plan.Plan`, frame, slots, steps and outputs."""
+"""From kernels, products and calls to the native graph object: its :class:`~.plan.LaunchPlan`, frame, slots, steps and outputs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..ir.nodes import Buffer, BufferKind, ExternCall, Region
 from ..ir.sizes import lone_symbol
 from ..scheduling.planes import PlaneChain
 from ..scheduling.rows import RowChain
-from .frame import Frame
-from .plan import Plan
+from .frame import IntegerFrame
+from .plan import LaunchPlan
 from .records import (
     ArenaSlot,
     BindStep,
@@ -23,7 +23,7 @@ from .records import (
     InputOutput,
     InputSlot,
     KernelStep,
-    Layout,
+    LayoutRecord,
     LocalSlot,
     NativeStep,
     NumberOutput,
@@ -35,7 +35,7 @@ from .records import (
     SlotOutput,
     ValueOutput,
     ValueSlot,
-    View,
+    ViewRecord,
 )
 
 __all__ = ["assemble", "numpy_dtype"]
@@ -60,7 +60,7 @@ class _Assembly:
     def __init__(self, lowering, offsets, inplace):
         self.lowering, self.buffers = lowering, lowering.buffers
         self.offsets, self.inplace = offsets, inplace
-        self.frame = Frame()
+        self.frame = IntegerFrame()
         self.slots: list = []
         self.number: dict[str, int] = {}
         self.cost = 0.0
@@ -85,11 +85,11 @@ class _Assembly:
         dtype = numpy_dtype(buffer)
         shape = buffer.shape if shape is None else shape
         strides = buffer.strides if strides is None else strides
-        return Layout(len(shape), self.frame.block((*shape, *(s * dtype.itemsize for s in strides))), dtype)
+        return LayoutRecord(len(shape), self.frame.block((*shape, *(s * dtype.itemsize for s in strides))), dtype)
 
     def view(self, region: Region):
         b = self.buffers[region.buffer]
-        return View(
+        return ViewRecord(
             self.frame.number(region.offset * numpy_dtype(b).itemsize), self.layout(b, region.shape, region.strides)
         )
 
@@ -230,14 +230,14 @@ def _ratios(chain) -> list[tuple[int, int]]:
     return [(r.numerator, r.denominator) for r in chain.ratios]
 
 
-def assemble(lowering, steps, together, offsets, arena_size, inplace) -> Plan:
+def assemble(lowering, steps, together, offsets, arena_size, inplace) -> LaunchPlan:
     """``steps``: Kernel, ExternCall or a chain, in order. ``together``: see branches.py. ``offsets``: of the buffers in the arena.
     ``inplace``: output buffers that lie in an input's memory."""
     made = _Assembly(lowering, offsets, inplace)
     out_steps = [made.step(s) for s in steps]
     outputs = [made.output(o) for o in lowering.outputs]
     arena = made.frame.number(arena_size)
-    return Plan(
+    return LaunchPlan(
         len(lowering.inputs),
         made.frame.values,
         made.frame.stages,

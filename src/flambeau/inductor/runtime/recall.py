@@ -22,7 +22,7 @@ from ...proxy.encoding import Decoder, Encoder, NotEncodable
 from .. import metrics
 from ..machine import cache
 from ..settings import config
-from .plan import Plan
+from .plan import LaunchPlan
 from .plan_rows import dtype_name, read_plan, write_plan
 
 __all__ = ["recall", "remember"]
@@ -30,10 +30,10 @@ __all__ = ["recall", "remember"]
 log = logging.getLogger("flambeau.inductor")
 
 
-class Info:
+class RecalledInfo:
     """What is kept with a graph from disk, as with one that was compiled: see compile.CompiledInfo."""
 
-    def __init__(self, plan: Plan, rows: dict[str, Any], arena_size: int):
+    def __init__(self, plan: LaunchPlan, rows: dict[str, Any], arena_size: int):
         self.plan, self.names, self._texts, self._head = plan, rows["names"], rows["texts"], rows["head"]
         self.fallbacks, self.orders, self.arena_size = rows["fallbacks"], dict(rows["orders"]), arena_size
         self.steps, self.times = plan.steps, {}
@@ -73,7 +73,7 @@ def recall(entry: str, output_aliases: dict[int, int]) -> Any:
     constants = [np.frombuffer(data, _numpy(name)).reshape(shape).copy() for name, shape, data in rows["constants"]]
     dec = Decoder(rows["symbols"])
     plan = read_plan(rows["plan"], dec, constants, addresses)
-    info = Info(plan, rows, dec.expr(rows["arena"]))
+    info = RecalledInfo(plan, rows, dec.expr(rows["arena"]))
     graph = plan.bind(addresses, info)
     metrics.cache_hits += len(objects)
     metrics.ir_nodes_pre_fusion += rows["nodes"]

@@ -13,15 +13,15 @@ from ...base.enums import Out, Slot, Step
 
 __all__ = [
     "ArenaSlot", "BindStep", "Binding", "CallStep", "ConstantOutput", "ConstantSlot", "GemmStep", "InputOutput", "InputSlot",
-    "KernelStep", "Layout", "LocalSlot", "NativeStep", "NumberOutput", "ObjectSlot", "OutputSlot", "OwnSlot", "Planes", "RowsStep",
-    "SlotOutput", "ValueOutput", "ValueSlot", "View",
+    "KernelStep", "LayoutRecord", "LocalSlot", "NativeStep", "NumberOutput", "ObjectSlot", "OutputSlot", "OwnSlot", "Planes", "RowsStep",
+    "SlotOutput", "ValueOutput", "ValueSlot", "ViewRecord",
 ]  # fmt: skip
 
 record = dataclass(slots=True)
 
 
 @record
-class Layout:
+class LayoutRecord:
     """Shape and strides in bytes are the ``2 * ndim`` numbers from place ``at`` on; ``dtype`` is NumPy's."""
 
     ndim: int
@@ -30,11 +30,11 @@ class Layout:
 
 
 @record
-class View:
+class ViewRecord:
     """A part of a slot: ``at`` is the place of its offset in bytes."""
 
     at: int
-    layout: Layout
+    layout: LayoutRecord
 
 
 @record
@@ -59,7 +59,7 @@ class Binding:
 class InputSlot:
     kind: ClassVar = Slot.INPUT
     input: int
-    layout: Layout
+    layout: LayoutRecord
 
 
 @record
@@ -68,7 +68,7 @@ class ArenaSlot:
 
     kind: ClassVar = Slot.ARENA
     at: int
-    layout: Layout
+    layout: LayoutRecord
 
 
 @record
@@ -77,7 +77,7 @@ class OwnSlot:
 
     kind: ClassVar = Slot.OWN
     bytes: int
-    layout: Layout
+    layout: LayoutRecord
 
 
 @record
@@ -88,7 +88,7 @@ class OutputSlot:
     bytes: int
     plain: bool
     stage: int
-    layout: Layout
+    layout: LayoutRecord
 
 
 @record
@@ -111,7 +111,7 @@ class ObjectSlot:
     """A tensor that a Python step returns."""
 
     kind: ClassVar = Slot.OBJECT
-    layout: Layout
+    layout: LayoutRecord
 
 
 @record
@@ -177,7 +177,7 @@ class NativeStep:
     kind: ClassVar = Step.NATIVE
     kernel: str
     slots: list[int]
-    views: list[View | None]
+    views: list[ViewRecord | None]
     numbers: list[int]
     planes: Planes | None = None
 
@@ -204,7 +204,7 @@ class BindStep:
 
     kind: ClassVar = Step.BIND
     slots: list[int]
-    views: list[View]
+    views: list[ViewRecord]
     stage: int
 
 
@@ -215,7 +215,7 @@ class CallStep:
     kind: ClassVar = Step.CALL
     call: Any
     slots: list[int]
-    views: list[View]
+    views: list[ViewRecord]
     results: list[int]
     stage: int
     numbers: list[int] = field(default_factory=list)
@@ -231,7 +231,7 @@ class SlotOutput:
     kind: ClassVar = Out.SLOT
     slot: int
     at: int
-    layout: Layout | None
+    layout: LayoutRecord | None
 
 
 @record

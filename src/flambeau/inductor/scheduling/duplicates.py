@@ -10,7 +10,7 @@ from ...base.expr import Expr, Symbol, Var
 from ..codegen.kernel import Kernel
 from ..ir.nodes import Reduction
 from ..ir.values import Value
-from .schedule import Group, Stored
+from .schedule import Group, StoredRow
 
 __all__ = ["Duplicates"]
 
@@ -109,5 +109,7 @@ class Duplicates:
             return kernel
         kernel, theirs = found
         renamed = dict(zip(theirs, names))
-        nodes = [Stored(renamed[n.buffer], n.value, n.index, n.combine, n.internal, n.reduction) for n in kernel.nodes]
+        nodes = [
+            StoredRow(renamed[n.buffer], n.value, n.index, n.combine, n.internal, n.reduction) for n in kernel.nodes
+        ]
         return dataclasses.replace(kernel, args=[renamed[a] for a in kernel.args], nodes=nodes, renamed=renamed)

@@ -514,7 +514,7 @@ def _split_divisions(group, outer, inner, mapped, values):
     return outer, inner, mapped
 
 
-class Stored:
+class StoredRow:
     """A node of a finished kernel: the IR node's data in the kernel's variables. ``internal``: the buffer is never in memory;
     ``reduction``: ``combine`` runs over the inner loops."""
 
@@ -524,9 +524,9 @@ class Stored:
         self.buffer, self.value, self.index, self.combine = buffer, value, index, combine
         self.internal, self.reduction = internal, reduction
 
-    def transposed(self, value, index) -> Stored:
+    def transposed(self, value, index) -> StoredRow:
         """The same node in other variables."""
-        return Stored(self.buffer, value, index, self.combine, self.internal, self.reduction)
+        return StoredRow(self.buffer, value, index, self.combine, self.internal, self.reduction)
 
 
 def _expensive(value, inner) -> bool:
@@ -581,11 +581,13 @@ def _stages(mapped, inner, has_reduction, buffers, values, keep):
         name = m.node.buffer
         internal = name not in keep
         if isinstance(m.node, Reduction):
-            stage_nodes.setdefault(m.stage, []).append(Stored(name, m.value, m.index, m.node.combine, internal, True))
+            stage_nodes.setdefault(m.stage, []).append(
+                StoredRow(name, m.value, m.index, m.node.combine, internal, True)
+            )
         elif m.level == "row":
-            once_nodes.setdefault(m.stage, []).append(Stored(name, m.value, m.index, None, internal))
+            once_nodes.setdefault(m.stage, []).append(StoredRow(name, m.value, m.index, None, internal))
         elif not internal or name in rows:
-            stage_nodes.setdefault(m.stage, []).append(Stored(name, m.value, m.index, None, internal))
+            stage_nodes.setdefault(m.stage, []).append(StoredRow(name, m.value, m.index, None, internal))
         final[name] = m
     items = []
     for stage in sorted(stage_nodes.keys() | once_nodes.keys()):
@@ -680,7 +682,7 @@ def _build_scatter(node: Pointwise, buffers, values) -> Kernel:
         )
         (apart if ok else rest).append(v)
     vector = bool(apart) and coefficient(node.index, apart[-1]) == 1
-    stored = Stored(node.buffer, node.value, node.index, node.combine, False)
+    stored = StoredRow(node.buffer, node.value, node.index, node.combine, False)
     return _kernel(tuple(apart), tuple(rest), vector, [("loop", [stored])], {}, {}, serial=True)
 
 
