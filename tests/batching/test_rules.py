@@ -6,6 +6,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.base.errors import MissingFacet
+from flambeau.batching import fallback
 from flambeau.core.declare import extern, pointwise
 from flambeau.core.definition import TensorMeta
 from flambeau.func import grad, vmap
@@ -256,8 +257,20 @@ def test_extern_is_looped_with_one_line(caplog):
         "vmap: test_batching::reverse (kind extern) has no batching rule and is run once an example; "
         "op.override('batch', fn) gives it one"
     ]
-    with pytest.raises(RuntimeError, match="batch size of 0"):
+    with pytest.raises(RuntimeError, match="does not support vmap over dims of size 0"):
         vmap(reverse)(torch.ones(0, 4))
+    fallback.set_warning_enabled(True)
+    try:
+        with pytest.warns(UserWarning, match="performance drop .* test_batching::reverse"):
+            vmap(reverse)(T(B, 4))
+    finally:
+        fallback.set_warning_enabled(False)
+    fallback.set_fallback_enabled(False)
+    try:
+        with pytest.raises(RuntimeError, match="test_batching::reverse has no batching rule, and the fallback"):
+            vmap(reverse)(T(B, 4))
+    finally:
+        fallback.set_fallback_enabled(True)
 
     @reverse.override("batch")
     def rule(b, x):
@@ -363,7 +376,20 @@ def test_randomness():
         vmap(lambda a: torch.nn.functional.dropout(torch.ones(4)) * a)(x)
     p = torch.tensor([[1.0, 0, 0], [0, 0, 1.0]])
     assert vmap(lambda q: torch.multinomial(q, 1), randomness="different")(p).tolist() == [[0], [2]]
-    assert vmap(lambda q: torch.multinomial(q, 1), randomness="same")(p).tolist() == [[0], [2]]
+    for fn in (lambda q: torch.multinomial(q, 1), torch.bernoulli, lambda q: torch.zeros(3).bernoulli_(q)):
+        with pytest.raises(RuntimeError, match="same randomness with a batched tensor|more elements than `self`"):
+            vmap(fn, randomness="same")(p)
+    # What is written over may differ from example to example: it isn't read.
+    one = vmap(lambda a: a.bernoulli_(torch.tensor([0.5] * 64)), randomness="same")(torch.zeros(B, 64))
+    assert torch.equal(one[0], one[1])
+    with pytest.raises(RuntimeError, match="different inplace randomness on an unbatched tensor"):
+        vmap(lambda a: torch.zeros(3).uniform_() + a, randomness="different")(torch.zeros(B, 3))
+    # Two operands: one draw for the whole batch, as for one.
+    mean, std = torch.zeros(B, 8), torch.ones(8)
+    torch.manual_seed(1)
+    got = vmap(torch.normal, (0, None), randomness="different")(mean, std)
+    torch.manual_seed(1)
+    assert torch.equal(got, torch.normal(mean, std.expand(B, 8)))
 
 
 def test_data_dependence_is_an_error():

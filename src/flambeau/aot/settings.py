@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..base.config import Config, Knob
+from ..fake.constants import set_real_propagation
 
 __all__ = ["config"]
 
@@ -51,7 +54,6 @@ _ONLY = {
     "error_on_custom_op_aliasing": False,
     "fake_tensor_allow_unsafe_data_ptr_access": True,
     "fake_tensor_crossref": False,
-    "fake_tensor_propagate_real_tensors": False,
     "functionalize_rng_ops": False,
     "generate_fake_kernels_from_real_mismatches": False,
     "joint_custom_pass": None,
@@ -63,4 +65,16 @@ _ONLY = {
 KNOBS |= {name: Knob(value, "accepted for compatibility") for name, value in _ACCEPTED.items()}
 KNOBS |= {name: Knob(value, f"only {value!r} is built", only=True) for name, value in _ONLY.items()}
 
+KNOBS["fake_tensor_propagate_real_tensors"] = Knob(
+    False, "modes of fake tensors made from now on keep the values that theirs were made from"
+)
+
 config = Config("torch._functorch.config", KNOBS)
+
+
+def _tell(name: str, value: Any) -> None:
+    if name == "fake_tensor_propagate_real_tensors":
+        set_real_propagation(value)
+
+
+config._listeners.append(_tell)

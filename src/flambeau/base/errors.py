@@ -17,6 +17,10 @@ class DataDependentOutputException(RuntimeError):
     """A value or shape is needed that a tensor without data doesn't have."""
 
 
+class DynamicOutputShapeException(DataDependentOutputException):
+    """The shape of a result depends on values that a tensor without data doesn't have."""
+
+
 class AllocationError(RuntimeError, MemoryError):
     """A tensor doesn't fit into memory, or its size into 64 bits. PyTorch's is a RuntimeError, Python's a MemoryError: this is both."""
 

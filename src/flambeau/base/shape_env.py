@@ -15,7 +15,7 @@ from typing import Any
 
 from . import expr as E
 from . import relations as R
-from .errors import DataDependentOutputException
+from .errors import DataDependentOutputException, DynamicOutputShapeException
 from .expr import INF, Expr, Symbol
 from .logs import artifact
 from .records import slotted
@@ -581,7 +581,7 @@ def data_dependent_size(what: str, hi=INF):
     """A size that only the values of the arguments tell. DataDependentOutputException where no symbol may stand for it."""
     env = _active.env
     if env is None or not env.allow_data_dependent_sizes:
-        raise DataDependentOutputException(f"{what}: the size of the result depends on the values of the arguments")
+        raise DynamicOutputShapeException(f"{what}: the size of the result depends on the values of the arguments")
     out = env.create_unbacked_symint(size=True)
     if hi is not INF:
         env.learn(R.compare("ge", expression(hi), out.expr))

@@ -33,6 +33,7 @@ ALIASES: dict[str, str] = {
     "_higher_order_ops.map": "aot.control_flow",
     "_higher_order_ops.scan": "aot.control_flow",
     "_higher_order_ops.while_loop": "aot.control_flow",
+    "_higher_order_ops.wrap": "aot.wrap",
     "_functorch.aot_autograd": "aot.api",
     "_functorch.config": "aot.settings:config",
     "_functorch.partitioners": "aot.partitioners",
@@ -44,7 +45,7 @@ ALIASES: dict[str, str] = {
     "_library": "library",
     "_library.custom_ops": "library.custom_op",
     "_library.infer_schema": "library.infer",
-    "_library.utils": "utils._python_dispatch",
+    "_library.utils": "library.utils",
     "_subclasses": "fake",
     "_subclasses.fake_tensor": "fake.fake_tensor",
     "_subclasses.fake_utils": "testing.cross_ref",
@@ -118,7 +119,7 @@ class _Beside(types.ModuleType):
 # Modules with code of their own that lack names which have no meaning here: rows of extras.py.
 _EXTENDED = """
 autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api distributed
-distributions distributions.transforms dynamo.exc export fake.fake_tensor func library modules.module nn nn.functional nn.init
+distributions distributions.transforms dynamo.exc export fake fake.fake_tensor func library modules.module nn nn.functional nn.init
 nn.modules nn.modules.transformer nn.parallel optim overrides proxy return_types serialization sparse testing utils
 utils._python_dispatch utils.data utils.data.collate utils.data.loader utils.data.worker
 """

@@ -24,11 +24,12 @@ returns False: is_dynamo_disable_recursive
 decorator: disable_nested_graph_breaks dont_skip_tracing skip_frame
 class: allow_c_slot bytecode_debugger
 refuses: replay step_unsupported
-from export: export
 """,
     "+distributions.transforms": "from distributions.transforms: _InverseTransform=_Inverse",
-    "+fake.fake_tensor": "from compat.queries: is_fake",
-    "+dynamo.exc": "class: TensorifyScalarRestartAnalysis",
+    "+fake.fake_tensor": "from compat.queries: is_fake\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet\n"
+    "from fake.converter: FakeCopyMode unset_fake_temporarily maybe_get_fake_mode",
+    "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet",
+    "+dynamo.exc": "class: TensorifyScalarRestartAnalysis\nfrom dynamo.exc: UncapturedHigherOrderOpError=Unsupported",
     "+func": "why: einops has it\nfrom compat.queries: debug_unwrap\nrefuses: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
     "+inductor.settings": "",
     "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"

@@ -129,7 +129,11 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "nn.parallel.distributed": "from nn.parallel: DistributedDataParallel",
     "nn.parallel.data_parallel": "from nn.parallel: DataParallel data_parallel",
     "nn.parallel.scatter_gather": "from nn.parallel: scatter gather",
-    "_custom_ops": "from library: impl_abstract=register_fake impl custom_op",
+    "_custom_ops": "from library.older: custom_op=make impl impl_abstract impl_save_for_backward impl_backward _destroy=destroy get_op\n"
+    "from library.older: SUPPORTED_DEVICE_TYPE_TO_KEY RESERVED_NS",
+    "_custom_op": "module: impl",
+    "_custom_op.impl": "rest library.older\nfrom library: get_ctx\nfrom library.infer: infer_schema",
+    "testing._utils": "from testing.seeds: wrapper_set_seed freeze_rng_state",
     "_C._functorch": "why: functorch's native levels\n"
     "from batching.fallback: _is_vmap_fallback_enabled=is_fallback_enabled _set_vmap_fallback_enabled=set_fallback_enabled\n"
     "from batching.dimensions: reshape_dim_into reshape_dim_outof\n"
@@ -148,6 +152,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "functorch": "from func: functional_call functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize stack_module_state vjp vmap\n"
     "from func.mapping: chunk_vmap\nfrom func.make_functional: FunctionalModule FunctionalModuleWithBuffers combine_state_for_ensemble\n"
     "from func.make_functional: make_functional make_functional_with_buffers\nfrom proxy: make_fx\nmodule: compile experimental einops",
+    "functorch.compile": "rest aot\nfrom aot.partitioners: default_partition min_cut_rematerialization_partition\nfrom aot.settings: config",
     "functorch.experimental": "from func: functionalize hessian jacfwd jvp\nfrom func.mapping: chunk_vmap\nmodule: control_flow ops",
     "functorch.experimental.control_flow": "rest aot.control_flow",
     "functorch.experimental.ops": "rest core.operator",
@@ -163,7 +168,7 @@ module: _internal
     "_dynamo.external_utils": "from base.compiling: is_compiling",
     "_dynamo.variables": "why: PyTorch's own classes of traced values\nclass: TensorVariable ConstantVariable",
     "classes": "why: classes of C++ extensions are not built\nrefuses: load_library",
-    "_utils_internal": "returns None: get_file_path log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",
+    "_utils_internal": "from compat.queries: get_file_path get_file_path_2\nreturns None: log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",
     "__config__": "returns 'flambeau on NumPy and LLVM': show\nreturns '': parallel_info\nreturns '': _cxx_flags",
     "__future__": "returns None: set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion\n"
     "returns False: get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .. import _C
 from ..autograd.grad_mode import is_inference_mode_enabled
 from ..base import dtypes
@@ -166,3 +168,11 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 def debug_unwrap(tensor, *, recurse: bool = True):
     """What a tensor of a function transform stands for: itself outside of one."""
     return tensor
+
+
+def get_file_path(*parts: str) -> str:
+    """The path made of the parts."""
+    return os.path.join(*parts)
+
+
+get_file_path_2 = get_file_path

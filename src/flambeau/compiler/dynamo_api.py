@@ -24,6 +24,7 @@ from .controls import (
     set_stance,
     skip,
 )
+from .dynamo_export import ExportResult, export
 from .explain import ExplainOutput, explain
 from .regions import (
     dynamo_ops_for,
@@ -36,6 +37,7 @@ from .wrap import OptimizedModule, compiler_for, wrap_callable
 
 __all__ = [
     "ExplainOutput",
+    "ExportResult",
     "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
@@ -47,6 +49,7 @@ __all__ = [
     "error_on_graph_break",
     "exc",
     "explain",
+    "export",
     "forbid_in_graph",
     "graph_break",
     "is_compiling",
@@ -166,6 +169,8 @@ eval_frame = _submodule(
     OptimizedModule=OptimizedModule,
     set_eval_frame=_frame.set_context,
     innermost_fn=trace_rules.unwrap_compiled,
+    ExportResult=ExportResult,
+    export=export,
     is_dynamo_supported=is_dynamo_supported,
     is_inductor_supported=is_inductor_supported,
     optimize=optimize,

@@ -182,6 +182,7 @@ def attach() -> dict:
         "mod": "remainder_",
     }
     _C.set_operators(forward, back, {k: m[name] for k, name in in_place.items() if name in m}, array_operand)
+    Tensor.__invert__ = forward["invert"]  # what modes and subclasses are handed
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor.where = wrap_function(_where)
     Tensor.__pos__ = m["positive"]

@@ -102,6 +102,9 @@ class Signature:
         self.is_factory = "device" in self.by_name and not any(
             a.is_tensor and not a.optional and not a.is_out for a in self.args
         )
+        name = op._schema.name.rpartition("::")[2]
+        # What makes a tensor of its own takes requires_grad, which the operator doesn't know.
+        self.makes = self.is_factory or "device" in self.by_name and (name.endswith("_like") or name.startswith("new_"))
         first = next((i for i, a in enumerate(self.positional) if a.is_list and a.type in ("int", "SymInt")), None)
         # Sizes may come as separate ints, x.view(2, 3), where a list of ints without a fixed length is all that a method takes by place.
         self.varargs = (
@@ -182,7 +185,7 @@ class Signature:
         for name, x in kwargs.items():
             a = self.by_name.get(name)
             if a is None:
-                if name == "requires_grad" and self.is_factory:
+                if name == "requires_grad" and self.makes:
                     continue
                 if name == "out" and x is None:
                     continue
@@ -267,7 +270,7 @@ class Signature:
             elif a.type == "Tensor" and self.tensors_take_numbers:
                 body.append(f"if isinstance({name}, _np): {name} = {name}.item()")
         call = f"_op({', '.join(actual)})"
-        if self.is_factory:
+        if self.makes:
             params += ([] if star else ["*"]) + ["requires_grad=False"]
             body.append(f"_r = {call}")
             body.append("return _r.requires_grad_() if requires_grad else _r")
@@ -411,7 +414,7 @@ class Binder:
         if len(values) != len(outs):
             raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(outs)} Tensors")
         args, kwargs = sig.arrange(args, kwargs)
-        wanted = sig.is_factory and kwargs.pop("requires_grad", False)
+        wanted = sig.makes and kwargs.pop("requires_grad", False)
         full = sig.op.full(*args, **kwargs)
         pos = [v for a, v in zip(sig.args, full) if not a.kwarg_only]
         kw = {

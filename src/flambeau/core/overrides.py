@@ -48,6 +48,9 @@ def relevant_types(args, kwargs) -> list:
 
 def override(func, args, kwargs):
     """Run ``func(*args, **kwargs)`` through the innermost function mode and the overriding arguments. Called from native code."""
+    attribute = getattr(func, "getter_of", None)  # of a property: overrides are handed its __get__, as in PyTorch
+    if attribute is not None:
+        func = attribute.__get__
     at = getattr(func, "operands_from", None)
     if at is not None and len(args) == at + 1 and isinstance(args[at], (list, tuple)):
         args = (*args[:at], *args[at])

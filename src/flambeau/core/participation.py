@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import types
 
-from .. import _C
-from .overrides import handle_torch_function, wrap_function
+from .overrides import wrap_function
 from .tensor import Tensor
 
 __all__ = ["Attribute", "participate"]
@@ -28,11 +27,8 @@ class Attribute(property):
     """A property of Tensor. ``__qualname__`` names the class of native attributes, as it does in PyTorch for all of them."""
 
     def __init__(self, read, write=None, delete=None, doc=None):
-        def get(tensor):
-            if _C.has_override(tensor):
-                return handle_torch_function(self.__get__, (tensor,), tensor)
-            return read(tensor)
-
+        get = wrap_function(read)
+        get.getter_of = self
         super().__init__(get, write, delete, doc or read.__doc__)
         self.read = read
 

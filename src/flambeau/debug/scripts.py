@@ -89,8 +89,8 @@ def _module(gm: GraphModule, name: str, data: dict, data_name: str) -> list[str]
     lines = [f"class {name}(torch.nn.Module):"]
     if init:
         lines += ["    def __init__(self):", "        super().__init__()", *("        " + line for line in init), ""]
-    code = [line for line in gm.code.strip().splitlines() if not line.startswith(("import ", "from "))]
-    return [*before, *lines, *("    " + line for line in code), "", ""]
+    code = gm.code.strip().splitlines()
+    return [*gm.graph.python_code().imports, *before, *lines, *("    " + line for line in code), "", ""]
 
 
 def _tensor_text(t, data: str | None) -> str:

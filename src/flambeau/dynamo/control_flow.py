@@ -11,6 +11,7 @@ from typing import Any
 
 from flambeau import fx
 from flambeau.aot import control_flow as library
+from flambeau.aot.wrap import wrap
 
 from . import tensors
 from .exc import unsupported
@@ -134,7 +135,7 @@ def _(tx, given):
             "Both have to return tensors of one structure.",
         )
     union = shared_operands(bodies)
-    graphs = [tx.output.add_subgraph(b.module) for b in bodies]
+    graphs = [tx.output.add_subgraph(b.module, f"cond_{which}") for b, which in zip(bodies, ("true", "false"))]
     results = node_of(tx, library.cond_op, (pred.node, *graphs, tuple(union)), bodies)
     return rebuilt(bodies[0].template, results)
 
@@ -202,3 +203,16 @@ def _(tx, var, args, kwargs):
         return tx.make_tuple([tx.make_tuple([]), fn.call(tx, [x, *rest], kwargs)])
 
     return scanned(tx, combine, tx.make_tuple([]), xs, 0, False).items(tx)[1]
+
+
+@special("wrap")
+def _(tx, var, args, kwargs):
+    if var.value is not wrap:
+        return None
+    if not args:
+        tx.raise_user(TypeError("wrap() missing 1 required positional argument: 'func'"))
+    fn, *given = args
+    body = traced(tx, "the function under wrap", lambda _: fn.call(tx, given, kwargs), [])
+    graph = tx.output.add_subgraph(body.module, "wrap_body")
+    results = node_of(tx, wrap, (graph, *body.lifted), [body])
+    return rebuilt(body.template, results)

@@ -10,6 +10,7 @@ import sys
 import time
 import types
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from flambeau import _C, _frame, fx
 from flambeau.base import shape_env
+from flambeau.base.errors import DataDependentOutputException
 from flambeau.base.relations import symbols as relation_symbols
 from flambeau.base.shape_env import ConstraintViolationError, ShapeEnv
 from flambeau.base.symint import NUMBERS, is_int, is_symbolic
@@ -97,6 +99,7 @@ class OutputGraph:
         self.graph = self.root = fx.Graph()  # the graph being made: the root's, or that of the innermost subgraph
         self.levels: list[Level] = []  # subgraphs being traced, outermost first
         self.had_subgraphs = False
+        self.subgraphs_of: Counter = Counter()  # subgraphs by what they are
         self.attributes: dict[str, Any] = {}  # subgraphs that the root graph holds
         self.roots: dict[int, GraphInput] = {}  # fake leaves that inputs with a history come from, which are written
         self.freed: dict[int, Any] = {}  # nodes of the tape of fake tensors that a backward while tracing has freed
@@ -313,7 +316,7 @@ class OutputGraph:
         name = source.name
         if " at 0x" in name:
             name = PLACE.sub(">", name)
-        name = NO_WORD.sub("_", name).lower()
+        name = NO_WORD.sub("_", name)
         if name[:1].isdigit():
             name = "_" + name
         last = self.inputs[-1].node if self.inputs else None
@@ -449,10 +452,13 @@ class OutputGraph:
             node = inside
         return node
 
-    def add_subgraph(self, module):
-        """A get_attr node for a subgraph of the graph being made."""
+    def add_subgraph(self, module, kind: str = "body"):
+        """A get_attr node for a subgraph of the graph being made, ``kind_0`` and so on."""
         table = self.levels[-1].attributes if self.levels else self.attributes
-        name = f"body_{len(table)}"
+        # A subgraph within a subgraph is traced first, and numbered first.
+        count = len(table) if kind == "body" else self.subgraphs_of[kind]
+        self.subgraphs_of[kind] += 1
+        name = f"{kind}_{count}"
         table[name] = module
         node = self.graph.get_attr(name)
         node.meta["val"] = None
@@ -475,7 +481,8 @@ class OutputGraph:
         except (Unsupported, UserRaises):
             raise
         except Exception as e:
-            data = "data" in name_of(type(e)).lower() and "depend" in name_of(type(e)).lower()
+            data = isinstance(e, DataDependentOutputException)
+            data = data or "data" in name_of(type(e)).lower() and "depend" in name_of(type(e)).lower()
             if data and self.env is None and self.data_symbols():
                 return self.checked_fake(name, fn, args, kwargs)
             if "leaf Variable" in str(e) and backward.give_histories(self):

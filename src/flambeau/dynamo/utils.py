@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from .config import config
+from .values import clone_input, clone_inputs, hashable, istype, same  # noqa: F401
 
 __all__ = ["CompileProfiler", "compile_times", "counters", "record_compile"]
 
@@ -99,3 +100,8 @@ class CompileProfiler:
 def is_compile_supported(device_type: str) -> bool:
     """Whether code on this device can be compiled."""
     return device_type == "cpu"
+
+
+def ifdynstaticdefault(static, dynamic):
+    """``static`` while sizes are static by default (``torch._dynamo.config.assume_static_by_default``), else ``dynamic``."""
+    return static if config.assume_static_by_default else dynamic

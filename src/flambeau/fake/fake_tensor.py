@@ -9,17 +9,19 @@ from __future__ import annotations
 import weakref
 
 from .. import _C
-from ..base.device import CPU
+from ..base.device import CPU, as_device
 from ..base.errors import DataDependentOutputException, MissingFacet, Uncaptured
 from ..base.records import replace
 from ..base.shape_env import shape_rules
 from ..base.shapes import same_shape
+from ..core import modes
 from ..core.definition import TensorMeta
 from ..core.layouts import refuse_overlap
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
 from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
 from ..core.tensor import Tensor
+from .constants import LIMIT, Constants, real_propagation, run_for_real
 from .meta import meta_of
 
 aten = namespace("aten")
@@ -29,6 +31,8 @@ class FakeTensor(Tensor):
     """Made by FakeTensorMode; ``fake_mode`` is the mode that made it."""
 
     __torch_function__ = _C._disabled_torch_function_impl
+    constant = None  # the real tensor where the value is known: see constants.py
+    real_tensor = None
 
     def __new__(cls, fake_mode, meta: TensorMeta, storage=None):
         out = _C.without_data(cls, meta.shape, meta.strides, meta.dtype, meta.device, meta.offset, storage)
@@ -69,6 +73,10 @@ class FakeTensor(Tensor):
         return _find_mode(args, kwargs or {}).run(func, args, kwargs or {})
 
 
+class ConstantFakeTensor(FakeTensor):
+    """One whose value may be known. A class of its own: what native code remembers of shapes isn't asked about it."""
+
+
 def _odd(t, op) -> bool:
     """Whether an odd number of the views that lead from its root to ``t`` are by ``op``."""
     step, odd = _C.view_map(t), False
@@ -98,6 +106,10 @@ class FakeTensorMode(TorchDispatchMode):
 
     sees_parts = True
 
+    def __new__(cls, *args, **kwargs):
+        # A class of its own too, which native code leaves alone.
+        return super().__new__(RealFakeTensorMode if cls is FakeTensorMode and real_propagation() else cls)
+
     def __init__(self, *, allow_non_fake_inputs=False, allow_fallback_kernels=True, shape_env=None, static_shapes=None):
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env = shape_env
@@ -106,6 +118,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.asked_offsets: list = []  # storages of tensors whose storage_offset() was asked for, likewise
         self._memo: dict[int, tuple] = {}  # by id of the real tensor: a reference that forgets it, the fake one
         self._storages = weakref.WeakKeyDictionary()
+        self._constants = Constants()
 
     def from_tensor(self, t, *, static_shapes=None, source=None, symbolic_context=None) -> FakeTensor:
         """The fake twin of ``t``: one for each tensor; views of one memory stay views of one (fake) storage. In a mode with a ``shape_env``
@@ -129,6 +142,8 @@ class FakeTensorMode(TorchDispatchMode):
                 self._storages[t._storage] = out._storage
             if t._requires_grad:
                 out.requires_grad_(True)
+        if t._is_leaf and t._grad is not None:
+            out._grad = self.from_tensor(t._grad, static_shapes=static_shapes)
         mode, key = weakref.ref(self), id(t)
 
         def forget(_):
@@ -145,17 +160,58 @@ class FakeTensorMode(TorchDispatchMode):
             return NotImplemented
         return self.run(func, args, kwargs)
 
+    @property
+    def fake_tensor_converter(self) -> FakeTensorConverter:
+        """What makes the mode's fake tensors; ``tensor_memo`` says of which real tensors there are some."""
+        return FakeTensorConverter(self)
+
     def becoming(self, tensor, view):
         self.effects.add("writes")
 
     def run(self, func, args, kwargs):
         """Shapes of ``func``, as fake tensors. With symbolic sizes the rules take those that depend on data to be neither 0 nor 1."""
         self.effects |= func.effects
+        if func in _LIFTS and not isinstance(args[0], FakeTensor):
+            return self._lifted(args[0])
+        if self._constants:
+            return self._run_on_constants(func, args, kwargs)
+        return self._run_shapes(func, args, kwargs)
+
+    def _run_shapes(self, func, args, kwargs):
         env = self.shape_env
         if env is None:
             return self._run(func, args, kwargs)
         with shape_rules(env):
             return self._run(func, args, kwargs)
+
+    def _lifted(self, real) -> FakeTensor:
+        """A tensor that the program has just made from values."""
+        out = ConstantFakeTensor(self, meta_of(real)) if real.numel() <= LIMIT else FakeTensor(self, meta_of(real))
+        if real.numel() <= LIMIT:
+            self._constants.add(out, real)
+        return out
+
+    def _run_on_constants(self, func, args, kwargs):
+        given = list(_tensors(args, kwargs))
+        known = bool(given) and all(t.constant is not None for t in given if isinstance(t, FakeTensor))
+        known = known and any(isinstance(t, FakeTensor) for t in given)
+        if known and func is aten._local_scalar_dense.default:
+            return run_for_real(func, args, kwargs, "constant")
+        out = self._run_shapes(func, args, kwargs)
+        if func._schema.is_mutable and not (known and func.kind == "inplace" and out.numel() <= LIMIT):
+            for a, x in zip(func._schema.arguments, func.full(*args, **kwargs)):
+                if a.is_write and isinstance(x, FakeTensor):
+                    self._constants.forget(x._storage)
+            return out
+        if not known or "draws" in func.effects or not isinstance(out, FakeTensor) or out.numel() > LIMIT:
+            return out
+        value = run_for_real(func, args, kwargs, "constant")
+        if func.kind == "inplace":
+            return out
+        if not isinstance(out, ConstantFakeTensor):
+            out.__class__ = ConstantFakeTensor
+        self._constants.add(out, value)
+        return out
 
     def _run(self, func, args, kwargs):
         values = func.full(*args, **kwargs)
@@ -231,6 +287,69 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(metas, (list, tuple)):
             return type(metas)(self._wrap(m, storage) for m in metas)
         return metas
+
+
+class FakeTensorConverter:
+    """Makes fake tensors of real ones and knows those it made: ``converter.from_real_tensor(mode, t)``."""
+
+    def __init__(self, mode: FakeTensorMode | None = None):
+        self._own: dict[int, tuple] = {}
+        self._mode = mode
+
+    @property
+    def tensor_memo(self) -> dict[int, FakeTensor]:
+        """By the id of the real tensor, as long as it lives: its fake twin."""
+        found = self._own if self._mode is None else self._mode._memo
+        return {key: entry[1] for key, entry in found.items()}
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t, **options) -> FakeTensor:
+        """The fake twin of ``t`` in the mode: one for each tensor."""
+        out = fake_mode.from_tensor(t, **{k: v for k, v in options.items() if k in ("source", "symbolic_context")})
+        if self._mode is None:
+            self._own, self._mode = {}, fake_mode
+        return out
+
+    def from_meta_and_device(self, fake_mode: FakeTensorMode, t, device) -> FakeTensor:
+        """A fake tensor like the meta tensor ``t`` that says it is on ``device``."""
+        return FakeTensor(fake_mode, replace(meta_of(t), device=as_device(device)))
+
+    def __call__(self, fake_mode: FakeTensorMode, t, **options) -> FakeTensor:
+        return self.from_real_tensor(fake_mode, t, **options)
+
+
+_LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
+
+
+class RealFakeTensorMode(FakeTensorMode):
+    """A mode whose tensors keep the values of what they were made from in ``real_tensor``."""
+
+    def from_tensor(self, t, **options) -> FakeTensor:
+        out = super().from_tensor(t, **options)
+        if out.real_tensor is None and not isinstance(t, FakeTensor) and t._has_data:
+            with modes.disabled("dispatch"):
+                out.real_tensor = t.detach()
+        return out
+
+    def _lifted(self, real) -> FakeTensor:
+        out = super()._lifted(real)
+        with modes.disabled("dispatch"):
+            out.real_tensor = real.clone()
+        return out
+
+    def run(self, func, args, kwargs):
+        given = [t for t in _tensors(args, kwargs) if isinstance(t, FakeTensor)]
+        known = all(t.real_tensor is not None for t in given) and not {"draws"} & func.effects
+        if known and given and func is aten._local_scalar_dense.default and self.shape_env is None:
+            return run_for_real(func, args, kwargs, "real_tensor")
+        out = super().run(func, args, kwargs)
+        if not known or not given:
+            return out
+        value = run_for_real(func, args, kwargs, "real_tensor")
+        made = out if isinstance(out, (list, tuple)) else [out]
+        for fake, real in zip(made, value if isinstance(value, (list, tuple)) else [value]):
+            if isinstance(fake, FakeTensor):
+                fake.real_tensor = real
+        return out
 
 
 # Native code remembers what operators without effects make of shapes (csrc/core/fake.c); run() is asked once for each description.

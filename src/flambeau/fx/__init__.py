@@ -4,6 +4,7 @@ Enter at graph.py (Graph, its invariants and :meth:`Graph.lint`), node.py, codeg
 graph that can be called), interpreter.py. Nothing here knows tensors: targets are any callables, operators are
 recognised by their ``_schema``."""
 
+from .codegen import CodeGen as CodeGen
 from .graph import Graph as Graph
 from .graph_module import GraphModule as GraphModule
 from .immutable_collections import immutable_dict as immutable_dict

@@ -1,7 +1,7 @@
 """A graph as the source of a Python function, and the globals that this source needs.
 
-The text runs as it stands wherever its globals can be imported; objects that have no importable name are bound in
-``PythonCode.globals`` under a name derived from theirs. Values are dropped at their last use, so that memory is freed
+The text is PyTorch's for the same graph. ``PythonCode.globals`` binds what it names: ``torch``, and functions of other modules under their
+path with underscores; ``PythonCode.imports`` are import lines that do the same. Values are dropped at their last use, so that memory is freed
 as in eager code.
 """
 
@@ -14,15 +14,17 @@ import math
 import operator
 import re
 import sys
+import typing
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from .. import _C
 from ..base.symint import NUMBERS
 from ..core.pickling import public_path
 from .node import Node
 
-__all__ = ["PythonCode", "python_code"]
+__all__ = ["CodeGen", "PythonCode", "python_code"]
 
 _BINARY = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
@@ -42,7 +44,7 @@ _INPLACE_FN = {getattr(operator, k): v for k, v in _INPLACE.items()}
 
 @dataclass
 class PythonCode:
-    """``src`` defines ``forward``; ``globals`` are the names it needs.
+    """``src`` defines ``forward``; ``globals`` are the names it needs; ``imports`` are the lines that bind those which can be imported.
 
     ``executable`` is the same text, line for line, with operators bound to globals: ``torch.ops.aten.sin.default`` is
     four attribute lookups, more than a small operator itself takes.
@@ -51,6 +53,7 @@ class PythonCode:
     src: str
     globals: dict[str, Any]
     executable: str
+    imports: list[str]
 
 
 class _Globals:
@@ -103,18 +106,24 @@ class _Globals:
                 for path in (name, f"nn.functional.{short}", f"Tensor.{short}", f"_C.{short}"):
                     if _lookup(torch, path) is f and self.root("torch", torch):
                         return f"torch.{path}"
-            if module in ("_operator", "operator") and self.root("operator", operator):
-                return f"operator.{name}"
-            plain = bool(module) and all(map(str.isidentifier, module.split(".")))
-            if plain and module != "__main__" and module in sys.modules:
-                top = module.partition(".")[0]
-                if _lookup(sys.modules[module], name) is f and _lookup(sys.modules.get(top), module.partition(".")[2]):
-                    if top == "flambeau":
-                        if self.root("torch", torch):
-                            return f"torch.{module.partition('.')[2]}.{name}"
-                    elif self.root(top, sys.modules[top]):
-                        return f"{module}.{name}"
-        return self.bind(f"{(module or '').replace('.', '_').strip('_')}_{name or type(f).__name__}".strip("_"), f)
+        label = f"{module}_{name}" if module and name else name or type(f).__name__
+        return self.bind(label.replace(".", "_"), f)
+
+    def imports(self) -> list[str]:
+        """The lines that bind what can be imported: modules, and what a module has under its own name."""
+        lines = []
+        for name, v in self.values.items():
+            if name == "torch" and getattr(v, "__name__", "") == "flambeau":
+                lines.append("import flambeau as torch")
+            elif name in ("device", "inf", "nan"):
+                lines.append(f"from flambeau import {name}")
+            elif type(v).__name__ == "module" and v.__name__ == name:
+                lines.append(f"import {name}")
+            else:
+                module, own = getattr(v, "__module__", None), getattr(v, "__qualname__", None)
+                if module and own and module in sys.modules and getattr(sys.modules[module], own, None) is v:
+                    lines.append(f"from {module} import {own} as {name}")
+        return lines
 
     def literal(self, v: Any) -> str:
         """Source that evaluates to the constant ``v``."""
@@ -124,7 +133,10 @@ class _Globals:
         if t is float:
             if math.isfinite(v):
                 return repr(v)
-            return f"float('{'-' if v != v and math.copysign(1.0, v) < 0 else ''}{v}')"  # nan has a sign too
+            if v != v and math.copysign(1.0, v) < 0:
+                return "float('-nan')"  # nan has a sign too
+            self.root("nan" if v != v else "inf", math.nan if v != v else math.inf)
+            return repr(v)
         if t is complex:
             # NOTE: read as an expression, the text of a complex number loses signs of zeros: -0j is the negative of 0j.
             return (
@@ -132,10 +144,10 @@ class _Globals:
             )
         if t is range:
             return repr(v)
-        if isinstance(v, enum.Enum) or t.__name__ in ("Tensor", "Parameter"):
+        if isinstance(v, enum.Enum):
+            return f"{self.function(t)}.{v.name}" if v.name is not None else self.bind(t.__name__.lower(), v)
+        if t.__name__ in ("Tensor", "Parameter"):
             return self.bind(t.__name__.lower(), v)
-        if isinstance(v, type) or callable(v):
-            return self.function(v)
         text = repr(v)
         torch = sys.modules.get("flambeau")
         if (
@@ -149,9 +161,11 @@ class _Globals:
             t.__name__.lower() == "device"
             and torch is not None
             and getattr(torch, "device", None) is t
-            and self.root("torch", torch)
+            and self.root("device", t)
         ):
-            return f"torch.{text}" if text.startswith("device(") else f"torch.device({str(v)!r})"
+            return text if text.startswith("device(") else f"device({str(v)!r})"
+        if isinstance(v, type) or callable(v):
+            return self.function(v)
         return self.bind(t.__name__.lower(), v)
 
 
@@ -172,20 +186,66 @@ def _attr(root: str, target: str) -> str:
     return out
 
 
-def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCode:
-    """Print ``graph`` as ``def forward(self, ...)``. ``verbose`` adds shapes (from ``meta["val"]``) and the user's
-    lines as comments.
+class CodeGen:
+    """How a graph becomes a function: its head, what it returns, what is done to inputs and results around it. A subclass changes parts.
+
+    ``graph.set_codegen(MyCodeGen())`` installs one.
     """
+
+    def __init__(self):
+        self._body_transformer: Callable[[list[str]], list[str]] | None = None
+        self._func_name = "forward"
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """The line ``def forward(self, ...):``; ``free_vars`` are the parameters as they are written."""
+        if len(free_vars) == 0 or free_vars[0] != "self":
+            free_vars.insert(0, "self")
+        return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args: Any, **_ignored) -> str:
+        """The statement that returns; ``output_args`` prints as the code of what is returned."""
+        return f"return {output_args!r}"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """What the placeholders are given for the arguments of a call."""
+        return args
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """What a call returns for what the graph returns."""
+        return outputs
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """(name, value) of what the code of this class reads."""
+        return []
+
+
+class _Code:
+    """Prints as the text it holds: what :meth:`CodeGen.generate_output` is given."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCode:
+    """Print ``graph`` as ``def forward(self, ...)``. ``verbose`` adds shapes (from ``meta["val"]``) as annotations and the
+    user's lines as comments.
+    """
+    codegen = graph._codegen
     names = {n.name for n in graph.nodes}
+    names.update(n.target.lstrip("*") for n in graph.nodes if n.op == "placeholder")
     g = _Globals(names | {root})
+    g.values.update(codegen.additional_globals())
 
     def arg(a) -> str:
         if isinstance(a, Node):
             return a.name
         if isinstance(a, tuple):
-            if hasattr(a, "_fields"):
-                return f"{g.function(type(a))}({', '.join(map(arg, a))})"
             inner = f"({', '.join(map(arg, a))}{',' if len(a) == 1 else ''})"
+            if hasattr(a, "_fields"):
+                return f"{g.function(type(a))}{inner}"
             return inner if type(a) is tuple else f"{g.function(type(a))}({inner})"
         if isinstance(a, list):
             return f"[{', '.join(map(arg, a))}]"
@@ -203,6 +263,11 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
             parts.append(f"**{arg(star)}")
         return ", ".join(parts)
 
+    def annotation(n: Node) -> str:
+        if verbose and (text := _describe(n)):
+            return f': "{text}"'
+        return "" if n.type is None else f" : {_type_text(n.type, g)}"
+
     # The node at which each value is used for the last time.
     dying: dict[Node, list[Node]] = {}
     seen: set[Node] = set()
@@ -215,32 +280,37 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
     params: list[str] = []
     body: list[tuple[str, str]] = []  # a line, and the same with operators bound to globals
     bound: dict[Any, str] = {}
+    returns = ""
 
     def emit(text: str, fast: str | None = None) -> None:
         body.append((text, fast or text))
 
     last_stack = None
     for n in graph.nodes:
-        note = f'  # "{_describe(n)}"' if verbose and _describe(n) else ""
         if n.op == "placeholder":
-            name = n.target if n.target.startswith("*") else n.name
-            params.append(name if not n.args else f"{name} = {arg(n.args[0])}")
-            if name.startswith("*") and name.lstrip("*") != n.name:
-                emit(f"{n.name} = {name.lstrip('*')}")
-            elif note:
-                emit(f"# {n.name}: {_describe(n)}")
+            plain = n.target.lstrip("*")
+            if not plain.isidentifier() or keyword.iskeyword(plain):
+                plain = n.name
+            stars = n.target[: len(n.target) - len(n.target.lstrip("*"))]
+            params.append(f"{stars}{plain}{annotation(n)}" + (f" = {arg(n.args[0])}" if n.args else ""))
+            if plain != n.name:
+                emit(f"{n.name} = {plain}")
+            continue
+        if n.op == "output":
+            if n.type is not None:
+                returns = f" -> {_type_text(n.type, g)}"
+            emit(codegen.generate_output(_Code(arg(n.args[0]))))
             continue
         if verbose:
             stack = n.meta.get("stack") or n.meta.get("stack_trace")
             if stack and stack != last_stack:
                 last_stack = stack
-                if hasattr(stack, "lineno"):
-                    stack = f"File: {stack.filename}:{stack.lineno} in {stack.name}, code: {stack.line}"
-                for line in str(stack).strip().splitlines()[-2:]:
-                    emit(f"# {line}")
-        if n.op == "output":
-            emit(f"return {arg(n.args[0])}")
-            continue
+                emit("")
+                emit(f"# {_summary(stack)}")
+            elif not stack and last_stack != "":
+                last_stack = ""
+                emit("")
+                emit("# No stacktrace found for following nodes")
         fast = None
         if n.op == "get_attr":
             rhs = _attr(root, n.target)
@@ -259,23 +329,56 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
                         short = f"_op_{len(bound)}"
                         bound[n.target] = short if short not in names else f"__{short}"
                     fast = bound[n.target] + rhs[len(callee) :]
-        dead = [d.name for d in dying.get(n, []) if d.op != "placeholder" or not d.target.startswith("**")]
+        dead = [d.name for d in dying.get(n, [])]
         if not n.users:
             dead.append(n.name)
-        end = ""
-        if dead:
-            end = f";  {' = '.join(dead)} = None"
-        emit(f"{n.name} = {rhs}{end}{note}", fast and f"{n.name} = {fast}{end}")
+        end = f";  {' = '.join(dead)} = None" if dead else ""
+        named = f"{n.name}{annotation(n)}"
+        emit(f"{named} = {rhs}{end}", fast and f"{named} = {fast}{end}")
 
     if not body:
         emit("pass")
-    header = [f"import {name}" for name, v in g.values.items() if type(v).__name__ == "module" and v.__name__ == name]
-    torch = g.values.get("torch")
-    if torch is not None and type(torch).__name__ == "module":
-        header.append("import flambeau as torch")
-    head = [*header, *[""] * bool(header), f"def forward({', '.join([root, *params])}):"]
-    src, executable = ("\n".join([*head, *(f"    {line[k]}" for line in body)]) + "\n" for k in (0, 1))
-    return PythonCode(src, g.values | {name: op for op, name in bound.items()}, executable)
+    if codegen._body_transformer is not None:
+        lines = "".join(f"{line}\n" for line, _ in body)
+        changed = "".join(codegen._body_transformer(lines.splitlines(True))).splitlines()
+        body = [(line, line) for line in changed]
+    while body and not body[0][0]:
+        body.pop(0)
+    head = codegen.gen_fn_def(params, returns)
+    src, executable = ("\n".join(["", "", "", head, *(f"    {line[k]}" for line in body), "    "]) for k in (0, 1))
+    return PythonCode(src, g.values | {name: op for op, name in bound.items()}, executable, g.imports())
+
+
+def _summary(stack: Any) -> str:
+    """The user's line of a stack, as one line."""
+    if hasattr(stack, "lineno"):
+        return f"File: {stack.filename}:{stack.lineno} in {stack.name}, code: {stack.line}"
+    lines = [line.strip() for line in str(stack).strip().splitlines()]
+    for at in range(len(lines) - 1, -1, -1):
+        found = re.fullmatch(r'File "(.*)", line (\d+), in (.*)', lines[at])
+        if found:
+            code = lines[at + 1] if at + 1 < len(lines) else ""
+            return f"File: {found[1]}:{found[2]} in {found[3]}, code: {code}"
+    return lines[-1] if lines else ""
+
+
+def _type_text(t: Any, g: _Globals) -> str:
+    """An annotation as code: ``int``, ``torch.Tensor``, ``typing_List[torch.Tensor]``."""
+    if t == ():
+        return "()"
+    origin = getattr(t, "__origin__", None)
+    args = getattr(t, "__args__", None)
+    if origin is not None and args and getattr(t, "__module__", None) == "typing" and origin is not Union:
+        generic = getattr(typing, getattr(t, "_name", None) or "", origin)
+        return f"{g.bind(f'typing_{generic._name}', generic)}[{','.join(_type_text(a, g) for a in args)}]"
+    if isinstance(t, type) and origin is None:
+        torch = sys.modules.get("flambeau")
+        if torch is not None and getattr(torch, t.__name__, None) is t and g.root("torch", torch):
+            return f"torch.{t.__name__}"
+        return g.function(t)
+    if isinstance(t, str):
+        return repr(t)
+    return g.bind(re.sub(r"\W+", "_", repr(t)).strip("_"), t)
 
 
 def _call_function(n: Node, arg, call, g: _Globals) -> str:
@@ -285,12 +388,13 @@ def _call_function(n: Node, arg, call, g: _Globals) -> str:
     except TypeError:  # an unhashable callable
         magic = inplace = None
 
-    def operand(a) -> str:
-        text = arg(a)
-        return text if isinstance(a, Node) or text.isalnum() else f"({text})"
-
     if magic is not None and not n.kwargs and len(args) == magic.count("{}"):
-        return magic.format(*map(operand, args))
+        # A constant needs parentheses where its sign would be taken for the operator's: (-2) ** x, -(-2).
+        loose = magic.count("{}") == 1 or f is operator.pow
+        parts = [arg(a) for a in args]
+        return magic.format(
+            *(f"({p})" if loose and not isinstance(a, Node) and p[:1] == "-" else p for a, p in zip(args, parts))
+        )
     if inplace is not None and len(args) == 2 and isinstance(args[0], Node) and not n.kwargs:
         # `a += b` rebinds a as well; through the operator function the statement stays one expression.
         name = g.function(f)
@@ -316,13 +420,11 @@ _SHORT = {
 
 
 def describe_value(v: Any) -> str:
-    """``f32[3, 4]`` for a tensor, ``Sym``-free text for numbers, a tuple of them for a sequence, empty if unknown."""
-    if isinstance(v, (list, tuple)) and not hasattr(v, "dtype"):
-        return f"({', '.join(describe_value(x) for x in v)})"
+    """``f32[3, 4]`` for a tensor, ``Sym(s0)`` for a number of the trace, else empty."""
     if hasattr(v, "dtype") and hasattr(v, "shape"):
         name = str(v.dtype).rpartition(".")[2]
         return f"{_SHORT.get(name, name)}[{', '.join(str(s) for s in v.shape)}]"
-    return "" if v is None else f"Sym({v})" if isinstance(v, NUMBERS) else type(v).__name__
+    return f"Sym({v})" if isinstance(v, NUMBERS) and not isinstance(v, (int, float, bool)) else ""
 
 
 def _describe(n: Node) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import copy
 import functools
+import inspect
 import keyword
 import re
 import weakref
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.operator import namespace
-from .codegen import PythonCode, python_code
+from .codegen import CodeGen, PythonCode, python_code
 from .node import Argument, Node, Target, map_arg, nodes_in, target_str, type_name
 
 __all__ = ["Graph", "Namespace"]
@@ -114,6 +115,7 @@ class Graph:
         # What a caller passes and gets back when that isn't flat: (spec of the arguments, spec of the result), either
         # None.
         self.specs: tuple[Any, Any] | None = None
+        self._codegen = CodeGen()
         self._owner: weakref.ref | None = None
         if owning_module is not None:
             self.owning_module = owning_module
@@ -194,9 +196,10 @@ class Graph:
             text = type_name(target)
         return snake_case(text)
 
-    def placeholder(self, name: str, type_expr=None, default_value=...) -> Node:
-        args = () if default_value is ... else (default_value,)
-        return self.create_node("placeholder", name, args, name=name, type_expr=type_expr)
+    def placeholder(self, name: str, type_expr=None, default_value=inspect.Signature.empty) -> Node:
+        """A parameter of the graph's function. The node's name is ``name`` in lower case."""
+        args = () if default_value is inspect.Signature.empty or default_value is ... else (default_value,)
+        return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr=None) -> Node:
         name = qualified_name.replace(".", "_")
@@ -349,6 +352,28 @@ class Graph:
 
     # -- output ---------------------------------------------------------------------------------------------------
 
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Let ``codegen`` say how the graph is printed and called."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args):
+        """What the placeholders are given for the arguments of a call."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        """What a call returns for what the graph returns."""
+        return self._codegen.process_outputs(out)
+
+    @contextmanager
+    def on_generate_code(self, make_transformer):
+        """Within the block the lines of the body go through ``make_transformer(former)``, ``former`` being the transformer until now or None."""
+        former = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(former)
+        try:
+            yield
+        finally:
+            self._codegen._body_transformer = former
+
     def python_code(self, root_module: str = "self", *, verbose: bool = False, **_ignored) -> PythonCode:
         """The graph as source of a ``forward`` function, with the globals that the source needs."""
         return python_code(self, root_module, verbose=verbose)
@@ -384,6 +409,7 @@ class Graph:
             new.meta = dict(node.meta)
             val_map[node] = new
         g.specs = self.specs
+        g._codegen = copy.deepcopy(self._codegen)
         g.meta = copy.copy(self.meta)
         g._tracer_cls = self._tracer_cls
         return g

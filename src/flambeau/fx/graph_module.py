@@ -89,6 +89,9 @@ class GraphModule(Module):
 
     def _compile(self) -> None:
         code = self._graph.python_code("self")
+        info = getattr(self._graph._codegen, "pytree_info", None)
+        if info is not None:
+            self.__dict__.update(_in_spec=info.in_spec, _out_spec=info.out_spec)
         forward, filename = compile_source(code.src, code.globals, "forward", code.executable)
         old = self.__dict__.get("_filename")
         if old is not None:
@@ -116,9 +119,7 @@ class GraphModule(Module):
         colored: bool = False,
     ):
         """The code with shapes and the user's source lines as comments; printed unless ``print_output`` is False."""
-        src = self._graph.python_code("self", verbose=True).src
-        body = "\n".join("    " + line if line else "" for line in src.splitlines() if not line.startswith("import "))
-        text = f"class {type(self).__name__}(torch.nn.Module):\n{body.strip(chr(10))}\n"
+        text = _readable(self, self._class_name)
         if print_output:
             print(text)
         return text
@@ -196,6 +197,19 @@ class GraphModule(Module):
 
     def __reduce__(self):
         return _rebuild_module, (_unowned_class(self), self._graph, self._body())
+
+
+def _readable(gm: GraphModule, name: str) -> str:
+    """The class as text, the graphs among its children as classes within."""
+    src = gm._graph.python_code("self", verbose=True).src.lstrip("\n")
+    text = _indented(f"class {name}(torch.nn.Module):\n{src}")
+    inner = [""] + [_readable(child, key) for key, child in gm.named_children() if isinstance(child, GraphModule)]
+    return text + _indented("\n".join(inner))
+
+
+def _indented(text: str) -> str:
+    """All lines but the first four spaces to the right."""
+    return text.replace("\n", "\n    ")
 
 
 # What is made again from the graph, and the graph itself.

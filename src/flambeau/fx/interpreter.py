@@ -49,7 +49,7 @@ class Interpreter:
     def run(self, *args, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """Run the graph. ``initial_env`` gives values of nodes that are then not run. Returns the output's value."""
         self.env = dict(initial_env or {})
-        self.args_iter = iter(args)
+        self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
         for node in self.graph.nodes:
             if node not in self.env:
                 try:
@@ -62,7 +62,8 @@ class Interpreter:
                         )
                     raise
             if node.op == "output":
-                return self.env[node]
+                out = self.env[node]
+                return self.graph.process_outputs(out) if enable_io_processing else out
             for dead in self.user_to_last_uses.get(node, ()):
                 self.env.pop(dead, None)
         return None

@@ -140,7 +140,7 @@ def runnable(gm) -> str:
         "",
         "class Repro(torch.nn.Module):",
     ]
-    lines += ["    " + line for line in gm.code.strip().splitlines() if not line.startswith(("import ", "from "))]
+    lines += ["    " + line for line in gm.code.strip().splitlines()]
     lines.append("")
     args = []
     for node in gm.graph.nodes:

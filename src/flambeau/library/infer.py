@@ -11,7 +11,7 @@ from ..base.device import Device
 from ..base.dtypes import DType
 from ..core.tensor import Tensor
 
-__all__ = ["infer_schema"]
+__all__ = ["SUPPORTED_PARAM_TYPES", "SUPPORTED_RETURN_TYPES", "infer_schema"]
 
 _SCALARS = {
     Tensor: "Tensor",
@@ -24,6 +24,37 @@ _SCALARS = {
 }
 _UNIONS = {frozenset({int, float, bool}): "Scalar", frozenset({int, float}): "Scalar"}
 _SEQUENCES = (list, collections.abc.Sequence, tuple)
+
+
+_NUMBER = typing.Union[int, float, bool]  # noqa: UP007
+
+
+def _supported() -> tuple[dict, dict]:
+    """(type of a parameter -> its name in a schema, type of a result -> its name)."""
+    parameters: dict = {}
+    for t, in_list, in_optional_list in (
+        (Tensor, True, True),
+        (int, True, False),
+        (float, True, False),
+        (bool, True, False),
+        (str, False, False),
+        (_NUMBER, True, False),
+        (DType, False, False),
+        (Device, False, False),
+    ):
+        name = "Scalar" if t is _NUMBER else _SCALARS[t]
+        for made, text in ((t, name), (typing.Optional[t], f"{name}?")):  # noqa: UP045
+            parameters[made] = text
+        for sequence in (typing.Sequence, typing.List) if in_list else ():  # noqa: UP006
+            parameters[sequence[t]] = f"{name}[]"
+            parameters[typing.Optional[sequence[t]]] = f"{name}[]?"  # noqa: UP045
+            if in_optional_list:
+                parameters[sequence[typing.Optional[t]]] = f"{name}?[]"  # noqa: UP045
+    returns = {Tensor: "Tensor", typing.List[Tensor]: "Tensor[]", int: "SymInt", float: "float", bool: "bool"}  # noqa: UP006
+    return parameters, {**returns, _NUMBER: "Scalar"}
+
+
+SUPPORTED_PARAM_TYPES, SUPPORTED_RETURN_TYPES = _supported()
 
 
 def _type(t, where: str) -> str:
@@ -48,17 +79,17 @@ def _type(t, where: str) -> str:
     )
 
 
-def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = None) -> str:
+def infer_schema(prototype_function, /, *, mutates_args=(), op_name: str | None = None) -> str:
     """``(Tensor x, SymInt n=1) -> Tensor`` of ``f(x: Tensor, n: int = 1) -> Tensor``.
 
     ``mutates_args``: names of arguments that are written, or "unknown" (every tensor may be). ValueError for what a schema can't say.
     """
     signature = inspect.signature(prototype_function)
     hints = typing.get_type_hints(prototype_function)
-    parts, star, letter = [], False, 0
+    parts, star = [], False
     unknown = mutates_args == "unknown"
     written = set() if unknown else set(mutates_args)
-    for name, p in signature.parameters.items():
+    for place, (name, p) in enumerate(signature.parameters.items()):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
             raise ValueError("infer_schema(func): We do not support positional-only args, varargs, or varkwargs.")
         if p.kind is p.KEYWORD_ONLY and not star:
@@ -70,10 +101,11 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = N
             )
         text = _type(hints[name], f"Parameter {name}")
         if text.startswith("Tensor") and (unknown or name in written):
-            text = f"Tensor(a{letter}!)" + text[len("Tensor") :]
-            letter += 1
+            text = f"Tensor(a{place}!)" + text[len("Tensor") :]
         elif name in written:
-            raise ValueError(f"infer_schema(func): Parameter {name} is in mutates_args but only Tensors can be written")
+            raise ValueError(
+                f"infer_schema(func): Parameter {name} is in mutates_args but only Tensors or collections of Tensors can be mutated"
+            )
         written.discard(name)
         default = ""
         if p.default is not p.empty:
@@ -83,7 +115,9 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = N
         parts.append(f"{text} {name}{default}")
     if written:
         raise ValueError(
-            f"infer_schema(func): mutates_args contains {sorted(written)}, which are not parameters of the function"
+            f"infer_schema(func): {written} in mutates_args were not found in the custom op's signature. "
+            "mutates_args should contain the names of all args that the custom op mutates, or just the string "
+            '"unknown" if you don\'t know.'
         )
     return f"{op_name or ''}({', '.join(parts)}) -> {_returns(hints.get('return', signature.return_annotation), signature)}"
 

@@ -194,7 +194,7 @@ class Library:
         op = OpOverload(ns, name, parsed.overload_name, Extern(None, None), schema=parsed)
         op.definition = Extern(None, _missing(op))
         op._schema_text = schema
-        op.tags = frozenset(tags if isinstance(tags, (list, tuple, set, frozenset)) else (tags,))
+        op.tags = list(tags) if isinstance(tags, (list, tuple, set, frozenset)) else [tags]
         op.derivative(**_without_derivative(op))
         namespace(ns)._register(op)
         self._ops.append(op)
@@ -305,8 +305,14 @@ def _give(op: OpOverload, key: str, fn) -> None:
     _changed(op)
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags=()):
-    """``define("ns::name", "(Tensor x) -> Tensor")``."""
+def define(qualname: str | Library, schema: str, alias_analysis: str = "", *, lib: Library | None = None, tags=()):
+    """``define("ns::name", "(Tensor x) -> Tensor")``.
+
+    The older way, ``define(library, schema)``, is a decorator that gives the operator its kernel.
+    """
+    if isinstance(qualname, Library):
+        name = qualname.define(schema, alias_analysis, tags=tags)
+        return lambda fn: qualname.impl(name, fn) or fn
     if "::" not in qualname:
         raise ValueError(f'expected qualname to be of the form "namespace::name", got {qualname!r}')
     ns, name = qualname.split("::")
@@ -320,7 +326,12 @@ _kept: list[Library] = []
 
 
 def impl(qualname, types, func=None, *, lib: Library | None = None):
-    """A kernel for devices ("cpu", "default") or dispatch keys. A decorator without ``func``."""
+    """A kernel for devices ("cpu", "default") or dispatch keys. A decorator without ``func``.
+
+    The older way, ``impl(library, name, dispatch_key)``, is a decorator too.
+    """
+    if isinstance(qualname, Library):
+        return lambda fn: qualname.impl(types, fn, func or "") or fn
     if func is None:
         return lambda func: impl(qualname, types, func, lib=lib) or func
     op = find(qualname)

@@ -79,4 +79,6 @@ def __getattr__(name):
     """``torch.ops.<namespace>``, made if new, as in PyTorch."""
     if name.startswith("__"):
         raise AttributeError(name)
-    return _namespace(name)
+    # Kept, so that tools can take it away again: delattr(torch.ops, "mine").
+    space = globals()[name] = _namespace(name)
+    return space

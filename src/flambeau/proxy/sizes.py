@@ -106,7 +106,13 @@ class SizeNodes:
 
     # -- nodes ----------------------------------------------------------------------------------------------------------
     def _call(self, target, args: tuple, value: Any) -> Node:
-        node = self.graph.create_node("call_function", target, args)
+        # As make_fx of PyTorch names them: sym_size_int.
+        name = (
+            str(target).partition(".")[2].replace(".", "_")
+            if target in (aten.sym_size.int, aten.sym_stride.int)
+            else None
+        )
+        node = self.graph.create_node("call_function", target, args, name=name)
         node.meta["val"] = value
         return node
 
