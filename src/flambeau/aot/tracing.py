@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _C, functionalize
 from .. import autograd as _autograd
+from ..autograd.function import tells_missing
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.node import set_history
 from ..base.records import replace
@@ -273,6 +274,8 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             traced.fake_tangents.append(tangent)
     grads: list[Node | None] = [None] * len(fakes)
     if ends and wanted:
+        if len(ends) > 1 and any(map(tells_missing, _steps([forward[k].grad_fn for k in ends]))):
+            raise RunsAsItIs("a Function is told which gradients are missing, and compiled code fills them in")
         traced.kept = kept_by([forward[k] for k in ends], given, forward)
         try:
             found = _autograd.grad(
@@ -283,6 +286,17 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
         for i, g in zip(wanted, found):
             grads[i] = None if g is None else mode.argument(g)
     return grads
+
+
+def _steps(todo: list):
+    """The nodes of a tape, from these on."""
+    seen = set()
+    while todo:
+        n = todo.pop()
+        if n is not None and id(n) not in seen:
+            seen.add(id(n))
+            yield n
+            todo += [f for f, _ in n.next_functions]
 
 
 def _finish(mode, traced: Traced, whole: bool) -> GraphModule:

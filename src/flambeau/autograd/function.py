@@ -312,6 +312,11 @@ def _record(cls, ctx, args, output):
     return outs[0] if spec is None else pytree.tree_unflatten(outs, spec)
 
 
+def tells_missing(node: Node) -> bool:
+    """Whether the backward of a Function with several results gets None, not zeros, where no gradient comes."""
+    return isinstance(node, FunctionCtx) and not node.materialize and len(node.outputs) > 1
+
+
 class _Pushing(Function):
     """In place of the backward of a Function that has a ``jvp``, while tangents are taken as the derivative of a backward: what it gives is not
     looked at (zeros), and its derivative is that ``jvp``."""

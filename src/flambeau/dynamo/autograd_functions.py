@@ -7,6 +7,8 @@ of the backward's. A backward with side effects breaks the graph: it would run w
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _C
@@ -134,7 +136,7 @@ class ApplyVariable(Variable):
         asked = any(v.val.requires_grad for v in operands) or tx.output.modes.transforms
         recording = tensors.grad_enabled() and asked
         backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
-        stand_in.traced = backward
+        stand_in.traced = backward and next(iter(backward.traced.values()))
         jvp = JvpTrace(tx, self.cls, forward, fill(pargs, {"operand": [v.val for v in operands]}), value)
         stand_in_jvp.traced = jvp.run() if pushes and recording else None
         tx.output.at_end.append(
@@ -144,7 +146,7 @@ class ApplyVariable(Variable):
             cls,
             pargs,
             found.add(forward.traced),
-            backward and found.add(backward),
+            backward and {came: found.add(traced) for came, traced in backward.traced.items()},
             stand_in_jvp.traced and found.add(stand_in_jvp.traced),
             forward.marks,
         )
@@ -218,6 +220,16 @@ def finish(ctx, shared, marked, marks) -> None:
     ctx.set_materialize_grads(marks["materialize"])
 
 
+MOST_OPTIONAL = 3  # results of a Function whose missing gradients are None
+
+
+@dataclass(frozen=True)
+class Backwards:
+    """The backward as it was traced: once (None), or for each choice of results that get a gradient."""
+
+    traced: dict[tuple[bool, ...] | None, Any]
+
+
 class DerivativeTrace:
     """The class's ``backward`` or ``jvp``, traced after its forward."""
 
@@ -233,8 +245,6 @@ class DerivativeTrace:
     def trace(self, like: list):
         """Of gradients or tangents in the form of ``like``; None is given where it is None."""
         tx, forward = self.tx, self.forward
-        if not forward.ctx.materialize:
-            unsupported("autograd-function", "set_materialize_grads(False)", "A gradient may be None at one call only.")
         grads = [None if o is None else tx.output.eval_fake(cotangent, [o]) for o in like]
         shared = fill(forward.traced.template, {"result": forward.traced.values})[1]
         inputs = [*[g for g in grads if g is not None], *shared]
@@ -276,8 +286,22 @@ class BackwardTrace(DerivativeTrace):
     def saved(self):
         return self.forward.ctx.saved
 
-    def run(self):
-        return self.trace([o if isinstance(o, _C.TensorBase) else None for o in self.outputs])
+    def run(self) -> Backwards:
+        outputs = [o if isinstance(o, _C.TensorBase) else None for o in self.outputs]
+        if self.forward.ctx.materialize:
+            return Backwards({None: self.trace(outputs)})
+        asked = [is_differentiable(o) for o in outputs]
+        if sum(asked) > MOST_OPTIONAL:
+            unsupported(
+                "autograd-function",
+                "set_materialize_grads(False)",
+                f"It has more than {MOST_OPTIONAL} results: the backward is traced for each choice of gradients that are None.",
+            )
+        found = {}
+        for came in itertools.product((True, False), repeat=len(outputs)):
+            if any(came) and not any(c and not a for c, a in zip(came, asked)):
+                found[came] = self.trace([o if c else None for o, c in zip(outputs, came)])
+        return Backwards(found)
 
 
 class JvpTrace(DerivativeTrace):
@@ -291,6 +315,8 @@ class JvpTrace(DerivativeTrace):
         return self.forward.ctx.saved_for_forward
 
     def run(self):
+        if not self.forward.ctx.materialize:
+            unsupported("autograd-function", "set_materialize_grads(False) with a jvp")
         traced = self.trace([a if is_differentiable(a) else None for a in self.args])
         made = len(traced.template)
         if made != len(self.outputs):  # the number is part of the error that it raises
@@ -309,7 +335,7 @@ def cotangent(o):
 class AutogradCall(SubgraphCall):
     """Target of the node: applies a Function whose forward and backward run the subgraphs."""
 
-    def __init__(self, cls: type, args: tuple, forward: Body, backward: Body | None, jvp: Body | None, marks: dict):
+    def __init__(self, cls: type, args: tuple, forward: Body, backward: dict | None, jvp: Body | None, marks: dict):
         self.__name__ = self.__qualname__ = name_of(cls)
         self.__module__ = __name__
         self.args, self.marks = args, marks
@@ -338,7 +364,9 @@ class Replayed(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        return None, *derivative(ctx, ctx.call[0].backward, grads)
+        bodies = ctx.call[0].backward
+        body = bodies.get(None) or bodies[tuple(g is not None for g in grads)]
+        return None, *derivative(ctx, body, grads)
 
     @staticmethod
     def push(ctx, _call, *tangents):
