@@ -206,6 +206,11 @@ class TensorVariable(Variable):
             self.written[name] = value
             tx.side_effects.touch(self)
             return
+        if name == "data":
+            from .set_data import set_data
+
+            set_data(tx, self, value)
+            return
         unsupported(
             "tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph."
         )
