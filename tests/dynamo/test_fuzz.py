@@ -2,6 +2,7 @@
 
 import fuzz_alias
 import fuzz_language
+import fuzz_library
 import fuzz_programs
 import fuzz_world
 import pytest
@@ -15,6 +16,11 @@ def test_random_program(seed):
 @pytest.mark.parametrize("seed", range(45))
 def test_random_program_of_the_whole_language(seed):
     fuzz_language.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(21))
+def test_objects_of_the_library(seed):
+    fuzz_library.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -477,7 +477,7 @@ def frame_has_tensors(func: types.FunctionType, args: tuple) -> bool:
 
 def is_library_value(v) -> bool:
     if is_a(v, types.ModuleType):
-        return str(v.__dict__.get("__name__")).split(".")[0] in ("flambeau", "numpy")
+        return str(v.__dict__.get("__name__")).split(".")[0] in ("flambeau", "torch", "numpy")
     return is_torch_callable(v)
 
 

@@ -382,7 +382,8 @@ def module_attr(tx, module: types.ModuleType, name: str):
             return pending[1]
         tx.raise_user(no_attribute(module, name))
     label = str(module.__dict__.get("__name__", "?"))  # a module that isn't initialized has no name
-    ours = label == "flambeau" or label.startswith("flambeau.")
+    # NOTE: where `import torch` means flambeau, its own name is "torch".
+    ours = label.startswith("flambeau.") or module is sys.modules["flambeau"]
     if ours and name not in module.__dict__:
         try:
             getattr(module, name)  # lazy: it is imported now, and mostly found in the dict from then on

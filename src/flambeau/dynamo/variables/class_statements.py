@@ -151,7 +151,10 @@ class MadeClassVariable(ClassVariable):
 
     def of_interpreter(self, tx, name, source):
         """As it is of the stand-in, which no guard needs."""
-        found = getattr(self.value, name)
+        try:
+            found = getattr(self.value, name)
+        except AttributeError as e:
+            tx.raise_user(e)
         if type(found) is tuple:
             return tx.make_tuple([tx.wrap_known(v) for v in found])
         if is_constant_value(found) or isinstance(found, type) or id(found) in tx.output.stood_for:
