@@ -11,6 +11,7 @@ import pytest
 from programs import X, agree, changed
 
 import flambeau as torch
+from flambeau.compat import hook
 
 PROGRAMS = {}
 
@@ -711,3 +712,17 @@ def patched_forward_of_a_compiled_module(C, torch):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_world_changes(name):
     agree(PROGRAMS[name], ("eager",) if name.startswith(("special", "constant")) else ("eager", "aot_eager"))
+
+
+@pytest.mark.parametrize("name", ["einsum", "func"])
+def test_lazy_names_where_import_torch_means_flambeau(name, monkeypatch, request):
+    """The module is called "torch" then, and finds what was not asked for yet by its ``__getattr__``."""
+
+    def f(x):
+        return torch.einsum("ij,jk->ik", x, x) if name == "einsum" else torch.func.vmap(torch.sum)(x)
+
+    if not hook.installed():
+        hook.install()
+        request.addfinalizer(hook.uninstall)
+    monkeypatch.delitem(vars(torch), name, raising=False)
+    assert torch.compile(f, backend="eager", fullgraph=True)(torch.ones(2, 2)).sum() > 0

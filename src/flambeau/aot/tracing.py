@@ -28,7 +28,7 @@ from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
-from ..proxy import ProxyTorchDispatchMode, find_fake_mode
+from ..proxy import ASSERT_SCALAR, ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
 from .versions import kept_by
@@ -439,6 +439,9 @@ class _Functional(Interpreter):
     def call_function(self, target, args, kwargs):
         if isinstance(target, HigherOrderOperator):
             return functionalize.call_higher_order(target, args, kwargs)
+        if target is ASSERT_SCALAR and isinstance(args[0], NUMBERS):
+            self.mode.insert_check(*args)  # of numbers that this run has made anew
+            return None
         if hasattr(target, "_schema"):
             return functionalize.call(target, args, kwargs)
         if target is operator.getitem:

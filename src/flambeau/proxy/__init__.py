@@ -2,5 +2,6 @@
 
 from .make_fx import find_fake_mode as find_fake_mode
 from .make_fx import make_fx as make_fx
+from .tracing import ASSERT_SCALAR as ASSERT_SCALAR
 from .tracing import ProxyTorchDispatchMode as ProxyTorchDispatchMode
 from .tracing import current_proxy_mode as current_proxy_mode

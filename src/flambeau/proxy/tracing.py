@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
-from ..base.shape_env import sizes_of, user_line
+from ..base.shape_env import check, sizes_of, user_line
 from ..base.symint import NUMBERS, is_symbolic
 from ..core import modes
 from ..core.operator import namespace
@@ -22,9 +22,9 @@ from ..fake.meta import meta_of
 from ..fx import Graph, Node
 from .sizes import SizeNodes
 
-__all__ = ["ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
+__all__ = ["ASSERT_SCALAR", "ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
 
-_ASSERT = namespace("aten")._assert_scalar.default
+ASSERT_SCALAR = namespace("aten")._assert_scalar.default
 
 
 class ProxyTorchDispatchMode(modes.TorchDispatchMode):
@@ -139,7 +139,17 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             a = env.asserts[self._checked]
             self._checked += 1
             condition = self.sizes.condition(a.relation, env)
-            node = self.graph.create_node("call_function", _ASSERT, (condition, a.message))
+            node = self.graph.create_node("call_function", ASSERT_SCALAR, (condition, a.message))
+            node.meta["val"] = None
+
+    def insert_check(self, condition, message: str) -> None:
+        """A check of a number that depends on data: in the graph here, whatever is known of the number already."""
+        self.insert_checks()
+        check(condition, message)
+        before = self._checked
+        self.insert_checks()
+        if self._checked == before:
+            node = self.graph.create_node("call_function", ASSERT_SCALAR, (self.argument(condition), message))
             node.meta["val"] = None
 
     # -- recording ------------------------------------------------------------------------------------------------

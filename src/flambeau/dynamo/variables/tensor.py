@@ -144,6 +144,12 @@ class TensorVariable(Variable):
                     return tx.output.ask_function_mode(tx, *asked)
         if name == "is_leaf" and not self.val.requires_grad:
             return ConstantVariable(True)  # whatever made it
+        if name == "is_leaf" and self.source is not None and type(self) is TensorVariable:
+            from .backward import has_history, is_end
+
+            if is_end(example := tx.output.example_of(self)) == is_end(self.val):
+                tx.output.guard(self.source, "CALL", is_end if is_end(example) else has_history)
+                return ConstantVariable(is_end(example))
         if name in NOT_TRACED_ATTRS:
             unsupported(
                 "tensor-attribute",
@@ -265,6 +271,9 @@ class TensorMethodVariable(MethodOf):
         if self.name == "numpy" and not isinstance(self.owner, NumpyNdarrayVariable):
             return numpy_of(tx, self.owner)
         if self.name == "requires_grad_" and self.owner.source is not None:
+            asked = [a.as_constant() for a in (*args, *kwargs.values()) if a.is_constant()] or [True]
+            if asked == [self.owner.val.requires_grad]:
+                return self.owner
             unsupported(
                 "tensor-method",
                 "call_method TensorVariable() requires_grad_",
