@@ -17,7 +17,9 @@ import reference_pages  # noqa: E402
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *GUIDE], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *GUIDE, ROOT / "docs/design/walkthrough.md"], ids=lambda page: page.stem
+)
 def test_blocks_run(page, tmp_path):
     """The blocks of a page run in their order, in a process of their own, with warnings as errors."""
     command = [sys.executable, "-W", "error", str(ROOT / "tools/code_blocks.py"), "--run", str(page)]

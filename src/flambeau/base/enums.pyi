@@ -108,6 +108,11 @@ class Sign(enum.IntEnum):
     UNEQUAL = 1
     AT_LEAST = 2
 
+class Sharing(enum.IntEnum):
+    NONE = 0
+    SOURCE = 1
+    MADE = 2
+
 class Polynomial(enum.IntEnum):
     CHEBYSHEV_T = 0
     CHEBYSHEV_U = 1

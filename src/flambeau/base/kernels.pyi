@@ -21,6 +21,7 @@ from flambeau.base.enums import (
     Product as Product,
     Recurrence as Recurrence,
     Segment as Segment,
+    Sharing as Sharing,
     Sign as Sign,
     Slot as Slot,
     Step as Step,
