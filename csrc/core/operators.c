@@ -34,11 +34,15 @@ static const char *op_names[N_OPS] = {"add", "sub", "mul", "truediv", "floordiv"
 static PyObject *forward_ops[N_OPS], *reflected_ops[N_OPS], *inplace_ops[N_OPS],
     *array_operand; /* the last: ndarray -> tensor */
 
+/* An ndarray beside a tensor: comparisons take it as a tensor of its memory. Arithmetic leaves it to NumPy, as in
+ * PyTorch: `tensor + array` has NumPy's dtype, `array + tensor` is a TypeError. Only `array / tensor` is the tensor's,
+ * which multiplies by its reciprocal. */
+static int compares(int op) { return op >= OP_LT && op <= OP_NE; }
 /* -1: the class's own lookup raised something else than AttributeError. */
 static int operand_ok(PyObject *o) {
     if (PyObject_TypeCheck(o, &FlbTensor_Type) || PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o))
         return 1;
-    if (PyArray_Check(o) || PyArray_IsScalar(o, Generic)) return 1;
+    if (PyArray_IsScalar(o, Generic)) return 1;
     int r = flb_class_has(Py_TYPE(o), "__torch_function__");
     return r ? r : flb_class_has(Py_TYPE(o), "__sym__");
 }
@@ -49,10 +53,10 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
     } else {
         fn = reflected_ops[op], x = b, y = a;
     }
-    int ok = fn ? operand_ok(y) : 0;
+    int ok = !fn ? 0 : PyArray_Check(y) ? compares(op) || fn == reflected_ops[OP_DIV] : operand_ok(y);
     if (ok < 0) return NULL;
     if (!ok) Py_RETURN_NOTIMPLEMENTED;
-    PyObject *array = PyArray_Check(y) ? y = PyObject_CallOneArg(array_operand, y) : NULL;
+    PyObject *array = PyArray_Check(y) && compares(op) ? y = PyObject_CallOneArg(array_operand, y) : NULL;
     if (!y) return NULL;
     PyObject *args[3] = {NULL, x, y};
     PyObject *r = PyObject_Vectorcall(fn, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);

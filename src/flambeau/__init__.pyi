@@ -1060,6 +1060,7 @@ def empty_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 def empty_permuted(
@@ -1224,6 +1225,7 @@ def full_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 
@@ -2287,6 +2289,7 @@ def ones_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 
@@ -2451,6 +2454,7 @@ def rand_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
 ) -> _Tensor: ...
 @overload
 def randint(
@@ -2514,6 +2518,7 @@ def randint_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
 ) -> _Tensor: ...
 @overload
 def randint_like(
@@ -2526,6 +2531,7 @@ def randint_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
 ) -> _Tensor: ...
 @overload
 def randn(
@@ -2556,6 +2562,7 @@ def randn_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
 ) -> _Tensor: ...
 
 random: Any
@@ -3284,6 +3291,7 @@ def zeros_like(
     device: _Device | _str | _int | None = None,
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 

@@ -138,3 +138,31 @@ def test_a_module_that_holds_a_function_is_copied():
     layer = flambeau.nn.TransformerEncoderLayer(8, 2, 16, activation="gelu")
     x = flambeau.randn(3, 2, 8)
     assert flambeau.equal(copy.deepcopy(layer).eval()(x), layer.eval()(x))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.zeros_like(x, requires_grad=True)",
+        "torch.randn_like(x, requires_grad=True)",
+        "torch.full_like(x, 2.0, dtype=torch.float64, requires_grad=True)",
+        "x.new_zeros(2, requires_grad=True)",
+        "x.new_full((2,), 3.0, device='cpu', requires_grad=True)",
+        "torch.zeros(2, requires_grad=True)",
+    ],
+)
+def test_what_makes_tensors_takes_requires_grad(call):
+    out = eval(call, {"torch": flambeau, "x": flambeau.ones(2)})
+    assert (
+        out.requires_grad
+        and out.is_leaf
+        and not eval(call.replace("True", "False"), {"torch": flambeau, "x": flambeau.ones(2)}).requires_grad
+    )
+
+
+def test_an_integer_of_one_element_is_a_tensor_before_it_is_a_number():
+    x = flambeau.arange(6)
+    assert [t.tolist() for t in flambeau.tensor_split(x, flambeau.tensor([1]))] == [[0], [1, 2, 3, 4, 5]]
+    assert [t.tolist() for t in flambeau.tensor_split(x, flambeau.tensor([1, 2]))] == [[0], [1], [2, 3, 4, 5]]
+    with pytest.raises(RuntimeError):
+        x.narrow(0, flambeau.tensor([0]), 1)

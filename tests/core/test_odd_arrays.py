@@ -1,6 +1,8 @@
 """NumPy arrays that tensors can't be laid over as they are: fields of structures, foreign byte order, unaligned, read-only, self-overlapping, reversed,
 of objects and of other types. Each way in refuses them or copies them; none misreads them."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,30 @@ def test_foreign_byte_order_is_named():
         torch.from_numpy(np.arange(3, dtype=">f4"))
     with pytest.raises(ValueError, match="byte order"):
         torch.tensor(np.arange(3, dtype=">i8"))
+
+
+ARITHMETIC = "add sub mul floordiv mod pow lshift rshift and_ or_ xor matmul"
+
+
+@pytest.mark.parametrize("name", ARITHMETIC.split())
+def test_arithmetic_with_an_array_is_numpys(name):
+    """A tensor and an ndarray: NumPy's dtypes. The other order is a TypeError, for NumPy leaves it to the tensor."""
+    op = getattr(operator, name)
+    t, a = torch.tensor([1, 2], dtype=torch.int16), np.array([1, 2], np.int32)
+    want = op(t.numpy(), a)
+    got = op(t, a)
+    assert (
+        type(got) is torch.Tensor
+        and got.dtype is torch.from_numpy(np.asarray(want)).dtype
+        and got.tolist() == want.tolist()
+    )
+    with pytest.raises(TypeError):
+        op(a, t)
+
+
+def test_other_operators_with_an_array():
+    t, a = torch.tensor([1.0, 2.0]), np.array([2.0, 2.0])
+    assert (a / t).dtype is torch.float64 and (a / t).tolist() == [2.0, 1.0]
+    assert (t == a).tolist() == [False, True] and (np.int64(2) ** t).tolist() == [2.0, 4.0]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        t.requires_grad_() + a

@@ -6,6 +6,7 @@ next to it, or the rule of its kind (:mod:`.rules`). They call ATen operators th
 differentiated again. References: Griewank & Walther, Evaluating Derivatives (2008).
 """
 
+from ..base.packages import keep_exports
 from . import forward, graph, record, rules, whole  # noqa: F401
 from .anomaly import (
     detect_anomaly,
@@ -19,6 +20,7 @@ from .grad_mode import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -43,11 +45,14 @@ __all__ = [
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_grad_enabled",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+keep_exports(__name__)
 
 
 def __getattr__(name):

@@ -51,8 +51,19 @@ def level() -> Level | None:
 
 def open_level() -> Level:
     _state.level = Level()
-    _C.tls("forward_open", 1)
+    _C.tls("forward_open", int(is_enabled()))
     return _state.level
+
+
+def is_enabled() -> bool:
+    """Whether operators push tangents in this thread, where a level is open."""
+    return getattr(_state, "enabled", True)
+
+
+def set_enabled(mode: bool) -> None:
+    """Push tangents, or leave those that are there and make none."""
+    _state.enabled = bool(mode)
+    _C.tls("forward_open", int(_state.enabled and level() is not None))
 
 
 def close_level() -> None:

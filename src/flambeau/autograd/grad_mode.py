@@ -17,6 +17,11 @@ def is_grad_enabled() -> bool:
     return bool(_C.tls("grad_enabled"))
 
 
+def _set_grad_enabled(mode: bool) -> None:
+    """The switch without a context."""
+    _C.tls("grad_enabled", int(bool(mode)))
+
+
 class _Switch(_C.Guard):
     """Context manager and decorator over one field of the dispatch state."""
 

@@ -65,6 +65,11 @@ def disable_saved_tensors_hooks(error_message: str):
     return _C.Guard(push="saved_hooks", value=str(error_message))
 
 
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Whether saved_tensors_hooks may be made."""
+    return not isinstance(_C.innermost("saved_hooks"), str)
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Saved tensors are kept as copies on the CPU (``pin_memory`` means nothing here)."""
 

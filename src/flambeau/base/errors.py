@@ -40,5 +40,9 @@ class OutOfBounds(IndexError, RuntimeError):
     """An index outside of its dimension. PyTorch raises the one or the other by operator: this is both."""
 
 
+class ShapeMismatch(RuntimeError, ValueError):
+    """Values that don't fit where they are to be written: PyTorch's RuntimeError, NumPy's ValueError for captured arrays."""
+
+
 class SharedArguments(RuntimeError):
     """An operator without a functional form writes to an argument and is given its memory a second time."""

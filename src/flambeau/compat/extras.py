@@ -9,7 +9,8 @@ StrictMinMaxConstraint EqualityConstraint DimConstraints PropagateUnbackedSymInt
 """
 
 EXTRAS: dict[str, str] = {
-    "+autograd": "from compat.legacy: Variable\nreturns False: _profiler_enabled\nreturns None: _disable_profiler enforce_grad_layout_policy",
+    "+autograd": "from compat.legacy: Variable\nfrom autograd.node: SavedTensor=Saved\nreturns False: _profiler_enabled\n"
+    "returns None: _disable_profiler enforce_grad_layout_policy",
     "+autograd.graph": "returns None: set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch\n"
     "context: region_activation_memory_budget",
     "+compiler": """

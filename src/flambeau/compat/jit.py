@@ -103,6 +103,8 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     """The object itself: Python semantics are kept."""
     if obj is None:
         return script
+    if isinstance(obj, Module) and getattr(obj, "has_uninitialized_params", bool)():
+        raise RuntimeError("Modules that have uninitialized parameters can't be scripted: run a forward pass first")
     return obj
 
 

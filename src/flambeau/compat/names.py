@@ -115,11 +115,16 @@ from base.shapes: Size
 class: Function _NodeBase
 returns None: _get_tracing_state _log_api_usage_once _get_privateuse1_backend_name _jit_set_texpr_fuser_enabled _jit_set_profiling_mode
 returns None: _jit_set_profiling_executor _jit_override_can_fuse_on_gpu _jit_set_nvfuser_enabled _jit_override_can_fuse_on_cpu
-returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_sdp_allow_fp16_bf16_reduction _set_grad_enabled
+returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_sdp_allow_fp16_bf16_reduction
+from autograd.grad_mode: _set_grad_enabled is_grad_enabled
+from autograd.forward: _set_fwd_grad_enabled=set_enabled _is_fwd_grad_enabled=is_enabled
+from compat.weak: _WeakTensorRef
+from compat.convolution_kinds: _ConvBackend=ConvBackend _select_conv_backend=select_conv_backend
+from autograd.steps: _current_graph_task_id=current_graph_task_id _will_engine_execute_node=will_engine_execute_node
 returns False: _are_functorch_transforms_active _llvm_enabled _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
 returns 'cpu': _get_accelerator
 from compat.defaults: _get_default_device=get_default_device
-module: _nn _functorch _distributed_c10d _profiler
+module: _nn _functorch _distributed_c10d _profiler _autograd _functions
 from core.tensor: _TensorBase=Tensor
 from compat.legacy: _TensorMeta
 from batching.fallback: _debug_only_are_vmap_fallback_warnings_enabled=is_warning_enabled
@@ -134,6 +139,10 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "_custom_op": "module: impl",
     "_custom_op.impl": "rest library.older\nfrom library: get_ctx\nfrom library.infer: infer_schema",
     "testing._utils": "from testing.seeds: wrapper_set_seed freeze_rng_state",
+    "_C._autograd": "from autograd.node: SavedTensor=Saved\nfrom autograd.graph: _saved_tensors_hooks_is_enabled\n"
+    "from compat.profiler: DeviceType ProfilerActivity",
+    "_C._functions": "from autograd.node: AccumulateGrad\nfrom autograd.steps: DelayedError UndefinedGrad",
+    "_vmap_internals": "from func: vmap _vmap=vmap",
     "_C._functorch": "why: functorch's native levels\n"
     "from batching.fallback: _is_vmap_fallback_enabled=is_fallback_enabled _set_vmap_fallback_enabled=set_fallback_enabled\n"
     "from batching.dimensions: reshape_dim_into reshape_dim_outof\n"

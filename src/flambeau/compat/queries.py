@@ -9,6 +9,7 @@ from ..autograd.grad_mode import is_inference_mode_enabled
 from ..base import dtypes
 from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
+from ..base.symint import SymInt
 from ..core.operator import namespace
 from ..core.overrides import wrap_function
 from .legacy import TypedStorage, UntypedStorage
@@ -121,8 +122,16 @@ def unravel_index(indices, shape):
     """Coordinates, a tuple of tensors, of the flat ``indices`` of a row-major array of ``shape``."""
     if indices.dtype.category != 1:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, SymInt, list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = shape if isinstance(shape, (list, tuple)) else (shape,)
+    for n in sizes:
+        if not isinstance(n, (int, SymInt)):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     indices, out = aten._to_copy.default(indices, dtype=int64), []
-    for n in reversed([shape] if isinstance(shape, int) else list(shape)):
+    for n in reversed(sizes):
         out.append(aten.remainder.Tensor(indices, n))
         indices = aten.floor_divide.default(indices, n)
     return tuple(aten.unbind.int(aten.stack.default(out[::-1], -1), -1)) if out else ()

@@ -28,6 +28,16 @@ class WeakIdRef(weakref.ref):
         return not self == other
 
 
+class _WeakTensorRef:
+    """``expired()`` tells whether the tensor is gone."""
+
+    def __init__(self, tensor):
+        self._ref = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        return self._ref() is None
+
+
 class TensorWeakRef:
     """``ref()`` gives the tensor or None."""
 

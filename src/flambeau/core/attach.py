@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import types
 
+import numpy as np
+
 from .. import _C
 from . import public, subscript
 from .bindings import Binder, function, functions
@@ -44,8 +46,16 @@ def _transposed(self, methods):
 def _adjoint(self, methods):
     """The conjugate transpose of a matrix. RuntimeError for more than two dimensions."""
     if self._ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._ndim}-D tensor.")
+        batches = " For batches of matrices, consider using tensor.mH" if self._ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._ndim}-D tensor.{batches}")
     return methods["adjoint" if self._ndim else "conj"](self)
+
+
+def _conjugate_transposed(self, methods):
+    """The conjugate transpose of the last two dimensions. RuntimeError for a vector."""
+    if self._ndim == 1:
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return methods["adjoint"](self)
 
 
 def _part(view):
@@ -148,10 +158,10 @@ def attach() -> dict:
         "sub": m["rsub"],
         "truediv": reflected(
             "__rtruediv__",
-            # A number by the reciprocal, as PyTorch does it; a tensor here was an ndarray.
+            # By the reciprocal, as PyTorch does it. An ndarray's product with it is NumPy's.
             lambda self, other: (
-                aten.div(other, self)
-                if isinstance(other, _C.TensorBase)
+                aten.reciprocal(self) * other
+                if isinstance(other, np.ndarray)
                 else aten.reciprocal(self)
                 if other == 1
                 else aten.mul(aten.reciprocal(self), other)
@@ -159,9 +169,7 @@ def attach() -> dict:
         ),
         "pow": reflected(
             "__rpow__",
-            lambda self, other: (aten.pow.Tensor_Tensor if isinstance(other, _C.TensorBase) else aten.pow.Scalar)(
-                other, self
-            ),
+            lambda self, other: aten.pow(other, self),
         ),
         "floordiv": reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
         "mod": reflected("__rmod__", lambda self, other: aten.remainder(other, self)),
@@ -189,7 +197,7 @@ def attach() -> dict:
     Tensor.norm = wrap_function(norm)
     Tensor.T = property(lambda self: m["permute"](self, list(range(self._ndim))[::-1]))
     Tensor.H = property(lambda self: _adjoint(self, m))
-    Tensor.mH = property(lambda self: m["adjoint"](self))
+    Tensor.mH = property(lambda self: _conjugate_transposed(self, m))
     for part in ("real", "imag"):
         setattr(Tensor, part, _part(public_functions[part]))
     Tensor.mT = property(lambda self: _transposed(self, m))

@@ -55,6 +55,11 @@ def _is_int(x):
     return isinstance(x, _TensorBase) and x._dtype.category < 2 and all(n == 1 for n in x._shape)
 
 
+def _may_be_number(t):
+    """Whether a tensor may stand for a number somewhere: one without dimensions, or one integer."""
+    return t._ndim == 0 or _is_int(t)
+
+
 def _is_number(x):
     return isinstance(x, _SCALAR) or (isinstance(x, _TensorBase) and x._ndim == 0)
 
@@ -306,7 +311,7 @@ def _type_key(x):
     if cls is list or cls is tuple:
         return (cls, _type_key(x[0])) if x else (cls, None)
     if isinstance(x, _TensorBase):
-        return (_TensorBase, x._ndim == 0)
+        return (_TensorBase, x._ndim == 0, _may_be_number(x))
     if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("flambeau."):
         raise KeyError(cls)
     return cls
@@ -383,8 +388,8 @@ class Binder:
 
     def _choose(self, args, kwargs, signatures=None) -> Signature:
         candidates = signatures or self.signatures
-        if any(isinstance(a, _TensorBase) and a._ndim == 0 for a in (*args, *kwargs.values())):
-            # A 0-d tensor is a tensor before it is a number: reading it would break graphs being traced.
+        if any(isinstance(a, _TensorBase) and _may_be_number(a) for a in (*args, *kwargs.values())):
+            # Such a tensor is a tensor before it is a number: reading it would break graphs being traced.
             for sig in candidates:
                 if sig.match(args, kwargs) and not sig.reads_tensors(args, kwargs):
                     return sig

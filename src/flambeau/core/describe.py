@@ -81,7 +81,7 @@ def overload_signature(sig: Signature, first: str) -> inspect.Signature:
         if not name.isidentifier() or name in ("from", "lambda"):
             name += "_"
         parameters.append(Parameter(name, kind, default=default, annotation=annotation))
-    if sig.is_factory:
+    if sig.makes:
         parameters.append(Parameter("requires_grad", Parameter.KEYWORD_ONLY, default=False, annotation="bool"))
     if getattr(sig.op, "has_out", False) and sig.op.kind != "inplace":
         wanted = len(sig.op._schema.returns)

@@ -154,6 +154,8 @@ def resize_(self, *sizes, memory_format=None):
     if tuple(self._shape) == size and memory_format is None:
         return self
     strides = format_strides(size, format)
+    if any(abs(s) >= 1 << 63 for s in strides):
+        raise RuntimeError("Stride calculation overflowed")
     n, kind = math.prod(size), self._array.dtype
     room = self._storage.nbytes() // self._dtype.itemsize - self._offset
     if n <= room:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import warnings
 
 import numpy as np
 
 from .. import _C
+from ..base.device import CPU
 from ..base.dtypes import check_number
 from ..base.symint import SymInt, is_number, is_symbolic
 from .operator import namespace
@@ -14,6 +16,9 @@ from .overrides import wrap_function
 from .tensor import Tensor
 
 aten = namespace("aten")
+
+
+_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
 
 def _is_index_tensor(x) -> bool:
@@ -50,6 +55,11 @@ def _as_tensor(x):
     return _C.from_array(a.astype(np.int64) if a.dtype.kind in "iu" or a.size == 0 else a)
 
 
+def _is_known_flag(k) -> bool:
+    """Whether ``k`` is a mask without dimensions whose element can be read: it is as good as True or False."""
+    return isinstance(k, _C.TensorBase) and k._ndim == 0 and k._array is not None and k._dtype.name in ("bool", "uint8")
+
+
 def _steps(x, key):
     """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
     if not isinstance(key, tuple):
@@ -58,6 +68,7 @@ def _steps(x, key):
         _as_tensor(list(k) if isinstance(k, range) else k) if isinstance(k, (list, tuple, range, np.ndarray)) else k
         for k in key
     ]
+    key = [k.item() != 0 if _is_known_flag(k) else k for k in key]
     used = sum(
         k._ndim
         if isinstance(k, _C.TensorBase) and k._dtype.name in ("bool", "uint8")
@@ -73,17 +84,21 @@ def _steps(x, key):
             else f"too many indices for tensor of dimension {x._ndim}"
         )
     dim, tensors, passed_over = 0, {}, x._ndim - used
+    # ``selected``: dimensions that are gone from ``x``, so that errors count those of the tensor that was given.
+    selected = 0
     for k in key:
         if k is ...:
             dim += passed_over
         elif k is None:
             x = aten.unsqueeze.default(x, dim)
             dim += 1
+            selected -= 1
         elif isinstance(k, bool):
             x = aten.unsqueeze.default(x, dim)
             # Whether the one element of that dimension is taken: by its number, for how many a mask takes would be data.
             tensors[dim] = _C.from_array(np.zeros(int(k), np.int64))
             dim += 1
+            selected -= 1
         elif isinstance(k, slice):
             start, stop, step = _bounds(k)
             if step is not None and step <= 0:
@@ -98,14 +113,17 @@ def _steps(x, key):
                 )
             dim += 1
         elif _is_index_tensor(k):
+            if k._dtype.name == "uint8":
+                warnings.warn(_BYTES, stacklevel=4)
             tensors[dim] = k
             dim += k._ndim if k._dtype.name in ("bool", "uint8") else 1
         elif hasattr(k, "__index__"):
             i = _bound(k)
             n = x._shape[dim]
             if not -n <= i < n:
-                raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+                raise IndexError(f"index {i} is out of bounds for dimension {dim + selected} with size {n}")
             x = aten.select.int(x, dim, i)
+            selected += 1
         elif isinstance(k, str):
             raise TypeError("new(): invalid data type 'str'")
         else:
@@ -156,7 +174,13 @@ def setitem(self, key, value):
             if value._dtype.is_complex and not self._dtype.is_complex:
                 check_number(value.item(), self._dtype)
             value = aten._to_copy.default(value, dtype=self._dtype)
+        while value._ndim > 1 and value._shape[0] == 1:
+            value = aten.squeeze.dim(value, 0)
         aten.index_put_.default(x, _list_of(tensors), value)
+        return
+    if not value._ndim and x._ndim and value._device == CPU:
+        # Read before anything is written: `x[0] = x[0][0]`.
+        aten.fill_.Tensor(x, aten.clone.default(value) if value._storage is x._storage else value)
         return
     while value._ndim > x._ndim and value._shape[0] == 1:
         value = aten.squeeze.dim(value, 0)

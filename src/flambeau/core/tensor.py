@@ -174,11 +174,11 @@ class Tensor(_C.TensorBase):
         return self._storage
 
     def data_ptr(self):
-        """Address of the first element; 0 without data."""
+        """Address of the first element; 0 without data, and without elements."""
         if self.layout is not strided:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         memory = self._array if self._array is not None else getattr(self._plain(), "_array", None)
-        return 0 if memory is None else memory.__array_interface__["data"][0]
+        return 0 if memory is None or not memory.size else memory.__array_interface__["data"][0]
 
     def _plain(self):
         """The plain tensor below a conjugated or negated view (core/lazy.py), else None."""

@@ -936,6 +936,7 @@ class Tensor(TensorBase):
         layout: Any | None = None,
         device: _Device | _str | _int | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
         out: _Tensor | None = None,
     ) -> _Tensor: ...
     def new_empty_strided(
@@ -957,6 +958,7 @@ class Tensor(TensorBase):
         layout: Any | None = None,
         device: _Device | _str | _int | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
         out: _Tensor | None = None,
     ) -> _Tensor: ...
     def new_ones(
@@ -966,6 +968,7 @@ class Tensor(TensorBase):
         layout: Any | None = None,
         device: _Device | _str | _int | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
         out: _Tensor | None = None,
     ) -> _Tensor: ...
     def new_tensor(
@@ -978,6 +981,7 @@ class Tensor(TensorBase):
         layout: Any | None = None,
         device: _Device | _str | _int | None = None,
         pin_memory: _bool | None = None,
+        requires_grad: _bool = False,
         out: _Tensor | None = None,
     ) -> _Tensor: ...
     def nextafter(self, other: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...

@@ -74,9 +74,11 @@ class Strided(ViewHandler):
 
     def expand(self, shape):
         pad = len(shape) - self.ndim
-        strides = [0] * pad + [
-            0 if n == 1 and shape[pad + i] != 1 else s for i, (n, s) in enumerate(zip(self.shape, self.strides))
-        ]
+        strides = [0 if n == 1 and shape[pad + i] != 1 else s for i, (n, s) in enumerate(zip(self.shape, self.strides))]
+        # A new dimension of size 1 lies as unsqueeze() would put it.
+        for d in range(pad - 1, -1, -1):
+            outer = 0 if shape[d] != 1 else shape[d + 1] * strides[0] if strides else 1
+            strides.insert(0, outer)
         return Strided(shape, strides, self.offset)
 
     def slice(self, d, start, length, step):

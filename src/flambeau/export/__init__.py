@@ -6,6 +6,7 @@ arguments and results (structure.py). ``save`` and ``load`` (archive.py) write a
 its graph. package.py makes one file with machine code of it (``torch._inductor.aoti_compile_and_package``).
 """
 
+from ..base.packages import keep_exports
 from .archive import load, save
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import (
@@ -42,3 +43,5 @@ __all__ = [
     "save",
     "unflatten",
 ]
+
+keep_exports(__name__)

@@ -98,6 +98,30 @@ class dual_level:  # noqa: N801 - PyTorch's name
         return False
 
 
+class _set_fwd_grad_enabled:  # noqa: N801 - PyTorch's name
+    """Whether operators push tangents: takes effect at once, and as a context manager restores the state before."""
+
+    def __init__(self, mode: bool):
+        self._before = forward.is_enabled()
+        forward.set_enabled(mode)
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exc):
+        forward.set_enabled(self._before)
+
+
+_is_fwd_grad_enabled = forward.is_enabled
+
+
+def __getattr__(name):
+    """``_current_level``: 0 in an open level, else -1."""
+    if name == "_current_level":
+        return 0 if forward.level() else -1
+    raise AttributeError(f"module 'torch.autograd.forward_ad' has no attribute {name!r}")
+
+
 def make_dual(tensor, tangent, *, level=None):
     """An alias of ``tensor`` that carries ``tangent`` (same shape and dtype) in the open level. RuntimeError without a level and where one of both
     carries a tangent already, ValueError for integers. A tangent that lies in memory otherwise than the tensor is copied: writes to the

@@ -16,6 +16,7 @@ from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.modules import hooks as _hooks
 from flambeau.modules.hooks import (
+    register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -30,6 +31,7 @@ from flambeau.modules.state import StateDict, _IncompatibleKeys  # noqa: F401
 
 __all__ = [
     "Module",
+    "register_module_backward_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
     "register_module_buffer_registration_hook",
@@ -465,16 +467,15 @@ class Module(StateDict):
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False):
         """``hook(module, args)`` (or ``hook(module, args, kwargs)``) runs before forward and may return new arguments."""
-        marks = ["_forward_pre_hooks_with_kwargs"] * with_kwargs
-        return _hooks.add(self._forward_pre_hooks, hook, prepend, self, marks)
+        return _hooks.add(self._forward_pre_hooks, hook, prepend, [self._forward_pre_hooks_with_kwargs] * with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ):
         """``hook(module, args, output)`` (or ``hook(module, args, kwargs, output)``) runs after forward and may return a new output.
         With ``always_call`` also when forward or a hook raises; what it returns then doesn't count."""
-        marks = ["_forward_hooks_with_kwargs"] * with_kwargs + ["_forward_hooks_always_called"] * always_call
-        return _hooks.add(self._forward_hooks, hook, prepend, self, marks)
+        flagged = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
+        return _hooks.add(self._forward_hooks, hook, prepend, flagged)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False):
         """``hook(module, grad_input, grad_output)`` runs when the gradients of the inputs are known and may replace them. RuntimeError beside a
@@ -483,7 +484,8 @@ class Module(StateDict):
         return _hooks.add(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable):
-        """The old name of :meth:`register_full_backward_hook`, which is what this registers. RuntimeError beside hooks of the new name."""
+        """``hook(module, grad_input, grad_output)`` at the node that made the (first) output: ``grad_input`` is that node's, which are the module's
+        where forward is one operation; else a FutureWarning. RuntimeError beside hooks of :meth:`register_full_backward_hook`."""
         self._use_backward_hooks(False)
         return _hooks.add(self._backward_hooks, hook, False)
 
@@ -592,3 +594,17 @@ def _parse_to(args, kwargs):
         else:
             raise TypeError(f"to() received an invalid argument {arg!r}")
     return dtype, device, non_blocking, memory_format
+
+
+class _NamesRegistries(types.ModuleType):
+    """Assigning one of PyTorch's names of a global registry replaces its entries."""
+
+    def __setattr__(self, name, value):
+        if name in _hooks.GLOBAL_NAMES:
+            _hooks.replace_global(name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+globals().update(_hooks.GLOBAL_NAMES)
+sys.modules[__name__].__class__ = _NamesRegistries

@@ -108,6 +108,12 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 _C.configure(parameter=Parameter)  # the native core takes it for a plain tensor, without looking at its class
 
 
+_PASSES = frozenset(
+    "__hash__ __deepcopy__ __reduce_ex__ reduced size copy_ is_complex is_floating_point half float double bfloat16 char short int long cuda cpu to "
+    "get_device detach requires_grad_ share_memory_ type".split()
+)
+
+
 class UninitializedTensorMixin:
     """A parameter or buffer without a shape yet; ``materialize(shape)`` makes it an ordinary one."""
 
@@ -115,9 +121,22 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Give it memory of this shape, in place: whoever holds it sees the new one. The class becomes ``cls_to_become``."""
-        made = empty(tuple(shape), device=device or self.device, dtype=dtype or self.dtype)
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        made = empty(sizes, device=device or self.device, dtype=dtype or self.dtype)
         self._array, self._storage = made._array, made._storage
         self.__class__ = self.cls_to_become
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """ValueError for what needs elements: moves, casts and questions about dtype and device pass."""
+        name = getattr(func, "__name__", "")
+        if name in _PASSES or name in ("__get__", "__set__", "__delete__"):
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or explicitly "
+            f"manipulating `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a dummy batch to initialize "
+            "the parameters before calling torch functions"
+        )
 
     @property
     def shape(self):

@@ -5,11 +5,13 @@ Format (PyTorch's): an OrderedDict from dotted name to tensor, with the versions
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from flambeau.core.tensor import Tensor
+from flambeau.modules.parameter import is_lazy
 
 EXTRA = "_extra_state"
 
@@ -25,12 +27,14 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-def _load(module, prefix: str, load: Callable, keys) -> None:
-    """``load`` for a module and those in it, each followed by its hooks. (A closure that called itself would hold what was loaded in a cycle.)"""
-    load(module, prefix)
+def _load(module, state_dict, prefix: str, load: Callable, keys) -> None:
+    """``load`` for a module and those in it, each with the entries below it and followed by its hooks. (A closure that called itself would hold
+    what was loaded in a cycle.)"""
+    load(module, state_dict, prefix)
     for name, child in module._modules.items():
         if child is not None:
-            _load(child, prefix + name + ".", load, keys)
+            start = prefix + name + "."
+            _load(child, {k: v for k, v in state_dict.items() if k.startswith(start)}, start, load, keys)
     for hook in list(module._load_state_dict_post_hooks.values()):
         if hook(module, keys) is not None:
             raise RuntimeError(
@@ -50,10 +54,10 @@ class StateDict:
     def _save_to_state_dict(self, destination, prefix: str, keep_vars: bool) -> None:
         for name, value in self._parameters.items():
             if value is not None:
-                destination[prefix + name] = value if keep_vars else value.detach()
+                destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         for name, value in self._buffers.items():
             if value is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = value if keep_vars else value.detach()
+                destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not StateDict.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
 
@@ -101,6 +105,8 @@ class StateDict:
                     f"received {type(given)}"
                 )
                 continue
+            if is_lazy(value) and is_lazy(given):
+                continue  # neither has a shape yet
             if tuple(given.shape) == (1,) and tuple(value.shape) == () and not assign:
                 given = given[0]
             if tuple(given.shape) != tuple(value.shape):
@@ -108,6 +114,13 @@ class StateDict:
                     f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current model is {value.shape}."
                 )
                 continue
+            if value.is_meta and not given.is_meta and not assign:
+                warnings.warn(
+                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a no-op. "
+                    "(Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module instead "
+                    "of copying them in place?)",
+                    stacklevel=2,
+                )
             try:
                 with no_grad():
                     if not assign:
@@ -150,13 +163,13 @@ class StateDict:
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
 
-        def load(module, prefix: str) -> None:
+        def load(module, state_dict, prefix: str) -> None:
             local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
             if assign:
                 local["assign_to_params_buffers"] = True
             module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
 
-        _load(self, "", load, _IncompatibleKeys(missing, unexpected))
+        _load(self, state_dict, "", load, _IncompatibleKeys(missing, unexpected))
         if strict:
             if unexpected:
                 errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected) + ". ")

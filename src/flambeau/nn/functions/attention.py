@@ -39,6 +39,28 @@ def _projected(query, key, value, weight, bias):
     return tuple(_linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
 
 
+def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads: int) -> None:
+    """AssertionError for arguments whose numbers of dimensions don't belong together."""
+    n = query.dim()
+    kind = f"batched ({n}-D)" if n == 3 else f"unbatched ({n}-D)"
+    if (key.dim(), value.dim()) != (n, n):
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(
+                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+            )
+        wanted = (num_heads, query.shape[0], key.shape[0])
+        if n == 2 and attn_mask.dim() == 3 and tuple(attn_mask.shape) != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
+
+
 @wrap_function
 def multi_head_attention_forward(
     query,
@@ -73,10 +95,7 @@ def multi_head_attention_forward(
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
         )
-    if key.dim() != query.dim() or value.dim() != query.dim():
-        raise AssertionError(
-            f"For {'batched' if batched else 'unbatched'} query, expected key and value to be {query.dim()}-D"
-        )
+    _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if not batched:
@@ -125,6 +144,10 @@ def multi_head_attention_forward(
         return None if mask is None else _cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
 
     if bias_k is not None and bias_v is not None:
+        if static_k is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        if static_v is not None:
+            raise AssertionError("bias cannot be added to static value.")
         k, v = _cat([k, bias_k.repeat(1, batch, 1)]), _cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = widened(attn_mask), widened(key_padding_mask)
     q = q.reshape(length, batch * num_heads, head).transpose(0, 1)

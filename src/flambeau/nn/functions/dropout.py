@@ -47,6 +47,13 @@ def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
     """Dropout of whole channels of (N, C, H, W)."""
     if input.dim() not in (3, 4):
         warnings.warn(f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated.", stacklevel=3)
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is interpreted as "
+            "shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one without a "
+            "batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=3,
+        )
     return _drop(_feature, input, p, training, inplace)
 
 

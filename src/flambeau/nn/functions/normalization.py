@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.core import keys as K
 from flambeau.core.bindings import function
+from flambeau.core.dispatch import excluding
 from flambeau.core.overrides import wrap_function
 
 __all__ = ["embedding_bag", "instance_norm", "local_response_norm", "renormed"]
@@ -58,8 +60,8 @@ def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.7
 
 
 def renormed(weight, indices, max_norm: float, norm_type: float) -> None:
-    """Scale the rows of ``weight`` that are used and longer than ``max_norm``, in place."""
-    with no_grad():
+    """Scale the rows of ``weight`` that are used and longer than ``max_norm``, in place. Derivatives, tangents too, don't see it."""
+    with no_grad(), excluding(K.FORWARD):
         rows = indices.reshape(-1).unique() if hasattr(indices, "unique") else indices.reshape(-1)
         picked = weight.index_select(0, rows)
         norms = picked.norm(norm_type, 1, keepdim=True)
@@ -122,8 +124,13 @@ def embedding_bag(
         )
     if max_norm is not None:
         renormed(weight, input, max_norm, norm_type)
-    if padding_idx is not None and padding_idx < 0:
-        padding_idx += weight.size(0)
+    if padding_idx is not None:
+        rows = weight.size(0)
+        if not -rows <= padding_idx < rows:
+            raise RuntimeError(
+                f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}"
+            )
+        padding_idx %= max(rows, 1)
     return _bag(
         weight,
         input,

@@ -26,7 +26,8 @@ def layer(
 
     ``options`` is a parameter list as in Python ("kernel_size, stride=None"), ``shown`` the options in the repr (all; ``*name``: its
     value only, and ``inplace`` is only told when it is on), ``check`` statements that
-    refuse bad options, ``passed`` the options that the function takes (all), with ``name=expression`` for another expression than the attribute.
+    refuse bad options, ``passed`` the options that the function takes (all), with ``name=expression`` for another expression than the attribute:
+    an input with a default, too.
     """
     names = [part.split(":")[0].split("=")[0].strip() for part in options.split(",")] if options else []
     names = [n for n in names if n != "*"]
@@ -35,9 +36,10 @@ def layer(
     lines = [f"def __init__(self{', ' + options if options else ''}):", "    super(cls, self).__init__()"]
     lines += [f"    {line}" for line in check.strip().splitlines()]
     lines += [f"    self.{n} = {n}" for n in names]
+    required = [i.strip() for i in inputs.split(",") if "=" not in i]
     lines += [
         f"def forward(self, {inputs}):",
-        f"    return function({', '.join([*(i.split('=')[0].strip() for i in inputs.split(',')), *calls])})",
+        f"    return function({', '.join([*required, *calls])})",
     ]
     lines += [
         "def extra_repr(self):",

@@ -95,6 +95,8 @@ def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sort
     if not isinstance(lengths, Tensor):
         lengths = as_tensor(list(lengths)).long()
     lengths = lengths.cpu()
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
     if batch_first:
         input = input.transpose(0, 1)
     order = None

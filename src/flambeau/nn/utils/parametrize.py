@@ -6,6 +6,7 @@ import contextlib
 import copy
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn.modules.container import ModuleDict, ModuleList
@@ -45,7 +46,22 @@ class ParametrizationList(ModuleList):
                         new = module.right_inverse(new)
                     except NotImplementedError:
                         continue
+        if not isinstance(new, (Tensor, list, tuple)):
+            raise ValueError(
+                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new)}"
+            )
         self.is_tensor = not isinstance(new, (list, tuple))
+        for k, part in enumerate(() if self.is_tensor else new):
+            if not isinstance(part, Tensor):
+                raise ValueError(
+                    "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                    f"Got element {k} of the sequence with type {type(part)}."
+                )
+        if self.is_tensor and not unsafe and new.dtype is not original.dtype:
+            raise ValueError(
+                f"When `right_inverse` outputs one tensor, it may not change the dtype.\noriginal.dtype: {original.dtype}\n"
+                f"right_inverse(original).dtype: {new.dtype}"
+            )
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             if isinstance(original, Parameter):
@@ -122,14 +138,44 @@ def _own_class(module) -> None:
     )
 
 
+def _check_kept(made, shape, dtype, what: str) -> None:
+    """ValueError for a parametrization's result that isn't a tensor of this shape and dtype."""
+    if not isinstance(made, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(made)}.")
+    for kind, was, now in (("dtype", dtype, made.dtype), ("shape", tuple(shape), tuple(made.shape))):
+        if was != now:
+            raise ValueError(
+                f"Registering a parametrization may not change the {kind} of the tensor, unless the `unsafe` flag is enabled.\n"
+                f"{what}.{kind}: {was}\nparametrization({what}).{kind}: {now}"
+            )
+
+
+def _check_next(parametrization, value, what: str) -> None:
+    """ValueError unless ``parametrization``, and its right inverse, map tensors like ``value`` to such tensors."""
+    made = parametrization(value)
+    _check_kept(made, value.shape, value.dtype, what)
+    if hasattr(parametrization, "right_inverse"):
+        try:
+            back = parametrization.right_inverse(made)
+        except NotImplementedError:
+            return
+        if not isinstance(back, Tensor):
+            raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back)}")
+        for kind, was, now in (("dtype", value.dtype, back.dtype), ("shape", tuple(value.shape), tuple(back.shape))):
+            if was != now:
+                raise ValueError(
+                    f"The tensor returned by parametrization.right_inverse must have the same {kind} as {what}, unless the `unsafe` flag is "
+                    f"enabled.\n{what}.{kind}: {was}\nreturned {kind}: {now}"
+                )
+
+
 def register_parametrization(module, tensor_name: str, parametrization, *, unsafe: bool = False):
     """From now on ``module.tensor_name`` is ``parametrization`` of what it was; returns the module."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        with no_grad():
-            value = getattr(module, tensor_name)
-            if not unsafe and tuple(parametrization(value).shape) != tuple(value.shape):
-                raise ValueError("Registering a parametrization may not change the shape of the tensor")
+        if not unsafe:
+            with no_grad():
+                _check_next(parametrization, getattr(module, tensor_name), f"module.{tensor_name}")
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
         return module
@@ -138,16 +184,12 @@ def register_parametrization(module, tensor_name: str, parametrization, *, unsaf
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
         )
     original = getattr(module, tensor_name)
-    before = tuple(original.shape)
+    before, dtype = tuple(original.shape), original.dtype
     made = ParametrizationList([parametrization], original, unsafe=unsafe)
     if not unsafe:
         with no_grad():
             after = made()
-        if tuple(after.shape) != before or after.dtype is not original.dtype:
-            raise ValueError(
-                f"Registering a parametrization may not change the shape or dtype of the tensor, unless `unsafe` flag is enabled.\n"
-                f"module.{tensor_name}: {before}, {original.dtype}\nparametrization: {tuple(after.shape)}, {after.dtype}"
-            )
+        _check_kept(after, before, dtype, f"module.{tensor_name}")
     delattr(module, tensor_name)
     if not is_parametrized(module):
         _own_class(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...base import dtypes
 from ...base.dtypes import check_number
 from ...base.errors import Uncaptured
 from ...base.shapes import broadcast_shapes, normalize_dim
@@ -149,7 +150,9 @@ def _scatter_coords(ix, self, dim, index, src):
                 f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {d}{beyond}"
             )
     return tuple(index.shape), lambda i, load, h: tuple(
-        load("index", *i) if e == d else i[e] for e in range(len(self.shape))
+        # Without indices nothing is written: they may have another rank.
+        load("index", *i) if e == d or 0 in index.shape else i[e]
+        for e in range(len(self.shape))
     )
 
 
@@ -409,6 +412,10 @@ def take_along_dim(self, indices, dim):
     if not self.ndim:
         return aten.gather.default(self, dim, indices)
     d = normalize_dim(dim, self.ndim)
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got " + indices.dtype.scalar_type
+        )
     own, wanted = list(self.shape), list(indices.shape)
     shape = list(broadcast_shapes([*own[:d], 1, *own[d + 1 :]], [*wanted[:d], 1, *wanted[d + 1 :]]))
     self = aten.expand.default(self, [*shape[:d], own[d], *shape[d + 1 :]])

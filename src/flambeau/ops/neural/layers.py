@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...base.dtypes import float64
+from ...base.dtypes import float32, float64
+from ...base.errors import OutOfBounds
 from ...base.memory_format import contiguous_format
 from ...base.shapes import spread
 from ...core.declare import COMPLEX, INTEGERS, composite, pointwise
@@ -365,9 +366,15 @@ def embedding_bag(
         bag = aten.sub.Tensor(aten.sum.dim_IntList(begun, [1]), 1)
     else:
         bag = position
-    rows = aten.embedding.default(
-        weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse and mode != 2
-    )
+    try:
+        rows = aten.embedding.default(
+            weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse and mode != 2
+        )
+    except OutOfBounds:
+        bad = next(i for i in indices.tolist() if not 0 <= i < weight.shape[0])
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {bad}"
+        ) from None
     counts = aten.ones_like.default(indices)
     if padding_idx is not None:
         kept = aten.ne.Scalar(indices, padding_idx)
@@ -378,28 +385,32 @@ def embedding_bag(
             raise RuntimeError(
                 "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
             )
+    if mode == 2 and total:
         member = aten.eq.Tensor(
             aten.unsqueeze.default(bag, 0), aten.unsqueeze.default(aten.arange.default(bags, device=bag.device), 1)
         )
         if padding_idx is not None:
             member = aten.logical_and.default(member, aten.unsqueeze.default(kept, 0))
         each = aten.where.ScalarOther(aten.unsqueeze.default(member, 2), aten.unsqueeze.default(rows, 0), -math.inf)
-        if not total:
-            return (
-                aten.new_zeros.default(weight, [bags, weight.shape[1]]),
-                bag,
-                sizes,
-                aten.new_zeros.default(bag, [bags, weight.shape[1]]),
-            )
         values, where = aten.max.dim(each, 1)
         empty = aten.unsqueeze.default(aten.eq.Scalar(sizes, 0), 1)
         return aten.where.ScalarSelf(empty, 0.0, values), bag, sizes, where
     if per_sample_weights is not None:
+        if per_sample_weights.dtype is not weight.dtype:
+            raise RuntimeError(
+                f"embedding_bag: expected 'weight' and 'per_sample_weights' to have the same type as each other, but got {weight.dtype} and "
+                f"{per_sample_weights.dtype}"
+            )
         rows = aten.mul.Tensor(rows, aten.unsqueeze.default(per_sample_weights, 1))
     if padding_idx is not None:
         rows = aten.where.ScalarOther(aten.unsqueeze.default(kept, 1), rows, 0.0)
+    if weight.dtype.itemsize == 2:
+        # Added up in single precision and rounded once, as in PyTorch.
+        rows = aten._to_copy.default(rows, dtype=float32)
     out = aten.index_add.default(aten.new_zeros.default(rows, [bags, weight.shape[1]]), 0, bag, rows)
     if mode == 1:
         divisor = aten._to_copy.default(aten.clamp_min.default(sizes, 1), dtype=out.dtype)
         out = aten.div.Tensor(out, aten.unsqueeze.default(divisor, 1))
-    return out, bag, sizes, sizes
+    out = out if out.dtype is weight.dtype else aten._to_copy.default(out, dtype=weight.dtype)
+    winners = aten.new_zeros.default(bag, [bags, weight.shape[1]]) if mode == 2 else sizes
+    return out, bag, sizes, winners

@@ -58,7 +58,9 @@ def _check(self, n, kernel, stride, padding, dilation, name):
     if 0 in self.shape[self.ndim - n - 1 :]:
         refuse()
     if any(s <= 0 for s in stride):
-        raise RuntimeError(f"{name}: stride should be greater than zero, but got {stride}")
+        if n == 1 and name == "max_pool1d":
+            raise RuntimeError(f"max_pool1d() stride must be greater than zero, but got {stride[0]}")
+        raise RuntimeError(f"{name}: stride should not be zero")
 
 
 def _counts(self, n, kernel, stride, padding, dilation, ceil_mode, name):
@@ -67,11 +69,12 @@ def _counts(self, n, kernel, stride, padding, dilation, ceil_mode, name):
         for i in range(n)
     ]
     if any(c < 1 for c in out):
-        if n == 1:
+        if name == "max_pool1d":
             raise RuntimeError(f"{name}() Invalid computed output size: {out[0]}")
+        lead, line = self.shape[self.ndim - n - 1], [1] if n == 1 else []
+        given, made = ((lead, *line, *sizes) for sizes in (self.shape[self.ndim - n :], out))
         raise RuntimeError(
-            f"Given input size: {list(self.shape[self.ndim - n - 1 :])}. Calculated output size: "
-            f"{[self.shape[self.ndim - n - 1], *out]}. Output size is too small"
+            f"Given input size: ({'x'.join(map(str, given))}). Calculated output size: ({'x'.join(map(str, made))}). Output size is too small"
         )
     return out
 
@@ -253,6 +256,7 @@ def _max_pool(n):
     @composite(
         f"max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, int[{n}] dilation=1, bool ceil_mode=False) "
         "-> Tensor",
+        refuse=(*(INTEGERS if n == 1 else ["bool"]), *COMPLEX),
         variants="function",
         images=0,
     )
@@ -276,7 +280,7 @@ def _avg_pool(n):
     @composite(
         f"avg_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         f"bool count_include_pad=True{extra}) -> Tensor",
-        refuse=COMPLEX,
+        refuse=(*(t for t in INTEGERS if t != "int64"), *COMPLEX),
         variants="nn" if n > 1 else "nn function",
         images=(0, n == 1) if n < 3 else None,
         out_rules="exact",
@@ -392,6 +396,7 @@ def _nonempty(self, first, name):
 def _adaptive_avg_pool(n):
     @composite(
         f"adaptive_avg_pool{n}d(Tensor self, SymInt[{n}] output_size) -> Tensor",
+        refuse=INTEGERS,
         variants="nn function" if n == 1 else "nn",
         images=(0, n == 1) if n < 3 else None,
     )
@@ -534,8 +539,15 @@ def _fractional_max_pool(n):
     )
     def fractional_max_pool(self, kernel_size, output_size, random_samples):
         """Graham, arXiv:1412.6071: window i begins at floor((i + u) * a) - floor(u * a), the last one at the end of the input."""
-        kernel, sizes = spread(kernel_size, n), spread(output_size, n)
+        for name, value in (("kernel_size", kernel_size), ("output_size", output_size)):
+            if len(value) != n:
+                raise RuntimeError(f"fractional_max_pool{n}d: {name} must either be a single int or tuple of {n} ints")
+        kernel, sizes = list(kernel_size), list(output_size)
         first = self.ndim - n
+        if first not in (1, 2) or any(size == 0 for size in self.shape[first - 1 :]):
+            raise RuntimeError(
+                f"fractional_max_pool{n}d(): Expected input to have non-zero size for non-batch dimensions, but got {list(self.shape)}"
+            )
         _check_samples(self, n, random_samples)
         batched = self if first == 2 else aten.unsqueeze.default(self, 0)
         lead, shape = list(batched.shape[:2]), list(batched.shape[2:])
@@ -543,7 +555,8 @@ def _fractional_max_pool(n):
         for i in range(n):
             if sizes[i] + kernel[i] - 1 > shape[i]:
                 raise RuntimeError(
-                    f"fractional_max_pool{n}d(): pool size {kernel[i]} too large relative to input size {shape[i]}"
+                    f"fractional_max_pool{n}d(): pool size {kernel[i]} too large relative to input "
+                    f"{('time', 'height', 'width')[i - n]} {shape[i]}"
                 )
             # Samples are in the order of dimensions from the last to the first in two dimensions, and from the first in three.
             u = aten.unsqueeze.default(aten.select.int(random_samples, 2, n - 1 - i if n == 2 else i), -1)

@@ -72,6 +72,10 @@ def conj(self):
 
 @composite("adjoint(Tensor(a) self) -> Tensor(a)")
 def adjoint(self):
+    if self.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if self.ndim == 0:
+        return aten.conj.default(self)
     return aten.conj.default(aten.transpose.int(self, -2, -1))
 
 

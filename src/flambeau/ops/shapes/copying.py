@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ...base.dtypes import from_numpy, promote_types
+from ...base.errors import ShapeMismatch
 from ...base.memory_format import contiguous_format, format_strides, preserve_format
 from ...base.records import replace
 from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_number, data_dependent_size
@@ -381,6 +382,8 @@ def _index_error(shape, indices) -> IndexError:
             continue
         if t is not None and t.size:
             worst = int(t.min()) if t.min() < -shape[d] else int(t.max())
+            if not shape[d]:
+                return IndexError("index is out of bounds for dimension with size 0")
             if not -shape[d] <= worst < shape[d]:
                 return IndexError(f"index {worst} is out of bounds for dimension {at} with size {shape[d]}")
         d += 1
@@ -440,8 +443,8 @@ index_tensor.derivative(
 )
 
 
-def _mismatch(given, shape) -> RuntimeError:
-    return RuntimeError(
+def _mismatch(given, shape) -> ShapeMismatch:
+    return ShapeMismatch(
         f"shape mismatch: value tensor of shape {list(given)} cannot be broadcast to indexing result of shape {list(shape)}"
     )
 
@@ -484,8 +487,6 @@ def index_put(self, indices, values, accumulate):
     except IndexError:
         raise _index_error(self.shape, indices) from None
     except ValueError:
-        if any(t is not None and t.dtype in (np.bool_, np.uint8) for t in indices):
-            raise  # NumPy's, for captured arrays: no shape rule has told them
         raise _mismatch(values.shape, out[_key(indices)].shape) from None
     return out
 

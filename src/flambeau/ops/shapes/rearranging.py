@@ -189,6 +189,11 @@ def column_stack(tensors):
     return aten.hstack.default([t if t.ndim > 1 else aten.reshape.default(t, [t.numel(), 1]) for t in tensors])
 
 
+def _splittable(self):
+    if self.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+
+
 def _pieces(self, cuts, dim):
     n, out, at = self.shape[dim], [], 0
     for cut in [*cuts, n]:
@@ -199,6 +204,7 @@ def _pieces(self, cuts, dim):
 
 @composite("tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
 def tensor_split(self, sections, dim):
+    _splittable(self)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     q, r = divmod(self.shape[normalize_dim(dim, self.ndim)], sections)
@@ -207,6 +213,7 @@ def tensor_split(self, sections, dim):
 
 @composite("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
 def tensor_split_indices(self, indices, dim):
+    _splittable(self)
     return _pieces(self, indices, dim)
 
 
@@ -215,6 +222,7 @@ def tensor_split_indices(self, indices, dim):
 )
 def tensor_split_by_tensor(self, tensor_indices_or_sections, dim):
     t = tensor_indices_or_sections
+    _splittable(self)
     if t.dtype is not dtypes.int64:
         raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {t.dtype}")
     if t.ndim > 1:

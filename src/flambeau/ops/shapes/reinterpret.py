@@ -187,9 +187,10 @@ def _view_dtype_meta(self, dtype):
         raise RuntimeError(
             f"self.storage_offset() must be divisible by {k} to view {self.dtype} as {dtype} (different element sizes), but got {offset}"
         )
-    if any(s % k for s in strides[:-1]):
+    odd = next((d for d, s in enumerate(strides[:-1]) if s % k), None)
+    if odd is not None:
         raise RuntimeError(
-            f"self.stride(0) must be divisible by {k} to view {self.dtype} as {dtype} (different element sizes)"
+            f"self.stride({odd}) must be divisible by {k} to view {self.dtype} as {dtype} (different element sizes), but got {strides[odd]}"
         )
     return TensorMeta(
         (*shape[:-1], shape[-1] // k), (*[s // k for s in strides[:-1]], 1), dtype, self.device, offset // k

@@ -194,7 +194,8 @@ def coalesce(self):
 def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-    at, rows = indices._array.reshape(-1).astype(np.int64), grad._array.reshape(-1, grad._shape[-1])
+    at = indices._array.reshape(-1).astype(np.int64)
+    rows = grad._array.reshape(at.size, grad._shape[-1])
     if padding_idx != -1:
         counts = at != padding_idx
         at, rows = at[counts], rows[counts]
