@@ -1,18 +1,12 @@
-"""Activations, softmax and normalisation."""
+"""Activations: relu and its kin, gelu, silu, elu, softplus, the hard and the shrinking ones, gated and randomized ones."""
 
 from __future__ import annotations
 
 import math
 
-from ...base import dtypes
-from ...base.memory_format import contiguous_format
-from ...base.shapes import same_shape
-from ...base.symint import sym_sqrt
-from ...core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
+from ...base.dtypes import float64
+from ...core.declare import COMPLEX, INTEGERS, composite, pointwise
 from ...core.operator import namespace
-from ...core.promotion import check_parameters
-from ..reductions.basic import as_dtype, widened
-from .attention import streamed, streamed_whole, streams
 
 aten = namespace("aten")
 
@@ -122,342 +116,237 @@ def softplus_backward(s, grad_output, self, beta, threshold):
 softplus.derivative(self=lambda ct, self, beta, threshold: softplus_backward(ct, self, beta, threshold))
 
 
-def _check_floating(name, self):
-    if self.dtype.category < 2:
-        raise NotImplementedError(f"\"{name}_kernel_impl\" not implemented for '{self.dtype.scalar_type}'")
-
-
-@explicit("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
-def _softmax(self, dim, half_to_float):
-    _check_floating("softmax", self)
-    if self.ndim == 0:
-        return aten.exp.default(aten.sub.Tensor(self, self))
-    self = aten.contiguous.default(self)
-    if self.numel() == 0:
-        return aten.clone.default(self, memory_format=contiguous_format)
-    x = widened(self)
-    e = aten.exp.default(aten.sub.Tensor(x, aten.amax.default(x, [dim], True)))
-    return as_dtype(self.dtype, aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True)))
-
-
-def _weights_again(self, top, total):
-    return aten.div.Tensor(aten.exp.default(aten.sub.Tensor(self, top)), total)
-
-
-@_softmax.override("recompute")
-def _softmax_again(self, dim, half_to_float):
-    """See aot/recompute.py: two numbers a row are kept instead of the result."""
-    if not _kept_by_rows(self, dim):
-        return None
-    top = aten.amax.default(self, [dim], True)
-    return (top, aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), [dim], True)), _weights_again
-
-
-def _kept_by_rows(self, dim) -> bool:
-    size = self.shape[dim] if self.ndim else 0
-    return self.is_contiguous() and isinstance(size, int) and size > 0
-
-
-@explicit("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
-def _softmax_backward_data(grad_output, output, dim, input_dtype):
-    if output.ndim == 0:
-        return aten.zeros_like.default(output)
-    grad_output, output = aten.contiguous.default(grad_output), aten.contiguous.default(output)
-    kind, output = output.dtype, widened(output)
-    weighted = aten.mul.Tensor(widened(grad_output), output)
-    of_input = aten.sub.Tensor(weighted, aten.mul.Tensor(output, aten.sum.dim_IntList(weighted, [dim], True)))
-    return as_dtype(kind, of_input)
-
-
-@explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
-def _log_softmax(self, dim, half_to_float):
-    _check_floating("log_softmax", self)
-    if self.ndim == 0:
-        return aten.sub.Tensor(self, self)
-    self = aten.contiguous.default(self)
-    if self.numel() == 0:
-        return aten.clone.default(self, memory_format=contiguous_format)
-    return _of_statistics(self, *_statistics(self, dim))
-
-
-def _statistics(self, dim):
-    """Maximum and logarithm of the sum of each row; of 16-bit numbers in float32."""
-    self = widened(self)
-    top = aten.amax.default(self, [dim], True)
-    return top, aten.log.default(aten.sum.dim_IntList(aten.exp.default(aten.sub.Tensor(self, top)), [dim], True))
-
-
-def _of_statistics(self, top, rest):
-    return as_dtype(self.dtype, aten.sub.Tensor(aten.sub.Tensor(widened(self), top), rest))
-
-
-@_log_softmax.override("recompute")
-def _log_softmax_again(self, dim, half_to_float):
-    """See aot/recompute.py: two numbers a row are kept instead of the result."""
-    return (_statistics(self, dim), _of_statistics) if _kept_by_rows(self, dim) else None
-
-
-@explicit("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
-def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    if output.ndim == 0:
-        return aten.zeros_like.default(output)
-    kind, grad_output, output = output.dtype, widened(grad_output), widened(output)
-    total = aten.sum.dim_IntList(grad_output, [dim], True)
-    return as_dtype(kind, aten.sub.Tensor(grad_output, aten.mul.Tensor(aten.exp.default(output), total)))
-
-
-_softmax.derivative(
-    self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype)
-)
-_log_softmax.derivative(
-    self=lambda ct, self_like, result, dim: aten._log_softmax_backward_data.default(ct, result, dim, self_like.dtype)
-)
-
-
-def _softmax_data_vjps(op, of_grad, of_output):
-    op.derivative(grad_output=of_grad, output=of_output)
-
-
-def _sm_out(ct, grad_output, output, dim):
-    dot = aten.sum.dim_IntList(aten.mul.Tensor(grad_output, output), [dim], True)
-    return aten.sub.Tensor(
-        aten.sub.Tensor(aten.mul.Tensor(ct, grad_output), aten.mul.Tensor(ct, dot)),
-        aten.mul.Tensor(grad_output, aten.sum.dim_IntList(aten.mul.Tensor(ct, output), [dim], True)),
-    )
-
-
-_softmax_data_vjps(
-    _softmax_backward_data,
-    lambda ct, output, dim, input_dtype: aten._softmax_backward_data.default(ct, output, dim, input_dtype),
-    _sm_out,
-)
-_softmax_data_vjps(
-    _log_softmax_backward_data,
-    lambda ct, output, dim: aten.sub.Tensor(
-        ct, aten.sum.dim_IntList(aten.mul.Tensor(ct, aten.exp.default(output)), [dim], True)
-    ),
-    lambda ct, grad_output, output, dim: aten.neg.default(
-        aten.mul.Tensor(aten.mul.Tensor(ct, aten.exp.default(output)), aten.sum.dim_IntList(grad_output, [dim], True))
-    ),
-)
-
-
-def _as_float(self, dtype):
-    return aten._to_copy.default(self, dtype=dtype) if dtype is not None and dtype is not self.dtype else self
-
-
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", out_rules="exact")
-def softmax(self, dim, dtype):
-    return aten._softmax.default(_as_float(self, dtype), dim, False)
-
-
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", out_rules="exact")
-def log_softmax(self, dim, dtype):
-    return aten._log_softmax.default(_as_float(self, dtype), dim, False)
-
-
-def check_affine(normalized_shape, weight, bias=None):
-    """RuntimeError unless weight and bias of a norm have the shape that is normalised."""
-    for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and not same_shape(t.shape, normalized_shape):
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and normalized_shape = "
-                f"{list(normalized_shape)}"
-            )
-
-
-@explicit(
-    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-    refuse=COMPLEX,
-    variants="function",
-)
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """Ba et al., arXiv:1607.06450. Returns (output, mean, reciprocal standard deviation); variance by two passes."""
-    if not len(normalized_shape):
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element"
-        )
-    if input.ndim < len(normalized_shape) or any(
-        n != m for n, m in zip(normalized_shape, input.shape[input.ndim - len(normalized_shape) :])
-    ):
-        raise RuntimeError(
-            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, {', '.join(map(str, normalized_shape))}], but got "
-            f"input of size{list(input.shape)}"
-        )
-    check_affine(normalized_shape, weight, bias)
-    check_parameters(input, weight, bias)
-    kind, input = input.dtype, aten.contiguous.default(widened(input))
-    dims = list(range(input.ndim - len(normalized_shape), input.ndim))
-    mean = aten.mean.dim(input, dims, True)
-    centred = aten.sub.Tensor(input, mean)
-    rstd = aten.rsqrt.default(aten.add.Tensor(aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True), eps))
-    out = aten.mul.Tensor(centred, rstd)
-    if weight is not None:
-        out = aten.mul.Tensor(out, weight)
-    if bias is not None:
-        out = aten.add.Tensor(out, bias)
-    return as_dtype(kind, out), as_dtype(kind, mean), as_dtype(kind, rstd)
-
-
-@explicit(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    refuse=COMPLEX,
-)
-def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
-    kind, kind_weight = input.dtype, None if weight is None else weight.dtype
-    input, grad_out, mean, rstd = (widened(t) for t in (input, grad_out, mean, rstd))
-    input, grad_out = aten.contiguous.default(input), aten.contiguous.default(grad_out)
-    lead = input.ndim - len(normalized_shape)
-    inner, outer = list(range(lead, input.ndim)), list(range(lead))
-    normed = aten.mul.Tensor(aten.sub.Tensor(input, mean), rstd)
-    d_input = d_weight = d_bias = None
-    if output_mask[0]:
-        g = grad_out if weight is None else aten.mul.Tensor(grad_out, weight)
-        a = aten.mean.dim(g, inner, True)
-        b = aten.mean.dim(aten.mul.Tensor(g, normed), inner, True)
-        d_input = aten.mul.Tensor(aten.sub.Tensor(aten.sub.Tensor(g, a), aten.mul.Tensor(normed, b)), rstd)
-    if output_mask[1] and weight is not None:
-        product = aten.mul.Tensor(grad_out, normed)
-        d_weight = aten.sum.dim_IntList(product, outer) if outer else product
-    if output_mask[2] and bias is not None:
-        d_bias = aten.sum.dim_IntList(grad_out, outer) if outer else aten.clone.default(grad_out)
-    kinds = (kind, kind_weight, None if bias is None else bias.dtype)
-    return tuple(d if d is None else as_dtype(k, d) for d, k in zip((d_input, d_weight, d_bias), kinds))
-
-
-def _layer_norm_vjp(ct0, input, normalized_shape, result1, result2, weight, bias, mask):
-    return aten.native_layer_norm_backward.default(ct0, input, normalized_shape, result1, result2, weight, bias, mask)
-
-
-native_layer_norm.derivative((0,), input__weight__bias=_layer_norm_vjp)
-
-
-def _differentiable_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
-    """The backward for a second derivative: mean and rstd as functions of ``input`` again, with the eps that the saved rstd tells."""
-    dims = list(range(input.ndim - len(normalized_shape), input.ndim))
-    mean = aten.mean.dim(input, dims, True)
-    centred = aten.sub.Tensor(input, mean)
-    variance = aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True)
-    eps = aten.sub.Tensor(aten.pow.Tensor_Scalar(aten.detach.default(rstd), -2), aten.detach.default(variance))
-    rstd = aten.rsqrt.default(aten.add.Tensor(variance, eps))
-    return native_layer_norm_backward.definition.fn(
-        grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask
-    )
-
-
-native_layer_norm_backward.override("autograd", _differentiable_backward)
-
-
-@composite(
-    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-    refuse=COMPLEX,
-    variants="function nn",
-)
-def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
-    n = len(normalized_shape)
-    if n == 0 or list(input.shape[-n:]) != list(normalized_shape):
-        want = "*, " + ", ".join(map(str, normalized_shape))
-        raise RuntimeError(
-            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
-        )
-    for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and list(t.shape) != list(normalized_shape):
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and "
-                f"normalized_shape = {list(normalized_shape)}"
-            )
-    return aten.native_layer_norm.default(input, list(normalized_shape), weight, bias, eps)[0]
-
-
-@explicit(
-    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-    variants="function",
-    tags=("nondeterministic_seeded",),
-)
-def native_dropout(input, p, train):
-    if train is False or p == 0:
-        return aten.clone.default(input), aten.ones_like.default(input, dtype=dtypes.bool_)
-    if p == 1:
-        return aten.zeros_like.default(input), aten.zeros_like.default(input, dtype=dtypes.bool_)
-    mask = aten.bernoulli.p(aten.empty_like.default(input, dtype=dtypes.bool_), 1 - p)
-    return aten.mul.Tensor(aten.mul.Tensor(input, mask), 1 / (1 - p)), mask
-
-
-native_dropout.derivative(
-    input=lambda ct0, result1, p, train: aten.mul.Tensor(
-        aten.mul.Tensor(ct0, result1), 1 if train is False else 1 / (1 - p) if p < 1 else 0.0
-    )
-)
-
-
-@composite("dropout(Tensor input, float p, bool train) -> Tensor", variants="function")
-def dropout(input, p, train):
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not train or p == 0:
-        return input
-    if input.dtype.category < 2:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
-    return aten.native_dropout.default(input, p, train)[0]
-
-
-@dropout.override("watched")
-def _dropout(input, p, train):
-    if not train or not 0 < p < 1:
-        return dropout.definition.fn(input, p, train)
-    kept = aten.bernoulli_.float(aten.empty_like.default(input), 1 - p)
-    return aten.mul.Tensor(input, aten.div_.Scalar(kept, 1 - p))
-
-
-@composite(
-    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, "
-    "float? scale=None, bool enable_gqa=False) -> Tensor",
+@pointwise(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    refuse=INTEGERS,
     variants="nn",
+    promote="float",
+    operands=("self",),
 )
-def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
-    """softmax(Q K^T / sqrt(E)) V. Vaswani et al., arXiv:1706.03762."""
-    if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise RuntimeError(
-            f"scaled_dot_product_attention: query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)} don't fit: "
-            "query and key must agree in the last dimension, key and value in the one before"
-        )
-    if is_causal and attn_mask is not None:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if streams(query, key, value, attn_mask, dropout_p, enable_gqa):
-        return streamed(query, key, value, attn_mask, dropout_p, is_causal, scale)
-    if query.ndim == key.ndim == value.ndim == 3 and query.is_contiguous():
-        heads = [aten.unsqueeze.default(x, 0) for x in (query, key, value)]
-        if streams(*heads, attn_mask, dropout_p, enable_gqa):
-            out = streamed(*heads, attn_mask, dropout_p, is_causal, scale)
-            return aten._unsafe_view.default(out, list(out.shape[1:]))
-    out = streamed_whole(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if out is not None:
-        return out
-    if enable_gqa:
-        heads, held, held_values = query.shape[-3], key.shape[-3], value.shape[-3]
-        if heads % held or heads % held_values:
+def elu(s, self, alpha, scale, input_scale):
+    return s.where(s.gt(self, 0), s.mul(self, scale), s.mul(s.expm1(s.mul(self, input_scale)), alpha * scale))
+
+
+@pointwise("log_sigmoid(Tensor self) -> Tensor", variants="nn", promote="float", layout=(), inplace=False)
+def log_sigmoid(s, self):
+    return s.sub(s.minimum(self, 0.0), s.log1p(s.exp(s.neg(s.abs(self)))))
+
+
+log_sigmoid.derivative(self=lambda ct, self: aten.mul.Tensor(ct, aten.sigmoid.default(aten.neg.default(self))))
+
+
+@pointwise(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
+    variants="",
+    operands=("grad_output", "self_or_result"),
+    inplace=False,
+)
+def elu_backward(s, grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    x = self_or_result
+    if is_result:
+        slope = s.mul(s.add(x, alpha * scale), input_scale)
+    else:
+        slope = s.mul(s.exp(s.mul(x, input_scale)), input_scale * alpha * scale)
+    return s.where(s.le(x, 0), s.mul(grad_output, slope), s.mul(grad_output, scale))
+
+
+elu.derivative(
+    self=lambda ct, self, alpha, scale, input_scale: elu_backward(ct, alpha, scale, input_scale, False, self)
+)
+
+
+def _limits(args):
+    if args[0].dtype.name == "uint8" and (args[1] < 0 or args[2] < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return "keep"
+
+
+@pointwise(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    variants="nn",
+    promote=_limits,
+    operands=("self", "min_val", "max_val"),
+    layout="self",
+    refuse=("bool",),
+)
+def hardtanh(s, self, min_val, max_val):
+    return s.where(s.lt(self, min_val), min_val, s.where(s.gt(self, max_val), max_val, self))
+
+
+@pointwise(
+    "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    variants="",
+    operands=("grad_output", "self"),
+    inplace=False,
+)
+def hardtanh_backward(s, grad_output, self, min_val, max_val):
+    """Nothing at the ends themselves. Of nan all of it, as in PyTorch's loop over what whole vectors leave over (its vectors have 0)."""
+    return s.where(s.logical_or(s.le(self, min_val), s.ge(self, max_val)), 0, grad_output)
+
+
+hardtanh.derivative(self=lambda ct, self, min_val, max_val: hardtanh_backward(ct, self, min_val, max_val))
+
+
+@pointwise("hardsigmoid(Tensor self) -> Tensor", variants="nn", promote="float", refuse=(*INTEGERS, *COMPLEX))
+def hardsigmoid(s, self):
+    return s.where(s.le(self, -3.0), 0.0, s.where(s.ge(self, 3.0), 1.0, s.div(s.add(self, 3.0), 6.0)))
+
+
+@pointwise("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False)
+def hardsigmoid_backward(s, grad_output, self):
+    inside = s.logical_and(s.gt(self, -3.0), s.lt(self, 3.0))
+    return s.where(inside, s.mul(grad_output, 1 / 6), 0)
+
+
+hardsigmoid.derivative(self=lambda ct, self: hardsigmoid_backward(ct, self))
+
+
+@pointwise("hardswish(Tensor self) -> Tensor", variants="nn", promote="float", refuse=(*INTEGERS, *COMPLEX))
+def hardswish(s, self):
+    """nan at -inf."""
+    return s.div(s.mul(self, s.minimum(s.maximum(s.add(self, 3.0), 0.0), 6.0)), 6.0)
+
+
+@pointwise("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False, has_out=False)
+def hardswish_backward(s, grad_output, self):
+    middle = s.mul(grad_output, s.add(s.div(self, 3.0), 0.5))
+    return s.where(s.le(self, -3.0), 0, s.where(s.lt(self, 3.0), middle, grad_output))
+
+
+hardswish.derivative(self=lambda ct, self: hardswish_backward(ct, self))
+
+
+def _softplus(s, x):
+    return s.where(s.gt(x, 20.0), x, s.log1p(s.exp(x)))
+
+
+@pointwise("mish(Tensor self) -> Tensor", variants="nn", promote="float")
+def mish(s, self):
+    """x tanh(softplus(x)). Misra, arXiv:1908.08681."""
+    return s.mul(self, s.tanh(_softplus(s, self)))
+
+
+@pointwise("mish_backward(Tensor grad_output, Tensor self) -> Tensor", variants="", inplace=False, has_out=False)
+def mish_backward(s, grad_output, self):
+    t = s.tanh(_softplus(s, self))
+    return s.mul(grad_output, s.add(t, s.mul(s.mul(self, s.sigmoid(self)), s.sub(1.0, s.mul(t, t)))))
+
+
+mish.derivative(self=lambda ct, self: mish_backward(ct, self))
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@pointwise("celu(Tensor self, Scalar alpha=1.0) -> Tensor", variants="nn function", promote="float", operands=("self",))
+def celu(s, self, alpha):
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return s.where(s.gt(self, 0), self, s.mul(s.expm1(s.mul(self, 1 / alpha)), float(alpha)))
+
+
+celu.derivative(self=lambda ct, self, alpha: aten.elu_backward.default(ct, alpha, 1.0, 1 / alpha, False, self))
+
+
+@pointwise("selu(Tensor self) -> Tensor", variants="nn function", promote="float")
+def selu(s, self):
+    return s.where(s.gt(self, 0), s.mul(self, SELU_SCALE), s.mul(s.expm1(self), SELU_ALPHA * SELU_SCALE))
+
+
+selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, SELU_SCALE, 1.0, False, self))
+
+
+@pointwise(
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    refuse=(*INTEGERS, *COMPLEX),
+    variants="nn function method",
+    operands=("self",),
+    inplace=False,
+    out_rules="exact",
+)
+def hardshrink(s, self, lambd):
+    return s.where(s.le(s.abs(self), lambd), 0.0, self)
+
+
+@pointwise(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    variants="nn",
+    operands=("self",),
+    inplace=False,
+    out_rules="exact",
+)
+def softshrink(s, self, lambd):
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be in range [0, the largest number of the input dtype], but found {lambd}")
+    return s.where(
+        s.gt(self, lambd),
+        s.sub(self, lambd),
+        s.where(s.lt(self, -lambd), s.add(self, lambd), s.where(s.le(s.abs(self), lambd), s.mul(self, 0.0), self)),
+    )
+
+
+@pointwise(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    variants="function",
+    operands=("self",),
+    refuse=("bool",),
+)
+def threshold(s, self, threshold, value):
+    return s.where(s.le(self, threshold), value, self)
+
+
+@pointwise("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", variants="", layout="self")
+def _prelu_kernel(s, self, weight):
+    return s.where(s.gt(self, 0.0), self, s.mul(weight, self))
+
+
+@composite("prelu(Tensor self, Tensor weight) -> Tensor")
+def prelu(self, weight):
+    """The slope of negative values is learnt, one for all or one for each channel. He et al., arXiv:1502.01852."""
+    if weight.numel() != 1:
+        if self.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = self.shape[1] if self.ndim > 1 else 1
+        if weight.ndim > 1 and weight.numel() == channels:
+            raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+        if weight.numel() != channels:
             raise RuntimeError(
-                f"scaled_dot_product_attention: with enable_gqa the number of heads of query ({heads}) must be a multiple of those of key "
-                f"({held}) and value ({held_values})"
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {channels}."
             )
-        key = aten.repeat_interleave.self_int(key, heads // held, -3)
-        value = aten.repeat_interleave.self_int(value, heads // held_values, -3)
-    kind = query.dtype
-    query, key, value = (widened(t) for t in (query, key, value))
-    factor = 1 / sym_sqrt(max(query.shape[-1], 1)) if scale is None else scale
-    scores = aten.matmul.default(aten.mul.Tensor(query, factor), aten.transpose.int(key, -2, -1))
-    if is_causal:
-        rows, columns = scores.shape[-2:]
-        keep = aten.tril.default(aten.ones.default([rows, columns], dtype=dtypes.bool_, device=query.device))
-        scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(keep), -math.inf)
-    elif attn_mask is not None:
-        if attn_mask.dtype is dtypes.bool_:
-            scores = aten.masked_fill.Scalar(scores, aten.logical_not.default(attn_mask), -math.inf)
-        else:
-            scores = aten.add.Tensor(scores, attn_mask)
-    # A row whose keys are all masked weighs them 0, not nan.
-    weights = aten._softmax.default(scores, -1, False) if attn_mask is None else aten._safe_softmax.default(scores, -1)
-    if dropout_p > 0:
-        weights = aten.dropout.default(weights, dropout_p, True)
-    return as_dtype(kind, aten.matmul.default(weights, value))
+        weight = aten.reshape.default(weight, [1, -1, *[1] * (self.ndim - 2)] if self.ndim > 1 else [-1])
+    else:
+        weight = aten.reshape.default(weight, [1] * self.ndim)
+    return aten._prelu_kernel.default(self, weight)
+
+
+@composite("glu(Tensor self, int dim=-1) -> Tensor", refuse=COMPLEX, variants="nn")
+def glu(self, dim):
+    """Dauphin et al., arXiv:1612.08083: one half, gated by the other."""
+    if self.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if self.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % self.ndim} is size {self.shape[dim]}")
+    half = self.shape[dim] // 2
+    a, b = aten.narrow.default(self, dim, 0, half), aten.narrow.default(self, dim, half, half)
+    return aten.mul.Tensor(a, aten.sigmoid.default(b))
+
+
+@composite(
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+    refuse=INTEGERS,
+    variants="function",
+)
+def rrelu(self, lower, upper, training, generator):
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    self = aten.contiguous.default(self)
+    if not training:
+        return aten.leaky_relu.default(self, (lower + upper) / 2)
+    # One draw in double precision for each element that isn't positive, in order.
+    below = aten.le.Scalar(self, 0)
+    count = aten.sum.default(below).item()
+    draws = aten.uniform_.default(aten.empty.memory_format([count], dtype=float64), lower, upper, generator=generator)
+    slopes = aten.masked_scatter.default(
+        aten.ones_like.default(self), below, aten._to_copy.default(draws, dtype=self.dtype)
+    )
+    return aten.mul.Tensor(self, slopes)

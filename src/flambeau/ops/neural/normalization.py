@@ -1,305 +1,283 @@
-"""Normalisation under ATen's own names, with the statistics among the results; forms that look at positions without bounds."""
+"""Normalization by layer, root mean square, group, batch and instance."""
 
 from __future__ import annotations
 
 import math
 
-from ...base import dtypes
+from ...base.dtypes import finfo, float32, float64, uint8
+from ...base.shapes import same_shape
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
+from ...core.promotion import check_parameters
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
 
 
-def _channels(t, ndim):
-    return aten.reshape.default(t, [1, t.shape[0], *[1] * (ndim - 2)])
+def check_affine(normalized_shape, weight, bias=None):
+    """RuntimeError unless weight and bias of a norm have the shape that is normalised."""
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and not same_shape(t.shape, normalized_shape):
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and normalized_shape = "
+                f"{list(normalized_shape)}"
+            )
 
 
-def _in_memory_format(x):
-    """Channels last stays so; anything else is made row-major."""
-    channels_last = x.ndim in (4, 5) and aten.permute.default(x, [0, *range(2, x.ndim), 1]).is_contiguous()
-    return x if channels_last else aten.contiguous.default(x)
+@explicit(
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
+    variants="function",
+)
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """Ba et al., arXiv:1607.06450. Returns (output, mean, reciprocal standard deviation); variance by two passes."""
+    if not len(normalized_shape):
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element"
+        )
+    if input.ndim < len(normalized_shape) or any(
+        n != m for n, m in zip(normalized_shape, input.shape[input.ndim - len(normalized_shape) :])
+    ):
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, {', '.join(map(str, normalized_shape))}], but got "
+            f"input of size{list(input.shape)}"
+        )
+    check_affine(normalized_shape, weight, bias)
+    check_parameters(input, weight, bias)
+    kind, input = input.dtype, aten.contiguous.default(widened(input))
+    dims = list(range(input.ndim - len(normalized_shape), input.ndim))
+    mean = aten.mean.dim(input, dims, True)
+    centred = aten.sub.Tensor(input, mean)
+    rstd = aten.rsqrt.default(aten.add.Tensor(aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True), eps))
+    out = aten.mul.Tensor(centred, rstd)
+    if weight is not None:
+        out = aten.mul.Tensor(out, weight)
+    if bias is not None:
+        out = aten.add.Tensor(out, bias)
+    return as_dtype(kind, out), as_dtype(kind, mean), as_dtype(kind, rstd)
 
 
-def _but_channels(x):
-    return [0, *range(2, x.ndim)]
+@explicit(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    refuse=COMPLEX,
+)
+def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    kind, kind_weight = input.dtype, None if weight is None else weight.dtype
+    input, grad_out, mean, rstd = (widened(t) for t in (input, grad_out, mean, rstd))
+    input, grad_out = aten.contiguous.default(input), aten.contiguous.default(grad_out)
+    lead = input.ndim - len(normalized_shape)
+    inner, outer = list(range(lead, input.ndim)), list(range(lead))
+    normed = aten.mul.Tensor(aten.sub.Tensor(input, mean), rstd)
+    d_input = d_weight = d_bias = None
+    if output_mask[0]:
+        g = grad_out if weight is None else aten.mul.Tensor(grad_out, weight)
+        a = aten.mean.dim(g, inner, True)
+        b = aten.mean.dim(aten.mul.Tensor(g, normed), inner, True)
+        d_input = aten.mul.Tensor(aten.sub.Tensor(aten.sub.Tensor(g, a), aten.mul.Tensor(normed, b)), rstd)
+    if output_mask[1] and weight is not None:
+        product = aten.mul.Tensor(grad_out, normed)
+        d_weight = aten.sum.dim_IntList(product, outer) if outer else product
+    if output_mask[2] and bias is not None:
+        d_bias = aten.sum.dim_IntList(grad_out, outer) if outer else aten.clone.default(grad_out)
+    kinds = (kind, kind_weight, None if bias is None else bias.dtype)
+    return tuple(d if d is None else as_dtype(k, d) for d, k in zip((d_input, d_weight, d_bias), kinds))
 
 
-def _moments(x):
-    """Mean and biased variance of each channel (dimensions kept), and the deviations from the mean: in two passes."""
-    mean = aten.mean.dim(x, _but_channels(x), True)
-    centred = aten.sub.Tensor(x, mean)
-    return mean, aten.mean.dim(aten.mul.Tensor(centred, centred), _but_channels(x), True), centred
+def _layer_norm_vjp(ct0, input, normalized_shape, result1, result2, weight, bias, mask):
+    return aten.native_layer_norm_backward.default(ct0, input, normalized_shape, result1, result2, weight, bias, mask)
+
+
+native_layer_norm.derivative((0,), input__weight__bias=_layer_norm_vjp)
+
+
+def _differentiable_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    """The backward for a second derivative: mean and rstd as functions of ``input`` again, with the eps that the saved rstd tells."""
+    dims = list(range(input.ndim - len(normalized_shape), input.ndim))
+    mean = aten.mean.dim(input, dims, True)
+    centred = aten.sub.Tensor(input, mean)
+    variance = aten.mean.dim(aten.mul.Tensor(centred, centred), dims, True)
+    eps = aten.sub.Tensor(aten.pow.Tensor_Scalar(aten.detach.default(rstd), -2), aten.detach.default(variance))
+    rstd = aten.rsqrt.default(aten.add.Tensor(variance, eps))
+    return native_layer_norm_backward.definition.fn(
+        grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask
+    )
+
+
+native_layer_norm_backward.override("autograd", _differentiable_backward)
+
+
+@composite(
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+    refuse=COMPLEX,
+    variants="function nn",
+)
+def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
+    n = len(normalized_shape)
+    if n == 0 or list(input.shape[-n:]) != list(normalized_shape):
+        want = "*, " + ", ".join(map(str, normalized_shape))
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
+        )
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and list(t.shape) != list(normalized_shape):
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(t.shape)} and "
+                f"normalized_shape = {list(normalized_shape)}"
+            )
+    return aten.native_layer_norm.default(input, list(normalized_shape), weight, bias, eps)[0]
+
+
+@composite(
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    variants="function",
+    images=0,
+)
+def rms_norm(input, normalized_shape, weight, eps):
+    n = len(normalized_shape)
+    if n == 0:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"
+        )
+    if list(input.shape[-n:]) != list(normalized_shape):
+        want = "*, " + ", ".join(map(str, normalized_shape))
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{want}], but got input of size{list(input.shape)}"
+        )
+    check_affine(normalized_shape, weight)
+    kind = input.dtype
+    x = widened(input)  # squares of half precision overflow
+    eps = finfo(x.dtype).eps if eps is None else eps
+    mean = aten.mean.dim(aten.mul.Tensor(x, x), list(range(x.ndim - n, x.ndim)), True)
+    out = aten.mul.Tensor(x, aten.rsqrt.default(aten.add.Tensor(mean, eps)))
+    if weight is not None:
+        out = aten.mul.Tensor(out, weight)
+    return as_dtype(kind, out)
+
+
+def _per_channel(t, ndim):
+    """(C,) -> (1, C, 1, ...)."""
+    return aten.reshape.default(t, [1, -1, *[1] * (ndim - 2)])
 
 
 def _affine(out, weight, bias):
     if weight is not None:
-        out = aten.mul.Tensor(out, _channels(weight, out.ndim))
-    return out if bias is None else aten.add.Tensor(out, _channels(bias, out.ndim))
-
-
-def _moved(kept, new, momentum):
-    return aten.lerp.Scalar(kept, as_dtype(kept.dtype, new), momentum)
-
-
-def _by_its_own(input, weight, bias, eps):
-    """(result, mean, 1 / sqrt(variance + eps), variance), statistics of each channel of the input; 16-bit numbers in float32."""
-    mean, var, centred = _moments(_in_memory_format(widened(input)))
-    rstd = aten.rsqrt.default(aten.add.Tensor(var, eps))
-    out = _affine(aten.mul.Tensor(centred, rstd), weight, bias)
-    mean, rstd, var = (aten.reshape.default(t, [-1]) for t in (mean, rstd, var))
-    return as_dtype(input.dtype, out), mean, rstd, var
-
-
-def _by_given(input, weight, bias, mean, var, eps):
-    rstd = aten.rsqrt.default(aten.add.Tensor(var, eps))
-    centred = aten.sub.Tensor(input, _channels(mean, input.ndim))
-    return _affine(aten.mul.Tensor(centred, _channels(rstd, input.ndim)), weight, bias)
-
-
-def _unbiased(var, input):
-    n = math.prod(input.shape[d] for d in _but_channels(input))
-    return aten.mul.Tensor(var, n / max(n - 1, 1))
-
-
-def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    if not training:
-        # Statistics have no history.
-        own = [aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var)]
-        return aten._native_batch_norm_legit_no_training.default(input, weight, bias, *own, momentum, eps)
-    if running_mean is None or running_var is None:
-        out, mean, rstd = aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)
-        if running_mean is not None:
-            aten.copy_.default(running_mean, _moved(running_mean, mean, momentum))
-        if running_var is not None:
-            var = _moments(_in_memory_format(widened(aten.detach.default(input))))[1]
-            var = _unbiased(aten.reshape.default(var, [-1]), input)
-            aten.copy_.default(running_var, _moved(running_var, var, momentum))
-        return out, mean, rstd
-    # Statistics have no history.
-    own = [aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var)]
-    made = aten._native_batch_norm_legit_functional.default(input, weight, bias, *own, True, momentum, eps)
-    for kept, new in zip(own, made[3:]):
-        aten.copy_.default(kept, new)
-    return made[:3]
-
-
-_ARGS = "Tensor input, Tensor? weight, Tensor? bias, "
-composite(
-    f"native_batch_norm({_ARGS}Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    refuse=COMPLEX,
-    images=(0, False, 1),
-    variants="function",
-    has_out=False,
-    tags=("out_copied",),
-)(_trained)
-composite(
-    f"_native_batch_norm_legit({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) "
-    "-> (Tensor, Tensor, Tensor)",
-    images=(0, False, 1),
-    variants="function",
-    has_out=False,
-    tags=("out_copied",),
-)(_trained)
-
-
-@explicit(
-    f"_native_batch_norm_legit.no_stats({_ARGS}bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    images=(0, False, 1),
-    refuse=COMPLEX,
-    variants="function",
-    has_out=False,
-    tags=("out_copied",),
-)
-def _no_stats(input, weight, bias, training, momentum, eps):
-    """Ioffe & Szegedy, arXiv:1502.03167: by the statistics of the input itself."""
-    return _by_its_own(input, weight, bias, eps)[:3]
-
-
-@explicit(
-    f"_native_batch_norm_legit_functional({_ARGS}Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) "
-    "-> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
-    images=(0, False, 1),
-    refuse=COMPLEX,
-    variants="function",
-    has_out=False,
-)
-def _functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """The same and the running statistics after it, moved by ``momentum`` (the variance unbiased)."""
-    if not training:
-        made = _no_training.definition.fn(input, weight, bias, running_mean, running_var, momentum, eps)
-        return *made, aten.clone.default(running_mean), aten.clone.default(running_var)
-    out, mean, rstd, var = _by_its_own(input, weight, bias, eps)
-    var = _unbiased(var, input)
-    return out, mean, rstd, _moved(running_mean, mean, momentum), _moved(running_var, var, momentum)
-
-
-@explicit(
-    f"_native_batch_norm_legit_no_training({_ARGS}Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    images=(0, False, 1),
-    refuse=COMPLEX,
-    variants="",
-    has_out=False,
-    tags=("out_copied",),
-)
-def _no_training(input, weight, bias, running_mean, running_var, momentum, eps):
-    """By given statistics; the last two results are empty."""
-    x = _in_memory_format(widened(input))
-    out = as_dtype(input.dtype, _by_given(x, weight, bias, running_mean, running_var, eps))
-    return out, aten.new_empty.default(input, [0]), aten.new_empty.default(input, [0])
-
-
-@explicit(
-    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, "
-    "Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    images=(1, False, 1),
-    refuse=COMPLEX,
-)
-def native_batch_norm_backward(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
-):
-    """Two sums a channel, of the cotangent and of its product with what was normalised, tell all three cotangents."""
-    kind, x, g = input.dtype, widened(input), widened(grad_out)
-    if train:
-        mean, rstd = save_mean, save_invstd
-    else:
-        mean, rstd = running_mean, aten.rsqrt.default(aten.add.Tensor(running_var, eps))
-    n = math.prod(x.shape[d] for d in _but_channels(x))
-    mean, rstd = (_channels(widened(t), x.ndim) for t in (mean, rstd))
-    x, g = _in_memory_format(x), _in_memory_format(g)
-    normed = aten.mul.Tensor(aten.sub.Tensor(x, mean), rstd)
-    total = aten.sum.dim_IntList(g, _but_channels(x), True)
-    along = aten.sum.dim_IntList(aten.mul.Tensor(g, normed), _but_channels(x), True)
-    d_input = d_weight = d_bias = None
-    if output_mask[0]:
-        scale = rstd if weight is None else aten.mul.Tensor(rstd, _channels(widened(weight), x.ndim))
-        if train:
-            g = aten.sub.Tensor(g, aten.div.Tensor(total, n))
-            g = aten.sub.Tensor(g, aten.mul.Tensor(normed, aten.div.Tensor(along, n)))
-        d_input = as_dtype(kind, aten.mul.Tensor(g, scale))
-    kind = kind if weight is None else weight.dtype
-    if output_mask[1]:
-        d_weight = as_dtype(kind, aten.reshape.default(along, [-1]))
-    if output_mask[2]:
-        d_bias = as_dtype(kind, aten.reshape.default(total, [-1]))
-    return d_input, d_weight, d_bias
-
-
-def _vjp(ct0, input, weight, bias, result1, result2, eps, mask, given=(None, None)):
-    made = aten.native_batch_norm_backward.default(
-        ct0, input, weight, *given, result1, result2, given[0] is None, eps, [bool(m) for m in mask]
-    )
-    return *made[:2], made[2] if made[2] is None else as_dtype(bias.dtype, made[2])
-
-
-def _functional_vjp(ct0, input, weight, bias, training, result1, result2, result3, result4, eps, mask):
-    # Without training the running statistics are results too, and nobody writes them.
-    given = (None, None) if training else (result3, result4)
-    return _vjp(ct0, input, weight, bias, result1, result2, eps, mask, given)
-
-
-for _op in (_no_stats, _functional, _no_training):
-    _op.override("parts", True)
-_no_stats.derivative(
-    (0,),
-    input__weight__bias=lambda ct0, input, weight, bias, result1, result2, eps, mask: _vjp(
-        ct0, input, weight, bias, result1, result2, eps, mask
-    ),
-)
-_functional.derivative((0,), input__weight__bias=_functional_vjp)
-
-
-_no_training.derivative(
-    (0,),
-    input__weight__bias=lambda ct0, input, weight, bias, running_mean, running_var, eps, mask: _vjp(
-        ct0, input, weight, bias, None, None, eps, mask, (running_mean, running_var)
-    ),
-)
-
-
-def _differentiable_backward(
-    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
-):
-    """The backward for a second derivative: mean and deviation as functions of ``input`` again."""
-    if train:
-        mean, var, _ = _moments(widened(input))
-        rstd = aten.rsqrt.default(aten.add.Tensor(var, eps))
-        save_mean, save_invstd = (aten.reshape.default(t, [-1]) for t in (mean, rstd))
-    return native_batch_norm_backward.definition.fn(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
-    )
-
-
-native_batch_norm_backward.override("autograd", _differentiable_backward)
+        out = aten.mul.Tensor(out, _per_channel(weight, out.ndim))
+    return out if bias is None else aten.add.Tensor(out, _per_channel(bias, out.ndim))
 
 
 @composite(
-    f"_batch_norm_with_update({_ARGS}Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
-    images=(0, False, 1),
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+    refuse=COMPLEX,
     variants="function",
-    has_out=False,
-    tags=("out_copied",),
+    images=0,
 )
-def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    out, mean, rstd = _trained(input, weight, bias, running_mean, running_var, True, momentum, eps)
-    return out, mean, rstd, aten.new_empty.default(input, [0], dtype=dtypes.uint8)
+def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    """Wu & He, arXiv:1803.08494."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    n, c = input.shape[:2]
+    if num_groups < 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if c % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(input.shape)} and "
+            f"num_groups={num_groups}"
+        )
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and (t.ndim != 1 or t.shape[0] != c):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {list(t.shape)} and "
+                f"input of shape {list(input.shape)}"
+            )
+    check_parameters(input, weight, bias)
+    groups = aten.reshape.default(
+        aten.contiguous.default(widened(input)), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
+    )
+    out = aten.native_layer_norm.default(groups, [groups.shape[-1]], None, None, eps)[0]
+    return as_dtype(input.dtype, _affine(aten._unsafe_view.default(out, list(input.shape)), weight, bias))
+
+
+@group_norm.override("watched")
+def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    n, c = (*input.shape, 0, 0)[:2]
+    if input.ndim < 2 or c % num_groups or input.dtype not in (float32, float64) or not input.is_contiguous():
+        return group_norm.definition.fn(input, num_groups, weight, bias, eps, cudnn_enabled)
+    inner = math.prod(input.shape[2:])
+    return aten.native_group_norm.default(input, weight, bias, n, c, inner, num_groups, eps)[0]
+
+
+KERNEL_WORTH = 65536  # elements from which eager operators are compiled; the parts of fewer are the shorter way
 
 
 @composite(
-    f"native_group_norm({_ARGS}SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, "
+    "float eps, bool cudnn_enabled) -> Tensor",
     refuse=COMPLEX,
     variants="function",
-    has_out=False,
+    images=0,
 )
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    """Wu & He, arXiv:1803.08494. Mean and 1 / sqrt(variance + eps) are (N, group)."""
-    x = aten.reshape.default(aten.contiguous.default(input), [N, group, C // group * HxW])
-    var, mean = aten.var_mean.correction(x, [2], correction=0)
-    rstd = aten.rsqrt.default(aten.add.Tensor(var, eps))
-    out = aten.mul.Tensor(aten.sub.Tensor(x, aten.unsqueeze.default(mean, 2)), aten.unsqueeze.default(rstd, 2))
-    out = aten.reshape.default(out, [N, C, HxW])
-    if weight is not None:
-        out = aten.mul.Tensor(out, aten.reshape.default(weight, [1, C, 1]))
-    if bias is not None:
-        out = aten.add.Tensor(out, aten.reshape.default(bias, [1, C, 1]))
-    return aten.reshape.default(out, list(input.shape)), mean, rstd
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """Ioffe & Szegedy, arXiv:1502.03167. While training, the running statistics are moved by ``momentum`` (the variance unbiased)."""
+    if input.ndim == 1 and input.shape[0] == 0:
+        return aten.clone.default(input)
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
+        if t is not None and t.shape[0] != input.shape[1]:
+            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
+    check_parameters(input, weight, bias)
+    check_parameters(input, running_mean, running_var)
+    if input.numel() == 0:  # nothing to normalise or to learn statistics from
+        return _affine(aten.clone.default(input), weight, bias)
+    if not training and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+    # Statistics, result and gradients in as few passes as there can be: see normalization.py.
+    n = input.numel()
+    if (
+        not training
+        and type(n) is int
+        and n < KERNEL_WORTH
+        and input.is_contiguous()
+        and input.dtype in (float32, float64)
+    ):
+        mean, var = (aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var))
+        centred = aten.sub.Tensor(input, _per_channel(mean, input.ndim))
+        out = aten.mul.Tensor(centred, aten.rsqrt.default(aten.add.Tensor(_per_channel(var, input.ndim), eps)))
+        return as_dtype(input.dtype, _affine(out, weight, bias))
+    return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-# ---- indexing under a mask ---------------------------------------------------------------------------------------------------
+@batch_norm.override("watched")
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    own = (weight, bias, running_mean, running_var)
+    fits = input.ndim >= 2 and all(t is None or t.dtype is input.dtype and t.shape == input.shape[1:2] for t in own)
+    if not fits or input.dtype not in (float32, float64) or not training and None in own[2:]:
+        return batch_norm.definition.fn(input, *own, training, momentum, eps, cudnn_enabled)
+    aten.empty.memory_format([0], dtype=uint8)  # what PyTorch reserves for other libraries
+    return aten.native_batch_norm.default(input, *own, training, momentum, eps)[0]
 
 
-def _inside(self, indices):
-    """Indices clamped into the tensor."""
-    return [
-        None if i is None else aten.clamp.default(i, -self.shape[d], self.shape[d] - 1) for d, i in enumerate(indices)
-    ]
-
-
-@explicit(
-    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+@composite(
+    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    refuse=COMPLEX,
     variants="function",
-    has_out=False,
 )
-def _unsafe_masked_index(self, mask, indices, fill):
-    """``self[indices]`` where the mask holds, ``fill`` elsewhere; indices there may be out of bounds."""
-    picked = aten.index.Tensor(self, _inside(self, indices))
-    return aten.masked_fill.Scalar(picked, aten.logical_not.default(_led(mask, picked)), fill)
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """Each channel of each sample by its own statistics. Ulyanov et al., arXiv:1607.08022."""
+    n, c = input.shape[:2]
 
+    def tiled(t):
+        return None if t is None else aten.repeat.default(t, [n])
 
-def _led(mask, picked):
-    return (
-        mask
-        if mask.ndim == picked.ndim
-        else aten.reshape.default(mask, [*mask.shape, *[1] * (picked.ndim - mask.ndim)])
+    mean, var = tiled(running_mean), tiled(running_var)
+    x = aten.reshape.default(input, [1, n * c, *input.shape[2:]])
+    out = aten.batch_norm.default(
+        x, tiled(weight), tiled(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled
     )
-
-
-@explicit(
-    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
-    variants="function",
-    has_out=False,
-)
-def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
-    kept = aten.masked_fill.Scalar(values, aten.logical_not.default(_led(mask, values)), 0)
-    return aten.index_put.default(self, _inside(self, indices), kept, True)
+    if use_input_stats:
+        for kept, moved in ((running_mean, mean), (running_var, var)):
+            if kept is not None:
+                aten.copy_.default(kept, aten.mean.dim(aten.reshape.default(moved, [n, c]), [0]))
+    return aten.reshape.default(out, list(input.shape))

@@ -1,18 +1,13 @@
-"""Numerical calculus, splits by tensors, spaced points, memory laid out by hand, and some operators that libraries name."""
+"""Numerical calculus on samples: integrals by trapezoids, derivatives by differences."""
 
 from __future__ import annotations
 
-import math
-
 from ...base import dtypes
 from ...base.shapes import normalize_dim
-from ...core.declare import COMPLEX, composite, explicit
+from ...core.declare import composite
 from ...core.operator import namespace
-from ..creation.factories import OPTIONS
 
 aten = namespace("aten")
-
-# ---- integrals -------------------------------------------------------------------------------------------------------------
 
 
 def _cut(t, d, begin, end):
@@ -72,6 +67,8 @@ def trapezoid_even(y, dx, dim):
 composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", variants="function", has_out=False)(
     lambda y, x, dim: aten.trapezoid.x(y, x, dim=dim)
 )
+
+
 composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", variants="function", has_out=False)(
     lambda y, dx, dim: aten.trapezoid.dx(y, dx=dx, dim=dim)
 )
@@ -89,9 +86,6 @@ def cumulative_trapezoid(y, x, dim):
 def cumulative_trapezoid_even(y, dx, dim):
     d = _checked(y, dim)
     return aten.cumsum.default(_areas(y, d, dx), d)
-
-
-# ---- derivatives by differences --------------------------------------------------------------------------------------------
 
 
 def _along(self, d, spacing, order):
@@ -200,169 +194,3 @@ for _overload, _text in {
             return _gradient(self, spacing, dim, order)
 
     _declare()
-
-# ---- splits ----------------------------------------------------------------------------------------------------------------
-
-
-def _splits(name, least, pick):
-    def check(self):
-        if self.ndim < least:
-            raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor with {self.ndim} dimensions!"
-            )
-        return pick(self)
-
-    def into(self, sections):
-        d = check(self)
-        if sections <= 0 or self.shape[d] % sections:
-            raise RuntimeError(
-                f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {self.shape[d]} is not divisible by the split_size {sections}!"
-            )
-        return aten.tensor_split.sections(self, sections, d)
-
-    composite(f"{name}.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")(into)
-    composite(f"{name}.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")(
-        lambda self, indices: aten.tensor_split.indices(self, indices, check(self))
-    )
-
-
-_splits("hsplit", 1, lambda t: 0 if t.ndim == 1 else 1)
-_splits("vsplit", 2, lambda t: 0)
-_splits("dsplit", 3, lambda t: 2)
-
-# ---- spaced points ---------------------------------------------------------------------------------------------------------
-
-
-def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
-    kind = dtype or dtypes.get_default_dtype()
-    wide = kind if kind.category >= 2 else dtypes.float64
-    points = aten.linspace.default(start, end, steps, dtype=wide, device=device)
-    out = aten.pow.Scalar(base, points)
-    return out if out.dtype is kind else aten._to_copy.default(out, dtype=kind)
-
-
-composite(
-    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {OPTIONS}) -> Tensor",
-    variants="function",
-    out_rules="dtype exact",
-)(_logspace)
-for _overload, _first, _second in (
-    ("Tensor_Tensor", "Tensor", "Tensor"),
-    ("Tensor_Scalar", "Tensor", "Scalar"),
-    ("Scalar_Tensor", "Scalar", "Tensor"),
-):
-    composite(
-        f"logspace.{_overload}({_first} start, {_second} end, int steps, float base=10.0, {OPTIONS}) -> Tensor",
-        variants="function",
-        out_rules="dtype exact",
-    )(lambda start, end, *rest: _logspace(_number(start), _number(end), *rest))
-
-
-def _number(x):
-    if not hasattr(x, "dtype"):
-        return x
-    if x.ndim:
-        raise RuntimeError("logspace only supports 0-dimensional start and end tensors")
-    return x.item()
-
-
-# ---- memory laid out by hand -----------------------------------------------------------------------------------------------
-
-
-def _laid_out(size, stride, dtype, device):
-    if len(size) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
-    if any(s < 0 for s in stride):
-        raise RuntimeError("Stride calculation overflowed: negative strides are not supported")
-    reach = sum((n - 1) * s for n, s in zip(size, stride)) + 1 if all(size) else 0
-    flat = aten.empty.memory_format([reach], dtype=dtype, device=device)
-    return aten.as_strided.default(flat, list(size), list(stride))
-
-
-@composite(f"empty_strided(SymInt[] size, SymInt[] stride, {OPTIONS}) -> Tensor", variants="function", has_out=False)
-def empty_strided(size, stride, dtype, layout, device, pin_memory):
-    return _laid_out(size, stride, dtype or dtypes.get_default_dtype(), device)
-
-
-@composite(
-    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {OPTIONS}) -> Tensor",
-    variants="method",
-    has_out=False,
-)
-def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
-    return _laid_out(size, stride, dtype or self.dtype, device or self.device)
-
-
-@composite(
-    f"empty_permuted(SymInt[] size, int[] physical_layout, {OPTIONS}) -> Tensor", variants="function", has_out=False
-)
-def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
-    if len(physical_layout) != len(size):
-        raise RuntimeError(
-            f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
-        )
-    if sorted(physical_layout) != list(range(len(size))):
-        raise RuntimeError(
-            "Duplicate dim not allowed"
-            if len(set(physical_layout)) != len(physical_layout)
-            else f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {list(physical_layout)}). NB: negative dims not "
-            "currently supported"
-        )
-    stride, step = [0] * len(size), 1
-    for d in reversed(physical_layout):
-        stride[d] = step
-        step *= max(size[d], 1)
-    return _laid_out(size, stride, dtype or dtypes.get_default_dtype(), device)
-
-
-# ---- names that libraries use ------------------------------------------------------------------------------------------------
-
-composite("relu6(Tensor self) -> Tensor", variants="", inplace=True)(lambda self: aten.hardtanh.default(self, 0, 6))
-explicit("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", refuse=COMPLEX)(
-    lambda self, output_size: aten.adaptive_avg_pool2d.default(self, output_size)
-)
-explicit("_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", refuse=COMPLEX)(
-    lambda self, output_size: aten.adaptive_avg_pool3d.default(self, output_size)
-)
-
-
-@explicit("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", variants="function")
-def native_dropout_backward(grad_output, mask, scale):
-    return aten.mul.Tensor(aten.mul.Tensor(grad_output, mask), scale)
-
-
-def _tensordot_error(a, b, i, j):
-    return RuntimeError(
-        f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size {b.shape[j]} in dim {j}"
-    )
-
-
-@composite(
-    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", variants="", out_rules="exact"
-)
-def tensordot(self, other, dims_self, dims_other):
-    if len(dims_self) != len(dims_other):
-        raise RuntimeError("both dimension lists should have same length")
-    if self.dtype is not other.dtype:
-        raise RuntimeError("tensordot: both inputs should have same dtype")
-    left, right = [normalize_dim(d, self.ndim) for d in dims_self], [normalize_dim(d, other.ndim) for d in dims_other]
-    for i, j in zip(left, right):
-        n, m = self.shape[i], other.shape[j]
-        if m == 1 and n != 1:
-            self = aten.sum.dim_IntList(self, [i], True, dtype=self.dtype)
-        elif n == 1 and m != 1:
-            other = aten.sum.dim_IntList(other, [j], True, dtype=other.dtype)
-        elif n != m:
-            raise _tensordot_error(self, other, i, j)
-    keep_a = [d for d in range(self.ndim) if d not in left]
-    keep_b = [d for d in range(other.ndim) if d not in right]
-    inner = math.prod(self.shape[d] for d in left)
-    x = aten.reshape.default(
-        aten.permute.default(self, keep_a + left), [math.prod(self.shape[d] for d in keep_a), inner]
-    )
-    y = aten.reshape.default(
-        aten.permute.default(other, right + keep_b), [inner, math.prod(other.shape[d] for d in keep_b)]
-    )
-    return aten.reshape.default(
-        aten.mm.default(x, y), [self.shape[d] for d in keep_a] + [other.shape[d] for d in keep_b]
-    )

@@ -1,4 +1,4 @@
-"""Losses. ``reduction``: 0 none, 1 mean, 2 sum."""
+"""Losses of classes: negative log likelihood, cross entropy, binary cross entropy."""
 
 from __future__ import annotations
 
@@ -9,12 +9,60 @@ from ...base.shapes import same_shape
 from ...base.symint import sym_float
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
+from ..reductions.basic import as_written
+from .loss_reduction import per_element, reduced
 
 aten = namespace("aten")
 
 
-def _reduced(loss, reduction):
-    return loss if reduction == 0 else aten.mean.default(loss) if reduction == 1 else aten.sum.default(loss)
+@explicit(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", variants=""
+)
+def binary_cross_entropy(self, target, weight, reduction):
+    """The logarithms are cut at -100, so that a certain wrong answer costs 100 and not infinity."""
+    log_p = aten.clamp.default(aten.log.default(self), -100.0)
+    log_q = aten.clamp.default(aten.log1p.default(aten.neg.default(self)), -100.0)
+    loss = aten.neg.default(
+        aten.add.Tensor(aten.mul.Tensor(target, log_p), aten.mul.Tensor(aten.rsub.Scalar(target, 1), log_q))
+    )
+    return reduced(loss if weight is None else aten.mul.Tensor(loss, weight), reduction)
+
+
+@explicit(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor"
+)
+def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
+    """(p - t) / (p (1 - p)), whose denominator is kept from 0 as the logarithms are kept from -infinity."""
+    spread = aten.clamp_min.default(aten.mul.Tensor(aten.rsub.Scalar(self, 1), self), 1e-12)
+    return per_element(grad_output, aten.div.Tensor(aten.sub.Tensor(self, target), spread), weight, reduction)
+
+
+def _of_target(ct, self, weight, reduction):
+    return per_element(
+        ct, aten.sub.Tensor(aten.log1p.default(aten.neg.default(self)), aten.log.default(self)), weight, reduction
+    )
+
+
+binary_cross_entropy.derivative(
+    self=lambda ct, self, target, weight, reduction: binary_cross_entropy_backward(ct, self, target, weight, reduction),
+    target=_of_target,
+)
+
+
+@composite(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    variants="function",
+)
+def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
+    log_p = aten.log_sigmoid.default(self)
+    negative = aten.rsub.Scalar(target, 1)  # in whose dtype and shape the losses are
+    if pos_weight is not None:
+        scale = aten.add.Tensor(aten.mul.Tensor(aten.sub.Tensor(pos_weight, 1), target), 1)
+        log_p = aten.mul.Tensor(scale, log_p)
+    loss = as_written(negative, aten.sub.Tensor(aten.mul.Tensor(negative, self), log_p))
+    if weight is not None:
+        loss = as_written(loss, aten.mul.Tensor(loss, weight))
+    return reduced(loss, reduction)
 
 
 def _class_dim(self) -> int:
@@ -104,6 +152,8 @@ def _negative_log_likelihood(name):
 
 
 _negative_log_likelihood("nll_loss")
+
+
 _negative_log_likelihood("nll_loss2d")
 
 
@@ -211,7 +261,7 @@ def _soft_cross_entropy(logp, target, weight, reduction, smoothing):
     loss = aten.neg.default(aten.sum.dim_IntList(aten.mul.Tensor(logp, target), [at]))
     if reduction == 1:
         return aten.div.Tensor(aten.sum.default(loss), sym_float(loss.numel()))
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def _smoothed_cross_entropy(logp, target, weight, reduction, ignore_index, smoothing):
@@ -225,18 +275,7 @@ def _smoothed_cross_entropy(logp, target, weight, reduction, ignore_index, smoot
         _, each = _weights(logp, target, weight, ignore_index)
         smooth = aten.div.Tensor(aten.sum.default(smooth), aten.sum.default(each))
     else:
-        smooth = _reduced(smooth, reduction)
+        smooth = reduced(smooth, reduction)
     return aten.add.Tensor(
         aten.mul.Tensor(nll, 1 - smoothing), aten.mul.Tensor(smooth, smoothing / max(logp.shape[at], 1))
     )
-
-
-@composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", refuse=COMPLEX, variants="")
-def mse_loss(self, target, reduction):
-    d = aten.sub.Tensor(self, target)
-    return _reduced(aten.mul.Tensor(d, d), reduction)
-
-
-@composite("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
-def l1_loss(self, target, reduction):
-    return _reduced(aten.abs.default(aten.sub.Tensor(self, target)), reduction)

@@ -1,0 +1,88 @@
+"""``embedding_bag``: sums, means and maxima of the rows of a table."""
+
+from __future__ import annotations
+
+import math
+
+from ...base.dtypes import float32
+from ...base.errors import OutOfBounds
+from ...core.declare import composite
+from ...core.operator import namespace
+
+aten = namespace("aten")
+
+
+@composite(
+    "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, "
+    "Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+    variants="function",
+)
+def embedding_bag(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
+    """Sum (mode 0), mean (1) or maximum (2) of the rows of each bag. Returns (bags, bag of each index, sizes of bags, winners)."""
+    total, bags = indices.shape[0], offsets.shape[0] - (1 if include_last_offset else 0)
+    if offsets.dtype.category != 1:
+        raise RuntimeError(
+            "Expected tensor for argument #2 'offsets' to have one of the following scalar types: Long, Int; "
+            f"but got {offsets.dtype} instead"
+        )
+    # The first bag begins at 0, or an index has no bag; none begins behind the last index: a read that is checked, of the value itself.
+    offsets = aten.gather.default(
+        aten.arange.default(total + 1, dtype=offsets.dtype, device=offsets.device), 0, offsets
+    )
+    starts = aten.slice.Tensor(offsets, 0, 0, bags)
+    position = aten.arange.default(total, device=indices.device)
+    if bags:
+        begun = aten.le.Tensor(aten.unsqueeze.default(starts, 0), aten.unsqueeze.default(position, 1))
+        bag = aten.sub.Tensor(aten.sum.dim_IntList(begun, [1]), 1)
+    else:
+        bag = position
+    try:
+        rows = aten.embedding.default(
+            weight, indices, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse and mode != 2
+        )
+    except OutOfBounds:
+        bad = next(i for i in indices.tolist() if not 0 <= i < weight.shape[0])
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {bad}"
+        ) from None
+    counts = aten.ones_like.default(indices)
+    if padding_idx is not None:
+        kept = aten.ne.Scalar(indices, padding_idx)
+        counts = aten._to_copy.default(kept, dtype=indices.dtype)
+    sizes = aten.index_add.default(aten.new_zeros.default(counts, [bags]), 0, bag, counts)
+    if mode == 2:
+        if per_sample_weights is not None:
+            raise RuntimeError(
+                "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
+            )
+    if mode == 2 and total:
+        member = aten.eq.Tensor(
+            aten.unsqueeze.default(bag, 0), aten.unsqueeze.default(aten.arange.default(bags, device=bag.device), 1)
+        )
+        if padding_idx is not None:
+            member = aten.logical_and.default(member, aten.unsqueeze.default(kept, 0))
+        each = aten.where.ScalarOther(aten.unsqueeze.default(member, 2), aten.unsqueeze.default(rows, 0), -math.inf)
+        values, where = aten.max.dim(each, 1)
+        empty = aten.unsqueeze.default(aten.eq.Scalar(sizes, 0), 1)
+        return aten.where.ScalarSelf(empty, 0.0, values), bag, sizes, where
+    if per_sample_weights is not None:
+        if per_sample_weights.dtype is not weight.dtype:
+            raise RuntimeError(
+                f"embedding_bag: expected 'weight' and 'per_sample_weights' to have the same type as each other, but got {weight.dtype} and "
+                f"{per_sample_weights.dtype}"
+            )
+        rows = aten.mul.Tensor(rows, aten.unsqueeze.default(per_sample_weights, 1))
+    if padding_idx is not None:
+        rows = aten.where.ScalarOther(aten.unsqueeze.default(kept, 1), rows, 0.0)
+    if weight.dtype.itemsize == 2:
+        # Added up in single precision and rounded once, as in PyTorch.
+        rows = aten._to_copy.default(rows, dtype=float32)
+    out = aten.index_add.default(aten.new_zeros.default(rows, [bags, weight.shape[1]]), 0, bag, rows)
+    if mode == 1:
+        divisor = aten._to_copy.default(aten.clamp_min.default(sizes, 1), dtype=out.dtype)
+        out = aten.div.Tensor(out, aten.unsqueeze.default(divisor, 1))
+    out = out if out.dtype is weight.dtype else aten._to_copy.default(out, dtype=weight.dtype)
+    winners = aten.new_zeros.default(bag, [bags, weight.shape[1]]) if mode == 2 else sizes
+    return out, bag, sizes, winners

@@ -1,0 +1,146 @@
+"""Losses with a margin: hinge, ranking, embedding, triplet, and over several labels."""
+
+from __future__ import annotations
+
+from ...base.dtypes import int64
+from ...core.declare import composite
+from ...core.operator import namespace
+from ..reductions.basic import as_written
+from .loss_reduction import reduced
+
+aten = namespace("aten")
+
+
+def _positive_part(x):
+    return aten.clamp_min.default(x, 0)
+
+
+@composite("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
+def soft_margin_loss(self, target, reduction):
+    z = as_written(self, aten.neg.default(aten.mul.Tensor(target, self)))
+    return reduced(aten.log1p.default(aten.exp.default(z)), reduction)
+
+
+@composite(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor", variants="function"
+)
+def hinge_embedding_loss(self, target, margin, reduction):
+    zero = aten.zeros_like.default(self)
+    far = aten.where.self(aten.ne.Scalar(target, 1), _positive_part(aten.rsub.Scalar(self, margin)), zero)
+    near = aten.where.self(aten.ne.Scalar(target, -1), self, zero)
+    return reduced(aten.add.Tensor(far, near), reduction)
+
+
+@composite(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    variants="function",
+)
+def margin_ranking_loss(input1, input2, target, margin, reduction):
+    apart = aten.sub.Tensor(input1, input2)
+    z = aten.mul.Tensor(aten.neg.default(target), apart)
+    return reduced(_positive_part(aten.add.Scalar(z, margin)), reduction)
+
+
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    variants="function",
+)
+def cosine_embedding_loss(input1, input2, target, margin, reduction):
+    if target.ndim not in (0, 1) or input1.ndim != target.ndim + 1 or input1.shape != input2.shape:
+        raise RuntimeError(
+            f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and "
+            f"{list(input2.shape)}."
+        )
+    last = input1.ndim - 1
+    eps = 1e-12
+    product = aten.sum.dim_IntList(aten.mul.Tensor(input1, input2), [last])
+    squares = [aten.add.Tensor(aten.sum.dim_IntList(aten.mul.Tensor(t, t), [last]), eps) for t in (input1, input2)]
+    cosine = aten.div.Tensor(product, aten.sqrt.default(aten.mul.Tensor(*squares)))
+    zero = aten.zeros_like.default(cosine)
+    near = aten.where.self(aten.eq.Scalar(target, 1), aten.rsub.Scalar(cosine, 1), zero)
+    far = aten.where.self(aten.eq.Scalar(target, -1), _positive_part(aten.sub.Tensor(cosine, margin)), zero)
+    return reduced(aten.add.Tensor(near, far), reduction)
+
+
+@composite(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, "
+    "int reduction=1) -> Tensor",
+    variants="function",
+)
+def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor {anchor.ndim}D, "
+            f"positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    near = aten.pairwise_distance.default(anchor, positive, p, eps)
+    far = aten.pairwise_distance.default(anchor, negative, p, eps)
+    if swap:
+        far = aten.minimum.default(far, aten.pairwise_distance.default(positive, negative, p, eps))
+    return reduced(_positive_part(aten.sub.Tensor(aten.add.Scalar(near, margin), far)), reduction)
+
+
+def _check_rows(self, target):
+    if self.ndim > 2 or (self.ndim and self.shape[-1] == 0):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}"
+        )
+
+
+def _check_labels(target):
+    if target.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_type}")
+
+
+@composite(
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+    variants="",
+)
+def multi_margin_loss(self, target, p, margin, weight, reduction):
+    if p not in (1, 2):
+        raise RuntimeError("only p == 1 and p == 2 supported")
+    _check_rows(self, target)
+    x = aten.reshape.default(self, [1, -1]) if self.ndim < 2 else self
+    t = aten.reshape.default(target, [-1])
+    if x.shape[0] != t.shape[0] or target.ndim > 1:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size "
+            f"[{x.shape[0]}], but got {list(target.shape)}."
+        )
+    if weight is not None and (weight.ndim != 1 or weight.shape[0] != x.shape[1]):
+        raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}")
+    _check_labels(target)
+    column = aten.unsqueeze.default(t, 1)
+    z = _positive_part(aten.add.Tensor(aten.sub.Tensor(x, aten.gather.default(x, 1, column)), margin))
+    if p == 2:
+        z = aten.mul.Tensor(z, z)
+    if weight is not None:
+        z = aten.mul.Tensor(z, aten.unsqueeze.default(aten.index_select.default(weight, 0, t), 1))
+    own = aten.eq.Tensor(aten.arange.default(x.shape[1], device=x.device), column)
+    each = aten.div.Tensor(aten.sum.dim_IntList(aten.masked_fill.Scalar(z, own, 0), [1]), x.shape[1])
+    return reduced(aten.squeeze.dim(each, 0) if self.ndim < 2 and reduction == 0 else each, reduction)
+
+
+@composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
+def multilabel_margin_loss(self, target, reduction):
+    _check_rows(self, target)
+    if self.shape != target.shape and (self.ndim > 1 or self.numel() != target.numel()):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    _check_labels(target)
+    x, t = (aten.reshape.default(v, [1, -1]) if v.ndim < 2 else v for v in (self, target))
+    n, c = x.shape
+    # Labels count up to the first -1.
+    valid = aten.eq.Scalar(aten.cumsum.default(aten.lt.Scalar(t, 0), 1), 0)
+    # What is below -1 stays so and is refused by the read.
+    safe = aten.add.Tensor(t, aten.eq.Scalar(t, -1))
+    labelled = aten.scatter_add.default(
+        aten.new_zeros.default(safe, [n, c]), 1, safe, aten._to_copy.default(valid, dtype=safe.dtype)
+    )
+    other = aten.eq.Scalar(labelled, 0)
+    own = aten.gather.default(x, 1, safe)
+    z = _positive_part(
+        aten.add.Tensor(aten.sub.Tensor(aten.unsqueeze.default(x, 1), aten.unsqueeze.default(own, 2)), 1)
+    )
+    counts = aten.logical_and.default(aten.unsqueeze.default(valid, 2), aten.unsqueeze.default(other, 1))
+    each = aten.div.Tensor(aten.sum.dim_IntList(aten.where.ScalarOther(counts, z, 0.0), [1, 2]), c)
+    return reduced(aten.squeeze.dim(each, 0) if self.ndim == 1 and reduction == 0 else each, reduction)

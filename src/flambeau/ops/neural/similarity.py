@@ -1,0 +1,65 @@
+"""Similarity and distance of vectors, and the bilinear form."""
+
+from __future__ import annotations
+
+from ...base import dtypes
+from ...core.declare import COMPLEX, composite
+from ...core.operator import namespace
+
+aten = namespace("aten")
+
+
+@composite(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", refuse=COMPLEX, variants="function"
+)
+def cosine_similarity(x1, x2, dim, eps):
+    """The lengths are kept above ``eps``; their derivative is not cut there, and 0 at a length of 0."""
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
+    x1, x2 = aten.broadcast_tensors.default([x1, x2])
+    common = dtypes.result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.scalar_type}")
+    x1, x2 = (x if x.dtype is common else aten._to_copy.default(x, dtype=common) for x in (x1, x2))
+
+    def unit(x):
+        length = aten.linalg_vector_norm.default(x, 2, [dim], True)
+        missing = aten.clamp_min.default(aten.rsub.Scalar(aten.detach.default(length), eps), 0)
+        return aten.div.Tensor(x, aten.add.Tensor(length, missing))
+
+    return aten.sum.dim_IntList(aten.mul.Tensor(unit(x1), unit(x2)), [dim])
+
+
+@composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", variants="function")
+def bilinear(input1, input2, weight, bias):
+    """x1^T A x2 for each output: one matrix product over the pairs of features."""
+    if input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
+        raise RuntimeError(
+            f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}"
+        )
+    pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0] if bias.ndim else 1} but expected {weight.shape[0]}"
+        )
+    features = weight.shape[1] * weight.shape[2]
+    flat = aten.reshape.default(pairs, [*input1.shape[:-1], features])
+    return aten.linear.default(flat, aten.reshape.default(weight, [weight.shape[0], features]), bias)
+
+
+@composite(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+    variants="function",
+)
+def pairwise_distance(x1, x2, p, eps, keepdim):
+    return aten.norm.ScalarOpt_dim(aten.add.Scalar(aten.sub.Tensor(x1, x2), eps), p, [-1], keepdim)
+
+
+@composite("pdist(Tensor self, float p=2) -> Tensor", refuse=COMPLEX, variants="function")
+def pdist(self, p):
+    """Distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
+    if self.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    rows, columns = aten.triu_indices.default(self.shape[0], self.shape[0], 1).unbind(0)
+    a, b = aten.index_select.default(self, 0, rows), aten.index_select.default(self, 0, columns)
+    return aten.norm.ScalarOpt_dim(aten.sub.Tensor(a, b), p, [1])
