@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import flambeau as torch
+from flambeau.core.operator import namespace
 
 aten = torch.ops.aten
 
@@ -138,3 +139,44 @@ def test_elements_are_read_natively():
         assert got == value and type(got) is type(value)
     with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
         torch.ones(2).item()
+
+
+_ = torch.ops.aten._foreach_abs  # declares its family
+OUT_FORMS = [
+    (packet, name)
+    for packet, made in sorted(namespace("aten")._packets.items())
+    if packet.startswith("_foreach_") and not packet.endswith("_")
+    for name in made._overloads
+    if name == "out" or name.endswith("_out")
+]
+
+
+@pytest.mark.parametrize("packet, name", OUT_FORMS, ids=lambda x: x)
+def test_out_forms_write_what_is_returned(packet, name):
+    op = getattr(getattr(torch.ops.aten, packet), name)
+    functional = getattr(getattr(torch.ops.aten, packet), name.removesuffix("_out") if name != "out" else "default")
+    lists = [[torch.rand(2) + k, torch.rand(3) + k] for k in (1, 2, 3)]
+    args = []
+    for a in op._schema.arguments:
+        if a.is_out or a.kwarg_only or a.name == "dtype":
+            break
+        if a.type == "Tensor":
+            args.append(
+                lists[len(args)]
+                if a.is_list
+                else torch.tensor([2.0, 0.5])
+                if a.name == "scalars"
+                else torch.tensor(2.0)
+            )
+        else:
+            args.append([2.0, 0.5] if a.is_list else 2)
+    want = functional(*args)
+    out = [torch.empty(0), torch.empty_like(want[1])]
+    assert op(*args, out=out) is None
+    torch.testing.assert_close(out, list(want), rtol=0, atol=0, equal_nan=True)
+    with pytest.raises(RuntimeError, match="same number of tensors"):
+        op(*args, out=out[:1])
+    kept = out[0].clone()
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        op(*args, out=[out[0], out[1].double()])
+    assert torch.equal(out[0], kept)

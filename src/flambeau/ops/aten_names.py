@@ -446,24 +446,11 @@ zero.out default out
 """
 # Those that are not built.
 _UNBUILT = """
-_foreach_abs.out _foreach_acos.out _foreach_add.List_out _foreach_add.ScalarList_out _foreach_add.Scalar_out _foreach_add.Tensor_out
-_foreach_addcdiv.ScalarList_out _foreach_addcdiv.Scalar_out _foreach_addcdiv.Tensor_out _foreach_addcmul.ScalarList_out
-_foreach_addcmul.Scalar_out _foreach_addcmul.Tensor_out _foreach_asin.out _foreach_atan.out _foreach_ceil.out _foreach_clamp_max.List_out
-_foreach_clamp_max.ScalarList_out _foreach_clamp_max.Scalar_out _foreach_clamp_min.List_out _foreach_clamp_min.ScalarList_out
-_foreach_clamp_min.Scalar_out _foreach_cos.out _foreach_cosh.out _foreach_div.List_out _foreach_div.ScalarList_out _foreach_div.Scalar_out
-_foreach_div.Tensor_out _foreach_erf.out _foreach_erfc.out _foreach_exp.out _foreach_expm1.out _foreach_floor.out _foreach_frac.out
-_foreach_lerp.List_out _foreach_lerp.ScalarList_out _foreach_lerp.Scalar_out _foreach_lgamma.out _foreach_log.out _foreach_log10.out
-_foreach_log1p.out _foreach_log2.out _foreach_max.out _foreach_maximum.List_out _foreach_maximum.ScalarList_out _foreach_maximum.Scalar_out
-_foreach_minimum.List_out _foreach_minimum.ScalarList_out _foreach_minimum.Scalar_out _foreach_mul.List_out _foreach_mul.ScalarList_out
-_foreach_mul.Scalar_out _foreach_mul.Tensor_out _foreach_neg.out _foreach_norm.Scalar_out _foreach_pow.List_out _foreach_pow.ScalarList_out
-_foreach_pow.Scalar_out _foreach_reciprocal.out _foreach_round.out _foreach_rsqrt.out _foreach_sigmoid.out _foreach_sign.out
-_foreach_sin.out _foreach_sinh.out _foreach_sqrt.out _foreach_sub.List_out _foreach_sub.ScalarList_out _foreach_sub.Scalar_out
-_foreach_tan.out _foreach_tanh.out _foreach_trunc.out _histogramdd_bin_edges.out _to_sparse.sparse_dim _to_sparse.sparse_dim_out addmm.dtype
-addmm.dtype_out baddbmm.dtype baddbmm.dtype_out bmm.dtype bmm.dtype_out embedding_bag.default mm.dtype mm.dtype_out rand_like.generator
-rand_like.generator_out randint_like.Tensor randint_like.Tensor_generator randint_like.Tensor_generator_out randint_like.Tensor_out
-randint_like.generator randint_like.generator_out randint_like.low_generator_dtype randint_like.low_generator_dtype_out randn_like.generator
-randn_like.generator_out split_copy.Tensor_out split_with_sizes_copy.out unbind_copy.int_out unsafe_split.Tensor_out
-unsafe_split_with_sizes.out
+_histogramdd_bin_edges.out _to_sparse.sparse_dim _to_sparse.sparse_dim_out addmm.dtype addmm.dtype_out baddbmm.dtype baddbmm.dtype_out
+bmm.dtype bmm.dtype_out embedding_bag.default mm.dtype mm.dtype_out rand_like.generator rand_like.generator_out randint_like.Tensor
+randint_like.Tensor_generator randint_like.Tensor_generator_out randint_like.Tensor_out randint_like.generator randint_like.generator_out
+randint_like.low_generator_dtype randint_like.low_generator_dtype_out randn_like.generator randn_like.generator_out split_copy.Tensor_out
+split_with_sizes_copy.out unbind_copy.int_out unsafe_split.Tensor_out unsafe_split_with_sizes.out
 """
 OVERLOADS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (base, tuple(outs.split(","))) for name, base, outs in map(str.split, _WRITING.strip().splitlines())},

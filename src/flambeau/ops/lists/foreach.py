@@ -5,6 +5,7 @@ A declaration names the operator and which of the arguments its own are; native 
 
 from __future__ import annotations
 
+from ...base.dtypes import c_name
 from ...core.declare import composite
 from ...core.operator import namespace
 
@@ -44,7 +45,35 @@ def _declare(schema: str, target: str, *places):
         return [op(*args, **kwargs) for args, kwargs in _rows(op, places, values)]
 
     composite(f"_foreach_{schema} -> Tensor[]", variants="function", each=(op, places))(functional)
+    _declare_out(schema, functional)
     return op, places, functional
+
+
+def _declare_out(schema: str, functional) -> None:
+    """The form that writes what ``functional`` returns into the tensors of a list, which have its dtypes."""
+    name, _, parameters = schema.partition("(")
+    name, _, overload = name.partition(".")
+    star = "" if "*" in parameters else "*, "
+    if not parameters.startswith("Tensor[] self"):
+        return  # ATen has none
+
+    def into(*values):
+        *given, out = values
+        made = functional(*given)
+        if len(out) != len(made):
+            raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(out)} and {len(made)}")
+        for t, r in zip(out, made):
+            if t.dtype is not r.dtype:
+                raise RuntimeError(
+                    f"Expected out tensor to have dtype {c_name(r.dtype)}, but got {c_name(t.dtype)} instead"
+                )
+        for t, r in zip(out, made):
+            aten.copy_.default(t if t.shape == r.shape else t.resize_(r.shape), r)
+
+    composite(
+        f"_foreach_{name}.{f'{overload}_out' if overload else 'out'}({parameters[:-1]}, {star}Tensor(a!)[] out) -> ()",
+        variants="",
+    )(into)
 
 
 def _declare_written(schema: str, op, places, functional=None):
@@ -115,6 +144,10 @@ def _by_numbers_of(name: str):
     @composite(f"_foreach_{name}.Tensor(Tensor[] self{lists}) -> Tensor[]", variants="function")
     def functional(self, tensor1, tensor2, scalars):
         return getattr(aten, f"_foreach_{name}").ScalarList(self, tensor1, tensor2, scalars.tolist())
+
+    _declare_out(
+        f"{name}.Tensor(Tensor[] self{lists})", lambda *values: getattr(aten, f"_foreach_{name}").Tensor(*values)
+    )
 
     @composite(f"_foreach_{name}_.Tensor(Tensor(a!)[] self{lists}) -> ()", variants="function")
     def written(self, tensor1, tensor2, scalars):
