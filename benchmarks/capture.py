@@ -148,7 +148,7 @@ def _(torch):
 def _(torch):
     dynamo = importlib.import_module(f"{torch.__name__}._dynamo")
     if torch.__name__ == "flambeau":
-        frame = importlib.import_module("flambeau.dynamo.executor").RootFrame
+        frame = importlib.import_module("flambeau.dynamo.tracing.executor").RootFrame
         run = frame.run
 
         def counted(self):

@@ -1,6 +1,8 @@
 """The package itself is imported by lower levels for its native modules only; import-linter sees everything else."""
 
 import ast
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,43 @@ def test_imports_of_the_package_itself(file):
         if module == "flambeau" or module == "." * depth:
             extra = set(names or ()) - NATIVE - SUBPACKAGES
             assert not extra, f"{where}: takes {extra} from the package itself"
+
+
+# Imports by name that go up, and why the level above has to be met there.
+UPWARD: dict[str, str] = {}
+
+
+def levels() -> dict[str, int]:
+    """The level of each package, 0 the highest, as pyproject.toml has them for import-linter."""
+    settings = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())
+    contract = settings["tool"]["importlinter"]["contracts"][0]
+    return {p: k for k, row in enumerate(contract["layers"]) for p in re.findall(r"\w+", row)}
+
+
+def imported_by_name(tree):
+    """The module of each call of ``importlib.import_module`` and ``__import__`` with a module of the package."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        first = node.args[0]
+        if isinstance(first, ast.JoinedStr):
+            first = first.values[0]
+        if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
+            if str(first.value).startswith("flambeau."):
+                yield first.value
+
+
+@pytest.mark.skipif(not (ROOT.parents[1] / "pyproject.toml").exists(), reason="the levels are in the repository's file")
+def test_imports_by_name_go_down():
+    level, found = levels(), set()
+    for file in sorted(f for package in level for f in (ROOT / package).rglob("*.py")):
+        own = file.relative_to(ROOT).parts[0]
+        for module in imported_by_name(ast.parse(file.read_text())):
+            other = module.split(".")[1]
+            if other in level and level[other] < level[own]:
+                found.add(f"{file.relative_to(ROOT)}: {module}")
+    assert found == set(UPWARD), f"base/upper_levels.py hands such things down: {found ^ set(UPWARD)}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))

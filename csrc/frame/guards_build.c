@@ -1,4 +1,4 @@
-/* Making a guard tree: from the tuples of dynamo/guards.py to tables. Every index is checked here, so that a
+/* Making a guard tree: from the tuples of dynamo/guards/tree.py to tables. Every index is checked here, so that a
  * check need not. */
 #define FLB_IMPORT_ARRAY
 #include "frame/guards.h"

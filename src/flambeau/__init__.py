@@ -48,6 +48,7 @@ from .base.shape_env import check_not_implemented as _check_not_implemented  # n
 from .base.shape_env import check_type as _check_type  # noqa: F401
 from .base.shape_env import check_value as _check_value  # noqa: F401
 from .base.shapes import Size  # noqa: F401
+from .base import upper_levels as _upper_levels
 from .base.symint import (  # noqa: F401
     SymBool,
     SymFloat,
@@ -128,6 +129,19 @@ def _storage_type(self):
 
 
 Tensor.storage, Tensor.storage_type = _storage, _storage_type
+
+
+def _of(module, name):
+    """What loads ``name`` of a module of the package, for a level below it."""
+    return lambda: getattr(_importlib.import_module(f"flambeau.{module}"), name)
+
+
+_upper_levels.provide("composites that PyTorch decomposes", _of("ops.aten_names", "DECOMPOSED"))
+_upper_levels.provide("config.verify", _of("debug.verify", "verified"))
+_upper_levels.provide("config.repro_after", _of("debug.repro", "watch"))
+_upper_levels.provide("strict calls", _of("debug.strict_calls", "call"))
+for _name in ("aoti_compile_and_package", "aoti_load_package"):
+    _upper_levels.provide(_name, _of("export.package", _name))
 _participate()
 autograd.engine.set_vmap(_vmap)
 _C.set_handlers(describe=_describe)

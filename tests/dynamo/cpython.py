@@ -113,9 +113,9 @@ def capturing():
     """Frames of this thread are captured, all of them."""
     from flambeau import _frame
     from flambeau.compiler.backends import lookup_backend
-    from flambeau.dynamo import trace_rules
     from flambeau.dynamo.config import config
     from flambeau.dynamo.convert import Compiler
+    from flambeau.dynamo.rules import trace_rules
 
     compiler = Compiler(lookup_backend("eager"))
     has_tensors = trace_rules.frame_has_tensors

@@ -13,7 +13,8 @@ from helpers import outcome, same
 
 from flambeau import _frame
 from flambeau.compiler import compile
-from flambeau.dynamo import codegen, convert, instructions
+from flambeau.dynamo import convert
+from flambeau.dynamo.bytecode import codegen, instructions
 from flambeau.dynamo.config import config
 
 

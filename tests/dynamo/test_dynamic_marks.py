@@ -8,8 +8,8 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.dynamo.config import config
-from flambeau.dynamo.dynamic import mark_dynamic, mark_static, mark_unbacked
 from flambeau.dynamo.exc import Unsupported, UserError
+from flambeau.dynamo.guards.dynamic import mark_dynamic, mark_static, mark_unbacked
 from flambeau.export import Dim
 
 

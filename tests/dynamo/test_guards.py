@@ -12,9 +12,9 @@ from helpers import Graphs, check
 import flambeau as torch
 from flambeau import _frame
 from flambeau.compiler import compile, reset, run, set_stance
-from flambeau.dynamo import guards
 from flambeau.dynamo.config import config
 from flambeau.dynamo.exc import Unsupported
+from flambeau.dynamo.guards.tree import mirror_check, tensor_facts
 
 A, C = _frame.ACCESS, _frame.CHECK
 X = torch.tensor([1.0, 2.0, 3.0])
@@ -31,7 +31,7 @@ class Thing:
 def agree(nodes, func, args, want):
     tree = _frame.GuardTree(nodes)
     assert tree.check(func, args) is want, tree.failed
-    assert guards.mirror_check(nodes, func, args) is want
+    assert mirror_check(nodes, func, args) is want
 
 
 def func(a, b=1):
@@ -130,7 +130,7 @@ def test_overlap():
 
 
 def test_tensor_match():
-    nodes = [(-1, A["arg"], 0, ((C["TENSOR_MATCH"], guards.tensor_facts(X)),))]
+    nodes = [(-1, A["arg"], 0, ((C["TENSOR_MATCH"], tensor_facts(X)),))]
     agree(nodes, func, (X + 1, 1), True)
     for other in (X.double(), X[:2], X[None], torch.ones(6)[::2], X.clone().requires_grad_(), 3, torch.nn.Parameter(X)):
         agree(nodes, func, (other, 1), False)

@@ -4,7 +4,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.compiler import compile
-from flambeau.dynamo.library_classes import IMMUTABLE
+from flambeau.dynamo.rules.library_classes import IMMUTABLE
 
 
 def whole(m, s):

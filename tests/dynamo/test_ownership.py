@@ -12,7 +12,7 @@ import flambeau as torch
 from flambeau import _frame
 from flambeau.compiler import compile, reset
 from flambeau.compiler.backends import lookup_backend
-from flambeau.dynamo import trace_rules
+from flambeau.dynamo.rules import trace_rules
 
 PLAIN = "def f(x):\n    return (x * 2).sin()\n"
 BREAKS = "def f(x):\n    y = x * 2\n    torch._dynamo.graph_break()\n    return y.sin()\n"

@@ -1,4 +1,4 @@
-"""What captured code reads of the outside world goes through ``dynamo/world.py``, which leaves a guard: no other file of capture reads an attribute
+"""What captured code reads of the outside world goes through ``dynamo/tracing/world.py``, which leaves a guard: no other file of capture reads an attribute
 of a user's object by itself. The places below are those that may, and why."""
 
 import ast
@@ -10,19 +10,19 @@ ROOT = pathlib.Path(flambeau.dynamo.__file__).parent
 # Expressions that stand for objects of the program.
 OBJECTS = ("value", "fn", "base", "obj")
 ALLOWED = {
-    "builder.py:_slice": "the parts of a slice, guarded as attributes of the source",
-    "builder.py:OpaqueVariable.getattr": "whether a C object, guarded by identity, has a method of this name",
-    "variables/builtin.py:BuiltinVariable.getattr": "builtin functions and types, which nothing can be set on",
-    "variables/classes.py:ClassVariable.found": "a classmethod that the library wrote, found on the class before",
-    "variables/class_statements.py:MadeClassVariable.of_interpreter": "the stand-in of a class that is made while tracing",
-    "variables/constant.py:ConstantMethodVariable.call": "a value that is known and immutable",
-    "variables/constant.py:ConstantVariable.getattr": "a value that is known and immutable",
-    "variables/derived.py:DerivedVariable.value_method": "a method of a builtin type",
-    "variables/lists.py:RangeVariable.call_method": "a range, guarded as a whole",
-    "variables/lists.py:RangeVariable.getattr": "a range, guarded as a whole",
-    "variables/values.py:ValueClassVariable.found": "a classmethod of the library, guarded on the class before",
-    "variables/values.py:ValueVariable.getattr": "an immutable object of the library, guarded by value, whose class is pinned before",
-    "variables/torch_functions.py:TorchClassVariable.getattr": "whether what was found on a class of the library can be called",
+    "variables/containers/lists.py:of_slice": "the parts of a slice, guarded as attributes of the source",
+    "variables/objects/opaque_object.py:OpaqueVariable.getattr": "whether a C object, guarded by identity, has a method of this name",
+    "variables/functions/builtin.py:BuiltinVariable.getattr": "builtin functions and types, which nothing can be set on",
+    "variables/objects/class_object.py:ClassVariable.found": "a classmethod that the library wrote, found on the class before",
+    "variables/objects/class_statements.py:MadeClassVariable.of_interpreter": "the stand-in of a class that is made while tracing",
+    "variables/values/constant_methods.py:ConstantMethodVariable.call": "a value that is known and immutable",
+    "variables/values/constant.py:ConstantVariable.getattr": "a value that is known and immutable",
+    "variables/objects/builtin_subclass.py:DerivedVariable.value_method": "a method of a builtin type",
+    "variables/containers/lists.py:RangeVariable.call_method": "a range, guarded as a whole",
+    "variables/containers/lists.py:RangeVariable.getattr": "a range, guarded as a whole",
+    "variables/values/stdlib_values.py:ValueClassVariable.found": "a classmethod of the library, guarded on the class before",
+    "variables/values/stdlib_values.py:ValueVariable.getattr": "an immutable object of the library, guarded by value, whose class is pinned before",
+    "variables/tensors/torch_functions.py:TorchClassVariable.getattr": "whether what was found on a class of the library can be called",
 }
 
 

@@ -5,8 +5,8 @@ import pytest
 from helpers import check
 
 import flambeau as torch
-from flambeau.dynamo.instructions import decode
-from flambeau.dynamo.versions import PARTS
+from flambeau.dynamo.bytecode.instructions import decode
+from flambeau.dynamo.bytecode.versions import PARTS
 
 X = torch.tensor([1.0, -2.0, 3.0])
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.dynamo import floating
 from flambeau.dynamo.config import config
+from flambeau.dynamo.numpy import floating_errors
 
 INF, NAN = np.inf, np.nan
 
@@ -236,7 +236,7 @@ def test_programs(f, x, backend):
 def test_quiet_programs_make_no_second_call(monkeypatch):
     """No flag comes from lanes that are masked, from neutral elements or from what a compiled function does inside."""
     flags = []
-    monkeypatch.setattr(floating.Watch, "__call__", lambda self, raised: flags.append(raised))
+    monkeypatch.setattr(floating_errors.Watch, "__call__", lambda self, raised: flags.append(raised))
     compiled = torch.compile(tidy)
     for n in (1, 3, 7, 8, 9, 31, 1000, 100003):
         compiled(np.linspace(-3, 3, n))
@@ -464,7 +464,7 @@ def test_log():
 def test_every_state_is_compiled(how, monkeypatch):
     """A call that raises no flag isn't made again."""
     flags = []
-    monkeypatch.setattr(floating.Watch, "__call__", lambda self, raised: flags.append(raised))
+    monkeypatch.setattr(floating_errors.Watch, "__call__", lambda self, raised: flags.append(raised))
     compiled = torch.compile(tidy, fullgraph=True)
     with np.errstate(all=how):
         for n in (1, 8, 1001):
@@ -489,8 +489,8 @@ def test_seterrcall():
 def counted(monkeypatch):
     """How often a call is made again."""
     count = []
-    due = floating.Watch.due
-    monkeypatch.setattr(floating.Watch, "due", lambda self: count.append(due(self)) or count[-1])
+    due = floating_errors.Watch.due
+    monkeypatch.setattr(floating_errors.Watch, "due", lambda self: count.append(due(self)) or count[-1])
     return count
 
 

@@ -8,12 +8,12 @@ from flambeau.base import logs as _logs
 from flambeau.base.compiling import is_exporting as _is_exporting
 from flambeau.dynamo.config import config as config
 from flambeau.dynamo.convert import is_compiling as _is_compiling
-from flambeau.dynamo.guard_filters import keep_portable_guards_unsafe as keep_portable_guards_unsafe
-from flambeau.dynamo.guard_filters import keep_tensor_guards_unsafe as keep_tensor_guards_unsafe
-from flambeau.dynamo.guard_filters import skip_all_guards_unsafe as skip_all_guards_unsafe
-from flambeau.dynamo.guard_filters import skip_guard_on_all_nn_modules_unsafe as skip_guard_on_all_nn_modules_unsafe
-from flambeau.dynamo.guard_filters import skip_guard_on_globals_unsafe as skip_guard_on_globals_unsafe
-from flambeau.dynamo.guard_filters import (
+from flambeau.dynamo.guards.filters import keep_portable_guards_unsafe as keep_portable_guards_unsafe
+from flambeau.dynamo.guards.filters import keep_tensor_guards_unsafe as keep_tensor_guards_unsafe
+from flambeau.dynamo.guards.filters import skip_all_guards_unsafe as skip_all_guards_unsafe
+from flambeau.dynamo.guards.filters import skip_guard_on_all_nn_modules_unsafe as skip_guard_on_all_nn_modules_unsafe
+from flambeau.dynamo.guards.filters import skip_guard_on_globals_unsafe as skip_guard_on_globals_unsafe
+from flambeau.dynamo.guards.filters import (
     skip_guard_on_inbuilt_nn_modules_unsafe as skip_guard_on_inbuilt_nn_modules_unsafe,
 )
 

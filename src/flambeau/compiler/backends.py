@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from flambeau.base import upper_levels
 from flambeau.dynamo.config import config
 
 __all__ = [
@@ -85,11 +86,10 @@ def watched(compiler_fn: Callable, stage: str) -> Callable:
     @functools.wraps(compiler_fn)
     def compiler(gm, example_inputs, **kwargs):
         fn = compiler_fn
-        # The tools are above this level: imported by name, and only when asked for.
         if config.verify and (stage == "aot" or compiler_fn is not _backends["inductor"]):
-            fn = functools.partial(importlib.import_module("flambeau.debug.verify").verified, fn)
+            fn = functools.partial(upper_levels.ask("config.verify"), fn)
         if config.repro_after == stage:
-            fn = functools.partial(importlib.import_module("flambeau.debug.repro").watch, fn, stage)
+            fn = functools.partial(upper_levels.ask("config.repro_after"), fn, stage)
         return fn(gm, example_inputs, **kwargs)
 
     if hasattr(compiler_fn, "recall"):

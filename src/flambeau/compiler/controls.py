@@ -8,10 +8,11 @@ import types
 from collections.abc import Callable
 
 from flambeau import _C, _frame
-from flambeau.dynamo import trace_rules, utils
+from flambeau.dynamo import utils
 from flambeau.dynamo.convert import reset_caches
+from flambeau.dynamo.rules import trace_rules
+from flambeau.dynamo.rules.trace_rules import allow_in_graph, disallow_in_graph, enable_path
 from flambeau.dynamo.stances import Stance, set_current_stance
-from flambeau.dynamo.trace_rules import allow_in_graph, disallow_in_graph, enable_path
 
 from . import wrap
 from .backends import lookup_backend

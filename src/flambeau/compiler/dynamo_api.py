@@ -7,9 +7,11 @@ import sys
 import types
 
 from flambeau import _frame
-from flambeau.dynamo import comptime, convert, exc, numpy_bridge, stances, trace_rules, utils, variables
+from flambeau.dynamo import comptime, convert, exc, stances, utils, variables
 from flambeau.dynamo.config import config
-from flambeau.dynamo.dynamic import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
+from flambeau.dynamo.guards.dynamic import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
+from flambeau.dynamo.numpy import numpy_bridge
+from flambeau.dynamo.rules import trace_rules
 
 from . import backends as _backends
 from .backends import list_backends, lookup_backend, register_backend

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flambeau.dynamo import native_loops
 from flambeau.dynamo.convert import Compiler, Event
 from flambeau.dynamo.exc import BreakReason
+from flambeau.dynamo.higher_order import native_loops
 from flambeau.dynamo.utils import compile_times
 
 from . import controls, wrap

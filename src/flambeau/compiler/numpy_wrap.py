@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flambeau import _C
-from flambeau.dynamo.numpy_bridge import array_of_tensor, tensor_of_array
+from flambeau.dynamo.numpy.numpy_bridge import array_of_tensor, tensor_of_array
 
 __all__ = ["wrap_numpy"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau.core.tensor import Tensor
-from flambeau.dynamo import trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import reset_caches
-from flambeau.dynamo.trace_rules import allow_in_graph, disallow_in_graph
+from flambeau.dynamo.rules import trace_rules
+from flambeau.dynamo.rules.trace_rules import allow_in_graph, disallow_in_graph
 
 __all__ = [
     "allowed",

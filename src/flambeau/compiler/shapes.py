@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flambeau.dynamo import trace_rules
 from flambeau.dynamo.exc import UserError, UserErrorType
+from flambeau.dynamo.rules import trace_rules
 
 __all__ = ["shape_specs"]
 

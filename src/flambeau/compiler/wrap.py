@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _frame
-from flambeau.dynamo import numpy_bridge, trace_rules
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
-from flambeau.dynamo.reflect import type_item
+from flambeau.dynamo.numpy import numpy_bridge
+from flambeau.dynamo.rules import trace_rules
+from flambeau.dynamo.rules.reflect import type_item
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import is_lazy
 

@@ -8,9 +8,8 @@ shown as one call what PyTorch shows it as one, and the facet ``"watched"`` of a
 
 from __future__ import annotations
 
-import importlib
-
 from .. import _C
+from ..base import upper_levels
 from . import keys as K
 from . import modes
 from .operator import OpOverload, decomposed
@@ -68,7 +67,7 @@ def whole(op: OpOverload) -> bool:
     """Whether such a mode sees a composite as one call: PyTorch has a kernel or a derivative for it."""
     global _decomposed_in_pytorch
     if _decomposed_in_pytorch is None:
-        _decomposed_in_pytorch = importlib.import_module("flambeau.ops.aten_names").DECOMPOSED
+        _decomposed_in_pytorch = upper_levels.ask("composites that PyTorch decomposes")
     return (
         op.namespace == "aten"
         and op.name().removeprefix("aten::").removesuffix(".default") not in _decomposed_in_pytorch

@@ -13,12 +13,14 @@ import types
 from typing import Any
 
 from .exc import InternalTorchDynamoError, TorchDynamoException, unsupported
-from .reflect import name_of
+from .rules import trace_rules
+from .rules.reflect import name_of
+from .tracing.wrapping import WRAPPERS, pin
 from .variables.base import HeldVariable, Variable
-from .variables.constant import ConstantVariable
-from .variables.functions import FunctionVariable
-from .variables.symbolic import SymbolicVariable, specialized
-from .variables.tensor import TensorVariable
+from .variables.functions.python_functions import FunctionVariable
+from .variables.tensors.tensor import TensorVariable
+from .variables.values.constant import ConstantVariable
+from .variables.values.symbolic import SymbolicVariable, specialized
 
 __all__ = ["Comptime", "ComptimeContext", "ComptimeFunction", "ComptimeVar", "comptime"]
 
@@ -93,7 +95,7 @@ class ComptimeContext:
 
     def graph(self):
         """The graph as far as it goes."""
-        return self._tx.output.graph
+        return self._tx.output.recorder.graph
 
     def assert_static(self, val: ComptimeVar) -> None:
         """AssertionError for a value with sizes that vary, or a number that does."""
@@ -214,3 +216,14 @@ class ComptimeVariable(HeldVariable):
             pdb.set_trace()
         else:
             real_function(args[0].unwrap())(context)
+
+
+@WRAPPERS.row("comptime")
+def _(tx, value, source):
+    if not trace_rules.is_a(value, (Comptime, ComptimeFunction)):
+        return None
+    if value is comptime:
+        pin(tx, source, "ID_MATCH", value)
+    else:
+        pin(tx, source, "TYPE_MATCH", type(value))
+    return ComptimeVariable(value, source)

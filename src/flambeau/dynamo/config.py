@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-
 from flambeau import _frame
-from flambeau.base import debug_folder
+from flambeau.base import debug_folder, upper_levels
 from flambeau.base.config import Config, Knob
 
 from .accepted import ACCEPTED, NOT_BUILT
@@ -119,8 +117,8 @@ _frame.set_strict_guards(config.strict_guards)
 
 
 def _watched_call(compiled, /, *args, **kwargs):
-    """The tool is above this level: imported when it is asked for."""
-    return importlib.import_module("flambeau.debug.strict_calls").call(compiled, *args, **kwargs)
+    """Each call under ``config.strict_calls``."""
+    return upper_levels.ask("strict calls")(compiled, *args, **kwargs)
 
 
 _frame.set_watcher(_watched_call if config.strict_calls else None)

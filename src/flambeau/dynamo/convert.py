@@ -25,11 +25,11 @@ from flambeau.base import forks as _forks  # noqa: F401  a fork waits for import
 from flambeau.base.collector import collecting_later
 from flambeau.base.shape_env import ConstraintViolationError
 
-from . import numpy_bridge, tensors, trace_rules, utils
-from .active_modes import ActiveModes
-from .codegen import assemble, flat_argument_names
+from . import utils
+from .bytecode.codegen import assemble, flat_argument_names
+from .bytecode.instructions import shown_name
+from .bytecode.suspension import begin
 from .config import config
-from .dynamic import Seen
 from .exc import (
     BackendCompilerFailed,
     BreakReason,
@@ -41,17 +41,20 @@ from .exc import (
     TorchRuntimeError,
     Unsupported,
 )
-from .executor import RootFrame
-from .instructions import shown_name
-from .output_graph import OutputGraph
-from .reflect import name_of
-from .source import CellSource, ClosureCellSource, LocalSource
+from .graph import tensor_queries
+from .graph.output_graph import OutputGraph
+from .guards.dynamic import Seen
+from .guards.source import CellSource, ClosureCellSource, LocalSource
+from .modes.ambient import ActiveModes
+from .numpy import numpy_bridge
+from .rules import trace_rules
+from .rules.reflect import name_of
 from .stances import current as current_stance
 from .stances import note_sizes, told
-from .suspension import begin
+from .tracing.executor import RootFrame
 from .utils import counters, record_compile
 from .variables.base import Lazy
-from .variables.functions import CellVariable
+from .variables.functions.python_functions import CellVariable
 from .wrapped_backends import wrapped
 
 __all__ = ["Compiler", "Event", "is_compiling", "reset_caches"]
@@ -241,15 +244,7 @@ class Compiler(_frame.Context):
             with told(*logs.compilation.id):
                 added = self._capture(func, args, cache, event, top)
         except SkipFrame as e:
-            event.skipped = str(e)
-            counters["frames"]["skipped"] += 1
-            LOG_DYNAMO("frame %s (%s:%d) runs plainly: %s", shown_name(code), code.co_filename, code.co_firstlineno, e)
-            if self.fullgraph and top and not isinstance(e, NothingCaptured):
-                where = traceback.FrameSummary(
-                    code.co_filename, code.co_firstlineno, shown_name(code), lookup_line=False
-                )
-                raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
-            added = self._again_later(cache)
+            added = self._skipped(code, cache, event, top, e)
         except ConstraintViolationError:
             raise
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
@@ -261,31 +256,43 @@ class Compiler(_frame.Context):
         except TorchDynamoException:
             raise
         except Exception as e:  # a defect of ours must not take the user's program down
-            added = False
-            if isinstance(e, RecursionError) and not self.fullgraph:
-                # The program recurses, in its frames below or in what would be traced: run plainly it says so itself.
-                cache.__dict__["no_room"] = stack_depth()
-                event.skipped = f"no room on the stack to capture it: {e}"
-                LOG_DYNAMO("frame %s runs plainly: %s", shown_name(code), event.skipped)
-            elif self.fullgraph or config.strict_capture:
-                raise InternalTorchDynamoError(
-                    f"{name_of(type(e))}: {e}, while capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
-                ) from e
-            else:
-                cache.skip = True
-                event.skipped = f"internal error: {name_of(type(e))}: {e}"
-                counters["frames"]["internal_error"] += 1
-                warnings.warn(
-                    f"capturing {shown_name(code)} ({code.co_filename}:{code.co_firstlineno}) failed inside the compiler with "
-                    f"{name_of(type(e))}: {e}; it runs plainly",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+            added = self._defect(code, cache, event, e)
         finally:
             logs.compilation.id = None
         for listener in self.listeners:
             listener(event)
         return added
+
+    def _skipped(self, code, cache, event: Event, top: bool, e: SkipFrame) -> bool:
+        """The frame runs plainly. It is an error where the program asks for one graph."""
+        event.skipped = str(e)
+        counters["frames"]["skipped"] += 1
+        LOG_DYNAMO("frame %s (%s:%d) runs plainly: %s", shown_name(code), code.co_filename, code.co_firstlineno, e)
+        if self.fullgraph and top and not isinstance(e, NothingCaptured):
+            where = traceback.FrameSummary(code.co_filename, code.co_firstlineno, shown_name(code), lookup_line=False)
+            raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
+        return self._again_later(cache)
+
+    def _defect(self, code, cache, event: Event, e: Exception) -> bool:
+        """Capture itself failed: the frame runs plainly, with a warning."""
+        what, where = f"{name_of(type(e))}: {e}", f"{shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
+        if isinstance(e, RecursionError) and not self.fullgraph:
+            # The program recurses, in its frames below or in what would be traced: run plainly it says so itself.
+            cache.__dict__["no_room"] = stack_depth()
+            event.skipped = f"no room on the stack to capture it: {e}"
+            LOG_DYNAMO("frame %s runs plainly: %s", shown_name(code), event.skipped)
+        elif self.fullgraph or config.strict_capture:
+            raise InternalTorchDynamoError(f"{what}, while capturing {where}") from e
+        else:
+            cache.skip = True
+            event.skipped = f"internal error: {what}"
+            counters["frames"]["internal_error"] += 1
+            warnings.warn(
+                f"capturing {where} failed inside the compiler with {what}; it runs plainly",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return False
 
     @property
     def limit(self) -> int:
@@ -329,6 +336,40 @@ class Compiler(_frame.Context):
         if cache.entries:
             counters["recompiles"]["total"] += 1
             self._recompiling(code, func, args, cache)
+        output, tx, reason = self._traced(func, args, cache, event)
+        if reason is not None:
+            counters["graph_break"][reason.reason] += 1
+            LOG_BREAKS("Graph break in %s: %s", shown_name(code), reason.describe())
+        module, compile_seconds = output.emission.graph_module, output.emission.compile_seconds
+        empty = module is None and reason is None and not output.recorder.inputs
+        if empty and not (config.capture_empty_graphs or tx.suspends):
+            raise NothingCaptured("no tensor operation was captured")
+        cache.__dict__["seen"] = output.shapes.seen
+        tree = output.finish_guards()
+        final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
+        event.graph, event.break_reason, event.guards, event.seconds = (
+            module,
+            reason,
+            output.guards.guards() if self.listeners or LOG_GUARDS.on or debug_folder.enabled() else [],
+            compile_seconds,
+        )
+        cache.add(tree, final, tx.needs_eval)
+        counters["frames"]["ok"] += 1
+        self._log(code, final, event)
+        if module is not None:
+            counters["stats"]["unique_graphs"] += 1
+            counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in module.graph.nodes)
+        seconds = time.perf_counter() - start - compile_seconds
+        record_compile(shown_name(code), seconds, compile_seconds)
+        LOG_DYNAMO(
+            "captured %s in %.1f ms, compiled in %.1f ms", shown_name(code), seconds * 1e3, compile_seconds * 1e3
+        )
+        if LOG_METRICS.on:
+            LOG_METRICS("%s", json.dumps(self._metrics(code, event, seconds)))
+        return True
+
+    def _traced(self, func, args, cache, event: Event) -> tuple[OutputGraph, Any, BreakReason | None]:
+        """(what the trace recorded, its frame, the break that ends it). After a break it is traced again from the start, up to there."""
         grad = _C.tls("grad_enabled")
         seen = cache.__dict__.setdefault("seen", Seen())  # what the values of the frame were when it was captured
         resumes = Resumes.of(cache)
@@ -338,9 +379,9 @@ class Compiler(_frame.Context):
         modes = ActiveModes()
         outer = sys.exc_info()[1]  # what a caller handles
         for _ in range(MAX_RESTARTS):
-            output = OutputGraph(self, code, func.__globals__, copy.deepcopy(seen))
+            output = OutputGraph(self, func.__code__, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
-            output.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
+            output.recorder.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
             output.unroll = unroll
             output.modes = modes
             output.outer_exception = outer
@@ -351,11 +392,11 @@ class Compiler(_frame.Context):
                         modes.enter(tx)
                         tx.run()
                     finally:
-                        output.leave_regions()
-                break
+                        output.blocks.leave_regions()
+                return output, tx, reason
             except RestartAnalysis as e:
                 event.break_reason = e.reason
-                if self.fullgraph or output.breaks_are_errors():
+                if self.fullgraph or output.blocks.breaks_are_errors():
                     if e.reason.id == "fake-tensor":
                         raise TorchRuntimeError(e.reason.describe()) from e.error.__context__
                     raise Unsupported(e.reason) from (e.error if config.verbose else None)
@@ -366,44 +407,10 @@ class Compiler(_frame.Context):
                     raise SkipFrame(f"tracing is not deterministic: {e.reason.reason}") from e
                 break_at, reason = e.visit, e.reason
             finally:
-                output.leave_regions()
-                tensors.set_grad_enabled(bool(grad))
+                output.blocks.leave_regions()
+                tensor_queries.set_grad_enabled(bool(grad))
                 tx.release()
-        else:
-            raise SkipFrame("too many restarts")
-        if reason is not None:
-            counters["graph_break"][reason.reason] += 1
-            LOG_BREAKS("Graph break in %s: %s", shown_name(code), reason.describe())
-        if (
-            output.graph_module is None
-            and reason is None
-            and not output.inputs
-            and not (config.capture_empty_graphs or tx.suspends)
-        ):
-            raise NothingCaptured("no tensor operation was captured")
-        cache.__dict__["seen"] = output.seen
-        tree = output.finish_guards()
-        final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
-        event.graph, event.break_reason, event.guards, event.seconds = (
-            output.graph_module,
-            reason,
-            output.guards.guards() if self.listeners or LOG_GUARDS.on or debug_folder.enabled() else [],
-            output.compile_seconds,
-        )
-        cache.add(tree, final, tx.needs_eval)
-        counters["frames"]["ok"] += 1
-        self._log(code, final, event)
-        if output.graph_module is not None:
-            counters["stats"]["unique_graphs"] += 1
-            counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in output.graph_module.graph.nodes)
-        seconds = time.perf_counter() - start - output.compile_seconds
-        record_compile(shown_name(code), seconds, output.compile_seconds)
-        LOG_DYNAMO(
-            "captured %s in %.1f ms, compiled in %.1f ms", shown_name(code), seconds * 1e3, output.compile_seconds * 1e3
-        )
-        if LOG_METRICS.on:
-            LOG_METRICS("%s", json.dumps(self._metrics(code, event, seconds)))
-        return True
+        raise SkipFrame("too many restarts")
 
     def _metrics(self, code, event: Event, seconds: float) -> dict:
         """What the event file says about one capture."""
@@ -471,8 +478,8 @@ def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break
         except ValueError:
             contents = None
         c = CellVariable(contents, None, root_name=name)
-        output.cells[id(cell)] = c
-        output.keep.append(cell)
+        output.objects.cells[id(cell)] = c
+        output.objects.keep.append(cell)
         cells[name] = c
     return RootFrame(output, func, locals, cells, break_at, reason, fullgraph)
 

@@ -7,7 +7,7 @@ import traceback
 import types
 from dataclasses import dataclass, field
 
-from .reflect import name_of
+from .rules.reflect import name_of
 
 __all__ = [
     "AccuracyError",

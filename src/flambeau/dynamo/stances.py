@@ -8,8 +8,8 @@ from typing import Any
 
 from flambeau import _frame
 
-from .dynamic import Seen
-from .source import LocalSource
+from .guards.dynamic import Seen
+from .guards.source import LocalSource
 
 __all__ = [
     "CallbackArgs",

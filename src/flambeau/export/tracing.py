@@ -17,8 +17,8 @@ from ..base.shape_env import ShapeEnv
 from ..base.symint import NUMBERS
 from ..compiler.wrap import compiler_for, wrap_callable
 from ..dynamo.convert import compiling
-from ..dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from ..dynamo.exc import BackendCompilerFailed, UserErrorType
+from ..dynamo.guards.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from ..fake import FakeTensor, FakeTensorMode
 from ..fx import GraphModule, Node
 from .constraints import Checks, Symbols

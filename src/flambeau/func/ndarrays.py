@@ -11,7 +11,7 @@ import numpy as np
 from .. import _C
 from ..autograd.graph import saved_tensors_hooks
 from ..base import pytree
-from ..dynamo.numpy_bridge import Carried, carried, tensor_of
+from ..dynamo.numpy.numpy_bridge import Carried, carried, tensor_of
 from ..loops.derivatives import SecondDerivative
 
 __all__ = ["holds_arrays", "keeping", "on_arrays", "tensor_form", "to_arrays", "to_tensors"]

@@ -20,11 +20,13 @@ equal loop nests have equal text.
 
 import importlib
 
+from ..base import upper_levels
+
 __all__ = ["compile_frozen", "compile_graph", "config"]
 
 # The passes are imported at the first compilation: importing the package is free.
 _LAZY = {"compile_frozen": "freezing", "compile_graph": "compile", "config": "settings"}
-_PACKAGES = ("aoti_compile_and_package", "aoti_load_package")  # of a level above, found by name when asked for
+_PACKAGES = ("aoti_compile_and_package", "aoti_load_package")  # export's, which is a level above
 
 
 def __getattr__(name):
@@ -32,7 +34,7 @@ def __getattr__(name):
         value = globals()[name] = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
         return value
     if name in _PACKAGES:
-        return getattr(importlib.import_module("flambeau.export.package"), name)
+        return upper_levels.ask(name)
     if name in ("metrics", "utils"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

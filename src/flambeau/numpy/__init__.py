@@ -1,12 +1,12 @@
 """NumPy on tensors: NumPy's promotion, defaults and results, PyTorch's derivatives and kernels.
 
 A file an area (:mod:`ufuncs`, :mod:`reductions`, :mod:`manipulation`, :mod:`creation`, :mod:`linear`, :mod:`writes`), each entering
-its functions in :mod:`table`. Captured NumPy code uses them through :mod:`flambeau.dynamo.numpy_bridge`; what isn't
+its functions in :mod:`table`. Captured NumPy code uses them through :mod:`flambeau.dynamo.numpy.numpy_bridge`; what isn't
 in the table, or raises TypeError, runs in NumPy after a graph break. ``import flambeau._numpy as np`` runs NumPy code
 eagerly on tensors (:mod:`ndarrays`).
 """
 
-from ..dynamo import numpy_bridge as _bridge
+from ..dynamo.numpy import numpy_bridge as _bridge
 from . import creation, linear, manipulation, reductions, table, ufuncs, writes  # noqa: F401
 from . import drawing as _drawing  # noqa: F401
 from . import opaque as _opaque  # noqa: F401  # last: it takes what the others have left

@@ -21,7 +21,7 @@ from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS, is_int
 from ..core.declare import extern
 from ..core.definition import TensorMeta
-from ..dynamo import numpy_bridge
+from ..dynamo.numpy import numpy_bridge
 from ..loops.streams import CLASSES, DISTRIBUTIONS, FIRST, new_table, stream_of
 from .opaque import _literal, _value
 from .promotion import is_tensor

@@ -27,7 +27,7 @@ from ..base.dtypes import from_numpy
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
-from ..dynamo.numpy_bridge import ufunc_methods
+from ..dynamo.numpy.numpy_bridge import ufunc_methods
 from .promotion import is_tensor
 from .table import FUNCTIONS, METHODS, OPERATORS, implements, into
 

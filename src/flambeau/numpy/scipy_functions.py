@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from ..core.operator import namespace
-from ..dynamo import numpy_bridge
+from ..dynamo.numpy import numpy_bridge
 from .opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, opaque
 
 aten = namespace("aten")

@@ -13,8 +13,8 @@ import numpy as np
 
 import flambeau.numpy  # noqa: F401  # fills the tables in
 
-from ..dynamo import numpy_bridge
-from ..dynamo.variables.numpy_functions import TRACED
+from ..dynamo.numpy import numpy_bridge
+from ..dynamo.variables.numpy.routines import TRACED
 from ..loops.streams import CLASSES
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
 

@@ -7,4 +7,4 @@ and how to rebuild the value in captured code (from its source, from graph outpu
 from .base import Lazy as Lazy
 from .base import NullVariable as NullVariable
 from .base import Variable as Variable
-from .constant import ConstantVariable as ConstantVariable
+from .values.constant import ConstantVariable as ConstantVariable

@@ -10,7 +10,7 @@ import numpy as np
 from flambeau.base.shapes import Size
 
 from ..exc import UserRaises, unsupported
-from ..reflect import ABSENT, by_identity, error_name_of, is_a, type_item
+from ..rules.reflect import ABSENT, by_identity, error_name_of, is_a, type_item
 
 __all__ = [
     "HeldVariable",
@@ -19,6 +19,7 @@ __all__ = [
     "MethodOf",
     "NullVariable",
     "Variable",
+    "contents_of",
     "hashable_key",
     "method_of",
 ]
@@ -31,6 +32,7 @@ class Variable:
 
     mutable = False
     is_symbol = False  # a number that varies: its value is known when it is asked for, and is a constant from then on
+    is_tensor = False  # a node of the graph, or a tensor subclass
     calls_user = False  # calling it runs a user's code in a way of its own
     holder: Variable | None = None  # of the contents of an object: that object
 
@@ -67,6 +69,10 @@ class Variable:
     def unwrap(self) -> Variable:
         return self
 
+    def as_builtin(self) -> Variable:
+        """What the interpreter's own functions see: the contents of an object of a class derived from a builtin one."""
+        return self
+
     # -- graph and captured code --
     def as_proxy(self) -> Any:
         """As an argument of an fx node."""
@@ -80,6 +86,9 @@ class Variable:
 
     def reconstruct(self, cg) -> None:
         unsupported("not-reconstructible", f"{self!r} cannot be rebuilt outside the graph")
+
+    def replay(self, replay) -> None:
+        """What captured code writes to the object that existed before, by a :class:`~.tracing.replay.Replay`; nothing, where no writes are kept."""
 
     # -- operations --
     def getattr(self, tx, name: str) -> Variable:
@@ -108,9 +117,7 @@ class Variable:
 
     def iter(self, tx) -> Variable:
         """``iter()`` of the value."""
-        from .container_iterators import ElementsVariable
-
-        return ElementsVariable(self.items(tx))
+        return tx.make_iterator(self.items(tx))
 
     def pull(self, tx) -> Variable | None:
         """What ``__next__`` gives. At the end it is None, or StopIteration is raised."""
@@ -147,17 +154,7 @@ class Variable:
         unsupported("delitem", f"item deletion from {self!r} is not traced")
 
     def contains(self, tx, key: Variable) -> Variable:
-        from .constant import ConstantVariable
-        from .iterators import each
-        from .operators import same_or_equal
-
-        try:
-            elements = each(tx, self)
-        except UserRaises as e:
-            if not isinstance(e.exception, TypeError):
-                raise
-            tx.raise_user(TypeError(f"argument of type {self.python_type_name()!r} is not iterable"))
-        return ConstantVariable(any(same_or_equal(tx, v, key) for v in elements))
+        return tx.operators.found_among(tx, self, key)
 
     def distinct_from(self, other: Variable) -> bool:
         """Whether equality with ``other`` is certainly False."""
@@ -169,6 +166,11 @@ class Variable:
 
     def __repr__(self):
         return f"{type(self).__name__}()"
+
+
+def contents_of(v: Variable) -> Variable:
+    """What the interpreter's own functions see of an object of a derived class."""
+    return v.unwrap().as_builtin()
 
 
 class HeldVariable(Variable):

@@ -9,27 +9,29 @@ import types
 
 import numpy as np
 
-from .. import numpy_bridge, world
 from ..exc import UserRaises, unsupported
-from ..reflect import is_a, name_of
-from ..source import ConstSource, ItemSource
-from .base import WHICH_NAN, Variable, has_nan
-from .classes import ClassVariable
-from .constant import ConstantVariable
-from .deques import DequeVariable, combined_deque
-from .derived import DerivedVariable, contents_of
-from .dicts import DictVariable, DictView
-from .identity import IdVariable, compared
-from .lists import ListVariable, SequenceVariable, TupleVariable, is_size
-from .namespaces import InstanceDict, NamespaceDict
-from .objects import ObjectVariable, SlotMethod
-from .sets import SetVariable, elements_of
-from .subclass import SubclassVariable
-from .symbolic import SymbolicVariable, arithmetic, specialized
-from .tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
-from .values import ValueVariable
+from ..guards.source import ConstSource, ItemSource
+from ..numpy import numpy_bridge
+from ..rules.reflect import is_a, name_of
+from ..tracing import world
+from .base import WHICH_NAN, Variable, contents_of, has_nan
+from .containers.deques import DequeVariable, combined_deque
+from .containers.dicts import DictVariable, DictView
+from .containers.lists import ListVariable, SequenceVariable, TupleVariable, is_size
+from .containers.sets import SetVariable, elements_of
+from .iterators.protocol import each
+from .objects.builtin_subclass import DerivedVariable
+from .objects.class_object import ClassVariable
+from .objects.identity import IdVariable, compared
+from .objects.instance import ObjectVariable, SlotMethod
+from .objects.namespaces import InstanceDict, NamespaceDict
+from .tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+from .tensors.tensor_subclass import SubclassVariable
+from .values.constant import ConstantVariable
+from .values.stdlib_values import ValueVariable
+from .values.symbolic import SymbolicVariable, arithmetic, specialized
 
-__all__ = ["OPERATORS", "UNARY", "binary", "fold", "identical", "same_or_equal", "unary"]
+__all__ = ["OPERATORS", "UNARY", "binary", "fold", "found_among", "identical", "same_or_equal", "unary"]
 
 REFLECTED = {
     operator.add: ("__add__", "__radd__"), operator.sub: ("__sub__", "__rsub__"), operator.mul: ("__mul__", "__rmul__"),
@@ -250,6 +252,41 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         return tensor_binary(tx, fn, a, b)
     if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
         return object_binary(tx, fn, a, b)
+    made = container_binary(tx, fn, a, b)
+    if made is not None:
+        return made
+    written, fn = fn, INPLACE.get(fn, fn)
+    for x in (a, b):
+        if isinstance(x, SequenceVariable):
+            x.realized(tx)
+    if fn is operator.add and all(isinstance(x, TupleVariable) and x.python_type() is tuple for x in (a, b)):
+        if not (a.elements and b.elements):
+            return a if a.elements else b  # nothing is added: it is the tuple itself
+    if (
+        a.can_constant()
+        and b.can_constant()
+        and not (isinstance(a, (ListVariable, DictVariable, SetVariable)) and fn not in COMPARISONS)
+    ):
+        if fn is operator.or_ and any(isinstance(v, ClassVariable) and not plain_union(tx, v) for v in (a, b)):
+            unsupported("operator", "a union of types", "Their metaclass says what that is.")
+        if fn in COMPARISONS and not is_a(a.as_constant(), (int, float, complex, str)):
+            settle_nans(tx, a, b)
+        return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
+    made = sequence_binary(tx, fn, a, b)
+    if made is not None:
+        return made
+    if fn in (operator.eq, operator.ne):
+        r = equal(tx, a, b)
+        return ConstantVariable(r == (fn is operator.eq))
+    if isinstance(a, DictView) and a.what == "keys" and fn in SET_OPERATIONS:
+        return set_operation(tx, fn, SetVariable(a.items(tx)), SetVariable(elements_of(tx, b)))
+    if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
+        unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
+    unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def container_binary(tx, fn, a: Variable, b: Variable) -> Variable | None:
+    """The operators of lists, sets, dicts and deques that write, or make one of the same kind; None for what isn't theirs."""
     if isinstance(a, ListVariable) and fn in (operator.iadd, operator.imul) and a.cls is list:
         if fn is operator.iadd:
             a.call_method(tx, "extend", [b], {})
@@ -279,23 +316,11 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         isinstance(a, DequeVariable) or isinstance(b, DequeVariable)
     ):
         return combined_deque(tx, fn, a, b)
-    written, fn = fn, INPLACE.get(fn, fn)
-    for x in (a, b):
-        if isinstance(x, SequenceVariable):
-            x.realized(tx)
-    if fn is operator.add and all(isinstance(x, TupleVariable) and x.python_type() is tuple for x in (a, b)):
-        if not (a.elements and b.elements):
-            return a if a.elements else b  # nothing is added: it is the tuple itself
-    if (
-        a.can_constant()
-        and b.can_constant()
-        and not (isinstance(a, (ListVariable, DictVariable, SetVariable)) and fn not in COMPARISONS)
-    ):
-        if fn is operator.or_ and any(isinstance(v, ClassVariable) and not plain_union(tx, v) for v in (a, b)):
-            unsupported("operator", "a union of types", "Their metaclass says what that is.")
-        if fn in COMPARISONS and not is_a(a.as_constant(), (int, float, complex, str)):
-            settle_nans(tx, a, b)
-        return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
+    return None
+
+
+def sequence_binary(tx, fn, a: Variable, b: Variable) -> Variable | None:
+    """Sequences put together, and repeated."""
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
             tx.raise_user(
@@ -310,14 +335,7 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         a, b = b, a
     if fn is operator.mul and isinstance(a, SequenceVariable) and b.is_constant():
         return (ListVariable if a.plain_class() is list else TupleVariable)(_repeated(tx, a, b))
-    if fn in (operator.eq, operator.ne):
-        r = equal(tx, a, b)
-        return ConstantVariable(r == (fn is operator.eq))
-    if isinstance(a, DictView) and a.what == "keys" and fn in SET_OPERATIONS:
-        return set_operation(tx, fn, SetVariable(a.items(tx)), SetVariable(elements_of(tx, b)))
-    if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
-        unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
-    unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+    return None
 
 
 def plain_union(tx, v: ClassVariable) -> bool:
@@ -377,6 +395,17 @@ def symbolic_binary(tx, fn, a, b) -> Variable | None:
     ):
         return ConstantVariable(base is operator.ne)
     return arithmetic(tx, base, [a, b])
+
+
+def found_among(tx, v: Variable, key: Variable) -> ConstantVariable:
+    """``key in v`` for what has no method of its own for it: its elements are gone through."""
+    try:
+        elements = each(tx, v)
+    except UserRaises as e:
+        if not isinstance(e.exception, TypeError):
+            raise
+        tx.raise_user(TypeError(f"argument of type {v.python_type_name()!r} is not iterable"))
+    return ConstantVariable(any(same_or_equal(tx, e, key) for e in elements))
 
 
 def equal(tx, a: Variable, b: Variable) -> bool:

@@ -2,7 +2,7 @@
 
 Argument reductions of Cody & Waite, Software Manual for the Elementary Functions; log with fdlibm's coefficients, log10 as FreeBSD has it; the
 polynomials of exp are Chebyshev fits made in 40-digit arithmetic on the intervals named here. Where NumPy tells of a floating-point error, the
-expansion raises the processor's flag of it (overflow of exp, a pole of log): see dynamo/floating.py.
+expansion raises the processor's flag of it (overflow of exp, a pole of log): see dynamo/numpy/floating_errors.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,218 @@
+"""``cond``, ``while_loop``, ``scan`` and ``map`` in captured code: one node each, whose bodies are subgraphs.
+
+A body is traced as the user wrote it; what it reads from outside, operands included, is lifted, and all bodies of a node get the same
+operands in the same order. A body with side effects breaks the graph, since it is not run just once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flambeau import fx
+from flambeau.aot import control_flow as library
+from flambeau.aot.wrap import wrap
+
+from ..exc import unsupported
+from ..graph import tensor_queries
+from ..variables.base import Variable
+from ..variables.containers.dicts import DictVariable
+from ..variables.containers.lists import ListVariable, TupleVariable
+from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
+from ..variables.tensors.torch_functions import special
+from ..variables.values.constant import ConstantVariable
+from .subgraphs import Template, Traced, trace_body
+
+__all__ = ["rebuilt"]
+
+
+def handler(fn: Callable, *names: str):
+    """Register ``f(tx, named arguments)`` for calls of the library's ``fn``."""
+
+    def add(f):
+        @special(fn.__name__)
+        def _(tx, var, args, kwargs):
+            if var.value is not fn:
+                return None
+            return f(tx, {**dict(zip(names, args)), **kwargs})
+
+        return f
+
+    return add
+
+
+def traced(tx, what: str, run: Callable[[list[TensorVariable]], Variable], inputs: list[Any]) -> Traced:
+    mark = tx.side_effects.mark()
+    before = tensor_queries.grad_enabled()
+    try:
+        body = trace_body(tx, run, inputs)
+    finally:
+        tensor_queries.set_grad_enabled(before)
+    if tx.side_effects.since(mark):
+        unsupported("control-flow", f"{what} has side effects", "How often it runs is known only when the graph runs.")
+    if "writes" in body.effects and any(n.meta.get("effects") for n in body.module.graph.nodes if reads_outside(n)):
+        unsupported("control-flow", f"{what} writes to what it is given", "Write to a copy of it.")
+    return body
+
+
+def reads_outside(node) -> bool:
+    return any(i.op == "placeholder" for i in node._inputs)
+
+
+def shared_operands(bodies: list[Traced]) -> list[Any]:
+    """The nodes outside that the bodies read, each once; every body gets all of them, behind its own inputs, in this order."""
+    union = list(dict.fromkeys(n for b in bodies for n in b.lifted))
+    for b in bodies:
+        graph = b.module.graph
+        old = [n for n in graph.nodes if n.op == "placeholder"]
+        first = len(old) - len(b.lifted)
+        at = dict(zip(b.lifted, old[first:]))
+        anchor = next(n for n in graph.nodes if n.op != "placeholder")
+        for k, outside in enumerate(union):
+            with graph.inserting_before(anchor):
+                fresh = graph.placeholder(f"operand_{k}")
+            fresh.meta.update(outside.meta)
+            if outside in at:
+                at[outside].replace_all_uses_with(fresh)
+        for n in old[first:]:
+            graph.erase_node(n)
+        b.module.recompile()
+    return union
+
+
+def rebuilt(template: Any, results: list[Variable]) -> Variable:
+    """The variable that a body's result template describes."""
+    if hasattr(template, "kind") and hasattr(template, "index") and not isinstance(template, tuple | list):
+        return results[template.index]
+    if isinstance(template, Opaque):
+        return template.variable
+    if isinstance(template, list):
+        return ListVariable([rebuilt(t, results) for t in template])
+    if isinstance(template, tuple):
+        return TupleVariable([rebuilt(t, results) for t in template], cls=type(template))
+    if isinstance(template, dict):
+        return DictVariable({k: (ConstantVariable(k), rebuilt(t, results)) for k, t in template.items()})
+    return ConstantVariable(template)
+
+
+def node_of(tx, op, args: tuple, bodies: list[Traced]) -> list[Variable]:
+    """The node's results. ``args`` holds nodes and subgraphs' nodes."""
+    output = tx.output
+    shown = fx.map_arg(args, lambda n: n.meta["val"] if n.meta["val"] is not None else owner(output, n))
+    value = output.checked_fake(op.__name__, op, shown)
+    node = output.recorder.create_node(tx, "call_function", op, args, {})
+    node.meta["val"] = node.meta["example_value"] = value
+    node.meta["effects"] = frozenset().union(*(b.effects for b in bodies)) - {"writes"}
+    out = wrap_result(tx, node, value)
+    return out.items(tx) if isinstance(out, TupleVariable) else []
+
+
+def owner(output, node):
+    table = output.recorder.levels[-1].attributes if output.recorder.levels else output.recorder.attributes
+    return table[node.target]
+
+
+def flat_results(body: Traced) -> int:
+    return len(body.values)
+
+
+@handler(library.cond, "pred", "true_fn", "false_fn", "operands")
+def _(tx, given):
+    pred = given["pred"]
+    operands = given["operands"].items(tx) if "operands" in given else []
+    if not isinstance(pred, TensorVariable):
+        return (given["true_fn"] if tx.truth(pred) else given["false_fn"]).call(tx, operands, {})
+    if pred.val.numel() != 1:
+        tx.raise_user(RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred.val}."))
+    bodies = [
+        traced(tx, f"{name} of cond", lambda _, f=given[name]: f.call(tx, operands, {}), [])
+        for name in ("true_fn", "false_fn")
+    ]
+    if bodies[0].template != bodies[1].template:
+        unsupported(
+            "control-flow",
+            f"the branches of cond return {bodies[0].template} and {bodies[1].template}",
+            "Both have to return tensors of one structure.",
+        )
+    union = shared_operands(bodies)
+    graphs = [tx.output.recorder.add_subgraph(b.module, f"cond_{which}") for b, which in zip(bodies, ("true", "false"))]
+    results = node_of(tx, library.cond_op, (pred.node, *graphs, tuple(union)), bodies)
+    return rebuilt(bodies[0].template, results)
+
+
+@handler(library.while_loop, "cond_fn", "body_fn", "carried_inputs")
+def _(tx, given):
+    template = Template(tx, callables=False)
+    shape = template.of(given["carried_inputs"])
+    carried = template.operands
+    if tensor_queries.grad_enabled() and any(v.val.requires_grad for v in carried):
+        unsupported("control-flow", "while_loop over tensors that require grad", "Its derivative needs every turn.")
+    values = [v.val for v in carried]
+
+    def run(fn, variables):
+        return fn.call(tx, rebuilt(shape, variables).items(tx), {})
+
+    test = traced(tx, "cond_fn of while_loop", lambda vs: run(given["cond_fn"], vs), values)
+    body = traced(tx, "body_fn of while_loop", lambda vs: run(given["body_fn"], vs), values)
+    if any(v.requires_grad for v in body.values):
+        unsupported("control-flow", "while_loop whose body requires grad", "Its derivative needs every turn.")
+    union = shared_operands([test, body])
+    graphs = [tx.output.recorder.add_subgraph(b.module) for b in (test, body)]
+    args = (*graphs, tuple(v.node for v in carried), tuple(union))
+    return rebuilt(tuple(shape), node_of(tx, library.while_loop_op, args, [test, body]))
+
+
+def scanned(tx, combine, init: Variable, xs: Variable, dim: int, reverse: bool):
+    before = Template(tx, callables=False)
+    init_shape = before.of(init)
+    rows = Template(tx, callables=False)
+    xs_shape = rows.of(xs)
+    slices = [
+        x if not dim else x.call_method(tx, "movedim", [ConstantVariable(dim), ConstantVariable(0)], {})
+        for x in rows.operands
+    ]
+    firsts = [tx.output.eval_fake(lambda x: x[0], [s.val]) for s in slices]
+    n = len(before.operands)
+
+    def run(variables):
+        return combine(rebuilt(init_shape, variables[:n]), rebuilt(xs_shape, variables[n:]))
+
+    body = traced(tx, "combine_fn of scan", run, [*(v.val for v in before.operands), *firsts])
+    union = shared_operands([body])
+    graph = tx.output.recorder.add_subgraph(body.module)
+    args = (graph, tuple(v.node for v in before.operands), tuple(s.node for s in slices), tuple(union), reverse)
+    results = node_of(tx, library.scan_op, args, [body])
+    carry, y = body.template
+    return rebuilt((carry, y), results)
+
+
+@handler(library.scan, "combine_fn", "init", "xs")
+def _(tx, given):
+    fn = given["combine_fn"]
+    dim, reverse = (given[k].as_constant() if k in given else d for k, d in (("dim", 0), ("reverse", False)))
+    return scanned(tx, lambda c, x: fn.call(tx, [c, x], {}), given["init"], given["xs"], dim, reverse)
+
+
+@special("map")
+def _(tx, var, args, kwargs):
+    if var.value is not library.map:
+        return None
+    fn, xs, *rest = args
+
+    def combine(carry, x):
+        return tx.make_tuple([tx.make_tuple([]), fn.call(tx, [x, *rest], kwargs)])
+
+    return scanned(tx, combine, tx.make_tuple([]), xs, 0, False).items(tx)[1]
+
+
+@special("wrap")
+def _(tx, var, args, kwargs):
+    if var.value is not wrap:
+        return None
+    if not args:
+        tx.raise_user(TypeError("wrap() missing 1 required positional argument: 'func'"))
+    fn, *given = args
+    body = traced(tx, "the function under wrap", lambda _: fn.call(tx, given, kwargs), [])
+    graph = tx.output.recorder.add_subgraph(body.module, "wrap_body")
+    results = node_of(tx, wrap, (graph, *body.lifted), [body])
+    return rebuilt(body.template, results)

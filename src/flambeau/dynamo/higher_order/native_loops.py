@@ -1,0 +1,447 @@
+"""Loops that become one node of the graph instead of being unrolled: those over arrays and numbers that flambeau.loops understands.
+
+At the start of a loop over a long range, or of a while loop, the loop is compiled from its bytecode with the types that its variables have
+there. What it writes goes back into the arrays, the numbers that are used later are results of the node.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flambeau.base import logs
+from flambeau.base.symint import sym_min
+from flambeau.base.weak import remembered
+from flambeau.loops import Declined, compile_region, operator
+from flambeau.loops.bytecode import binary_name
+from flambeau.loops.emitter import constant
+from flambeau.loops.inlining import Callee
+from flambeau.loops.operands import Generator, Inputs, Items
+from flambeau.loops.region import find
+from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
+
+from ..bytecode.instructions import decode, live_locals
+from ..config import config
+from ..exc import Unsupported
+from ..graph.effects import has_effects, written_inputs
+from ..guards.source import ConstSource, GetAttrSource
+from ..numpy import numpy_bridge
+from ..rules.reflect import name_of
+from ..rules.trace_rules import inline_reason
+from ..utils import counters
+from ..variables.containers.lists import ListVariable, RangeVariable, TupleVariable
+from ..variables.functions.python_functions import NestedFunctionVariable, UserFunctionVariable
+from ..variables.iterators.builtin_iterators import EnumerateVariable, ZipVariable
+from ..variables.iterators.container_iterators import NumpyIteratorVariable
+from ..variables.iterators.protocol import IteratorVariable
+from ..variables.numpy.random_generators import DrawVariable, NumpyGeneratorVariable
+from ..variables.tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+from ..variables.values.constant import ConstantVariable
+from ..variables.values.graph_numbers import NumberVariable, complex_of
+from ..variables.values.symbolic import SymbolicRangeVariable, SymbolicVariable
+
+__all__ = ["loop_starts", "try_arrays", "try_range", "try_while"]
+
+LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
+NOTES: dict[str, str] = {}
+"""What became of each loop that was looked at since explain() last began, by function, file and line."""
+WORTH = 1000  # instructions that unrolling would interpret
+MANY = 50  # turns of a while loop over numbers
+WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
+
+
+@remembered
+def loop_starts(code) -> frozenset[int]:
+    """Instructions that are jumped back to, other than those of for loops: where while loops start."""
+    insts = decode(code)
+    return frozenset(
+        i.target for i in insts if i.target is not None and i.target < i.index and insts[i.target].name != "FOR_ITER"
+    )
+
+
+def _describe(tx, operands: dict, v):
+    """A variable as flambeau.loops wants it; arrays and generators are entered in ``operands``."""
+    v = tx.realize(v)
+    if isinstance(v, NumberVariable):
+        raise Declined("a number that another loop computed")
+    if isinstance(v, NumpyNdarrayVariable):
+        dtype = numpy_bridge.np_dtype(v.val)
+        memory_type(dtype)
+        if v.val.requires_grad and not _records(tx):
+            raise Declined("a gradient is asked for, and native_loop_gradients is off")
+        ndim = len(v.val.shape)
+        if ndim == 0 and not v.scalar:
+            raise Declined("an array without dimensions")
+        operands[id(v.node)] = v
+        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, tuple(map(_size, v.val.shape))
+    if type(v) is TupleVariable and v.cls is tuple:
+        return Items(tuple(_describe(tx, operands, item) for item in v.elements))
+    if isinstance(v, NumpyGeneratorVariable | DrawVariable):
+        owner = v if isinstance(v, NumpyGeneratorVariable) else v.owner
+        operands[id(owner.node)] = owner
+        legacy = owner.cls is np.random.RandomState
+        return Generator(owner.node, tuple(map(_size, owner.val.shape)), legacy, None if owner is v else v.name)
+    if isinstance(v, TensorVariable):
+        raise Declined("a tensor")
+    if isinstance(v, SymbolicVariable):
+        kind = v.python_type()
+        if kind is bool:
+            raise Declined("a bool that is a symbol")
+        return Symbolic(v, np.dtype(np.int64 if kind is int else np.float64))
+    if v.is_constant():
+        value = v.as_constant()
+        if type(value) in (bool, int, float, complex):
+            if type(value) is int and not -(1 << 62) < value < 1 << 62:
+                raise Declined("a very large integer")
+            return constant(value)
+        if isinstance(value, (np.bool_, np.integer, np.inexact)):
+            memory_type(value.dtype)
+            return constant(value)
+        return Known(value, v)
+    if isinstance(v, NestedFunctionVariable):
+        return Known(v, v)
+    value = getattr(v, "value", None)
+    if value is None:
+        value = getattr(v, "fn", None)
+    if value is None:
+        raise Declined(f"a value of class {name_of(v.python_type())}")
+    return Known(value, v)
+
+
+def _records(tx) -> bool:
+    """Whether loops are native where a gradient is asked for. A second derivative is taken of unrolled ones only."""
+    return config.native_loop_gradients and not tx.output.compiler.options.get("unrolled_gradients")
+
+
+def _size(n):
+    """A size as a number, or as an expression; equal ones are one object."""
+    return n if type(n) is int else n.expr
+
+
+def _stays(where: str, reason: str) -> bool:
+    LOG("loop in %s stays Python: %s", where, reason)
+    if NOTES.get(where) != "native":
+        NOTES[where] = f"stays Python: {reason}"
+    return False
+
+
+def _with_tape(done, compiled):
+    """(the loop, the same with a tape), which are called with the same numbers. Declined where a gradient can't be taken."""
+    if done.drawn:
+        raise Declined("a gradient is asked for, and the loop draws random numbers")
+    if any(weak is True and dtype.kind == "f" for _, dtype, weak in done.results):
+        raise Declined("a gradient is asked for, and the loop computes a float of Python's")
+    done, recorded = compiled(False), compiled(True)
+    if any(len(getattr(done, what)) != len(getattr(recorded, what)) for what in ("arrays", "ints", "floats")):
+        raise Declined("a gradient is asked for, and the loop reads other numbers then")
+    return done, recorded
+
+
+@dataclass
+class Compiled:
+    """A loop that flambeau.loops has compiled, with what is around it in the program."""
+
+    done: Any
+    recorded: Any
+    """The same loop with a tape, where a gradient is asked for."""
+    first: bool
+    """Whether nothing has happened in the graph before it."""
+    key: str
+    where: str
+
+
+def _native(tx, header: int, operands: dict, trip, count=None) -> bool:
+    """``operands``: the arrays and generators that were described so far, by the ids of their nodes. ``count``: the number of turns, an int or a
+    SymInt, where it is known."""
+    where = f"{tx.code.co_name} ({tx.code.co_filename}:{tx.insts[header].line})"
+    key = f"{where} {header}"
+    if not operator.SITES[key].native:
+        return _stays(where, "it met what native loops have no place for when it ran")
+    first = not has_effects(tx.output) and not written_inputs(tx.output.recorder.inputs)
+    try:
+        done, recorded = _compiled(tx, header, operands, _inputs(tx, header, operands, trip, count, first))
+    except Declined as reason:
+        return _stays(where, str(reason))
+    except Unsupported as e:
+        return _stays(where, e.reason.reason)
+    loop = Compiled(done, recorded, first, key, where)
+    given = [operands[id(node)] for node in done.arrays]
+    _place_results(tx, loop, given, _call(tx, loop, given), header)
+    counters["stats"]["native_loops"] += 1
+    LOG("loop in %s is native", where)
+    NOTES[where] = "native"
+    tx.ip = done.exit
+    if trip is not None:
+        tx.pop()  # what it runs over
+    if done.returned is not None:
+        insts = tx.insts
+        tx.push(_returned(tx, RETURNED, done.returned))
+        tx.ip = next(i.index for i in insts if i.name == "RETURN_VALUE" and i.handler == insts[header].handler)
+    return True
+
+
+def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs:
+    """How flambeau.loops asks for what the loop reads."""
+    live = live_locals(tx.code, header)
+
+    def described(v):
+        return _describe(tx, operands, v)
+
+    def local(name):
+        if name not in live or name not in tx.locals or tx.locals[name] is None:
+            raise Declined("it may have no value")
+        return described(tx.locals[name])
+
+    def function(known):
+        f = known.origin
+        nested = isinstance(f, NestedFunctionVariable)
+        if not nested and (not isinstance(f, UserFunctionVariable) or inline_reason(f.fn)[0] != "inline"):
+            raise Declined(f"a call of {getattr(known.value, '__qualname__', known.value)}")
+        frame = tx.frame_of(f, {})
+        named = f.code.co_varnames[: f.code.co_argcount]
+        defaults = f.defaults(tx)
+        return Callee(
+            f.code,
+            frame.insts,
+            lambda name: described(frame.load_global(name)),
+            lambda name: described(frame.cells[name].get(frame)),
+            {
+                name: functools.partial(described, v)
+                for name, v in (*zip(named[len(named) - len(defaults) :], defaults), *f.kwdefaults(tx).items())
+            },
+        )
+
+    return Inputs(
+        local,
+        lambda name: described(tx.load_global(name)),
+        lambda name: described(tx.cells[name].get(tx)),
+        lambda known, name: described(known.origin.getattr(tx, name)),
+        function,
+        trip,
+        tx.code.co_consts,
+        first,
+        None if count is None else lambda period: _remainder(count, period),
+    )
+
+
+def _compiled(tx, header: int, operands: dict, inputs: Inputs):
+    """(the loop, the same with a tape or None). Declined for one that stays Python."""
+    options = tx.output.compiler.options
+    fast, spread = bool(options.get("fastmath")), options.get("parallel") is not False
+
+    def compiled(spread, *tape):
+        return compile_region(tx.insts, header, inputs, lambda i: live_locals(tx.code, i), fast, spread, *tape)
+
+    done = compiled(spread)
+    if not done.arrays and not done.results:
+        raise Declined("it computes nothing")
+    asked = any(operands[id(node)].val.requires_grad for node in done.arrays)
+    if not asked and not tx.output.modes.transforms:
+        return done, None
+    try:
+        return _with_tape(done, lambda tape: compiled(False, tape))
+    except Declined:
+        if asked:
+            raise
+    return done, None
+
+
+def _call(tx, loop: Compiled, operands: list) -> list:
+    """The node of the loop: its results, those written over first."""
+    done, output = loop.done, tx.output
+    site = ConstSource(operator.SITES[loop.key], f"loop {loop.key}")
+    output.guard(GetAttrSource(site, "native"), "EQUALS_MATCH", True)
+    output.draws = output.draws or bool(done.drawn)
+    given = list(operands)
+    if loop.recorded is not None:  # a derivative needs them as they were
+        for n in done.written:
+            given[n] = output.call_in_graph(tx, "call_method", "clone", [operands[n]], {})
+    cached = output.compiler.options.get("cache") is not False
+    program = operator.program(done, loop.first, cached, loop.recorded, loop.key)
+    return output.call_in_graph(
+        tx,
+        "call_function",
+        operator.drawing_loop if done.drawn else operator.loop,
+        [
+            ListVariable(given),
+            ListVariable([n if isinstance(n, SymbolicVariable) else ConstantVariable(n) for n in done.ints]),
+            ListVariable([x if isinstance(x, SymbolicVariable) else ConstantVariable(x) for x in done.floats]),
+            ConstantVariable(program),
+        ],
+        {},
+    ).items(tx)
+
+
+def _place_results(tx, loop: Compiled, operands: list, outs: list, header: int) -> None:
+    """Arrays that were written over, and the locals behind the loop."""
+    done = loop.done
+    for n, new in zip(done.written, outs):
+        operands[n].setitem(tx, ConstantVariable(...), as_ndarray(new, scalar=False))
+    for name in find(tx.insts, header).assigned(tx.insts):
+        tx.locals.pop(name, None)
+    rest = iter(outs[len(done.written) :])
+    for name, n in done.same:
+        tx.locals[name] = operands[n]
+    for name, _ in done.fresh:
+        tx.locals[name] = as_ndarray(next(rest), scalar=False)
+    for name, dtype, weak in done.results:
+        out = next(rest)
+        if dtype.kind == "c":
+            out = tx.output.call_in_graph(tx, "call_function", complex_of, [out, next(rest)], {})
+        if weak is None and loop.recorded is not None and dtype.kind == "f":
+            next(rest)  # whose number it is doesn't matter where gradients go through it: NumPy's
+            tx.locals[name] = as_ndarray(out)
+        elif weak is not False:
+            kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind]
+            tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
+        else:
+            tx.locals[name] = as_ndarray(out)
+    for name, t in done.tuples:
+        tx.locals[name] = _returned(tx, name, t)
+
+
+def _returned(tx, name: str, t):
+    """What the loop returns from the function."""
+    if isinstance(t, TupleType):
+        return TupleVariable([_returned(tx, f"{name}.{k}", item) for k, item in enumerate(t.items)])
+    if isinstance(t, Known):
+        return t.origin if t.origin is not None else tx.wrap_known(t.value)
+    return tx.locals.pop(name)
+
+
+def _reads_arrays(tx, header: int) -> bool:
+    """Whether something that the loop reads may be an array or a random generator: a quick look before it is compiled."""
+    try:
+        region = find(tx.insts, header)
+    except Declined:
+        return False
+    for start, end in region.blocks.items():
+        for i in tx.insts[start:end]:
+            if i.name == "LOAD_FAST" and i.argval in tx.locals:
+                v = tx.locals[i.argval]
+                if v is not None and isinstance(
+                    v.unwrap(), NumpyNdarrayVariable | NumpyGeneratorVariable | DrawVariable
+                ):
+                    return True
+                if isinstance(getattr(v, "value", None), np.ndarray | np.random.Generator | np.random.RandomState):
+                    return True
+    return False
+
+
+def try_range(tx, v: RangeVariable) -> bool:
+    """At GET_ITER of a range: run the loop natively when it is long. True when that happened; the range is gone and control is behind
+    the loop then."""
+    header = tx.ip
+    if not config.native_loops or tx.insts[header].name != "FOR_ITER":
+        return False
+    trip = _trip(v)
+    if trip is None:
+        return False
+    *ends, count = trip
+    if not _is_worth_it(tx, header, count) or (not _reads_arrays(tx, header) and count < WORTH):
+        return False
+    return _native(tx, header, {}, tuple(ends), _turns(*ends))
+
+
+def _turns(start, stop, step: int):
+    """The number of turns of a range that isn't empty."""
+    start, stop = (end.token.number if isinstance(end, Symbolic) else end for end in (start, stop))
+    return (stop - start + step - (1 if step > 0 else -1)) // step
+
+
+def _remainder(count, period: int) -> int:
+    rest = count % period
+    return rest if type(rest) is int else SymbolicVariable(rest).as_constant()  # a guard
+
+
+def _is_worth_it(tx, header: int, count: int) -> bool:
+    """Whether unrolling ``count`` turns would be long."""
+    body = tx.insts[header + 1 : tx.insts[header].target]
+    inner = sum(i.name == "FOR_ITER" for i in body)
+    return count * len(body) * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+
+
+def try_arrays(tx, v) -> bool:
+    """The same for an array, or enumerate() or zip() of arrays of which nothing has been taken."""
+    header = tx.ip
+    if not config.native_loops or tx.insts[header].name != "FOR_ITER":
+        return False
+    if isinstance(v, IteratorVariable) and any(v is other for other in (*tx.locals.values(), *tx.stack[:-1])):
+        return False  # what is left of it may be asked for later
+    operands: dict = {}
+    try:
+        found = _iterable(tx, operands, v)
+    except Declined:
+        return False
+    if found is None or not _is_worth_it(tx, header, found[1]):
+        return False
+    return _native(tx, header, operands, ("over", found[0]), found[2])
+
+
+def _iterable(tx, operands: dict, v):
+    """(what flambeau.loops is to iterate over, about how many elements, how many), or None. It isn't empty."""
+    if isinstance(v, NumpyIteratorVariable) and v.over is not None and not v.at:
+        v = v.over
+    if isinstance(v, NumpyNdarrayVariable) and v.val.ndim:
+        n = v.val.shape[0]
+        if not n > 0:
+            return None
+        return _describe(tx, operands, v), n if type(n) is int else n.env.hint(n.expr), n
+    if isinstance(v, EnumerateVariable):
+        inner = _iterable(tx, operands, v.it)
+        return inner and ((Known(enumerate), [inner[0], constant(v.at)]), *inner[1:])
+    if not isinstance(v, ZipVariable) or v.strict:
+        return None
+    inner = [_iterable(tx, operands, it) for it in v.its]
+    if not inner or None in inner:
+        return None
+    counts = [n for *_, n in inner]
+    return (Known(zip), [item for item, *_ in inner]), min(n for _, n, _ in inner), functools.reduce(sym_min, counts)
+
+
+def _writes(inst) -> bool:
+    """Whether an instruction may write into an array."""
+    return inst.name in ("STORE_SUBSCR", "STORE_SLICE") or (
+        inst.name == "BINARY_OP" and binary_name(inst).endswith("=")
+    )
+
+
+def _trip(v: RangeVariable):
+    """(start, stop, step, about how many turns) of a range that isn't empty; its ends may be symbols."""
+    if not isinstance(v, SymbolicRangeVariable) or v.known:
+        r = v.value
+        return (r.start, r.stop, r.step, len(r)) if r else None
+    start, stop, step = v.ends()
+    if isinstance(step, SymbolicVariable):
+        return None
+    step = step.as_constant()
+    numbers = [e.number if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)]
+    if step == 0 or not ((numbers[0] < numbers[1]) if step > 0 else (numbers[0] > numbers[1])):
+        return None
+    hints = [
+        e.number.env.hint(e.number.expr) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)
+    ]
+    if any(type(h) is not int for h in hints):
+        return None
+    ends = [
+        Symbolic(e, np.dtype(np.int64)) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)
+    ]
+    return *ends, step, len(range(*hints, step))
+
+
+def try_while(tx, again: bool = False) -> bool:
+    """At the start of a while loop's body, when its condition has just been found true, or is a true constant. ``again``: not for the first turn.
+    A loop over numbers alone is worth it once it has had many turns; what they came to is what the native loop begins with."""
+    header = tx.ip
+    if not config.native_loops or (again and header not in tx.turns):
+        return False
+    if not again and _reads_arrays(tx, header):
+        tx.turns.pop(header, None)
+    else:
+        tx.turns[header] = tx.turns.get(header, 0) + 1
+        if tx.turns[header] != MANY:
+            return False
+    return _native(tx, header, {}, None)

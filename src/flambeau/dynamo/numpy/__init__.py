@@ -1,0 +1,1 @@
+"""NumPy in captured code: its functions as functions on tensors."""

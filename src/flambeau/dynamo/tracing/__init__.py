@@ -1,0 +1,1 @@
+"""The executor and what it asks while it traces: reads of the outside world, wrapping of values, writes to be replayed."""

@@ -1,0 +1,1 @@
+"""Containers: lists, tuples, deques, dicts, sets and views of them."""

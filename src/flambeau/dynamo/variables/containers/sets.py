@@ -1,0 +1,255 @@
+"""Sets and frozensets."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+from ...bytecode.versions import PY312
+from ...exc import unsupported
+from ...guards.source import ConstSource
+from ...rules.constants import is_constant_value
+from ...tracing.wrapping import exactly
+from ..base import Variable, hashable_key, method_of
+from ..iterators.container_iterators import KeyedIteratorVariable
+from ..iterators.protocol import IteratorVariable, each
+from ..values.constant import ConstantVariable
+from .lists import SequenceVariable
+
+__all__ = ["SetVariable", "elements_of"]
+
+COMBINED = {
+    **{n: n for n in ("union", "intersection", "difference", "symmetric_difference")},
+    "__or__": "union",
+    "__and__": "intersection",
+    "__sub__": "difference",
+    "__xor__": "symmetric_difference",
+}
+CHANGES = ("add", "discard", "remove", "update", "clear", "pop", *(f"{n}_update" for n in COMBINED))
+
+
+def elements_of(tx, v: Variable) -> Iterator[Variable]:
+    """What a set takes from ``v``, one by one. What is in another set it takes past that one's ``__iter__``, in whatever order."""
+    contents = getattr(v.unwrap(), "contents", v)
+    if isinstance(contents, SetVariable):
+        return iter(contents.items(tx))
+    return each(tx, v)
+
+
+class SetVariable(Variable):
+    """A set or frozenset: ``entries`` maps hashable keys to variables."""
+
+    mutable = True
+
+    def __init__(self, elements, source=None, cls=set, order=None):
+        super().__init__(source)
+        self.entries: dict = {}
+        for e in elements:
+            self.entries.setdefault(hashable_key(e), e)
+        self.cls = cls
+        self.dirty = False
+        self.order = order  # of a set that existed before: it is guarded
+        self.grown = source is None  # made while tracing, by adding one element after the other
+
+    def ordered(self) -> list[Variable]:
+        """The elements in the order in which the real set has them."""
+        if len(self.entries) < 2:
+            return list(self.entries.values())
+        if self.order is not None and not self.dirty:
+            return [self.entries[k] for k in self.order]
+        if not self.grown or not self.can_constant():
+            unsupported(
+                "set-order",
+                f"iterating over {self!r}",
+                "The order of its elements is not known while tracing.",
+                "Sort it.",
+            )
+        real: set = set()
+        for k in self.entries:
+            real.add(k)
+        return [self.entries[k] for k in real]
+
+    def python_type(self):
+        return self.cls
+
+    def can_constant(self):
+        return all(e.can_constant() for e in self.entries.values())
+
+    def as_constant(self):
+        return self.cls(e.as_constant() for e in self.entries.values())
+
+    def items(self, tx):
+        """In whatever order."""
+        return list(self.entries.values())
+
+    def iter(self, tx):
+        return KeyedIteratorVariable(self.ordered(), self, self, type(iter(set())))
+
+    def rewritten(self):
+        return self.dirty and (self.holder or self).source is not None
+
+    def length(self, tx):
+        return len(self.entries)
+
+    def truth(self, tx):
+        return bool(self.entries)
+
+    def key(self, v: Variable):
+        """What an element is looked up by; a set in the place of an equal frozenset is as good."""
+        v = v.unwrap()
+        if isinstance(v, SetVariable) and v.cls is set and v.can_constant():
+            return frozenset(v.as_constant())
+        return hashable_key(v)
+
+    def contains(self, tx, key):
+        return ConstantVariable(self.key(key) in self.entries)
+
+    def getattr(self, tx, name):
+        if name == "__class__":
+            return tx.wrap_known(self.cls)
+        return method_of(tx, self, name)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.cls, name)
+
+    def reconstruct(self, cg):
+        cg.all(self.entries.values())
+        cg.emit("BUILD_SET", len(self.entries))
+        if self.cls is not set:
+            t = cg.temp()
+            cg.emit("STORE_FAST", t)
+            cg.call_function(self.cls, lambda: cg.emit("LOAD_FAST", t), 1)
+
+    def changed(self, tx):
+        self.dirty = True
+        tx.side_effects.touch(self)
+
+    def unordered(self, elements) -> SetVariable:
+        out = SetVariable(elements, cls=self.cls)
+        out.grown = False
+        return out
+
+    def combined(self, tx, name: str, args) -> dict:
+        """The entries of the union, intersection, ... with the arguments; of equal elements CPython keeps the same one."""
+        out = dict(self.entries)
+        for a in args:
+            swap = isinstance(a, SetVariable) and len(a.entries) > len(out)  # the smaller set is gone through
+            other: dict = {}
+            common = 0
+            for e in elements_of(tx, a):
+                k = hashable_key(e)
+                other.setdefault(k, e)
+                common += k in out and other[k] is e
+                if name == "intersection" and common == len(out) and k in out and not isinstance(a, SetVariable):
+                    break  # nothing can come any more
+            if name == "union":
+                out = {**other, **out}
+            elif name == "intersection":
+                out = {k: out[k] for k in out if k in other} if swap else {k: e for k, e in other.items() if k in out}
+            elif name == "difference":
+                out = {k: e for k, e in out.items() if k not in other}
+            else:
+                new = {k: e for k, e in other.items() if k not in out}
+                out = {**{k: e for k, e in out.items() if k not in other}, **new}
+        return out
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in CHANGES and self.cls is frozenset:
+            tx.raise_user(AttributeError(f"'frozenset' object has no attribute '{name}'"))
+        if name == "add":
+            self.changed(tx)
+            self.entries.setdefault(hashable_key(args[0]), args[0])
+        elif name in ("discard", "remove"):
+            k = self.key(args[0])
+            if name == "remove" and k not in self.entries:
+                tx.raise_user(KeyError(args[0].as_constant() if args[0].can_constant() else k))
+            self.changed(tx)
+            self.grown = self.grown and k not in self.entries
+            self.entries.pop(k, None)
+        elif name == "update":
+            for a in args:
+                if not isinstance(a, IteratorVariable | SequenceVariable):
+                    self.grown = False  # taken over as a whole, in an order of its own
+                for e in elements_of(tx, a):
+                    k = hashable_key(e)
+                    self.changed(tx)
+                    self.entries.setdefault(k, e)
+        elif name == "difference_update":
+            for a in args:
+                for e in elements_of(tx, a):
+                    k = hashable_key(e)
+                    self.changed(tx)
+                    self.grown = self.grown and k not in self.entries
+                    self.entries.pop(k, None)
+        elif name == "clear":
+            self.changed(tx)
+            self.entries.clear()
+        elif name == "copy":
+            return self if self.cls is frozenset else self.unordered(self.items(tx))
+        elif name == "__contains__":
+            return self.contains(tx, *args)
+        elif name == "__len__":
+            return ConstantVariable(len(self.entries))
+        elif name == "__iter__" and not args:
+            return self.iter(tx)
+        elif name in COMBINED:
+            return self.unordered(self.combined(tx, COMBINED[name], args).values())
+        elif name in ("intersection_update", "symmetric_difference_update"):
+            entries = self.combined(tx, name.removesuffix("_update"), args)
+            self.changed(tx)
+            self.grown = False
+            self.entries = entries
+        elif name == "pop" and not args:
+            if not self.entries:
+                tx.raise_user(KeyError("pop from an empty set"))
+            e = self.ordered()[0]
+            self.changed(tx)
+            self.grown = False
+            del self.entries[hashable_key(e)]
+            return e
+        elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
+            return ConstantVariable(self.compared(tx, name, args[0]))
+        else:
+            unsupported("set-method", f"call_method {self!r} {name}", f"set.{name} is not traced.")
+        return ConstantVariable(None)
+
+    def compared(self, tx, name: str, other: Variable) -> bool:
+        """Whether it is a subset, a superset or has nothing in common; what decides that is the last element that is taken of ``other``."""
+        keys = (hashable_key(e) for e in elements_of(tx, other))
+        if name == "issuperset":
+            return all(k in self.entries for k in keys)
+        if name == "isdisjoint":
+            return not any(k in self.entries for k in keys)
+        found = set()
+        for k in keys:
+            if k in self.entries:
+                found.add(k)
+                if PY312 and len(found) == len(self.entries):
+                    break
+        return len(found) == len(self.entries)
+
+    def replay(self, replay):
+        target, cg = replay.target(self), replay.cg
+        new = replay.keep(lambda: (cg.all(self.entries.values()), cg.emit("BUILD_SET", len(self.entries))))
+        replay.later(lambda r: r.method(target, "clear"))
+        replay.later(lambda r: r.method(target, "update", new))
+
+
+@exactly(set)
+def _(tx, value, source):
+    if not all(is_constant_value(v) or type(v) is type for v in value):
+        unsupported("set", "a set that holds more than constants and classes")
+    snapshot = copy.copy(value)
+    if list(snapshot) != list(value):  # what is guarded is the order too
+        unsupported("set", "a set whose copy has another order")
+    tx.output.guard(source, "TYPE_MATCH", type(value))
+    tx.output.guard(source, "EQUALS_MATCH", snapshot)
+    elements = [tx.wrap(v, ConstSource(v, "const")) for v in snapshot]
+    return SetVariable(elements, source, cls=type(value), order=list(snapshot))
+
+
+@exactly(frozenset)
+def _(tx, value, source):
+    """One that holds more than constants, classes for instance: what is in it is settled by which object it is."""
+    tx.output.guard(source, "ID_MATCH", value)
+    return SetVariable([tx.wrap(v, ConstSource(v, "const")) for v in value], source, cls=frozenset, order=list(value))

@@ -1,0 +1,1 @@
+"""Exceptions, their groups and their tracebacks."""

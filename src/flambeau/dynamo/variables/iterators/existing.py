@@ -1,0 +1,86 @@
+"""Iterators that existed before the call."""
+
+from __future__ import annotations
+
+import gc
+
+from ...exc import unsupported
+from ...guards.source import CallSource, ItemSource
+from ...rules.reflect import ABSENT, instance_dict, name_of, type_item
+from ...tracing.wrapping import WRAPPERS, pin
+from ..base import Lazy
+from .protocol import IteratorVariable
+
+__all__ = ["ExistingIteratorVariable", "advance_iterator"]
+
+
+def remaining(it) -> tuple | None:
+    """What an iterator over a list, tuple, range, string, dict or set still gives, found without taking it; None for other iterators."""
+    if type(it) not in PEEKABLE:
+        return None
+    _, (over,), *at = it.__reduce__()  # a dict's or set's gives a list of what is left; changed meanwhile, it raises
+    return tuple(over[at[0] :]) if at else tuple(over)
+
+
+def advance_iterator(it, n: int) -> None:
+    for _ in range(n):
+        next(it, None)
+
+
+KEYED = frozenset(map(type, map(iter, ({}, {}.values(), {}.items(), set()))))
+PEEKABLE = KEYED | {type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), type(iter("é"))}
+
+
+class ExistingIteratorVariable(IteratorVariable):
+    """Elements that can be found without taking them are guarded and known; taking them is replayed. Otherwise each step of a loop over it is a
+    graph break of its own."""
+
+    def __init__(self, value, source):
+        super().__init__(type(value))
+        self.value, self.source = value, source
+        self.known: list | None = None
+        self.taken = 0
+
+    def reloadable(self):
+        return True
+
+    def advance(self, tx):
+        if not tx.output.unroll or type(self.value) not in PEEKABLE:
+            unsupported("iterate", f"iterating over a {name_of(self.cls)}", "Its elements are not known while tracing.")
+        if self.known is None:
+            left = CallSource(self.source, remaining, "remaining")
+            try:
+                values = remaining(self.value)
+            except RuntimeError as e:
+                unsupported("iterate", f"iterating over a {self.cls.__name__}", str(e))
+            tx.output.guard(left, "LENGTH", len(values))
+            self.known = [Lazy(v, ItemSource(left, i)) for i, v in enumerate(values)]
+        for o in gc.get_referents(self.value):
+            if id(tx.output.objects.by_id.get(id(o))) in tx.side_effects.modified:
+                unsupported("iterate", f"iterating over a {self.cls.__name__}", "What it iterates over was written.")
+        tx.root.unrolled = True
+        self.taken += 1
+        return self.known[self.taken - 1].real(tx) if self.taken <= len(self.known) else None
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("__next__", "__iter__"):
+            return super().call_method(tx, name, args, kwargs)
+        unsupported("iterator", f"call_method {self!r} {name}")
+
+    def replay(self, replay):
+        target, taken = replay.target(self), self.taken
+        if taken:
+            replay.before_all(lambda r: r.call(advance_iterator, [target], [taken]))
+
+
+def is_iterator(cls: type) -> bool:
+    """Whether it has the methods of an iterator, as the abstract class would say."""
+    return not any(type_item(cls, n) is x for x in (ABSENT, None) for n in ("__iter__", "__next__"))
+
+
+@WRAPPERS.row("iterator")
+def _(tx, value, source):
+    if not is_iterator(type(value)) or instance_dict(value) is not None:
+        return None
+    pin(tx, source, "TYPE_MATCH", type(value))
+    return ExistingIteratorVariable(value, source)

@@ -1,0 +1,47 @@
+"""``reversed``."""
+
+from __future__ import annotations
+
+from ...exc import unsupported
+from ...rules.reflect import error_name_of
+from ..base import Variable
+from ..containers.deques import DequeVariable
+from ..containers.dicts import DictVariable, DictView, iterator_type
+from ..containers.lists import ListVariable, RangeVariable
+from ..values.constant import ConstantVariable
+from .container_iterators import BackwardsVariable, DequeIteratorVariable, KeyedIteratorVariable
+
+__all__ = ["backwards"]
+
+
+def backwards(tx, v: Variable) -> Variable:
+    """``reversed`` of a builtin container, past what a class derived from it overrides."""
+    if isinstance(v, DequeVariable):
+        return DequeIteratorVariable(v, FromTheEnd(v.realized(tx)), reversed)
+    if isinstance(v, ListVariable):
+        v.realized(tx)
+        return BackwardsVariable(v, len(v.elements), lambda tx, at: v.elements[at], type(reversed([])))
+    if isinstance(v, DictVariable | DictView):
+        keyed, view = (v.owner, v.what) if isinstance(v, DictView) else (v, "")
+        return KeyedIteratorVariable(v.items(tx)[::-1], v, keyed, iterator_type(keyed.cls, view, reversed), reversed)
+    if isinstance(v, RangeVariable) and hasattr(v, "value"):
+        return RangeVariable(v.value[::-1]).iter(tx)
+    cls = v.python_type()
+    if not (hasattr(cls, "__reversed__") or (hasattr(cls, "__len__") and hasattr(cls, "__getitem__"))):
+        tx.raise_user(TypeError(f"{error_name_of(cls)!r} object is not reversible"))
+    if hasattr(cls, "__reversed__"):
+        unsupported("reversed", f"reversed of {v!r}")
+    return BackwardsVariable(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)
+
+
+class FromTheEnd:
+    """A list from its end, as it is when an element is asked for."""
+
+    def __init__(self, elements: list):
+        self.elements = elements
+
+    def __len__(self):
+        return len(self.elements)
+
+    def __getitem__(self, at: int):
+        return self.elements[-1 - at]

@@ -1,0 +1,1 @@
+"""Functions of NumPy, its random generators, and arrays that run backwards."""

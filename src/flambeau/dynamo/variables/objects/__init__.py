@@ -1,0 +1,1 @@
+"""Objects and classes of the program: attributes, identity, type checks, namespaces."""

@@ -1,0 +1,1 @@
+"""Tensors, and functions of the library on them."""

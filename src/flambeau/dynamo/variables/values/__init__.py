@@ -1,0 +1,1 @@
+"""Values that are known while tracing, numbers that vary, and text."""

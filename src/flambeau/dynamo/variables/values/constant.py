@@ -1,0 +1,130 @@
+"""Values known while tracing: numbers, strings, None, dtypes, devices, ranges, code."""
+
+from __future__ import annotations
+
+import enum
+import sys
+
+from flambeau.base.errors import InternalError
+from flambeau.base.symint import NUMBERS
+
+from ...exc import unsupported
+from ...guards.source import ConstSource
+from ...rules.constants import PLAIN, is_constant_value
+from ...rules.reflect import is_a, name_of
+from ...tracing import world
+from ..base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
+
+__all__ = ["ConstantVariable", "is_none"]
+
+
+def merges(text: str) -> bool:
+    """Whether ``text`` was computed and would become another object as a constant of code, which keeps one object of all names."""
+    if len(text) < 2 or not text.isascii() or not text.isidentifier() and not text.replace("_", "a").isalnum():
+        return False
+    return sys.intern("".join((text[:1], text[1:]))) is not text  # of a copy: ``text`` itself must not become the one
+
+
+class Kept:
+    """Holds an object for code to load, itself and not an equal constant."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+class ConstantVariable(KnownVariable):
+    def __init__(self, value, source=None):
+        self.source, self.born = source, next(_serial)
+        if type(value) not in PLAIN and is_a(value, NUMBERS):
+            raise InternalError(f"the symbolic number {value} is taken for a constant")
+        self.value = value
+
+    def __repr__(self):
+        return f"ConstantVariable({name_of(type(self.value))}: {self.value!r})"
+
+    def is_constant(self):
+        return True
+
+    def as_proxy(self):
+        return self.value
+
+    def reloadable(self):
+        if type(self.value) is str:
+            return self.source is not None and type(self.source) is not ConstSource and merges(self.value)
+        return has_nan(self.value)  # which one it is shows
+
+    def reconstruct(self, cg):
+        if type(self.value) is str and merges(self.value):
+            cg.load_const(Kept(self.value))
+            cg.load_attr("value")
+        else:
+            super().reconstruct(cg)
+
+    def truth(self, tx):
+        if isinstance(self.value, enum.Enum):
+            world.folded(tx, self.value)
+        return bool(self.value)
+
+    def distinct_from(self, other):
+        return self.value is None or isinstance(self.value, str)
+
+    def getattr(self, tx, name):
+        # An enumeration's methods and properties are the user's code.
+        if isinstance(self.value, enum.Enum) and name not in ("name", "value", "_name_", "_value_"):
+            cls = type(self.value)
+            return world.attribute(tx, self, self.value, cls, ConstSource(self.value, str(self.value)), name)
+        if isinstance(self.value, enum.Enum):
+            return world.instance_attr(tx, self.value, ConstSource(self.value, str(self.value)), f"_{name.strip('_')}_")
+        try:
+            value = getattr(self.value, name)
+        except AttributeError:
+            tx.raise_user(AttributeError(f"{name_of(type(self.value))!r} object has no attribute {name!r}"))
+        if is_constant_value(value):
+            return ConstantVariable(value)
+        if callable(value) and not isinstance(value, type):  # the class of a dtype's scalars is a class like any other
+            return tx.make_constant_method(self.value, name)
+        return tx.wrap_known(value)
+
+    def hasattr(self, tx, name):
+        if isinstance(self.value, enum.Enum):
+            return world.has(tx, lambda: self.getattr(tx, name))
+        return hasattr(self.value, name)
+
+    def length(self, tx):
+        if isinstance(self.value, enum.Enum):
+            return self.getattr(tx, "__len__").call(tx, [], {}).as_constant()
+        return super().length(tx)
+
+    def call_method(self, tx, name, args, kwargs):
+        if isinstance(self.value, enum.Enum):
+            return self.getattr(tx, name).call(tx, args, kwargs)
+        return tx.make_constant_method(self.value, name).call(tx, args, kwargs)
+
+    def items(self, tx):
+        if isinstance(self.value, (str, bytes, tuple, frozenset)):
+            return [ConstantVariable(v) for v in self.value]
+        tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not iterable"))
+
+    def iter(self, tx):
+        elements = self.items(tx)
+        return tx.make_iterator(elements, self, type(iter(self.value)))
+
+    def getitem(self, tx, key):
+        k = key.as_constant()
+        try:
+            return ConstantVariable(self.value[k])
+        except (TypeError, IndexError, KeyError, ValueError) as e:
+            tx.raise_user(e.with_traceback(None))
+
+    def contains(self, tx, key):
+        if has_nan(self.value) and has_nan(key.as_constant()):
+            unsupported("identity", f"{key!r} in {self!r}", WHICH_NAN)
+        try:
+            return ConstantVariable(key.as_constant() in self.value)
+        except TypeError as e:
+            tx.raise_user(e)
+
+
+def is_none(v: Variable | None) -> bool:
+    """Whether an argument is None or was not given."""
+    return v is None or (v.is_constant() and v.as_constant() is None)

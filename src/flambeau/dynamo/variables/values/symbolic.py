@@ -1,0 +1,288 @@
+"""Numbers that are symbols: sizes, ints and floats that vary, and what is computed from them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from flambeau.base import shape_env, symint
+from flambeau.base.dtypes import float64
+from flambeau.base.shape_env import GuardOnDataDependentSymNode
+from flambeau.base.symint import NUMBERS, SymFloat, SymInt
+from flambeau.core.operator import namespace
+
+from ...exc import unsupported
+from ...graph import python_numbers
+from ...tracing.wrapping import FUNCTION_WRAPPERS, pin
+from ..base import HeldVariable, Variable
+from ..containers.lists import RangeVariable, TupleVariable
+from .constant import ConstantVariable
+
+__all__ = ["CheckVariable", "SymbolicRangeVariable", "SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
+
+_TYPES = {"int": int, "float": float, "bool": bool}
+
+# Functions of numbers that need no value.
+FUNCTIONS: dict[Any, Any] = {
+    int: symint.sym_int,
+    float: symint.sym_float,
+    abs: operator.abs,
+    math.sqrt: symint.sym_sqrt,
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+    math.trunc: math.trunc,
+    divmod: divmod,
+    math.prod: math.prod,
+    **{getattr(math, n.removeprefix("sym_")): f for n, f in symint.FUNCTIONS.items()},
+    **{getattr(symint, n): getattr(symint, n) for n in symint.__all__ if n.startswith("sym_")},
+}
+
+
+class SymbolicVariable(Variable):
+    """``number``: a SymInt, SymFloat or SymBool of the trace's environment."""
+
+    is_symbol = True
+
+    def __init__(self, number, source=None):
+        super().__init__(source)
+        self.number = number
+
+    def __repr__(self):
+        return f"SymbolicVariable({self.number!r})"
+
+    def python_type(self):
+        return _TYPES[self.number.__sym__]
+
+    def is_constant(self):
+        return False
+
+    def as_constant(self):
+        """The value; the number is a constant of this variant from here on."""
+        return _ask(_value, self.number)
+
+    def key_object(self):
+        """As a key it is a constant: which entry of a dict is meant depends on it."""
+        return self.as_constant()
+
+    def as_proxy(self):
+        return self.number.env.output.shapes.number_node(self.number)
+
+    def reloadable(self):
+        return self.source is not None
+
+    def reconstruct(self, cg):
+        node = self.as_proxy()
+        if isinstance(node, (int, float)):
+            cg.load_const(node)
+        else:
+            cg.graph_output(node)
+
+    def truth(self, tx):
+        return _ask(bool, self.number)
+
+    def getattr(self, tx, name):
+        if name in ("real", "numerator"):
+            return self
+        if name in ("imag", "denominator"):
+            return ConstantVariable(0 if name == "imag" else 1)
+        if name == "__class__":
+            return tx.wrap_known(self.python_type())
+        return specialized(tx, self).getattr(tx, name)
+
+    def hasattr(self, tx, name):
+        return hasattr(self.python_type(), name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name in ("__index__", "__int__") and isinstance(self.number, SymInt):
+            return self
+        if name == "is_integer" and isinstance(self.number, SymInt):
+            return ConstantVariable(True)
+        return specialized(tx, self).call_method(tx, name, [specialized(tx, a) for a in args], kwargs)
+
+
+class CheckVariable(HeldVariable):
+    """``torch._check``: what is symbolic is true from here on, and is checked by the graph where it depends on data."""
+
+    def call(self, tx, args, kwargs):
+        first = tx.realize(args[0] if args else next(iter(kwargs.values())))
+        if self.value is not shape_env.check_is_size:
+            return self.require(tx, first, message_of(tx, args[1] if len(args) > 1 else kwargs.get("message")))
+        limits = [(operator.ge, ConstantVariable(0))]
+        most = tx.realize(kwargs["max"]) if "max" in kwargs else ConstantVariable(None)
+        if not (most.is_constant() and most.as_constant() is None):
+            limits.append((operator.le, most))
+        for fn, limit in limits:
+            condition = arithmetic(tx, fn, [first, limit])
+            if condition is None:
+                unsupported("check", f"torch._check_is_size({first!r})", "It is no number that is traced.")
+            self.require(tx, condition)
+        return ConstantVariable(None)
+
+    def target(self):
+        return shape_env.check if self.value is shape_env.check_is_size else self.value
+
+    def require(self, tx, condition, said: str | None = None) -> Variable:
+        """The condition holds from here on; where it depends on data an error comes up in plain code, if nothing has happened yet."""
+        if not isinstance(condition, SymbolicVariable):
+            if condition.truth(tx):
+                return ConstantVariable(None)
+            unsupported("check", "torch._check of a condition that is false or a tensor", "It raises in plain Python.")
+        number, env = condition.number, condition.number.env
+        data = env.is_unbacked(env.simplify(number.expr)) and env.known(number.expr) is None
+        if not data:
+            if condition.truth(tx):
+                return ConstantVariable(None)
+            unsupported("check", f"torch._check({number!r}), which is false", "It raises in plain Python.")
+        message = said or f"Runtime assertion failed for expression {number!r}"
+        if said is not None:  # the plain call has the words, and the class, of the error
+            tx.output.under_handler = True
+        node = tx.output.recorder.create_node(tx, "call_function", self.target(), (condition.as_proxy(), message), {})
+        node.meta["val"] = None
+        node.meta["effects"] = frozenset({"checks"})
+        env.learn(number.expr)
+        return ConstantVariable(None)
+
+
+def message_of(tx, v: Variable | None) -> str | None:
+    """The text of a message, or of what makes one, where it is known."""
+    v = None if v is None else tx.realize(v)
+    if v is None or (v.is_constant() and v.as_constant() is None):
+        return None
+    if not v.can_constant():
+        v = v.call(tx, [], {})
+    return str(v.as_constant()) if v.can_constant() else None
+
+
+def require_element(tx, tensor: Variable, said: str | None) -> None:
+    """The one element of a tensor is not zero, which the graph checks."""
+    number = tensor.call_method(tx, "item", [], {})
+    if not isinstance(number, SymbolicVariable):
+        unsupported("check", f"an assertion about {tensor!r}", "The value depends on tensor data.")
+    if number.python_type() is not bool:
+        number = arithmetic(tx, operator.ne, [number, ConstantVariable(0)])
+    CheckVariable(shape_env.check).require(tx, number, said)
+
+
+class SymbolicRangeVariable(RangeVariable):
+    """A range of which a bound is a symbol. It becomes a constant (``known``) when it is asked for anything but its ends."""
+
+    def __init__(self, args: list[Variable]):
+        Variable.__init__(self)
+        self.args = args
+        self.made: range | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.made is not None
+
+    @property
+    def value(self) -> range:
+        if self.made is None:
+            self.made = range(*[a.as_constant() for a in self.args])
+        return self.made
+
+    def ends(self) -> tuple[Variable, Variable, Variable]:
+        """start, stop and step."""
+        if len(self.args) == 1:
+            return ConstantVariable(0), self.args[0], ConstantVariable(1)
+        return (*self.args, ConstantVariable(1))[:3]
+
+
+def _value(x):
+    return x._value()
+
+
+def _ask(question, number):
+    try:
+        return question(number)
+    except GuardOnDataDependentSymNode as e:
+        unsupported("data-dependent", str(e), "The value depends on tensor data.")
+
+
+def specialized(tx, v: Variable) -> Variable:
+    """A constant in the place of a symbolic number."""
+    v = tx.realize(v)
+    return ConstantVariable(v.as_constant()) if isinstance(v, SymbolicVariable) else v
+
+
+def wrap_number(x, source=None) -> Variable:
+    """The variable of a number, symbolic or not."""
+    return SymbolicVariable(x, source) if isinstance(x, NUMBERS) else ConstantVariable(x)
+
+
+def _plain(v: Variable):
+    """The number of an operand; None when it is no number that is known. One of a derived class has operators of its own."""
+    if isinstance(v, SymbolicVariable):
+        return v.number
+    if v.is_constant() and type(v.as_constant()) in (int, float, bool):
+        return v.as_constant()
+    return None
+
+
+EXACT = {
+    operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.abs, operator.iadd, operator.isub, operator.imul, operator.lt,
+    operator.le, operator.gt, operator.ge, operator.eq, operator.ne, abs, float,
+    symint.sym_min, symint.sym_max,
+}  # fmt: skip
+"""What kernels do with floating-point numbers as Python does: the rest raises for some of them."""
+
+
+def _as_python(tx, fn, args, numbers) -> None:
+    """A number that a random generator gave is in a computation: where Python raises, the graph has to end with an error (it is run plainly
+    then), or not to have the number at all."""
+    drawn = any(isinstance(n, NUMBERS) and n.env.is_unbacked(n.expr) for n in numbers)
+    if drawn and fn not in EXACT and fn not in (operator.truediv, operator.itruediv):
+        unsupported(
+            "numpy-random", f"{getattr(fn, '__name__', fn)} of a Python number that was drawn", "It may raise an error."
+        )
+
+
+_WHOLE = {symint.sym_int: "trunc", math.trunc: "trunc", math.floor: "floor", math.ceil: "ceil"}
+
+
+def _whole(tx, name: str, number) -> Variable:
+    """A float that depends on data, cut to an integer, which is read from a tensor: so it is a symbol like any size that depends on data. The
+    graph checks that 64 bits hold it."""
+    most = python_numbers.WORD // 2
+    for within in (number <= float(most), number >= -float(most)):
+        tx.output.shapes.check_number(within)
+    make = tx.wrap_known(namespace("aten").scalar_tensor.default)
+    t = make.call(tx, [SymbolicVariable(number)], {"dtype": ConstantVariable(float64)})
+    cut = t.call_method(tx, name, [], {}).call_method(tx, "long", [], {}).call_method(tx, "item", [], {})
+    for within in (cut.number <= most, cut.number >= -most):
+        cut.number.env.learn(within.expr)
+    return cut
+
+
+def arithmetic(tx, fn, args) -> Variable | None:
+    """``fn`` of numbers, some of them symbolic, without asking for a value; None where that can't be."""
+    numbers: list | None = [_plain(a) for a in args]
+    if any(n is None for n in numbers):
+        return None
+    if tx.output.draws:
+        _as_python(tx, fn, args, numbers)
+    fn = FUNCTIONS.get(fn, fn)
+    try:
+        numbers = python_numbers.operands(fn, numbers, tx.output.shapes.check_number)
+        if numbers is None:
+            return None
+        if fn in _WHOLE and isinstance(numbers[0], SymFloat) and numbers[0].env.is_unbacked(numbers[0].expr):
+            return _whole(tx, _WHOLE[fn], numbers[0])
+        out = _ask(lambda ns: fn(*ns), numbers)
+        out = python_numbers.result(fn, numbers, out, tx.output.shapes.check_number)
+    except (ZeroDivisionError, OverflowError, ValueError) as e:
+        tx.raise_user(e)
+    except TypeError:
+        return None
+    if isinstance(out, tuple):
+        return TupleVariable([wrap_number(x) for x in out])
+    return wrap_number(out) if isinstance(out, (*NUMBERS, int, float)) else None
+
+
+@FUNCTION_WRAPPERS.row("check of sizes")
+def _(tx, value, source):
+    if value is not shape_env.check and value not in shape_env.CHECKS:
+        return None
+    pin(tx, source, "ID_MATCH", value)
+    return CheckVariable(value, source)

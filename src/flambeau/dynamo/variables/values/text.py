@@ -1,0 +1,92 @@
+"""Texts of values: ``str``, ``repr`` and formatting, of objects whose classes say them in Python too."""
+
+from __future__ import annotations
+
+import enum
+import string
+import types
+
+from ...exc import unsupported
+from ...rules.reflect import name_of
+from ...tracing import world
+from ..base import Variable
+from ..containers.lists import TupleVariable
+from ..objects.class_object import ClassVariable
+from ..objects.instance import ObjectVariable
+from .constant import ConstantVariable
+from .symbolic import specialized
+
+__all__ = ["format_fields", "formatted", "of_object", "settled"]
+
+CONVERSIONS = {None: None, "s": str, "r": repr, "a": ascii}
+METHODS = {str: "__str__", repr: "__repr__", ascii: "__repr__"}
+
+
+def of_object(tx, v: ObjectVariable, name: str, *args: Variable) -> Variable | None:
+    """What the object's ``__str__``, ``__repr__`` or ``__format__`` says, a method in Python; None where that is C's to say (its class, say, and
+    its place in memory)."""
+    f = v.class_attr(tx, name)
+    if name == "__format__" and f is object.__format__:
+        if not args[0].is_constant() or args[0].as_constant() != "":
+            return None
+        name, f, args = "__str__", v.class_attr(tx, "__str__"), ()
+    if name == "__str__" and f is object.__str__:
+        name, f = "__repr__", v.class_attr(tx, "__repr__")
+    if type(f) is not types.FunctionType:
+        return None
+    said = v.call_special(tx, name, *args)
+    if not issubclass(said.python_type(), str):
+        tx.raise_user(TypeError(f"{name} returned non-string (type {name_of(said.python_type())})"))
+    return said
+
+
+def settled(tx, v: Variable) -> Variable:
+    """A text says which numbers they are: constants in the place of a number that varies, and of those in a tuple of sizes."""
+    if isinstance(v, TupleVariable) and not v.can_constant():
+        return TupleVariable([specialized(tx, e) for e in v.realized(tx)], cls=v.cls)
+    return specialized(tx, v)
+
+
+def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVariable:
+    """A replacement field of an f-string or a format; ``conversion``: str, repr, ascii or None."""
+    if isinstance(v, ObjectVariable):
+        said = (
+            of_object(tx, v, METHODS[conversion])
+            if conversion
+            else of_object(tx, v, "__format__", ConstantVariable(spec))
+        )
+        if said is None:
+            unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
+        if not conversion:
+            return said
+        value = said.as_constant()
+        v = ConstantVariable(value.encode("ascii", "backslashreplace").decode() if conversion is ascii else value)
+        conversion = None
+    v = settled(tx, v)
+    if not v.can_constant() or isinstance(v, ClassVariable):
+        unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
+    value = v.as_constant()
+    if isinstance(value, enum.Enum):
+        world.folded(tx, value)
+    try:
+        return ConstantVariable(format(conversion(value) if conversion else value, spec))
+    except (TypeError, ValueError) as e:
+        tx.raise_user(e)
+
+
+def format_fields(tx, template: str, args: list[Variable], kwargs: dict[str, Variable]) -> ConstantVariable | None:
+    """``template.format(*args, **kwargs)``; None for fields that are more than a position or a name."""
+    out, given = [], iter(args)
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError as e:
+        tx.raise_user(e)
+    for literal, field, spec, conversion in parts:
+        out.append(literal)
+        if field is None:
+            continue
+        v = next(given, None) if field == "" else kwargs.get(field)
+        if v is None or "{" in spec:
+            return None
+        out.append(formatted(tx, v, CONVERSIONS[conversion], spec).as_constant())
+    return ConstantVariable("".join(out))
