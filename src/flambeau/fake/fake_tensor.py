@@ -6,6 +6,7 @@ dispatched, so an operation costs microseconds. Values that don't exist raise Da
 
 from __future__ import annotations
 
+import functools
 import weakref
 
 from .. import _C
@@ -171,7 +172,7 @@ class FakeTensorMode(TorchDispatchMode):
     def run(self, func, args, kwargs):
         """Shapes of ``func``, as fake tensors. With symbolic sizes the rules take those that depend on data to be neither 0 nor 1."""
         self.effects |= func.effects
-        if func in _LIFTS and not isinstance(args[0], FakeTensor):
+        if func in _lifts() and not isinstance(args[0], FakeTensor):
             return self._lifted(args[0])
         if self._constants:
             return self._run_on_constants(func, args, kwargs)
@@ -317,7 +318,10 @@ class FakeTensorConverter:
         return self.from_real_tensor(fake_mode, t, **options)
 
 
-_LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
+@functools.cache
+def _lifts() -> tuple:
+    """The operators that bring a constant into a trace. They are asked for when used: the family of one of them loads then."""
+    return aten.lift_fresh.default, aten.lift_fresh_copy.default
 
 
 class RealFakeTensorMode(FakeTensorMode):
