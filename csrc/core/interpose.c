@@ -209,9 +209,25 @@ static PyObject *py_disabled_function(PyObject *m, PyObject *args) {
     Py_DECREF(tuple);
     return r;
 }
+/* (func, types, args=(), kwargs=None) called as __torch_dispatch__: run func below autograd, without modes and
+ * classes being asked. */
 static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
-    PyErr_SetString(PyExc_RuntimeError, "this class has no __torch_dispatch__");
-    return NULL;
+    PyObject *func, *types, *a = NULL, *k = NULL;
+    if (!PyArg_ParseTuple(args, "OO|OO", &func, &types, &a, &k)) return NULL;
+    if (k && k != Py_None && !PyDict_Check(k))
+        return PyErr_SetString(PyExc_TypeError, "the kwargs of a __torch_dispatch__ are a dict"), NULL;
+    PyObject *tuple = a ? PySequence_Tuple(a) : PyTuple_New(0);
+    if (!tuple) return NULL;
+    FlbTls *s = flb_tls();
+    uint32_t before = s->excluded;
+    s->excluded |= FLB_PYTHON | FLB_AUTOGRAD;
+    s->epoch++;
+    PyObject *r = PyObject_Call(func, tuple, k == Py_None ? NULL : k);
+    s = flb_tls();
+    s->excluded = before;
+    s->epoch++;
+    Py_DECREF(tuple);
+    return r;
 }
 static PyMethodDef functions[] = {{"operators_seen", py_operators_seen, METH_NOARGS,
                                    "Whether a function mode is on that sees calls of operators by name."},

@@ -43,6 +43,7 @@ __all__ = [
     "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -59,6 +60,20 @@ def has_torch_function_variadic(*xs) -> bool:
 def is_tensor_like(x) -> bool:
     """A Tensor, or an instance of a class with ``__torch_function__``."""
     return isinstance(x, _C.TensorBase) or hasattr(type(x), "__torch_function__")
+
+
+def redispatch_function(func, types, args=(), kwargs=None):
+    """Inside ``__torch_function__``: run ``func`` without asking overrides again for this call; calls that it makes, in Python, do ask.
+
+    Operators make none: their results are plain tensors.
+    """
+    kwargs = kwargs or {}
+    if isinstance(func, _C.Function) and not isinstance(func.impl, Binder):
+        return func.impl(*args, **kwargs)
+    if getattr(func, "__name__", "") == "__get__" and isinstance(func.__self__, Attribute):
+        return func.__self__.read(*args)
+    with DisableTorchFunctionSubclass():
+        return func(*args, **kwargs)
 
 
 def wrap_torch_function(dispatcher):

@@ -64,3 +64,47 @@ def test_names(f, module, name, path):
 def test_operators_are_named_as_they_print():
     assert overrides.resolve_name(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
     assert overrides.resolve_name(len) is None
+
+
+def test_methods_in_python_are_handed_over():
+    seen = []
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+    x = torch.ones(2, 2).as_subclass(Sub)
+    for use, func in (
+        (lambda: x.dim(), torch.Tensor.dim),
+        (lambda: x.is_contiguous(), torch.Tensor.is_contiguous),
+        (lambda: len(x), torch.Tensor.__len__),
+        (lambda: x.layout, torch.Tensor.layout.__get__),
+        (lambda: x.H, torch.Tensor.H.__get__),
+        (lambda: torch.greater(x, 1), torch.greater),
+    ):
+        seen.clear()
+        use()
+        assert seen[0] == func
+    assert torch.greater is not torch.gt and torch.Tensor.H.__qualname__ == "TensorBase.H"
+
+
+def test_class_methods_as_handlers_of_modes():
+    class Mode(overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="classmethod is not supported"), Mode():
+        torch.ones(2) + 1
+
+
+def test_the_default_dispatch_runs_below_autograd():
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    x = torch.Tensor._make_subclass(Sub, torch.ones(2, requires_grad=True), True)
+    assert torch.equal(x.neg().detach().as_subclass(torch.Tensor), -torch.ones(2))

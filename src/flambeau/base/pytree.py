@@ -60,6 +60,11 @@ def tree_leaves(tree, is_leaf=None):
     return optree.tree_leaves(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
 
 
+def arg_tree_leaves(*args, **kwargs):
+    """The leaves of arguments and keyword arguments, in this order."""
+    return [*tree_leaves(args), *tree_leaves(kwargs)]
+
+
 def tree_structure(tree, is_leaf=None):
     return optree.tree_structure(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
 

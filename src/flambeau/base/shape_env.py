@@ -496,8 +496,17 @@ class ShapeEnv:
         )
 
     # -- results -------------------------------------------------------------------------------------------------------
+    def check_recorded(self) -> None:
+        """AssertionError when a recorded fact doesn't hold for the sizes that were met: a check of this class, for its tests and for bug reports."""
+        for g in self.guards:
+            known = not isinstance(g.relation, bool) and all(s in self.hints for s in R.symbols(g.relation))
+            if known and not R.evaluate(g.relation, self.hints):
+                raise AssertionError(f"recorded {g.relation} at {g.line}, which the sizes that were met contradict")
+
     def result(self) -> list[Guard]:
         """Guards over the symbols of the inputs: the recorded ones with their lines, then what ranges say."""
+        if config.check_shape_env_recorded_events:
+            self.check_recorded()
         out = [g for g in self.guards if not isinstance(g.relation, bool)]
         for s, o in self.origins.items():
             if not isinstance(s, Symbol) or not o.sources:

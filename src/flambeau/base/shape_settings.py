@@ -20,7 +20,6 @@ _ACCEPTED = {
 _ONLY = {
     "aggressive_guard_free_semantics": 0,
     "backed_size_oblivious": False,
-    "check_shape_env_recorded_events": False,
     "inject_EVALUATE_EXPR_flip_equality_TESTING_ONLY": False,
     "meta_nonzero_assume_all_nonzero": False,
     "no_data_dependent_graph_break": False,
@@ -28,10 +27,15 @@ _ONLY = {
     "symbol_guard_limit_before_specialize": None,
     "translation_validation": False,
     "unify_view_symbols_bso_meta": False,
-    "validate_shape_env_version_key": False,
 }
 
 KNOBS = {"use_duck_shape": Knob(True, "sizes that are equal in the first call are one symbol")}
+KNOBS["validate_shape_env_version_key"] = Knob(
+    False, "accepted: no answer is kept from question to question, so there is none to validate"
+)
+KNOBS["check_shape_env_recorded_events"] = Knob(
+    False, "check, whenever guards are made, that the facts recorded about sizes hold for those that were met"
+)
 KNOBS |= {name: Knob(value, "accepted for compatibility") for name, value in _ACCEPTED.items()}
 KNOBS |= {name: Knob(value, f"only {value!r} is built", only=True) for name, value in _ONLY.items()}
 

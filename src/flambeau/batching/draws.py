@@ -76,7 +76,9 @@ _SAME = (
 def _same(call, values, read: dict[int, bool]):
     """One draw for all examples, which has to look at no value that differs from example to example."""
     examples = [
-        aten.new_empty.default(v, list(x._shape)) if m else v for v, x, m in zip(values, call.logical, call.mask)
+        # Ones are parameters that every distribution takes.
+        aten.new_ones.default(v, list(x._shape)) if m else v
+        for v, x, m in zip(values, call.logical, call.mask)
     ]
     for i, mapped in enumerate(call.mask):
         if mapped:

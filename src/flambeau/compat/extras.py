@@ -64,7 +64,6 @@ from : conv_tbc
     "+nn.init": "from nn.init: _calculate_correct_fan=_fan\nfrom compat.composed: _no_grad_uniform_ _no_grad_normal_",
     "+nn.modules.transformer": "from nn.modules.transformer: _get_activation_fn=_activation",
     "+optim": "value False: swap_in_optimizer_params_and_state",
-    "+overrides": "why: an internal of PyTorch's\nrefuses: redispatch_function",
     "+serialization": """
 value 2: DEFAULT_PROTOCOL
 class: StorageType

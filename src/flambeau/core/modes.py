@@ -9,6 +9,16 @@ from __future__ import annotations
 from .. import _C
 
 
+def _plain_methods_only(cls: type, name: str) -> None:
+    """A handler that is a class method wouldn't know its mode: using one is an error, as in PyTorch."""
+    if isinstance(cls.__dict__.get(name), classmethod):
+
+        def refuse(self, *args, **kwargs):
+            raise RuntimeError(f"{cls.__name__}.{name}: classmethod is not supported, please make it a plain method")
+
+        setattr(cls, name, refuse)
+
+
 class TorchDispatchMode(_C.DispatchModeBase):
     """Override ``__torch_dispatch__(self, func, types, args=(), kwargs=None)`` to see every ATen-level call."""
 
@@ -16,6 +26,10 @@ class TorchDispatchMode(_C.DispatchModeBase):
 
     def __init__(self, _dispatch_key=None):
         pass
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _plain_methods_only(cls, "__torch_dispatch__")
 
     @classmethod
     def push(cls, *args, **kwargs):
@@ -40,6 +54,10 @@ class TorchFunctionMode(_C.FunctionModeBase):
 
     def __init__(self):
         pass
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _plain_methods_only(cls, "__torch_function__")
 
     @classmethod
     def push(cls, *args, **kwargs):

@@ -78,8 +78,11 @@ def _override(func, relevant, args, kwargs):
 
 
 def has_torch_function(relevant) -> bool:
-    """Whether a function mode is on or one of the arguments overrides."""
-    return _C.has_override(*relevant)
+    """Whether a function mode is on or one of the arguments overrides. TypeError when ``relevant`` is no sequence."""
+    try:
+        return _C.has_override(*relevant)
+    except TypeError:
+        raise TypeError(f"expected a sequence of arguments, got {type(relevant).__name__}") from None
 
 
 def handle_torch_function(public_api, relevant, *args, **kwargs):

@@ -145,8 +145,14 @@ def _with_tail(t, text: str, tail: list[str], indent: int, newline: bool = False
     return text + ")"
 
 
-def tensor_str(t) -> str:
-    """The text of ``repr(t)``. A wrapper subclass without data shows what is known of it."""
+def tensor_str(t, contents: str | None = None) -> str:
+    """The text of ``repr(t)``. A wrapper subclass without data shows what is known of it. ``contents``: in place of the elements."""
+    text = _tensor_str(t, contents)
+    # A wrapper that stands for a parameter keeps its class; PyTorch shows it so.
+    return f"Parameter({text})" if getattr(t, "_is_param", False) and not t._flags & 2 else text
+
+
+def _tensor_str(t, contents: str | None) -> str:
     name = "Parameter containing:\n" if t._flags & 2 else ""
     if t._array is None and not t._keys and hasattr(t._payload, "named_parts"):
         return name + _sparse_str(t, t._payload)
@@ -154,6 +160,10 @@ def tensor_str(t) -> str:
     cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
     indent = len(cls) + 1
     tail = []
+    if contents is not None:
+        tail += [f"device='{t._device}'"] if t._device.type != "cpu" else []
+        tail += [f"dtype={t._dtype}"] if t._dtype not in _unsaid_dtypes() else []
+        return name + _with_tail(t, f"{cls}({contents}", tail, indent)
     if a is None or t._keys:
         if t._device.type != "cpu":
             tail.append(f"device='{t._device}'")

@@ -364,7 +364,7 @@ class Tensor(_C.TensorBase):
     def __repr__(self, *, tensor_contents=None):
         from . import printing
 
-        return printing.tensor_str(self)
+        return printing.tensor_str(self, tensor_contents)
 
     def __format__(self, spec):
         if self._ndim == 0 and type(self) is Tensor and self._device.type != "meta":
@@ -389,10 +389,18 @@ class Tensor(_C.TensorBase):
             out = memo[id(self)] = _C.without_data(Tensor, shape, strides, self._dtype, META, self._offset, None)
             return out.requires_grad_(True) if self._requires_grad else out
         if self._array is None:
-            raise RuntimeError(
-                f"deepcopy of a {type(self).__name__} without data is not supported; define __deepcopy__"
-            )
-        out = _deep_copied(self, memo)
+            out = self.clone()
+            if type(out) is not type(self):
+                raise RuntimeError(
+                    "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
+                    "implement clone(), for which cloning returns another instance of the same subclass. You should either properly "
+                    f"implement clone() for {type(self).__name__} or override __deepcopy__() if it is intended behavior for clone() to "
+                    "return an instance of a different type."
+                )
+            if not out._is_leaf:
+                out = out.detach()
+        else:
+            out = _deep_copied(self, memo)
         memo[id(self)] = out
         out.__dict__.update(copy.deepcopy(self.__dict__, memo))
         if self._requires_grad:

@@ -17,6 +17,7 @@ from .node import map_aggregate as map_aggregate
 from .node import map_arg as map_arg
 from .proxy import Attribute as Attribute
 from .proxy import Proxy as Proxy
+from .proxy import ProxyableClassMeta as ProxyableClassMeta
 from .proxy import TraceError as TraceError
 from .subgraph_rewriter import replace_pattern as replace_pattern
 from .tracer import Tracer as Tracer

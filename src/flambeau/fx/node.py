@@ -280,7 +280,11 @@ class Node:
         if self.op == "call_method":
             return self.target == "__setitem__" or _packet_has_effects(self.target)
         if self.op == "call_module":
-            return True
+            owner = self.graph.owning_module
+            called = owner
+            for part in self.target.split("."):
+                called = getattr(called, part, None)
+            return bool(getattr(called, "_is_impure", False))
         return False
 
     def format_node(self, placeholder_names=None, maybe_return_typename=None, **_ignored) -> str | None:

@@ -13,7 +13,16 @@ from .codegen import _BINARY, _UNARY
 from .graph import Graph
 from .node import Argument, Node, Target, map_aggregate
 
-__all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase", "map_proxies"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "ProxyableClassMeta",
+    "TraceError",
+    "TracerBase",
+    "map_proxies",
+]
 
 _CONSTANTS = (str, int, float, bool, complex, bytes, range, type(None), type(...), enum.Enum)
 
@@ -154,6 +163,17 @@ class Proxy:
         return tracer.create_proxy(
             "call_function", orig_method, args, kwargs, name=tracer.graph._target_to_str(orig_method.__name__)
         )
+
+
+class ProxyableClassMeta(type):
+    """Metaclass of classes whose instances may be made while tracing: with a Proxy among the arguments the call is recorded instead."""
+
+    def __call__(cls, *args, **kwargs):
+        found: list[Proxy] = []
+        map_aggregate((args, kwargs), lambda a: found.append(a) if isinstance(a, Proxy) else None)
+        if found:
+            return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 class ParameterProxy(Proxy):

@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import operator
+import threading
 import types
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..modules.parameter import Parameter
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument, has_side_effect
-from .proxy import ParameterProxy, Proxy, TracerBase
+from .proxy import ParameterProxy, Proxy, ProxyableClassMeta, TracerBase  # noqa: F401
 
 __all__ = ["Tracer", "symbolic_trace", "wrap"]
 
@@ -34,6 +35,14 @@ def wrap(fn_or_name):
         raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped.append((frame.f_globals, name))
     return fn_or_name
+
+
+def is_fx_tracing() -> bool:
+    """Whether a :class:`Tracer` is running a program in this thread."""
+    return getattr(_running, "depth", 0) > 0
+
+
+_running = threading.local()
 
 
 class Tracer(TracerBase):
@@ -119,8 +128,12 @@ class Tracer(TracerBase):
             self._values = _tensors(root)
             self._buffers = {name for name, _ in root.named_buffers()}
         args = self._placeholders(fn, concrete_args or {})
-        with _patched(self, fn):
-            out = _positional(fn)(*args)
+        _running.depth = getattr(_running, "depth", 0) + 1
+        try:
+            with _patched(self, fn):
+                out = _positional(fn)(*args)
+        finally:
+            _running.depth -= 1
         self.create_node("output", "output", (self.create_arg(out),), {})
         for path, value in self._constants.items():
             if not hasattr(self.root, path):

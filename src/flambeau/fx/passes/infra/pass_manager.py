@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import graphlib
+import inspect
+from collections import deque
 from collections.abc import Callable
 
 from ...graph_module import GraphModule
@@ -31,6 +32,32 @@ def this_before_that_pass_constraint(this: Callable, that: Callable) -> Callable
         return a is not that or b is not this
 
     return constraint
+
+
+def _topological_sort_passes(passes: list[Callable], constraints: list[Callable]) -> list[Callable]:
+    """``passes`` in an order that ``constraints`` allow, else in theirs. RuntimeError when the constraints contradict each other."""
+    if not constraints:
+        return passes
+    after: list[list[int]] = [[] for _ in passes]
+    waits = [0] * len(passes)
+    for i, a in enumerate(passes):
+        for j, b in enumerate(passes):
+            if i != j and not all(c(a, b) for c in constraints):
+                after[j].append(i)  # b before a
+                waits[i] += 1
+    ready = deque(i for i, n in enumerate(waits) if n == 0)
+    order: list[int] = []
+    while ready:
+        i = ready.popleft()
+        order.append(i)
+        for j in after[i]:
+            waits[j] -= 1
+            if waits[j] == 0:
+                ready.append(j)
+    if len(order) < len(passes):
+        left = [p for i, p in enumerate(passes) if i not in order]
+        raise RuntimeError(f"Circular dependency detected within the following passes: {left}")
+    return [passes[i] for i in order]
 
 
 class PassManager:
@@ -71,16 +98,14 @@ class PassManager:
 
     def solve_constraints(self) -> None:
         """Order the passes as the constraints ask. RuntimeError when they contradict each other."""
-        before = {
-            i: {j for j, b in enumerate(self.passes) if i != j and not all(c(a, b) for c in self.constraints)}
-            for i, a in enumerate(self.passes)
-        }
-        try:
-            self.passes = [self.passes[i] for i in graphlib.TopologicalSorter(before).static_order()]
-        except graphlib.CycleError as e:
-            names = " -> ".join(str(self.passes[i]) for i in e.args[1])
-            raise RuntimeError(f"Circular dependency detected in constraints: {names}") from e
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
         self._validated = True
+
+    def add_checks(self, check: Callable) -> None:
+        """Call ``check(module)`` where :meth:`check` is called. TypeError for a function of other parameters."""
+        if len(inspect.signature(check).parameters) != 1:
+            raise TypeError("PassManager check function should only take in one variable, a module")
+        setattr(self, "check", check)  # noqa: B010
 
     def check(self, module: GraphModule) -> None:
         """Called before the first and (``run_checks_after_each_pass``) after every pass; for subclasses."""
@@ -92,13 +117,20 @@ class PassManager:
         changed = False
         for _ in range(self.steps):
             again = False
+            done: list[str] = []
             for step in self.passes:
-                result = step(module)
-                if result is None or not hasattr(result, "graph_module"):
-                    raise TypeError(
-                        f"The result of the pass {getattr(step, '__name__', step)} should be type PassResult. Please wrap it with "
-                        "pass_result_wrapper()"
-                    )
+                name = getattr(step, "__name__", type(step).__name__)
+                try:
+                    result = step(module)
+                    if result is None or not hasattr(result, "graph_module"):
+                        raise TypeError(
+                            f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()"
+                        )
+                except Exception as error:
+                    raise type(error)(
+                        f"An error occurred when running the {name!r} pass after the following passes: {done}: {error}"
+                    ) from error
+                done.append(name)
                 module, again = result.graph_module, again or result.modified
                 module.recompile()
                 if self.run_checks_after_each_pass:

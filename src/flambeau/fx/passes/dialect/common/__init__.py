@@ -1,0 +1,1 @@
+"""Passes that hold for every set of operators."""
