@@ -115,6 +115,10 @@ def register_pytree_node(
     """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) ^ (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered, but one of them is given alone."
+        )
     SUPPORTED_NODES[cls] = pytree_nodes.NodeDef(
         cls,
         flatten_fn,
@@ -135,6 +139,15 @@ def _register(optree, cls, flatten_fn, unflatten_fn):
     optree.register_pytree_node(
         cls, lambda x: tuple(flatten_fn(x)), lambda ctx, ch: unflatten_fn(list(ch), ctx), namespace=_NS
     )
+
+
+def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
+    """The leaves of ``tree`` repeated so that each stands for every leaf below its place in ``treespec``; None where the two don't fit."""
+    whole = treespec.unflatten([0] * treespec.num_leaves)
+    try:
+        return optree.broadcast_prefix(tree, whole, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
+    except ValueError:
+        return None
 
 
 def is_leaf_class(cls: type) -> bool:
@@ -298,6 +311,8 @@ class LeafSpec(metaclass=_SpecType):
 
 def treespec_dumps(treespec, protocol=None) -> str:
     """The spec as JSON, in PyTorch's format."""
+    if not isinstance(treespec, optree.PyTreeSpec):
+        raise TypeError(f"treespec_dumps(spec): Expected `spec` to be instance of TreeSpec but got item of type {type(treespec)}.")
     from .pytree_json import dumps  # json is imported by those who write it
 
     return dumps(treespec.unflatten([0] * treespec.num_leaves))

@@ -24,7 +24,7 @@ def _dump(tree) -> dict:
     name = node.serialized_type_name or (f"{kind.__module__}.{kind.__qualname__}" if _standard(kind) else None)
     if name is None:
         raise NotImplementedError(
-            f"Serializing {kind} in pytree is not registered: give serialized_type_name to register_pytree_node"
+            f"No registered serialization name for {kind} found: give serialized_type_name to register_pytree_node"
         )
     children, context = node.flatten_fn(tree)
     try:

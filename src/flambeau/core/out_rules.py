@@ -9,6 +9,7 @@
 | ``outside`` | no operand shares their memory |
 | ``inplace`` | the in-place form asks the same of its tensor |
 | ``rows`` | resized, they are row-major; else they get the result's order of dimensions |
+| ``scalar_type`` | as ``exact``, and the error names scalar types |
 | ``dtype`` | where the argument ``dtype`` isn't given, theirs is meant: the result is computed in it |
 
 ``RULES`` has what holds for a kind (of index operators for their mode, of composites for the implicit ones); ``out_rules=`` of a declaration replaces
@@ -99,6 +100,10 @@ def check_inplace_shape(target, shape) -> None:
 
 def check_dtype(op: OpOverload, target: DType, result: DType, beside: bool = False) -> None:
     """RuntimeError when the out= form of ``op`` may not write a result of this dtype into ``target``. ``beside``: it is one of several results."""
+    if target is not result and "scalar_type" in op.out_rules:
+        raise RuntimeError(
+            f"{op._opname}: Expected out tensor to have scalar type {result.scalar_type} but got scalar type {target.scalar_type}"
+        )
     if target is not result and (is_exact(op) or (beside and result.category == 1)):
         raise RuntimeError(f"Expected out tensor to have dtype {c_name(result)}, but got {c_name(target)} instead")
     if "any" not in op.out_rules:

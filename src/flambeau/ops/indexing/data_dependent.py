@@ -26,7 +26,7 @@ def _nonzero_meta(self):
     )  # the coordinates of one dimension lie together, as in PyTorch
 
 
-@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True, places=("self",))
+@extern("nonzero(Tensor self) -> Tensor", meta=_nonzero_meta, has_out=True, places=("self",), out_rules="scalar_type")
 def nonzero(self):
     return select.nonzero(self)
 
