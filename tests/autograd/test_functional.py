@@ -56,3 +56,21 @@ def test_beside_pytorch():
     assert errors == here and len(expected) == len(got)
     for a, b in zip(expected, got):
         np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
+
+
+def test_switches_of_the_native_module_are_real():
+    native = importlib.import_module("flambeau._C")
+    before = flambeau.is_grad_enabled()
+    try:
+        native._set_grad_enabled(False)
+        assert not flambeau.is_grad_enabled()
+    finally:
+        native._set_grad_enabled(before)
+
+
+def test_an_import_by_another_name_leaves_the_function():
+    package = importlib.import_module("flambeau.autograd")
+    package.gradcheck_before = package.gradcheck
+    package.gradcheck = importlib.import_module("flambeau.autograd.gradcheck")
+    assert callable(package.gradcheck) and package.gradcheck is package.gradcheck_before
+    del package.gradcheck_before

@@ -312,7 +312,9 @@ class LeafSpec(metaclass=_SpecType):
 def treespec_dumps(treespec, protocol=None) -> str:
     """The spec as JSON, in PyTorch's format."""
     if not isinstance(treespec, optree.PyTreeSpec):
-        raise TypeError(f"treespec_dumps(spec): Expected `spec` to be instance of TreeSpec but got item of type {type(treespec)}.")
+        raise TypeError(
+            f"treespec_dumps(spec): Expected `spec` to be instance of TreeSpec but got item of type {type(treespec)}."
+        )
     from .pytree_json import dumps  # json is imported by those who write it
 
     return dumps(treespec.unflatten([0] * treespec.num_leaves))

@@ -57,7 +57,7 @@ class ndarray:
             return wrap(_memory(self.tensor)[_plain(key)])  # negative steps, fields
 
     def __setitem__(self, key, value):
-        value = unwrap(value)
+        value = unwrap(np.asarray(_plain(value)) if isinstance(value, (list, tuple)) else value)
         self.tensor[_index(key)] = value.to(self.tensor.dtype) if is_tensor(value) else value
 
     def __len__(self):
