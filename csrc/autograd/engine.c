@@ -35,6 +35,7 @@ typedef struct Run {
     int n_wanted; /* -1: leaves accumulate */
     int accumulate, keep, create;
     uint64_t id;
+    FlbNode *running; /* the node that is applied, borrowed from its task */
     struct Run *outer;
 } Run;
 
@@ -483,10 +484,24 @@ static int seen_before_apply(Run *r, Task *t, PyObject **cts, int n) {
         if (cts[r->wanted_nr[k]]) Py_XSETREF(r->captured[k], Py_NewRef(cts[r->wanted_nr[k]]));
     return 0;
 }
+static int begin_event(FlbOpen *event, FlbNode *node) {
+    int leaf = Py_TYPE(node) == &FlbAccumulate_Type;
+    PyObject *name = leaf ? PyUnicode_FromString("torch::autograd::AccumulateGrad") : flb_node_name(node);
+    if (!name) {
+        PyErr_Clear();
+        return 0;
+    }
+    flb_event_begin(event, EVENT_NODE, name);
+    Py_DECREF(name);
+    if (!leaf) flb_event_number(event, (int64_t)node->sequence_nr);
+    return 1;
+}
 static int step(Run *r, Py_ssize_t index) {
     Task *t = &r->tasks[index];
     FlbNode *node = t->node;
     int n = node->n_outputs ? node->n_outputs : 1, ne = node->n_edges, bad = 0;
+    int recording = 0;
+    FlbOpen event;
     PyObject *grads_inline[4], **grads = grads_inline, *one[1] = {NULL}, **cts = one;
     if (ne > 4 && !(grads = PyMem_Malloc(sizeof(PyObject *) * ne))) return PyErr_NoMemory(), -1;
     for (int i = 0; i < ne; i++) grads[i] = NULL;
@@ -503,6 +518,7 @@ static int step(Run *r, Py_ssize_t index) {
         for (int i = 0; i < n; i++) any |= cts[i] != NULL;
     }
     if (bad < 0 || !any || !t->needed) goto send;
+    recording = flb_events && begin_event(&event, node);
     if (Py_TYPE(node) == &FlbAccumulate_Type) {
         if (node->extra && node->extra->pre_hooks && PyDict_GET_SIZE(node->extra->pre_hooks))
             bad = node_pre_hooks(node->extra->pre_hooks, cts, n);
@@ -517,6 +533,7 @@ static int step(Run *r, Py_ssize_t index) {
     if (node->extra && node->extra->pre_hooks && PyDict_GET_SIZE(node->extra->pre_hooks))
         bad = node_pre_hooks(node->extra->pre_hooks, cts, n);
     if (bad == 0 && n > 1 && node->materialize) bad = fill_zeros(node, cts);
+    r->running = node;
     if (bad == 0) bad = flb_anomaly ? flb_anomaly_apply(node, cts, grads) : node->apply(node, cts, grads);
     if (bad == 0 && node->extra && node->extra->post_hooks && PyDict_GET_SIZE(node->extra->post_hooks))
         bad = node_post_hooks(node->extra->post_hooks, grads, ne, cts, n);
@@ -524,6 +541,8 @@ static int step(Run *r, Py_ssize_t index) {
         if (grads[i] && node->edges[i].node) bad = flb_fit(node, i, &node->edges[i], &grads[i]);
     if (bad == 0 && !r->keep) bad = flb_node_release(node);
 send:
+    r->running = NULL;
+    if (recording) flb_event_end(&event);
     for (int i = 0; i < n; i++)
         if (i == 0 || cts != one) Py_CLEAR(cts[i]);
     if (cts != one) PyMem_Free(cts);
@@ -686,6 +705,10 @@ static PyObject *py_run(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     }
     return out;
 }
+/* backward_sequence(): the number of the node that runs in this thread, -1 outside of a backward pass and in a leaf. */
+static PyObject *py_sequence(PyObject *m, PyObject *unused) {
+    return PyLong_FromLongLong(current && current->running ? (long long)current->running->sequence_nr : -1);
+}
 /* backward_id(): a number of the pass that is running in this thread, -1 without one. */
 static PyObject *py_id(PyObject *m, PyObject *unused) {
     return current ? PyLong_FromUnsignedLongLong(current->id) : PyLong_FromLong(-1);
@@ -715,6 +738,8 @@ static PyObject *py_keeps(PyObject *m, PyObject *unused) {
 PyMethodDef flb_engine_functions[] = {
     {"run_backward", (PyCFunction)(void (*)(void))py_run, METH_FASTCALL,
      "run_backward(outputs, grads, edges or None, keep_graph, create_graph, accumulate)"},
+    {"backward_sequence", py_sequence, METH_NOARGS,
+     "backward_sequence(): the number of the node that runs in this thread, -1 without one."},
     {"backward_id", py_id, METH_NOARGS,
      "backward_id(): a number of the pass that is running in this thread, -1 without one."},
     {"backward_reaches", py_reaches, METH_O,

@@ -265,6 +265,8 @@ static PyObject *node_repr(FlbNode *n) {
     return r;
 }
 static PyObject *node_name(FlbNode *n, PyObject *unused) { return flb_node_name(n); }
+/* node_count(): the number that the next node gets. */
+static PyObject *node_count(PyObject *m, PyObject *unused) { return PyLong_FromUnsignedLongLong(next_sequence); }
 static PyObject *node_sequence(FlbNode *n, PyObject *unused) {
     return PyLong_FromUnsignedLongLong(n->sequence_nr);
 }
@@ -697,6 +699,7 @@ static PyObject *py_set_handle(PyObject *m, PyObject *cls) {
     Py_RETURN_NONE;
 }
 PyMethodDef flb_node_functions[] = {
+    {"node_count", node_count, METH_NOARGS, "node_count(): the number that the next node of a backward graph gets."},
     {"gradient_edge", py_gradient_edge, METH_O,
      "gradient_edge(tensor): (node, number) a cotangent of it goes to, or None."},
     {"set_history", py_set_history, METH_VARARGS,

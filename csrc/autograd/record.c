@@ -718,8 +718,13 @@ PyMethodDef flb_record_functions[] = {
     {"configure_record", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS,
      "Python's part of recording."},
     {NULL}};
+static int64_t sequence_of(PyObject *node) {
+    return PyObject_TypeCheck(node, &FlbNode_Type) ? (int64_t)((FlbNode *)node)->sequence_nr : -1;
+}
+
 int flb_init_record(PyObject *module) {
     flb_autograd_call = autograd_call;
+    flb_sequence = sequence_of;
     return PyModule_AddType(module, &FlbRule_Type) < 0 || PyModule_AddType(module, &FlbPlan_Type) < 0 ? -1
                                                                                                       : 0;
 }

@@ -25,6 +25,7 @@
  * blocks of a mapping are neighbours (left, right) without gaps; no two kept and no two bare ones lie side by
  * side. Of a bare block only the first page, with its header, may hold anything but zeros. */
 #define _GNU_SOURCE
+#include "core/events.h"
 #include "core/guarded.h"
 #include "core/tensor_internal.h"
 #include <pthread.h>
@@ -188,11 +189,20 @@ static time_t now(void) {
     return t.tv_sec;
 }
 
+/* The profiler's count of what this thread takes and gives back. */
+static void count(size_t taken) {
+    if (flb_events & EVENTS_MEMORY) flb_event_bytes((int64_t)taken);
+}
+static void uncount(size_t given) {
+    if (flb_events & EVENTS_MEMORY) flb_event_bytes(-(int64_t)given);
+}
+
 static void *small_block(size_t size, int zero) {
     Tag *tag = zero ? calloc(1, size + sizeof(Tag)) : malloc(size + sizeof(Tag));
     if (!tag) return NULL;
     tag->block = NULL;
     tag->size = size;
+    count(size);
     return tag + 1;
 }
 
@@ -270,6 +280,7 @@ static void *large_block(size_t size, int zero) {
     Tag *tag = (Tag *)data - 1;
     tag->block = b;
     tag->size = size;
+    count(size);
     if (zero) memset(data, 0, clean ? (size_t)((char *)b + page - data) : size);
     return data;
 }
@@ -295,6 +306,7 @@ void flb_free(void *data) {
     }
     Tag *tag = (Tag *)data - 1;
     Block *b = tag->block;
+    uncount(tag->size);
     if (!b) {
         free(tag);
         return;
@@ -339,12 +351,16 @@ static void *handler_realloc(void *context, void *data, size_t size) {
     if (!tag->block && size < SMALLEST) {
         Tag *moved = realloc(tag, size + sizeof(Tag));
         if (!moved) return NULL;
+        uncount(moved->size);
+        count(size);
         moved->size = size;
         return moved + 1;
     }
     if (tag->block && size >= SMALLEST) {
         size_t room = tag->block->total - (size_t)((char *)data - (char *)tag->block);
         if (size <= room && size >= room / 2) {
+            uncount(tag->size);
+            count(size);
             tag->size = size;
             return data;
         }

@@ -62,6 +62,7 @@ extern PyTypeObject *flb_dtype_class, *flb_format_class;
 
 /* Where calls with the AUTOGRAD key on top go: 1 done (*result), 0 not mine, -1 exception. Set by autograd's
  * native part. */
+extern int64_t (*flb_sequence)(PyObject *node); /* the number of a node of the backward graph, -1 */
 extern int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
 
 /* Calls while a gradient formula is recorded (autograd/program.c): keys without RECORD. */

@@ -5,12 +5,14 @@
  * record a gradient through autograd's native part; all others are handed to Python (core/dispatch.py) with
  * the keys already collected. */
 #include "core/calls.h"
+#include "core/events.h"
 #include "core/stack.h"
 
 PyObject *flb_override_handler = NULL, *flb_describe_handler = NULL, *flb_dispatch_handler = NULL,
          *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_device_handler = NULL,
          *flb_python_handler = NULL, *flb_check_handler = NULL;
 PyTypeObject *flb_dtype_class = NULL, *flb_format_class = NULL;
+int64_t (*flb_sequence)(PyObject *node) = NULL;
 int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) = NULL;
 
 /* ---- NumPy's floating-point warnings ------------------------------------------------------------------- */
@@ -258,7 +260,7 @@ static int watched(uint32_t keys) {
     return (keys & (FLB_PYTHON | FLB_TRANSFORM | FLB_FORWARD | FLB_FUNCTIONALIZE)) == FLB_PYTHON &&
         flb_stack(FLB_DISPATCH_MODES);
 }
-PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
+static PyObject *call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (flb_stack_check(" in a call of an operator") < 0) return NULL;
     if (op->written && check_writes(op, values) < 0) return NULL;
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
@@ -300,6 +302,25 @@ PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     Py_DECREF(args);
     Py_DECREF(kwargs);
     return r;
+}
+/* Calls on tensors without data are a compiler's, and on the way down from one key to the next a call is met again:
+ * neither is an event. */
+static PyObject *recorded_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
+    if ((keys & (NO_DATA | FLB_FUNCTIONALIZE)) || flb_event_inside((PyObject *)op)) return call(op, keys, values);
+    FlbOpen open;
+    flb_event_begin(&open, EVENT_OPERATOR, (PyObject *)op);
+    if (flb_events & EVENTS_SHAPES) flb_event_inputs(&open, values, op->n_parameters);
+    PyObject *r = call(op, keys, values);
+    if (r) {
+        flb_event_result(&open, r);
+        if (PyObject_TypeCheck(r, &FlbTensor_Type) && ((FlbTensor *)r)->grad_fn && flb_sequence)
+            flb_event_number(&open, flb_sequence(((FlbTensor *)r)->grad_fn));
+    }
+    flb_event_end(&open);
+    return r;
+}
+PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
+    return __builtin_expect(flb_events, 0) ? recorded_call(op, keys, values) : call(op, keys, values);
 }
 /* A call of a program's, which function modes see under the overload's own name. */
 static PyObject *overridden(PyObject *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {

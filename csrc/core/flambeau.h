@@ -32,6 +32,7 @@ enum {
 };
 
 /* Shared by all views of one memory: identity of the storage, version counter for saved-tensor checks. */
+#include "core/events.h"
 #include "runtime/floating.h"
 
 typedef struct FlbStorage {
@@ -132,6 +133,10 @@ typedef struct {
     int (*keep_contents)(PyObject *tensor, FlbContents *kept);
     int (*put_back)(FlbContents *kept, int write);
     Py_ssize_t (*nbytes)(PyObject *tensor);
+    const int *events; /* core/events.h */
+    void (*event_begin)(FlbOpen *open, int kind, PyObject *what);
+    void (*event_end)(FlbOpen *open);
+    void (*event_step)(int64_t index, int64_t count, int64_t begin, int64_t end);
 } FlbApi;
 
 #define FLB_API_CAPSULE "flambeau._C._api"

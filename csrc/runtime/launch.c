@@ -476,6 +476,12 @@ typedef struct {
     double *seconds;
 } Together;
 
+static int64_t monotonic(void) {
+    struct timespec t = {0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static double now(void) {
     struct timespec t = {0};
     clock_gettime(flb_timing, &t);
@@ -546,8 +552,20 @@ static int run_timed(Call *c, int begin, int end) {
     return 0;
 }
 
+/* As run_range, each step an event. Steps side by side are one. */
+static int run_recorded(Call *c, int begin, int end) {
+    for (int i = begin, n; i < end && !c->status[0]; i += n) {
+        int64_t start = monotonic();
+        if ((n = run_step(c, i, NULL)) < 0) return -1;
+        if (c->starved) break;
+        flb_api->event_step(i, n, start, monotonic());
+    }
+    return 0;
+}
+
 static int run_range(Call *c, int begin, int end) {
     Graph *g = c->g;
+    if (*flb_api->events) return run_recorded(c, begin, end);
     if (flb_timing) return run_timed(c, begin, end);
     if (!g->has_call) {
         if (g->light) {
@@ -605,7 +623,7 @@ static int is_returned(const Graph *g, int k) {
 }
 
 /* The outputs. `own`: args, when the call may drop them. */
-static PyObject *run(Graph *g, PyObject *const *args, PyObject **own) {
+static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own) {
     Place few_places[48];
     Frame few_numbers[192];
     char *few_pointers[64];
@@ -675,6 +693,15 @@ done:
     if (c.f != g->frame && c.f != few_numbers) PyMem_Free(c.f);
     flb_api->free(c.arena);
     Py_XDECREF(keep_list);
+    return result;
+}
+
+static PyObject *run(Graph *g, PyObject *const *args, PyObject **own) {
+    if (!*flb_api->events) return launched(g, args, own);
+    FlbOpen open;
+    flb_api->event_begin(&open, EVENT_GRAPH, g->info ? g->info : (PyObject *)Py_TYPE(g));
+    PyObject *result = launched(g, args, own);
+    flb_api->event_end(&open);
     return result;
 }
 

@@ -226,7 +226,7 @@ static PyObject *gather(Loop *l, Frame_ *f) {
 
 /* loop(arrays or tensors, ints, floats) -> list of tensors: written arrays that aren't `over`, fresh ones,
  * numbers. */
-static PyObject *call(Loop *l, PyObject *args, PyObject *kwargs) {
+static PyObject *called(Loop *l, PyObject *args, PyObject *kwargs) {
     PyObject *arrays, *ints, *floats;
     if (kwargs && PyDict_GET_SIZE(kwargs))
         return PyErr_SetString(PyExc_TypeError, "a loop takes no keyword arguments"), NULL;
@@ -361,6 +361,15 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
 fail:
     Py_DECREF(l);
     return NULL;
+}
+
+static PyObject *call(Loop *l, PyObject *args, PyObject *kwargs) {
+    if (!*flb_api->events) return called(l, args, kwargs);
+    FlbOpen open;
+    flb_api->event_begin(&open, EVENT_LOOP, l->fail);
+    PyObject *result = called(l, args, kwargs);
+    flb_api->event_end(&open);
+    return result;
 }
 
 PyTypeObject FlbLoop_Type = {

@@ -412,7 +412,10 @@ class _WithTensors(Interpreter):
         mode = current_proxy_mode()
         if mode is not None:
             mode.stack = n.meta.get("stack") or n.meta.get("stack_trace")
-        return super().run_node(n)
+        result = super().run_node(n)
+        if mode is not None:
+            mode.lines.ran(mode.stack)
+        return result
 
     def get_attr(self, target, args, kwargs):
         return self.tensors[target] if target in self.tensors else self.fetch_attr(target)

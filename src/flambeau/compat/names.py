@@ -183,14 +183,16 @@ module: _internal
     "returns False: get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion",
     "compiler.config": "value '': job_id\nvalue False: dynamic_sources",
     "futures": "from distributed.futures: Future collect_all wait_all",
-    "profiler": "from compat.profiler: profile record_function schedule ProfilerActivity ProfilerAction DeviceType tensorboard_trace_handler "
-    "supported_activities kineto_available ExecutionTraceObserver _KinetoProfile\nmodule: itt profiler _utils",
-    "profiler.profiler": "from compat.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function "
-    "ProfilerAction _default_schedule_fn",
+    "profiler": "from profiling.profiler: profile record_function schedule ProfilerActivity ProfilerAction tensorboard_trace_handler "
+    "supported_activities _KinetoProfile\nfrom profiling.events: DeviceType\nfrom compat.profiler: kineto_available ExecutionTraceObserver\n"
+    "module: itt profiler _utils",
+    "profiler.profiler": "from profiling.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function "
+    "ProfilerAction _default_schedule_fn _KinetoProfile",
     "profiler.itt": "returns False: is_available\nreturns None: mark range_push range_pop\ncontext: range",
-    "autograd.profiler": "from compat.profiler: profile record_function emit_nvtx emit_itt EventList FunctionEvent load_nvprof parse_nvprof_trace "
-    "KinetoStepTracker EnforceUnique MemRecordsAcc\nvalue False: _is_profiler_enabled",
-    "autograd.profiler_util": "from compat.profiler: EventList FunctionEvent",
+    "autograd.profiler": "from profiling.legacy: profile\nfrom profiling.profiler: record_function\nfrom profiling.events: EventList FunctionEvent\n"
+    "from compat.profiler: emit_nvtx emit_itt load_nvprof parse_nvprof_trace KinetoStepTracker EnforceUnique MemRecordsAcc\n"
+    "value False: _is_profiler_enabled",
+    "autograd.profiler_util": "from profiling.events: EventList FunctionEvent FunctionEventAvg Interval",
     "_awaits": "why: TorchScript's awaitables\nclass: Await",
     "monitor": """
 why: monitoring needs a service of PyTorch's own

@@ -328,6 +328,13 @@ class Compiler(_frame.Context):
 
     @collecting_later
     def _capture(self, func, args, cache, event: Event, top: bool) -> bool:
+        shown = _C.event_begin(4, f"compile {shown_name(func.__code__)}")  # a range in profiles
+        try:
+            return self._capture_frame(func, args, cache, event, top)
+        finally:
+            _C.event_end(shown)
+
+    def _capture_frame(self, func, args, cache, event: Event, top: bool) -> bool:
         code = func.__code__
         start = time.perf_counter()
         counters["frames"]["total"] += 1

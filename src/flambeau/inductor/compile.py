@@ -16,6 +16,7 @@ from ..base.shape_env import shape_rules
 from . import debug, metrics
 from .codegen.kernel import write_kernel
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
+from .ir.notes import Note
 from .ir.values import walk
 from .lowering.donate import donate, pass_on, spend
 from .lowering.lowering import Lowering
@@ -29,6 +30,7 @@ from .scheduling import memory
 from .scheduling.branches import arrange
 from .scheduling.duplicates import Duplicates
 from .scheduling.effects import flat
+from .scheduling.notes import label_of, notes_of
 from .scheduling.planes import PlaneChain, chain_planes
 from .scheduling.rows import RowChain, chain_rows
 from .scheduling.schedule import build, fuse, merge
@@ -60,7 +62,8 @@ _OF_THE_PASSES = (
 class CompiledInfo:
     """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
     eager kernel and why; what the native graph is made of. ``steps``: kernels and calls in order, ``launches``: the same with those that are launched
-    together as one. ``choices``: under max-autotune, products and convolutions and the way that was measured to be the fastest. ``orders``: see
+    together as one, ``notes``: of each of these, in the order of the native graph's steps. ``backward``: whether it is a backward
+    pass. ``choices``: under max-autotune, products and convolutions and the way that was measured to be the fastest. ``orders``: see
     compile_graph."""
 
     source: str
@@ -71,6 +74,8 @@ class CompiledInfo:
     fallbacks: list[str]
     arena_size: int
     plan: LaunchPlan
+    notes: list[Note]
+    backward: bool = False
     choices: list[str] = dataclasses.field(default_factory=list)
     orders: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
@@ -264,7 +269,18 @@ def compile_program(program, times=None, output_aliases=None):
     where = f"{arena} bytes in the arena, {len(own)} buffers of their own" if own else f"arena of {arena} bytes"
     source = _source(launches, together, kernels, [where, *own, *(f"{n} (reuse)" for n in notes), *choices])
     info = CompiledInfo(
-        source, kernels, steps, launches, times, lowering.fallbacks, arena, plan, choices, lowering.orders
+        source,
+        kernels,
+        steps,
+        launches,
+        times,
+        lowering.fallbacks,
+        arena,
+        plan,
+        notes_of(launches, lowering),
+        program.backward,
+        choices,
+        lowering.orders,
     )
     graph = plan.bind(addresses, info)
     passed("assemble")
@@ -385,17 +401,6 @@ def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
     return out
 
 
-def _operations(kernel) -> str:
-    """Names of what a kernel computes, for the reader of its source."""
-    names = dict.fromkeys(
-        v.op for n in kernel.nodes for v in walk(n.value) if v.op not in ("const", "load", "index", "cast")
-    )
-    reductions = dict.fromkeys(
-        {"add": "sum", "mul": "prod"}.get(n.combine, n.combine) for n in kernel.nodes if n.reduction
-    )
-    return ", ".join([*names, *reductions]) or "copy"
-
-
 def _source(steps, together, kernels, notes) -> str:
     """What the graph runs, as text: the launches in order, then each kernel once."""
     lines = [f"; {n}" for n in notes]
@@ -423,7 +428,7 @@ def _launches(steps) -> list[str]:
             lines += [f";   {line[2:]}" for line in rest] + [f";   {a} lies in {b}" for a, b in s.over.items()]
         elif not isinstance(s, ExternCall):
             lines.append(
-                f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {_operations(s)}"
+                f"; launch {s.name}({', '.join(s.args)}) parallel over {s.total} in pieces of {s.grain}: {label_of(s)}"
             )
         elif s.what == "gemm":
             ins = ", ".join(f"{r.buffer}{list(r.shape)}" for r in s.inputs)

@@ -102,6 +102,7 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
             error.run_plainly = True
         raise error
 
+    fail.loop_name = f"native loop {p['site']}".rstrip()  # type: ignore[attr-defined]
     run = _runtime.Loop(
         address,
         p["written"],

@@ -20,6 +20,7 @@ from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, Node
+from .lines import ForwardLines
 from .sizes import SizeNodes
 
 __all__ = ["ASSERT_SCALAR", "ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
@@ -48,6 +49,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         # Computes the results. Where the fake mode is known to be next, its rule is called without another dispatch.
         self.execute: Callable = _call
         self.stack: Any = None  # recorded in place of the user's line, by passes that retrace a graph
+        self.lines = ForwardLines()
         self.constants: dict[str, Any] = {}
         self.inputs: list[Node] = []  # placeholders, in the order in which they were made
         self.written: dict[int, Any] = {}  # storages that some recorded operator wrote, by id
@@ -178,7 +180,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         if not _holds_tensors(out) and func._schema.returns and not isinstance(out, NUMBERS):
             self._refuse_number(func, out)
         node = self.graph.create_node("call_function", func, node_args, node_kwargs)
-        stack = user_line() if self.record_stack else self.stack
+        stack = user_line() if self.record_stack else self.stack or self.lines.of_backward()
         if stack is not None:
             node.meta["stack"] = stack
         if _is_mutable(func):

@@ -14,13 +14,14 @@ class LazyTensor:
     """A tensor during lowering. ``sizes``: ints and expressions, ``shape`` the same for operators to ask; ``dtype`` is the flambeau dtype;
     ``at(coords)`` the Value of an element; ``region`` where it lies in memory, None as long as it doesn't."""
 
-    __slots__ = ("sizes", "dtype", "device", "at", "region", "strides", "view", "example", "depth")
+    __slots__ = ("sizes", "dtype", "device", "at", "region", "strides", "view", "example", "depth", "origins")
 
     def __init__(self, shape, dtype, at, region=None, strides=None, device=None, example=None):
         self.sizes, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
         self.example = example
         self.strides = strides  # what the tensor's strides are by its shape rule
         self.device = device
+        self.origins: tuple = ()  # operators of the graph that an element is computed by
         self.depth = 0  # nodes of the graph that an element is computed by, one in another
         self.view = None  # (tensor it is a view of, function of view handlers) for a view of a tensor without memory
 

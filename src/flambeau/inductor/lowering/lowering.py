@@ -23,6 +23,7 @@ from ...core.messages import About, Message
 from ...core.viewmap import Strided
 from ...fx import GraphModule
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Pointwise, Region, dense_strides, is_dense
+from ..ir.notes import Origin, origin
 from ..ir.sizes import size, sizes, symbolic
 from ..ir.values import DEEPEST, Typed, Values, is_complex, loaded_atoms, part_of, short, to_numpy, walk, weight
 from ..passes.decompose import OpCall
@@ -59,6 +60,10 @@ class Lowering(Handler):
         self.free: frozenset[int] = frozenset()
         self.by_strides = False  # some call sees in which order a result lies in memory
         self.orders: dict[int, tuple[int, ...]] = {}  # of free outputs that lie otherwise than their shape rule says
+        self.here: tuple[
+            Origin, ...
+        ] = ()  # the operator at hand, and those that its arguments are still to be computed by
+        self.origins: dict[str, tuple[Origin, ...]] = {}  # buffer -> the operators that its elements are computed by
         self._ids = itertools.count()
         self._names = itertools.count()
 
@@ -72,10 +77,13 @@ class Lowering(Handler):
         if is_complex(t):
             t, np_dtype, width = part_of(t), np_dtype or np.dtype(to_numpy(t)), 2
         b = self.buffers[name] = Buffer(name, tuple(shape), tuple(strides), t, kind, np_dtype, constant, width)
+        self.origins[name] = self.here
         return b
 
     def lazy(self, *args, **kwargs) -> LazyTensor:
-        return LazyTensor(*args, **kwargs, example=self.example)
+        made = LazyTensor(*args, **kwargs, example=self.example)
+        made.origins = self.here
+        return made
 
     def add(self, node) -> None:
         if self.late:
@@ -118,6 +126,7 @@ class Lowering(Handler):
         )
         t = short(x.dtype)
         buffer = self.new_buffer(x.sizes, strides, t)
+        self.origins[buffer.name] = x.origins or self.here
         self.fill(buffer, x)
         region = Region(buffer.name, x.sizes, buffer.strides)
         x.at, x.region = self.in_memory(region, x.dtype).at, region
@@ -170,15 +179,23 @@ class Lowering(Handler):
         self.free = frozenset(program.free)
         self.by_strides = any("reads_memory" in getattr(call.target, "tags", ()) for call in program.calls)
         for call in program.calls:
+            self.here = ()
             if call.what == "input":
                 env[call] = placeholder(self, call.val, program.orders.get(len(self.inputs)))
             elif call.what == "constant":
                 env[call] = constant(self, call.val)
             else:
                 args, kwargs = _map((call.args, call.kwargs), env.__getitem__)
+                self.here = self.origins_of(call, (args, kwargs))
                 env[call] = self.settle(self.call(call, args, kwargs), call, (args, kwargs))
         results = [_map(x, env.__getitem__) for x in program.outputs]
         finish(self, results, [x.val if isinstance(x, OpCall) else None for x in program.outputs])
+
+    def origins_of(self, call, given) -> tuple[Origin, ...]:
+        """The operator of a call, and those by which its arguments are still to be computed."""
+        own = () if call.node is None else (origin(call.node),)
+        pending = (o for x in flatten(given) if isinstance(x, LazyTensor) and x.region is None for o in x.origins)
+        return tuple(dict.fromkeys((*pending, *own)))
 
     def meet(self, n) -> None:
         """Learn from a symbolic integer what its symbols are like."""

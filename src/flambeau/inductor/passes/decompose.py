@@ -21,13 +21,15 @@ __all__ = ["OpCall", "OpProgram", "decompose_graph"]
 
 
 class OpCall:
-    """``what``: "input", "constant" or "call". ``args`` and ``kwargs`` refer to other calls. ``val``: tensors without data, or plain values."""
+    """``what``: "input", "constant" or "call". ``args`` and ``kwargs`` refer to other calls. ``val``: tensors without data, or plain values.
+    ``node``: of the graph that was decomposed, which it is or is a part of."""
 
-    __slots__ = ("what", "target", "args", "kwargs", "val", "uses")
+    __slots__ = ("what", "target", "args", "kwargs", "val", "uses", "node")
 
     def __init__(self, what, target, args, kwargs, val):
         self.what, self.target, self.args, self.kwargs, self.val = what, target, args, kwargs, val
         self.uses = 0
+        self.node: Any = None
 
     def __repr__(self):
         return f"<{self.what} {self.target}>"
@@ -38,12 +40,15 @@ class OpProgram:
 
     def __init__(self):
         self.calls: list[OpCall] = []
+        self.node: Any = None  # that is being decomposed
         self.outputs: list[Any] = []
+        self.backward = False
         self.free: tuple[int, ...] = ()
         self.orders: dict[int, tuple[int, ...]] = {}
 
     def add(self, *parts) -> OpCall:
         call = OpCall(*parts)
+        call.node = self.node
         self.calls.append(call)
         return call
 
@@ -160,7 +165,9 @@ def decompose_graph(gm) -> OpProgram:
     with excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM):
         for node in gm.graph.nodes:
             val = node.meta.get("val")
+            program.node = node if node.op == "call_function" else None
             if node.op == "placeholder":
+                program.backward |= node.name.startswith("tangents_")
                 env[node] = program.add("input", node.name, (), {}, val)
             elif node.op == "get_attr":
                 owner = gm

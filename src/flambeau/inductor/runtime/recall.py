@@ -20,6 +20,7 @@ from ...base import disk, dtypes
 from ...base.threads import get_num_threads
 from ...proxy.encoding import Decoder, Encoder, NotEncodable
 from .. import metrics
+from ..ir.notes import Note, read_notes, write_notes
 from ..machine import cache
 from ..settings import config
 from .plan import LaunchPlan
@@ -36,7 +37,12 @@ class RecalledInfo:
     def __init__(self, plan: LaunchPlan, rows: dict[str, Any], arena_size: int):
         self.plan, self.names, self._texts, self._head = plan, rows["names"], rows["texts"], rows["head"]
         self.fallbacks, self.orders, self.arena_size = rows["fallbacks"], dict(rows["orders"]), arena_size
-        self.steps, self.times = plan.steps, {}
+        self.steps, self.times, self.backward = plan.steps, {}, rows["backward"]
+        self._notes = rows["notes"]
+
+    @functools.cached_property
+    def notes(self) -> list[Note]:
+        return read_notes(self._notes)
 
     @functools.cached_property
     def kernels(self) -> dict[str, str]:
@@ -106,6 +112,8 @@ def remember(entry: str, output_aliases: dict[int, int], graph: Any, nodes: int,
                 "texts": zlib.compress(marshal.dumps(list(info.kernels.values())), 1),
                 "head": info.source.partition("\n\n")[0],
                 "fallbacks": info.fallbacks,
+                "notes": write_notes(info.notes),
+                "backward": info.backward,
                 "orders": list(info.orders.items()),
                 "arena": enc.expr(info.arena_size),
                 "nodes": nodes,
