@@ -323,6 +323,8 @@ def of_type(tx, args) -> Variable:
     name, bases, namespace = (a.unwrap() for a in args)
     if not (name.is_constant() and hasattr(namespace, "pairs")):
         unsupported("type", "making a class while tracing")
+    if any(k.is_constant() and k.as_constant() == "__classcell__" for k, _ in namespace.pairs(tx)):
+        refuse(name.as_constant(), "It has the cell of another class.")
     given = {k.as_constant(): v for k, v in namespace.pairs(tx)}
     given.setdefault("__module__", tx.wrap_known(tx.globals.get("__name__")))
     return make_class(tx, None, name.as_constant(), bases.items(tx), given)
