@@ -40,6 +40,7 @@ MODULES = (
     "test_builtin",
     "test_unpack",
     "test_unpack_ex",
+    "test_operator",
 )
 
 # Tests that don't hold for captured code, and why. A name that ends with a dot stands for a class.
