@@ -267,3 +267,29 @@ def test_a_scaled_step_leaves_out_what_is_not_finite(backend):
 
     want, got = trained(lambda f: f), trained(lambda f: compile(f, backend=backend))
     assert all(torch.allclose(a, b, atol=1e-6, equal_nan=True) for a, b in zip(want, got, strict=True))
+
+
+def test_arguments_of_a_graph_have_names_of_their_own():
+    """Two inputs whose sources read alike: entries of an optimizer's state, which are kept by parameter."""
+    texts = []
+
+    def backend(gm, _):
+        texts.append(gm.code)
+        return gm.forward
+
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    compiled = torch.compile(step, backend=backend)
+    for _ in range(2):
+        compiled(torch.ones(4, 3))
+    for text in texts:
+        names = [a.split(":")[0].strip() for a in text.split("def forward(")[1].split(")")[0].split(",")]
+        assert len(names) == len(set(names))

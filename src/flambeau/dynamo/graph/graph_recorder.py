@@ -38,6 +38,8 @@ class GraphRecorder:
         self.first_call = None
         """The first node that is no input: placeholders go in front of it."""
         self.inputs: list[GraphInput] = []
+        self.names: dict[str, int] = {}
+        """The names of inputs, with the last number that made another one of each."""
         self.examples: dict[Any, Any] = {}
         """The tensors of this call, by the nodes of inputs."""
         self.watched = trace_logs.watching()
@@ -50,6 +52,11 @@ class GraphRecorder:
         name = NO_WORD.sub("_", name)
         if name[:1].isdigit():
             name = "_" + name
+        base = name  # the graph's text has the argument by this name
+        while name in self.names:
+            self.names[base] += 1
+            name = f"{base}_{self.names[base]}"
+        self.names[name] = 0
         last = self.inputs[-1].node if self.inputs else None
         with self.root.inserting_before(None) if last is None else self.root.inserting_after(last):
             node = self.root.placeholder(name)
