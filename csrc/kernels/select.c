@@ -232,8 +232,8 @@ FLB_KERNEL(histogram) {
     for (int64_t i = 0; i < total; i++) {
         double x = AT(i);
         if (!(x >= low && x <= high)) continue;
-        int64_t k = (int64_t)((x - low) / width * bins);
-        counts[k < bins ? k : bins - 1]++;
+        double at = (x - low) / width * (double)bins; /* nan where the range is one number */
+        counts[at > 0 ? at < (double)bins ? (int64_t)at : bins - 1 : 0]++;
     }
     for (int64_t k = 0; k < bins; k++) {
         if (f64) ((double *)v->counts.ptr)[k] = (double)counts[k];

@@ -322,8 +322,8 @@ FLB_KERNEL(cells) {
         double x = NUMBER(v->source, i);
         if (!(x >= first && x <= last)) continue;
         if (n->equal) { /* equal intervals: a guess is at most a few off */
-            int64_t k = (int64_t)((x - first) * scale);
-            k = k < edges - 2 ? k : edges - 2;
+            double at = (x - first) * scale; /* nan where all edges are one number */
+            int64_t k = at > 0 ? at < (double)(edges - 2) ? (int64_t)at : edges - 2 : 0;
             while (k > 0 && NUMBER(v->edges, k) > x) k--;
             while (k < edges - 2 && NUMBER(v->edges, k + 1) <= x) k++;
             sums[k] += weighted ? NUMBER(v->weights, i) : 1;

@@ -76,6 +76,11 @@ def one_dtype(words: str):
         a, b = args[0].dtype, args[1].dtype
         if a is not b:
             raise RuntimeError(words.format(dtypes.c_name(a), dtypes.c_name(b)))
+        for x in args[2:]:  # a factor that is a tensor, of which no promotion is known
+            if isinstance(x, _C.TensorBase | TensorMeta) and x.dtype is not a:
+                raise RuntimeError(
+                    f"expected dtype {dtypes.c_name(a)} for `weight` but got dtype {dtypes.c_name(x.dtype)}"
+                )
         return "default"
 
     return promote

@@ -37,6 +37,8 @@ def _check_search(sequence, values, right, side, sorter) -> None:
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
+    if sorter is not None and sorter.dtype not in (int64, np.dtype(np.int64)):
+        raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
     if sorter is not None and tuple(sorter.shape) != bounds:
         raise RuntimeError(
             f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {list(bounds)} and got "

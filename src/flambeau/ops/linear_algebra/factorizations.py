@@ -6,6 +6,7 @@ S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions"
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -655,6 +656,11 @@ def linalg_ldl_solve(ld, pivots, b, hermitian):
         if wrong.any():
             raise RuntimeError(
                 f"Pivots given to ldl_solve must all satisfy |pivot| {rule}. Did you properly pass the result of ldl_factor?"
+            )
+    for row in pivots.reshape(-1, pivots.shape[-1]):
+        if any(len(list(run)) % 2 for below, run in itertools.groupby(row < 0) if below):
+            raise RuntimeError(
+                "Pivots given to ldl_solve must be below 0 in pairs. Did you properly pass the result of ldl_factor?"
             )
     routine = _symmetric("trs", ld, hermitian)
     out = each(lambda m, p, x: (routine(m, p, x, lower=1)[0],), ld, pivots, b, tails=(2, 1, 2))

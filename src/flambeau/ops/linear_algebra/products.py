@@ -232,6 +232,9 @@ def _linear(input, weight, bias):
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor")
 def outer(self, vec2):
+    for name, v in (("self", self), ("vec2", vec2)):
+        if v.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v.ndim}-D")
     return aten.mul.Tensor(aten.reshape.default(self, [self.shape[0], 1]), vec2)
 
 

@@ -303,6 +303,10 @@ def _prelu_kernel(s, self, weight):
 @composite("prelu(Tensor self, Tensor weight) -> Tensor")
 def prelu(self, weight):
     """The slope of negative values is learnt, one for all or one for each channel. He et al., arXiv:1502.01852."""
+    if weight.dtype is not self.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {self.dtype.scalar_type} and {weight.dtype.scalar_type}"
+        )
     if weight.numel() != 1:
         if self.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
