@@ -98,3 +98,16 @@ def test_library_first():
     finally:
         lib._destroy()
     delattr(torch.ops, "test_older_lib")
+
+
+def test_aliasing_is_checked_unless_switched_off():
+    @torch.library.custom_op("test_older::same", mutates_args=())
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="may not alias any inputs"):
+        same(torch.ones(2))
+    with torch._functorch.config.patch(check_custom_op_aliasing=False):
+        assert same(torch.ones(2)).tolist() == [1, 1]
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert has("test_older::same", "CPU") and not has("test_older::same", "Autograd")

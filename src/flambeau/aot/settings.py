@@ -49,7 +49,6 @@ _ONLY = {
     "activation_memory_budget_solver": "dp",
     "aggressive_recomputation": False,
     "backward_pass_autocast": "same_as_forward",
-    "check_custom_op_aliasing": True,
     "enable_activation_offloading": False,
     "error_on_custom_op_aliasing": False,
     "fake_tensor_allow_unsafe_data_ptr_access": True,
@@ -65,6 +64,7 @@ _ONLY = {
 KNOBS |= {name: Knob(value, "accepted for compatibility") for name, value in _ACCEPTED.items()}
 KNOBS |= {name: Knob(value, f"only {value!r} is built", only=True) for name, value in _ONLY.items()}
 
+KNOBS["check_custom_op_aliasing"] = Knob(True, "results of custom operators that alias an argument are errors")
 KNOBS["fake_tensor_propagate_real_tensors"] = Knob(
     False, "modes of fake tensors made from now on keep the values that theirs were made from"
 )

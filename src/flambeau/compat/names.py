@@ -127,6 +127,7 @@ from compat.defaults: _get_default_device=get_default_device
 module: _nn _functorch _distributed_c10d _profiler _autograd _functions
 from core.tensor: _TensorBase=Tensor
 from compat.legacy: _TensorMeta
+from library.registry: _dispatch_has_kernel_for_dispatch_key=has_kernel
 from batching.fallback: _debug_only_are_vmap_fallback_warnings_enabled=is_warning_enabled
 from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_enabled
 """,
@@ -161,7 +162,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "functorch": "from func: functional_call functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize stack_module_state vjp vmap\n"
     "from func.mapping: chunk_vmap\nfrom func.make_functional: FunctionalModule FunctionalModuleWithBuffers combine_state_for_ensemble\n"
     "from func.make_functional: make_functional make_functional_with_buffers\nfrom proxy: make_fx\nmodule: compile experimental einops",
-    "functorch.compile": "rest aot\nfrom aot.partitioners: default_partition min_cut_rematerialization_partition\nfrom aot.settings: config",
+    "functorch.compile": "rest aot\nfrom aot: compiled_function=aot_function compiled_module=aot_module\nfrom aot.partitioners: default_partition min_cut_rematerialization_partition\nfrom aot.settings: config",
     "functorch.experimental": "from func: functionalize hessian jacfwd jvp\nfrom func.mapping: chunk_vmap\nmodule: control_flow ops",
     "functorch.experimental.control_flow": "rest aot.control_flow",
     "functorch.experimental.ops": "rest core.operator",

@@ -115,8 +115,10 @@ def skip(fn=None):
     return skip if fn is None else disable(fn, recursive=False)
 
 
-def run(fn: Callable) -> Callable:
-    """``fn`` with captured code where there is some that fits, as ordinary Python otherwise; nothing new is compiled."""
+def run(fn: Callable | None = None) -> Callable:
+    """``fn`` with captured code where there is some that fits, as ordinary Python otherwise; nothing new is compiled. ``run()`` is a decorator."""
+    if fn is None:
+        return run
     context = getattr(fn, "context", None) if trace_rules.is_compiled(fn) else None
     if trace_rules.is_nn_module_class(type(fn)):
         compiler = fn.__dict__.get("_compiler")

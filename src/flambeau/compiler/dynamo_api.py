@@ -106,9 +106,9 @@ def optimize(backend="inductor", *, nopython: bool = False, disable: bool = Fals
     return lambda fn: wrap_callable(fn, compiler)
 
 
-def optimize_assert(backend):
-    """``optimize(backend, nopython=True)``."""
-    return optimize(backend, nopython=True)
+def optimize_assert(backend, *, dynamic: bool | None = None):
+    """``optimize(backend, nopython=True, dynamic=dynamic)``."""
+    return optimize(backend, nopython=True, dynamic=dynamic)
 
 
 def forbid_in_graph(fn):

@@ -13,7 +13,7 @@ from .infer import infer_schema
 from .registry import Library, define, fallthrough_kernel, impl
 
 
-def impl_abstract(qualname, *, func=None, lib=None, _stacklevel=1):
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
     """The older name of :func:`register_fake`."""
     return register_fake(qualname, func, lib=lib)
 

@@ -77,7 +77,7 @@ class CustomOp:
 
         def give(f):
             op = self._opoverload
-            if "eager" in op.overrides or op.kind == "composite":
+            if "cpu" in types and ("eager" in op.overrides or op.kind == "composite"):
                 raise RuntimeError(
                     f"Cannot register a kernel for {self._name} and {types}: it already has an implementation for this device type "
                     "via a pre-existing torch.library or TORCH_LIBRARY registration."

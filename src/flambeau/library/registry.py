@@ -340,3 +340,15 @@ def impl(qualname, types, func=None, *, lib: Library | None = None):
         library.impl(op, func, {"cpu": "CPU", "cuda": "CUDA", "default": "CompositeExplicitAutograd"}.get(t, t))
     if lib is None:
         _kept.append(library)
+
+
+def has_kernel(qualname: str, key: str) -> bool:
+    """Whether the operator has something of its own for a dispatch key: a kernel, a derivative, shapes, or what it is made of."""
+    op = find(qualname)
+    if key in _AUTOGRAD:
+        return "autograd" in op.overrides
+    if key == "Meta":
+        return "meta" in op.overrides
+    if key in ("CompositeImplicitAutograd", *_EXPLICIT):
+        return op.kind == "composite" and op.definition.implicit == (key == "CompositeImplicitAutograd")
+    return key == "CPU" and ("eager" in op.overrides or op.namespace == "aten")
