@@ -305,3 +305,54 @@ def test_callbacks_at_the_end_of_a_backward():
     assert seen == [[2.0, 2.0]]
     with pytest.raises(RuntimeError, match="during backward"):
         queue_callback(print)
+
+
+def test_optimizer_state_in_shares():
+    from flambeau.distributed.optim import ZeroRedundancyOptimizer
+
+    def steps(model, optimizer, x, y, n):
+        for _ in range(n):
+            step(model, optimizer, x, y)
+        return [p.detach().clone() for p in model.parameters()]
+
+    alone = copy.deepcopy(BASE)
+    wanted = steps(alone, torch.optim.Adam(alone.parameters(), lr=0.01), X, Y, 4)
+
+    def run(rank, m):
+        model = DDP(m)
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
+        steps(model, optimizer, part(X, rank), part(Y, rank), 2)
+        with pytest.raises(RuntimeError, match="consolidate"):
+            optimizer.state_dict()
+        for to in range(RANKS):
+            optimizer.consolidate_state_dict(to)
+        state = optimizer.state_dict()
+        assert len(state["state"]) == 8 and len(optimizer.optim.state) < 8
+        again = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.5)
+        again.load_state_dict(state)
+        return steps(model, again, part(X, rank), part(Y, rank), 2)
+
+    for found in on_ranks(run):
+        same(found, wanted, 1e-5)
+
+
+def test_meshes():
+    import flambeau.distributed as dist
+
+    def run(rank):
+        mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        assert mesh.mesh.tolist() == [[0, 1], [2, 3]] and mesh.shape == (2, 2) and mesh.size() == 4
+        assert mesh.get_coordinate() == [rank // 2, rank % 2]
+        assert mesh["dp"].mesh.tolist() == [rank % 2, rank % 2 + 2]
+        assert mesh["tp"].get_local_rank() == mesh.get_local_rank("tp") == rank % 2
+        x = torch.tensor([rank])
+        dist.all_reduce(x, group=mesh.get_group("dp"))
+        assert x.item() == 2 * (rank % 2) + 2
+        model = DDP(nn.Linear(2, 2), device_mesh=mesh["dp"])
+        assert model.process_group.size() == 2
+        with pytest.raises(KeyError, match="pp"):
+            mesh["pp"]
+        with pytest.raises(RuntimeError, match="needs 3 ranks"):
+            dist.init_device_mesh("cpu", (3,))
+
+    threads.spawn(run, 4)

@@ -111,6 +111,26 @@ def test_one_rank_ends_all(how):
     assert time.monotonic() - began < 60 - 5  # a rank that nobody ended sleeps for a minute
 
 
+@pytest.mark.slow
+def test_ranks_that_disagree_by_mpi_in_debug_mode():
+    done = launched("disagree", FLAMBEAU_SHM_LIMIT="1000", TORCH_DISTRIBUTED_DEBUG="DETAIL")
+    assert done.returncode == 1 and re.search(ENDS["disagree"][1], done.stderr), done.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_trains_as_in_one_process_with_the_whole_batch(tmp_path):
+    pytest.importorskip("rich"), pytest.importorskip("matplotlib")
+    options = "--steps 6 --n-layer 1 --n-head 2 --n-embd 16 --block-size 16 --sample 0 --no-compile".split()
+    command = [sys.executable, "-m", "flambeau.distributed.run", "--no-prefix", "-m"]
+    losses = []
+    for ranks in (1, 2):
+        given = ["-n", str(ranks), "flambeau.demo", *options, "--batch-size", str(4 // ranks), "--out", str(tmp_path)]
+        done = subprocess.run([*command, *given], capture_output=True, text=True, timeout=LIMIT, env=environment())
+        assert done.returncode == 0, done.stderr
+        losses.append(re.findall(r"loss [\d.]+ -> [\d.]+", done.stdout))
+    assert losses[0] == losses[1] != []
+
+
 def test_interrupt_ends_all():
     command = [sys.executable, "-m", "flambeau.cli", "launch", "-n", "2", str(JOB), "waits"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as job:

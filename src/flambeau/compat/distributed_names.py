@@ -8,9 +8,10 @@ why: a name of PyTorch's own machinery
 module: fsdp nn algorithms tensor optim checkpoint device_mesh distributed_c10d elastic utils _functional_collectives rpc _tensor
 module: _composable _shard pipelining _tools argparse_util c10d_logger _state_dict_utils constants autograd config launcher logging_handlers
 module: remote_device
-class: DeviceMesh AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions Logger ProcessGroupGloo
+class: AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions Logger ProcessGroupGloo
 class: ReduceOptions ReduceScatterOptions ScatterOptions _Backend _ControlCollectives _StoreCollectives _remote_device
-refuses: init_device_mesh shrink_group _register_comm_hook _register_builtin_comm_hook _create_process_group_wrapper _test_python_store
+from distributed.device_mesh: DeviceMesh init_device_mesh
+refuses: shrink_group _register_comm_hook _register_builtin_comm_hook _create_process_group_wrapper _test_python_store
 refuses: _verify_params_across_processes breakpoint
 from distributed.reducer: GradBucket Reducer
 from distributed.comm_hooks: BuiltinCommHookType
@@ -69,16 +70,16 @@ class: AllgatherOptions
     "refuses: apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
     "distributed.algorithms.model_averaging": "module: averagers",
     "distributed.algorithms.model_averaging.averagers": "class: ModelAverager PeriodicModelAverager",
-    "distributed.tensor": "class: DTensor DeviceMesh Shard Replicate Partial Placement\nrefuses: distribute_tensor "
-    "distribute_module init_device_mesh\nmodule: parallel placement_types device_mesh experimental",
+    "distributed.tensor": "from distributed.device_mesh: DeviceMesh init_device_mesh\nclass: DTensor Shard Replicate Partial Placement\nrefuses: distribute_tensor "
+    "distribute_module\nmodule: parallel placement_types device_mesh experimental",
     "distributed.tensor.experimental": "refuses: context_parallel local_map implicit_replication",
     "distributed.tensor.placement_types": "from distributed.tensor: Placement Shard Replicate Partial",
-    "distributed.tensor.device_mesh": "from distributed: DeviceMesh init_device_mesh",
+    "distributed.tensor.device_mesh": "from distributed.device_mesh: DeviceMesh init_device_mesh",
     "distributed.tensor.parallel": "class: ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput "
     "PrepareModuleOutput ParallelStyle\nrefuses: parallelize_module loss_parallel",
     "distributed._tensor": "rest distributed.tensor",
     "distributed._tensor.experimental": "rest distributed.tensor.experimental",
-    "distributed.optim": "class: ZeroRedundancyOptimizer DistributedOptimizer PostLocalSGDOptimizer",
+    "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\nclass: DistributedOptimizer PostLocalSGDOptimizer",
     "distributed.checkpoint": "refuses: save load async_save save_state_dict load_state_dict\nmodule: state_dict "
     "filesystem default_planner optimizer format_utils planner metadata stateful\nclass: FileSystemReader FileSystemWriter DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.state_dict": "refuses: get_model_state_dict get_optimizer_state_dict get_state_dict "
@@ -90,7 +91,6 @@ class: AllgatherOptions
     "distributed.checkpoint.default_planner": "from distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.optimizer": "refuses: load_sharded_optimizer_state_dict",
     "distributed.checkpoint.format_utils": "class: _EmptyStateDictLoadPlanner\nrefuses: dcp_to_torch_save torch_save_to_dcp",
-    "distributed.device_mesh": "from distributed: DeviceMesh init_device_mesh",
     "distributed.elastic": "module: multiprocessing",
     "distributed.elastic.multiprocessing": "module: errors",
     "distributed.elastic.multiprocessing.errors": "decorator: record\nclass: ChildFailedError",

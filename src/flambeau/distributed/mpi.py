@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import _exchange
 from ..base.optional import optional
+from .debug_level import DebugLevel, get_debug_level
 from .elements import TYPES, address
 from .engine import Engine, Kind, Pending, Transfer
 from .errors import DistBackendError
@@ -174,10 +175,26 @@ class MpiEngine(_Messages):
     pieces that MPI carries."""
 
     name = "MPI"
+    sequence = 0
+
+    def _compare(self, t: Transfer, wait) -> None:
+        """In debug mode ranks tell each other what they are about to do. DistBackendError, on all of them, when that isn't the same: MPI itself would
+        abort, or wait for ever."""
+        count = -1 if t.kind is Kind.ALL_TO_ALL else t.count
+        mine = np.array([self.sequence, t.kind, t.type, t.op, t.root, count], np.int64)
+        every = np.empty((self.size, mine.size), np.int64)
+        wait(self.comm.Iallgather([mine, self.MPI.INT64_T], [every, self.MPI.INT64_T]))
+        if (every != every[0]).any():
+            lines = [
+                f"  rank {rank}: in operation {row[0]}: {described(*map(int, row[1:]))}"
+                for rank, row in zip(self.ranks, every)
+            ]
+            raise DistBackendError("\n".join(["ranks called different collectives", *lines]))
 
     def run(self, transfer, timeout):
         t, MPI = transfer, self.MPI  # noqa: N806
         end = time.monotonic() + timeout
+        self.sequence += 1
 
         def wait(request):
             self._request(
@@ -190,6 +207,8 @@ class MpiEngine(_Messages):
         def raw(array):
             return [array.reshape(-1).view(np.uint8), MPI.BYTE]
 
+        if get_debug_level() is DebugLevel.DETAIL:
+            self._compare(t, wait)
         if t.kind is Kind.BARRIER:
             wait(self.comm.Ibarrier())
         elif t.kind is Kind.BROADCAST:
