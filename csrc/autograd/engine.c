@@ -735,6 +735,16 @@ static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
 static PyObject *py_keeps(PyObject *m, PyObject *unused) {
     return PyBool_FromLong(!current || current->keep || current->create);
 }
+/* Whether the node waits for one more cotangent and none has come: what comes next is all that it gets. */
+static PyObject *py_waits_for_one(PyObject *m, PyObject *node) {
+    Py_ssize_t k = current && current->n && PyObject_TypeCheck(node, &FlbNode_Type)
+        ? find(current, (FlbNode *)node)
+        : -1;
+    if (k < 0) Py_RETURN_FALSE;
+    Task *t = &current->tasks[k];
+    return PyBool_FromLong(t->deps == 1 && !t->cts && !t->one);
+}
+
 PyMethodDef flb_engine_functions[] = {
     {"run_backward", (PyCFunction)(void (*)(void))py_run, METH_FASTCALL,
      "run_backward(outputs, grads, edges or None, keep_graph, create_graph, accumulate)"},
@@ -744,6 +754,9 @@ PyMethodDef flb_engine_functions[] = {
      "backward_id(): a number of the pass that is running in this thread, -1 without one."},
     {"backward_reaches", py_reaches, METH_O,
      "backward_reaches(node): whether a gradient may come to the node in the pass that is running."},
+    {"backward_waits_for_one", py_waits_for_one, METH_O,
+     "backward_waits_for_one(node): whether the node gets one cotangent in the pass that is running, and it hasn't "
+     "come."},
     {"backward_keeps", py_keeps, METH_NOARGS,
      "backward_keeps(): whether saved values may be asked for after the pass that is running in this thread; "
      "True without one."},

@@ -62,7 +62,7 @@ def gradients(wrap, mode=True, **options):
             torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", [True, "ddp_optimizer", False, "no_optimization"])
+@pytest.mark.parametrize("mode", [True, "python_reducer", False])
 @pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}], ids=str)
 def test_compile_around_ddp(mode, options):
     gradients(lambda net, ddp: torch.compile(ddp(net)), mode, **options)
@@ -93,13 +93,64 @@ def test_the_first_buckets_are_reduced_before_the_backward_ends():
     assert threads.spawn(run, 1) == [[3]]
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_whole_graphs_start_the_reductions_in_their_backward(backend):
+    torch._dynamo.reset()
+
+    def run(rank):
+        net = copy.deepcopy(BASE)
+        model = DDP(net, bucket_cap_mb=CAP)
+        noted, note = [], model.reducer.note
+
+        def watch(i, grad):
+            note(i, grad)
+            noted.append(model.reducer.next)
+
+        model.reducer.note = watch
+        compiled = torch.compile(model, backend=backend)
+        compiled(X).sum().backward()
+        return noted
+
+    with torch._dynamo.config.patch(optimize_ddp="python_reducer"):
+        assert threads.spawn(run, 1) == [[0, 1, 1, 2, 2, 3, 3, 4]]
+
+
+def test_modules_that_share_compiled_code_have_their_own_reducers():
+    """Another module of the class in its own DDP, one outside of it, a parameter that is used beside the graph, and accumulation."""
+    torch._dynamo.reset()
+
+    def run(rank):
+        x = X[2 * rank : 2 * rank + 2]
+        nets = [copy.deepcopy(BASE) for _ in range(3)]
+        one, two = (torch.compile(DDP(net, bucket_cap_mb=CAP)) for net in nets[:2])
+        plain = torch.compile(nets[2])
+        losses = [m(x).pow(2).mean() for m in (one, two, plain)]
+        (losses[1] * 2).backward()
+        losses[2].backward()
+        losses[0].backward()
+        first = [[p.grad.clone() for p in net.parameters()] for net in nets]
+        (two(x).pow(2).mean() + nets[1].layers[0].weight.sum()).backward()  # on top of what is there
+        return *first, [p.grad for p in nets[1].parameters()]
+
+    with torch._dynamo.config.patch(optimize_ddp="python_reducer"):
+        for rank, (one, two, plain, again) in enumerate(threads.spawn(run, 2)):
+            alone = copy.deepcopy(BASE)
+            alone(X[2 * rank : 2 * rank + 2]).pow(2).mean().backward()
+            rows = zip(one, two, plain, again, wanted(), [p.grad for p in alone.parameters()], strict=True)
+            for k, (a, b, c, d, mean, own) in enumerate(rows):
+                torch.testing.assert_close(a, mean, atol=1e-6, rtol=1e-5)
+                torch.testing.assert_close(b, 2 * mean, atol=1e-6, rtol=1e-5)
+                torch.testing.assert_close(c, own, atol=1e-6, rtol=1e-5)
+                torch.testing.assert_close(d, 3 * mean + (k == 0), atol=1e-6, rtol=1e-5)
+
+
 def test_a_mode_that_is_not_built():
 
     def run(rank):
         with pytest.raises(NotImplementedError, match="python_reducer"):
             DDP(copy.deepcopy(BASE))(X)
 
-    with torch._dynamo.config.patch(optimize_ddp="python_reducer"):
+    with torch._dynamo.config.patch(optimize_ddp="python_reducer_without_compiled_forward"):
         threads.spawn(run, 1)
 
 

@@ -22,7 +22,7 @@ from ..core import modes
 from ..core.layouts import overlaps_itself
 from ..fx import GraphModule, Interpreter
 from ..proxy import current_proxy_mode
-from . import cache
+from . import cache, gradient_notes
 from .compiled_function import Plan, Ways
 from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import consuming_callable, plain_callable, wrap
@@ -153,6 +153,7 @@ def _trace_and_cut(
 ) -> tuple[Any, list[GraphPart], Ways | None]:
     """Facts, and the graphs to compile: one, or forward and backward and what must be known of them."""
     key, known = None, compilers.partition in _PARTITIONS and compilers.decompositions is None
+    known = known and not gradient_notes.active()
     if known and positions is not None and not (_GRAPHS.on or _JOINT.on):
         key = cache.key_of(captured, positions, everything, compilers.partition)
     found = cache.read(key) if key is not None else None
@@ -173,6 +174,8 @@ def _trace_and_cut(
         _log(_JOINT, "joint graph", GraphPart(lambda: traced.gm))
         joint_inputs = (traced.fake_inputs, traced.fake_tangents)
         graphs += compilers.partition(traced.gm, joint_inputs, num_fwd_outputs=traced.num_forward)
+        if gradient_notes.active():
+            gradient_notes.insert(graphs[-1], everything)
         ways = Ways.of(traced, *graphs[1:])
     entry = cache.write(key, traced, graphs, ways) if key is not None and traced.num_forward else None
     parts = [GraphPart(lambda gm=gm: gm, entry and f"{entry} {k}") for k, gm in enumerate(graphs)]

@@ -126,7 +126,7 @@ class DistributedDataParallel(Module, Joinable):
         """The compiler asks whose forward it is in."""
         outer, DistributedDataParallel._active = DistributedDataParallel._active, self
         try:
-            with _splitting(self.bucket_bytes_cap):
+            with _around_capture(self):
                 yield
         finally:
             DistributedDataParallel._active = outer
@@ -226,12 +226,13 @@ class DistributedDataParallel(Module, Joinable):
         )
 
 
-def _splitting(cap: int):
-    """Graphs that are captured in this block are split for buckets of ``cap`` bytes, as the setting optimize_ddp says. Who compiles has imported
-    capture."""
+def _around_capture(ddp):
+    """Graphs that are captured in this block are made for the buckets, as the setting optimize_ddp says. Who compiles has imported capture."""
     if "flambeau.dynamo.wrapped_backends" not in sys.modules:
         return contextlib.nullcontext()
-    return importlib.import_module("flambeau.distributed.graph_splitting").around_capture(cap)
+    return importlib.import_module("flambeau.distributed.graph_splitting").around_capture(
+        ddp.reducer, ddp.bucket_bytes_cap
+    )
 
 
 def _named_parameters(module):

@@ -14,23 +14,30 @@ from ..dynamo.wrapped_backends import around
 from ..fx import GraphModule
 from ..fx.passes.split_module import split_module
 from .buckets import FIRST_BUCKET_BYTES, nbytes
+from .noted_gradients import around_backward
+from .reducer import Reducer
 
 __all__ = ["around_capture"]
 
 _log = artifact("ddp_graphs", "")
 _SPLIT = (True, "ddp_optimizer")
+_NOTED = ("python_reducer",)
 _WHOLE = (False, "no_optimization")
 
 
-def around_capture(cap: int):
-    """A context in which graphs are split for buckets of ``cap`` bytes, if ``torch._dynamo.config.optimize_ddp`` says so."""
+def around_capture(reducer: Reducer, cap: int):
+    """A context in which graphs are split for buckets of ``cap`` bytes, or tell the reducer of gradients, as ``torch._dynamo.config.optimize_ddp``
+    says."""
     mode = config.optimize_ddp
+    if mode in _NOTED:
+        return around_backward(reducer)
     if mode in _SPLIT:
         return around(lambda backend: functools.partial(compile_split, backend, cap))
     if mode in _WHOLE:
         return contextlib.nullcontext()
     raise NotImplementedError(
-        f"torch._dynamo.config.optimize_ddp = {mode!r} isn't built: True (graphs split at the boundaries of buckets) or False (whole graphs)"
+        f"torch._dynamo.config.optimize_ddp = {mode!r} isn't built: True (graphs split at the boundaries of buckets), 'python_reducer' "
+        "(whole graphs whose backward starts the reductions) or False (whole graphs)"
     )
 
 

@@ -71,6 +71,7 @@ class Reducer:
         self.rebuilt = False
         self.expecting = False
         self.unfinished = False
+        self.bind = None  # noted_gradients.bind, once a graph was compiled that tells of gradients
         self.iterations = 0
         self.arrived: list[int] = []
         self.uses = [1] * len(parameters)  # gradients of one backward; static graphs count them in the first
@@ -108,6 +109,9 @@ class Reducer:
         for bucket in self.buckets:
             bucket.pending, bucket.waits = len(bucket.indices), None
         self.count = n
+        self.filled = [False] * n
+        if self.bind is not None:
+            self.bind(self, _reachable(outputs))
         if self.static and self.iterations == 0:
             self.left = [1 << 30] * n
             return
@@ -187,21 +191,44 @@ class Reducer:
     def _mark(self, i: int) -> None:
         """Put the gradient into its bucket; reduce buckets that are full, in their order."""
         self.done[i] = True
-        if self.local[i]:
-            self.arrived.append(i)
-        b, k = self.place[i]
-        bucket = self.buckets[b]
-        self._fill(self.parameters[i], bucket.views[k], bool(self.local[i]))
-        bucket.pending -= 1
-        while self.next < len(self.buckets) and self.buckets[self.next].pending == 0:
-            self._start(self.next)
-            self.next += 1
+        if not self.filled[i]:
+            b, k = self.place[i]
+            self._fill(self.parameters[i], self.buckets[b].views[k], bool(self.local[i]))
+            self._filled(i)
         self.count -= 1
         if self.count == 0:
             if self.unfinished:
                 self._finish()
             else:  # nothing is used: the backward, if any, has nothing to wait for
                 self.expecting = False
+
+    def note(self, i: int, grad: np.ndarray) -> None:
+        """A compiled backward has computed the gradient of parameter i, all that it gets, and will hand it on at its end: reduce it now, unless it is
+        to be added to what lies in the bucket."""
+        p = self.parameters[i]
+        if not self.expecting or self.filled[i] or self.uses[i] != 1:
+            return
+        if (self.static and self.iterations == 0) or (p.grad is not None and (self.as_views or p.grad._array is None)):
+            return
+        b, k = self.place[i]
+        view = self.buckets[b].views[k]._array
+        if p.grad is None:
+            np.copyto(view, grad)
+        else:
+            np.add(p.grad._array, grad, out=view)
+        self.unfinished = True
+        self._filled(i)
+
+    def _filled(self, i: int) -> None:
+        """The gradient is in its bucket."""
+        self.filled[i] = True
+        if self.local[i]:
+            self.arrived.append(i)
+        bucket = self.buckets[self.place[i][0]]
+        bucket.pending -= 1
+        while self.next < len(self.buckets) and self.buckets[self.next].pending == 0:
+            self._start(self.next)
+            self.next += 1
 
     def _fill(self, p, view, used: bool) -> None:
         grad = p.grad
