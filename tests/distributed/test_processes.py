@@ -131,6 +131,24 @@ def test_the_demo_trains_as_in_one_process_with_the_whole_batch(tmp_path):
     assert losses[0] == losses[1] != []
 
 
+@pytest.mark.slow
+def test_programs_that_import_torch(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch, torch.distributed as dist\n"
+        "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+        "dist.init_process_group('gloo')\n"
+        "model = DDP(torch.nn.Linear(2, 2))\n"
+        "model(torch.ones(1, 2)).sum().backward()\n"
+        "print('done', flush=True)\n"
+        "dist.destroy_process_group()\n"
+    )
+    for command in (["launch", "--torch", "-n", "2"], ["run", "-m", "torch.distributed.run", "--nproc_per_node=2"]):
+        given = [sys.executable, "-m", "flambeau.cli", *command, str(program)]
+        done = subprocess.run(given, capture_output=True, text=True, timeout=LIMIT, env=environment())
+        assert done.returncode == 0 and done.stdout.count("done") == 2, done.stderr
+
+
 def test_interrupt_ends_all():
     command = [sys.executable, "-m", "flambeau.cli", "launch", "-n", "2", str(JOB), "waits"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as job:

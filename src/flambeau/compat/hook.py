@@ -26,6 +26,10 @@ Summary: flambeau under PyTorch's name
 """
 
 
+# Modules that are run by `python -m`.
+RUNNABLE = ("torch.distributed.launch", "torch.distributed.run")
+
+
 class _Distribution(importlib.metadata.Distribution):
     """What ``importlib.metadata`` reads of the distribution ``torch``."""
 
@@ -45,6 +49,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
         real = "flambeau" + fullname[5:]
+        if fullname.endswith(".__main__") and fullname[:-9] in RUNNABLE:
+            return importlib.machinery.ModuleSpec(fullname, self)
         if real in sys.modules or importlib.util.find_spec(real) is not None:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
         text = f"No module named {fullname!r} (flambeau has none of that name)"
@@ -57,7 +63,13 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         name = module.__spec__.name
-        sys.modules[name] = importlib.import_module("flambeau" + name[5:])
+        found = sys.modules[name] = importlib.import_module("flambeau" + name[5:])
+        if name in RUNNABLE and not hasattr(found, "__path__"):
+            found.__path__ = []  # `python -m` looks for the __main__ of what it takes for a package
+
+    def get_code(self, fullname):
+        """What ``python -m`` runs: the module's ``main``."""
+        return compile(f"import sys\nfrom {fullname[:-9]} import main\nsys.exit(main())", f"<{fullname}>", "exec")
 
     def find_distributions(self, context=None):
         name = getattr(context, "name", None)
