@@ -119,6 +119,7 @@ returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_
 from autograd.grad_mode: _set_grad_enabled is_grad_enabled
 from autograd.forward: _set_fwd_grad_enabled=set_enabled _is_fwd_grad_enabled=is_enabled
 from compat.weak: _WeakTensorRef
+from library.fallback: _get_autograd_fallback_mode=get_mode _set_autograd_fallback_mode=set_mode
 from compat.convolution_kinds: _ConvBackend=ConvBackend _select_conv_backend=select_conv_backend
 from autograd.steps: _current_graph_task_id=current_graph_task_id _will_engine_execute_node=will_engine_execute_node
 returns False: _are_functorch_transforms_active _llvm_enabled _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing

@@ -68,7 +68,13 @@ class CustomOpDef:
 
         def give(fn):
             if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
-                self._lib.impl(self._opoverload, _checked(self._opoverload, fn), "CPU", allow_override=True)
+                self._lib.impl(
+                    self._opoverload,
+                    _checked(self._opoverload, fn),
+                    "CPU",
+                    allow_override=True,
+                    autograd_fallback=False,
+                )
             return fn
 
         return give if fn is None else give(fn)
@@ -128,7 +134,9 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     def give(fn):
         target = find(op)
         if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
-            (lib or Library(target.namespace, "IMPL")).impl(target, _checked(target, fn), "CPU", allow_override=True)
+            (lib or Library(target.namespace, "IMPL")).impl(
+                target, _checked(target, fn), "CPU", allow_override=True, autograd_fallback=False
+            )
         return fn
 
     return give if func is None else give(func)

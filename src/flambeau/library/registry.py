@@ -16,6 +16,7 @@ from ..core.tensor import meta_tensor
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import common_device, meta_of
 from . import fake_context
+from .fallback import Fallback, recording
 
 __all__ = ["Library", "call", "define", "fallthrough_kernel", "find", "impl", "run_on_fakes", "scoped_library"]
 
@@ -202,11 +203,29 @@ class Library:
             action(op)
         return op.name().split("::")[1]
 
-    def impl(self, op_name, fn=None, dispatch_key: str = "", *, with_keyset=False, allow_override=False):
-        """Give ``op_name`` (a name of this namespace, or an OpOverload) the kernel ``fn`` for a key. A decorator without ``fn``."""
+    def impl(
+        self,
+        op_name,
+        fn=None,
+        dispatch_key: str = "",
+        *,
+        with_keyset=False,
+        allow_override=False,
+        autograd_fallback: bool = True,
+    ):
+        """Give ``op_name`` (a name of this namespace, or an OpOverload) the kernel ``fn`` for a key. A decorator without ``fn``. A kernel for CPU of
+        an operator without one for autograd is run under the fallback of :mod:`.fallback`, unless ``autograd_fallback`` is False."""
         if fn is None:
             return lambda fn: (
-                self.impl(op_name, fn, dispatch_key, with_keyset=with_keyset, allow_override=allow_override) or fn
+                self.impl(
+                    op_name,
+                    fn,
+                    dispatch_key,
+                    with_keyset=with_keyset,
+                    allow_override=allow_override,
+                    autograd_fallback=autograd_fallback,
+                )
+                or fn
             )
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
@@ -214,7 +233,10 @@ class Library:
         if isinstance(op_name, str):
             full = op_name if "::" in op_name else f"{self.ns}::{op_name}"
             if self.kind == "IMPL" and when_defined(
-                full, lambda op: self.impl(op, fn, dispatch_key, allow_override=allow_override)
+                full,
+                lambda op: self.impl(
+                    op, fn, dispatch_key, allow_override=allow_override, autograd_fallback=autograd_fallback
+                ),
             ):
                 return
             op = find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
@@ -230,9 +252,25 @@ class Library:
         if fn is fallthrough_kernel:
             if key not in _AUTOGRAD:
                 raise NotImplementedError(f"fallthrough_kernel for the key {key} is not supported; it is for Autograd")
+            if isinstance(op.overrides.get("autograd"), Fallback):
+                del op.overrides["autograd"]
+                _changed(op)
             return
         self._impls.setdefault((op, key), _snapshot(op))
+        if key == "CPU" and autograd_fallback and op in self._ops and "autograd" not in op.overrides:
+            op.override("autograd", Fallback(op, call))
+        if key == "CPU" and isinstance(op.overrides.get("autograd"), Fallback):
+            fn = recording(fn)
         _give(op, key, fn)
+
+    @property
+    def m(self):
+        """What was registered; ``del library.m`` undoes it."""
+        return self._impls
+
+    @m.deleter
+    def m(self):
+        self._destroy()
 
     def _destroy(self):
         """Undo every define and impl."""
