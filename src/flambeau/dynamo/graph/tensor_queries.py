@@ -11,7 +11,7 @@ from flambeau.core.tensor import Tensor
 from flambeau.fake import FakeTensor, FakeTensorMode
 from flambeau.fake.meta import meta_of
 
-from ..rules.reflect import dict_of, module_of, mro_of
+from ..rules.reflect import module_of
 
 __all__ = [
     "class_of_result",
@@ -119,13 +119,6 @@ def overrides_function(cls: type) -> bool:
 
 def overrides_dispatch(cls: type) -> bool:
     return cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
-
-
-def static_lookup(cls: type, name: str):
-    for c in mro_of(cls):
-        if name in dict_of(c):
-            return dict_of(c)[name]
-    return None
 
 
 def is_python_function(f) -> bool:

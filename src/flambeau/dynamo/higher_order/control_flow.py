@@ -112,10 +112,6 @@ def owner(output, node):
     return table[node.target]
 
 
-def flat_results(body: Traced) -> int:
-    return len(body.values)
-
-
 @handler(library.cond, "pred", "true_fn", "false_fn", "operands")
 def _(tx, given):
     pred = given["pred"]
