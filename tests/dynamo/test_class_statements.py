@@ -80,19 +80,3 @@ def test_each_call_makes_its_own():
     a, b = g(torch.ones(1)), g(torch.zeros(1))
     assert a is not b
     assert (a.v.item(), b.v.item()) == (2, 0)
-
-
-def test_functions_that_make_classes_are_captured_once():
-    seen = []
-
-    def f(x):
-        class A:
-            def m(self, y):
-                return y + 1
-
-        return A().m(x)
-
-    g = torch.compile(f, backend=lambda gm, inputs: (seen.append(1), gm.forward)[1])
-    for _ in range(12):
-        g(torch.ones(1))
-    assert len(seen) == 1

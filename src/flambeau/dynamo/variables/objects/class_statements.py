@@ -5,7 +5,7 @@ interpreter's own lookups (MRO, ``isinstance``, slots, abstract methods) are ask
 or constant where the interpreter looks at it, else a :class:`Held`, and each stands for its variable (``OutputGraph.stood_for``). Captured code makes
 the class anew at each call, from the namespace as the program left it, when the class or something of it leaves; the stand-in never does.
 
-Captured are classes whose metaclass is ``type`` or ``ABCMeta`` and which run no code of a program's when they are made: no
+Captured, under ``fullgraph``, are classes whose metaclass is ``type`` or ``ABCMeta`` and which run no code of a program's when they are made: no
 ``__init_subclass__``, no ``__set_name__``, no keywords. All others break the graph in front of the statement.
 """
 
@@ -255,6 +255,8 @@ def stand_in_function(tx, v: FunctionVariable) -> types.FunctionType:
 
 def make_class(tx, meta: type | None, name: str, bases: list[Variable], namespace: dict[str, Variable]) -> Variable:
     """The class, with the checks of what has to be settled for it."""
+    if not tx.root.fullgraph:
+        refuse(name, "Behind a graph break its objects and it would have to be made in the program's order.")
     values = []
     for b in bases:
         v = b.unwrap()
@@ -280,7 +282,7 @@ def make_class(tx, meta: type | None, name: str, bases: list[Variable], namespac
         refuse(name, "It has __del__.")
     try:
         cls = meta(name, tuple(values) or (object,), real)
-    except TypeError as e:
+    except (TypeError, ValueError) as e:
         tx.raise_user(e)
     made = tx.output.objects.made_classes
     behind = [c for c in mro_of(cls)[1:] if id(c) not in made]
