@@ -35,18 +35,54 @@ def test_version(capsys):
     assert re.fullmatch(r"flambeau \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
-SMALL = ["--n-layer", "1", "--n-embd", "16", "--n-head", "2", "--block-size", "8", "--batch-size", "2", "--sample", "5"]
+SMALL = [
+    "--n-layer",
+    "1",
+    "--n-embd",
+    "16",
+    "--n-head",
+    "2",
+    "--block-size",
+    "8",
+    "--batch-size",
+    "2",
+    "--sample",
+    "20",
+]
 
 
 @pytest.mark.parametrize("extra", [["--no-compile"], []], ids=["eager", "compiled"])
 def test_small_demo(tmp_path, capsys, extra):
     text = tmp_path / "text.txt"
     text.write_text("to be or not to be, that is the question\n" * 20)
-    assert main(["demo", "--steps", "3", "--text", str(text), "--out", str(tmp_path), *SMALL, *extra]) == 0
+    assert main(["demo", "--steps", "6", "--text", str(text), "--out", str(tmp_path), *SMALL, *extra]) == 0
     out = capsys.readouterr().out
-    assert "eager: loss" in out
-    assert ("the loss curves agree" in out) == (not extra)
-    assert (tmp_path / "flambeau_demo_loss.png").read_bytes().startswith(b"\x89PNG")
+    assert "first compiled call" in out and "equal to 10 digits" in out and "-> one kernel" in out.replace("  ", " ")
+    for line in ("first compiled step", "one more token", "the loss curves      agree", "launches"):
+        assert (line in out) == (not extra), line
+    assert "pairs, half of them between" in out and "6 steps: loss" in out and "words occur in the text" in out
+    assert (tmp_path / "flambeau_demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_text_is_english():
+    from flambeau.demo.text import Corpus, standard_library_text
+
+    corpus = Corpus(standard_library_text(limit=60_000), 64)
+    assert (
+        set(corpus.chars) <= set("abcdefghijklmnopqrstuvwxyz ,.'\n") and {"the", "function", "returns"} <= corpus.words
+    )
+
+
+def test_in_turn():
+    from flambeau.demo.timing import in_turn
+
+    order = []
+    pairs = in_turn(lambda: order.append("a"), lambda: order.append("b"), 4)
+    assert (
+        order == ["a", "b", "b", "a"] * 2
+        and len(pairs.ratios) == 4
+        and pairs.middle_half[0] <= pairs.speed_up <= pairs.middle_half[1]
+    )
 
 
 @pytest.mark.parametrize("package", ["rich", "matplotlib"])

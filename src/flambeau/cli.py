@@ -42,27 +42,28 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser(
         "demo",
-        help="train a small GPT eagerly and compiled, and compare",
-        description="Train a character-level GPT eagerly and compiled from the same seed on the same batches; print the first-call time, "
-        "the speed-up and a sample, and draw the loss curves.",
+        help="a NumPy function and a small GPT, plain and compiled",
+        description="Run a NumPy function and train a character-level GPT, plain and compiled by turns; print first calls, times with their "
+        "spread, memory, what was fused and a sample, and draw a picture.",
         formatter_class=formatter,
     )
-    demo.add_argument("--steps", type=_positive, default=250, help="training steps of each run")
+    demo.add_argument("--steps", type=_positive, default=900, help="training steps")
     demo.add_argument(
         "--text", metavar="PATH", help="train on this file or folder (default: the Python standard library)"
     )
-    demo.add_argument("--n-layer", type=_positive, default=4, help="transformer blocks")
+    demo.add_argument("--n-layer", type=_positive, default=2, help="transformer blocks")
     demo.add_argument("--n-head", type=_positive, default=4, help="attention heads")
     demo.add_argument("--n-embd", type=_positive, default=128, help="width, a multiple of --n-head")
     demo.add_argument("--block-size", type=_positive, default=64, help="characters of context")
     demo.add_argument("--batch-size", type=_positive, default=16, help="sequences a step")
-    demo.add_argument("--lr", type=_rate, default=1e-3, help="learning rate of AdamW")
+    demo.add_argument("--lr", type=_rate, default=4e-3, help="learning rate of AdamW")
     demo.add_argument("--seed", type=_count, default=1337, help="seed of weights and batches")
     demo.add_argument(
-        "--sample", type=_count, default=200, metavar="N", help="characters to sample at the end (0: none)"
+        "--sample", type=_count, default=400, metavar="N", help="characters to sample at the end (0: none)"
     )
-    demo.add_argument("--no-compile", action="store_true", help="train eagerly only")
-    demo.add_argument("--out", metavar="DIR", default=".", help="folder for the loss curve (PNG)")
+    demo.add_argument("--no-compile", action="store_true", help="train the GPT eagerly only")
+    demo.add_argument("--peers", action="store_true", help="also time torch and numba, where they are installed")
+    demo.add_argument("--out", metavar="DIR", default=".", help="folder for the picture (PNG)")
     demo.set_defaults(run=_demo)
 
     run = commands.add_parser(
@@ -152,6 +153,7 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         seed=args.seed,
         sample=args.sample,
         compile=not args.no_compile,
+        peers=args.peers,
         out=args.out,
     )
     try:

@@ -1,120 +1,22 @@
-"""The demo's story: the same model from the same seed on the same batches, trained eagerly and compiled, then compared."""
+"""The demo's story: a NumPy function and the training of a GPT, plain and compiled in turn, then a sample of what the GPT learnt."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import flambeau as torch
-from flambeau.demo.report import Run, agreement, plot, tokens_per_second
+from flambeau.demo import arrays, peers, several
+from flambeau.demo.report import agreement, fused_lines, megabytes, milliseconds, plot
 from flambeau.demo.text import Corpus, read_text, standard_library_text
+from flambeau.demo.training import Options, Race, Trainer, race
 
-__all__ = ["Options", "demo", "prepare", "train"]
+__all__ = ["Options", "demo", "prepare"]
 
 # Losses of both runs are equal at first; float32 rounding in another order then grows as training goes on.
 TOLERANCE = 0.05
-
-
-@dataclass
-class Options:
-    steps: int = 250
-    text: str | None = None
-    n_layer: int = 4
-    n_head: int = 4
-    n_embd: int = 128
-    block_size: int = 64
-    batch_size: int = 16
-    lr: float = 1e-3
-    seed: int = 1337
-    sample: int = 200
-    compile: bool = True
-    out: str = "."
-
-
-@dataclass
-class Ranks:
-    """The processes that a launcher started: each takes ``batch_size`` sequences of a step, gradients are averaged."""
-
-    rank: int = 0
-    size: int = 1
-
-    @classmethod
-    def found(cls) -> Ranks:
-        """This process among those of the environment; joins their process group."""
-        size = int(os.environ.get("WORLD_SIZE", "1"))
-        if size == 1:
-            return cls()
-        torch.distributed.init_process_group()
-        return cls(torch.distributed.get_rank(), size)
-
-    def part(self, batch):
-        rows = len(batch) // self.size
-        return torch.from_numpy(batch[self.rank * rows : (self.rank + 1) * rows])
-
-    def wrapped(self, model):
-        return model if self.size == 1 else torch.nn.parallel.DistributedDataParallel(model)
-
-    def mean(self, loss) -> float:
-        if self.size > 1:
-            loss = loss.detach().clone()
-            torch.distributed.all_reduce(loss, torch.distributed.ReduceOp.AVG)
-        return loss.item()
-
-    def leave(self) -> None:
-        if self.size > 1:
-            torch.distributed.destroy_process_group()
-
-
-def train(
-    options: Options, corpus: Corpus, compiled: bool, on_step=None, ranks: Ranks | None = None
-) -> tuple[Run, torch.nn.Module]:
-    """Train a fresh model for ``options.steps`` steps; ``on_step(loss, tokens_per_second)`` is called after each."""
-    from flambeau.examples.gpt import GPT, GPTConfig
-
-    ranks = ranks or Ranks()
-
-    torch.manual_seed(options.seed)
-    config = GPTConfig(corpus.vocab_size, options.block_size, options.n_layer, options.n_head, options.n_embd)
-    model = GPT(config)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1)
-    wrapped = ranks.wrapped(model)
-    forward, update = (torch.compile(wrapped), torch.compile(optimizer.step)) if compiled else (wrapped, optimizer.step)
-    run = Run("compiled" if compiled else "eager")
-    sequences = options.batch_size * ranks.size
-    tokens = sequences * options.block_size
-    for x, y in corpus.batches(options.seed, options.steps, sequences):
-        start = perf_counter()
-        _, loss = forward(ranks.part(x), ranks.part(y))
-        optimizer.zero_grad()
-        loss.backward()
-        update()
-        run.losses.append(ranks.mean(loss))
-        run.seconds.append(perf_counter() - start)
-        if on_step is not None:
-            on_step(run.losses[-1], tokens / run.seconds[-1])
-    return run, model
-
-
-def _train_with_bar(options: Options, corpus: Corpus, compiled: bool, console, ranks: Ranks):
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:>9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}"),
-        TextColumn("{task.fields[speed]:,.0f} tokens/s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("compiled" if compiled else "eager", total=options.steps, loss=float("nan"), speed=0.0)
-
-        def on_step(loss: float, speed: float) -> None:
-            progress.update(task, advance=1, loss=loss, speed=speed)
-
-        return train(options, corpus, compiled, on_step, ranks)
+PAIRS = 32  # steps that both models take, by turns
 
 
 def prepare(options: Options) -> Corpus:
@@ -124,53 +26,141 @@ def prepare(options: Options) -> Corpus:
     return Corpus(text, options.block_size)
 
 
+class _Bar:
+    """A bar over the steps of one training."""
+
+    def __init__(self, console: Any, name: str, options: Options, total: int):
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.progress = Progress(
+            TextColumn(f"  {name}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]:.3f}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,  # a file gets the results alone
+        )
+        self.task = self.progress.add_task(name, total=total, loss=float("nan"))
+
+    def __enter__(self) -> _Bar:
+        self.progress.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.progress.__exit__(*exc)
+
+    def __call__(self, loss: float) -> None:
+        self.progress.update(self.task, advance=1, loss=loss)
+
+
+def _arrays(console: Any, options: Options) -> arrays.ArrayResult:
+    result = arrays.measure()
+    say = console.print
+    say("\n[bold]A NumPy function[/]  np.sum(X[:, :, None] * Y[:, None, :], axis=(-2, -1)), X and Y of (1024, 64)")
+    say(f"  first compiled call  {result.first:.2f} s")
+    say(
+        f"  NumPy {milliseconds(_median(result.pairs.plain))}, compiled {milliseconds(_median(result.pairs.compiled))}: {result.pairs}"
+    )
+    say(f"  memory at most       NumPy {megabytes(result.memory[0])}, compiled {megabytes(result.memory[1])}")
+    say("  results              " + ("equal to 10 digits" if result.agree else "[red]DIFFER[/]"))
+    for line in fused_lines(result.fused, 1):
+        say(f"  {line}", markup=False)
+    return result
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _race(console: Any, options: Options, corpus: Corpus, batches: Any, steps: int) -> tuple[Race, bool]:
+    with _Bar(console, "by turns", options, steps) as bar:
+        result = race(options, corpus, batches, steps, bar)
+    say = console.print
+    say(f"  first compiled step  {result.first:.2f} s, forward, backward and optimizer")
+    if result.pairs.plain:
+        plain, compiled = _median(result.pairs.plain), _median(result.pairs.compiled)
+        say(f"  a step               eager {milliseconds(plain)}, compiled {milliseconds(compiled)}: {result.pairs}")
+        say(f"                       compiled {options.tokens / compiled:,.0f} tokens a second")
+    plain, compiled = _median(result.token.plain), _median(result.token.compiled)
+    say(f"  one more token       eager {milliseconds(plain)}, compiled {milliseconds(compiled)}: {result.token}")
+    if result.memory[0]:
+        say(
+            f"  memory of a step     eager {megabytes(result.memory[0])}, compiled {megabytes(result.memory[1])} at most beside the weights"
+        )
+    same, worst, at = agreement(result.differences, TOLERANCE)
+    verdict = "[green]agree[/]" if same else "[red]DIFFER[/]"
+    say(f"  the loss curves      {verdict}: greatest difference {worst:.1e} (step {at} of {len(result.differences)})")
+    if result.fused.launches:
+        for line in fused_lines(result.fused, 3):
+            say(f"  {line}", markup=False)
+    return result, same
+
+
+def _sample(console: Any, options: Options, corpus: Corpus, trainer: Trainer) -> None:
+    context = torch.from_numpy(corpus.data[: options.block_size]).view(1, -1)
+    text = corpus.decode(trainer.sample(context, options.sample, options.temperature))
+    words = text.split()[1:-1]  # the first and the last one are cut
+    console.rule("sample")
+    console.print(text, markup=False)
+    console.rule()
+    if words:
+        known = sum(word in corpus.words for word in words)
+        console.print(
+            f"  {known} of its {len(words)} words occur in the text; drawn at temperature {options.temperature:g}",
+            highlight=False,
+        )
+
+
 def demo(options: Options, corpus: Corpus) -> int:
-    """Run the demo; the process's exit status: 0, or 1 when the two curves differ."""
+    """Run the demo; the process's exit status: 0, or 1 when results of the two ways differ. Interrupted, it shows what there is.
+    In the processes of a launcher the GPT alone is trained, see several.py."""
+    if several.launched():
+        return several.demo(options, corpus)
     from rich.console import Console
     from rich.markup import escape
 
-    ranks = Ranks.found()
-    console = Console(highlight=False, quiet=ranks.rank > 0)
+    console = Console(highlight=False, soft_wrap=True)
+    say = console.print
     begin = perf_counter()
-    source = "the Python standard library" if options.text is None else options.text
-    console.print(f"[bold]flambeau demo[/]: a character-level GPT on {escape(source)}")
-    console.print(f"{len(corpus):,} characters, {corpus.vocab_size} different ones")
-
-    eager, model = _train_with_bar(options, corpus, False, console, ranks)
-    runs = [eager]
-    if options.compile:
-        compiled, model = _train_with_bar(options, corpus, True, console, ranks)
-        runs.append(compiled)
-
-    parameters = sum(p.numel() for p in model.parameters())
-    tokens = ranks.size * options.batch_size * options.block_size
-    console.print(
-        f"{options.n_layer} layers, width {options.n_embd}, {parameters / 1e6:.2f} M parameters; "
-        f"{tokens} tokens a step, {options.steps} steps"
-    )
-    status = 0
-    for run in runs:
-        console.print(
-            f"  {run.name:>8}: loss {run.losses[0]:.3f} -> {run.losses[-1]:.3f}, {1000 * run.step:.1f} ms a step, "
-            f"{tokens_per_second(run, tokens):,.0f} tokens/s"
+    say("[bold]flambeau demo[/]: plain and compiled run by turns, so that what the machine does beside meets both")
+    numbers = _arrays(console, options)
+    source = "the English in the Python standard library" if options.text is None else options.text
+    batches = iter(corpus.batches(options.seed, options.steps, options.batch_size))
+    say(f"\n[bold]A GPT[/]  {options.n_layer} layers, width {options.n_embd}, {options.tokens} tokens a step")
+    say(f"  {len(corpus):,} characters of {escape(source)}, {corpus.vocab_size} different ones")
+    steps, fused, same, interrupted = None, None, True, False
+    eager_losses: list[float] = []
+    try:
+        if options.compile:
+            result, same = _race(console, options, corpus, batches, min(PAIRS, options.steps - 1))
+            trainer, eager_losses = result.compiled, result.eager.losses
+            steps, fused = result.pairs if result.pairs.plain else None, result.fused
+        else:
+            trainer = Trainer(options, corpus, False)
+        left = options.steps - len(trainer.losses)
+        try:
+            with _Bar(console, "training", options, left) as bar:
+                for batch in batches:
+                    trainer.step(batch)
+                    bar(trainer.losses[-1])
+        except KeyboardInterrupt:
+            interrupted = True
+        first, last = trainer.losses[0], trainer.losses[-20:]
+        say(
+            f"  {len(trainer.losses)} steps{' (interrupted)' if interrupted else ''}: loss {first:.3f} -> {sum(last) / len(last):.3f}"
         )
-    if options.compile:
-        console.print(f"  first compiled step: {compiled.first:.2f} s; speed-up {eager.step / compiled.step:.2f}x")
-        same, worst, at = agreement(eager, compiled, TOLERANCE)
-        verdict = "[green]agree[/]" if same else "[red]DIFFER[/]"
-        console.print(f"  the loss curves {verdict}: greatest difference {worst:.2e} (step {at})")
-        status = 0 if same else 1
-
+    except KeyboardInterrupt:
+        say("interrupted before there was a model to sample from")
+        return 130
     if options.sample > 0:
-        start = torch.from_numpy(corpus.encode("\n")[:1] if "\n" in corpus.chars else corpus.data[:1]).view(1, 1)
-        sample = corpus.decode(model.generate(start, options.sample)[0].tolist()[1:])
-        console.rule("sample")
-        console.print(escape(sample))
-        console.rule()
-    ranks.leave()
-    if ranks.rank:
-        return status
-    picture = Path(options.out) / "flambeau_demo_loss.png"
-    plot(runs, picture, f"GPT, {options.n_layer} layers, width {options.n_embd}, {tokens} tokens a step")
-    console.print(f"loss curves: {escape(str(picture))}    total {perf_counter() - begin:.0f} s")
-    return status
+        _sample(console, options, corpus, trainer)
+    picture = Path(options.out) / "flambeau_demo.png"
+    compiled_losses = trainer.losses if options.compile else []
+    plot(picture, numbers.pairs, eager_losses or trainer.losses, compiled_losses, steps, fused)
+    if options.peers:
+        say("\n[bold]Beside others[/], each in a process of its own, the median of as many calls")
+        for line in peers.lines(options):
+            say(f"  {line}", markup=False)
+    say(f"\npicture: {escape(str(picture))}    {perf_counter() - begin:.0f} s in all")
+    return 130 if interrupted else 0 if same and numbers.agree else 1

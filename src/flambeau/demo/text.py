@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sysconfig
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 
 __all__ = ["Corpus", "read_text", "standard_library_text"]
 
-_SKIP = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__", "lib2to3"}
+_SKIP = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__", "lib2to3", "encodings"}
 _PRINTABLE = bytes([9, 10, *range(32, 127)])
 
 
@@ -18,10 +19,30 @@ def _ascii(data: bytes) -> bytes:
     return data.translate(None, delete=bytes(sorted(set(range(256)) - set(_PRINTABLE))))
 
 
-def standard_library_text(limit: int = 4_000_000) -> bytes:
-    """The Python sources of the standard library installed here, in the order of their names, up to ``limit`` bytes.
+_DOCSTRING = re.compile(r'"""(.*?)"""', re.S)
+_COMMENT = re.compile(r"(?:^[ \t]*#[^\n]*\n)+", re.M)
+_ODD = re.compile(r"[^a-z ,.'\n-]")
+_CODE = re.compile(r"\([^)]*\)|\S*[^a-z ,.'-]\S*")  # parentheses, and words with other characters
 
-    Raises FileNotFoundError if there are none.
+
+def _prose(source: str):
+    """Paragraphs of English in docstrings and comments, in lower case, with nothing but letters, commas, full stops and apostrophes."""
+    blocks = [m.group(1) for m in _DOCSTRING.finditer(source)]
+    blocks += [re.sub(r"^[ \t]*#+", "", m.group(0), flags=re.M) for m in _COMMENT.finditer(source)]
+    for block in blocks:
+        for paragraph in re.split(r"\n[ \t]*\n", block):
+            text = " ".join(paragraph.split()).lower()
+            if len(text) < 60 or "." not in text or 50 * len(_ODD.findall(text)) > len(text):
+                continue
+            text = re.sub(r"[-\s]+", " ", _CODE.sub(" ", text))
+            yield text.replace(" ,", ",").replace(" .", ".").strip()
+
+
+def standard_library_text(limit: int = 1_000_000) -> bytes:
+    """The English in the docstrings and comments of the standard library installed here, a paragraph a line, in the order of the files' names, up to
+    ``limit`` bytes.
+
+    Raises FileNotFoundError if there is none.
     """
     root = Path(sysconfig.get_path("stdlib"))
     parts, size = [], 0
@@ -29,16 +50,17 @@ def standard_library_text(limit: int = 4_000_000) -> bytes:
         if _SKIP.intersection(path.relative_to(root).parts[:-1]):
             continue
         try:
-            data = _ascii(path.read_bytes())
-        except OSError:  # unreadable for this user: the text is any sample of sources
+            source = path.read_text("utf-8", "ignore")
+        except OSError:  # unreadable for this user: the text is any sample of the library's
             continue
-        parts.append(data)
-        size += len(data)
+        for text in _prose(source):
+            parts.append(text)
+            size += len(text) + 1
         if size >= limit:
             break
     if not parts:
         raise FileNotFoundError(f"no Python sources in {root}; give a text with --text PATH")
-    return b"\n".join(parts)[:limit]
+    return "\n".join(parts).encode()[:limit]
 
 
 def read_text(path: str | Path) -> bytes:
@@ -79,6 +101,11 @@ class Corpus:
         for _ in range(n):
             starts = rng.integers(0, len(self.data) - self.block_size, size=(batch_size, 1))
             yield self.data[starts + window], self.data[starts + window + 1]
+
+    @property
+    def words(self) -> set[str]:
+        """All words of the text."""
+        return set(self.decode(self.data).split())
 
     def encode(self, text: str) -> np.ndarray:
         return np.array([self.chars.index(c) for c in text if c in self.chars], dtype=np.int64)

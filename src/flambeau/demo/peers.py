@@ -1,0 +1,118 @@
+"""``--peers``: the NumPy function and the GPT step by other libraries, where they are installed. Each runs in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from flambeau.demo.training import Options
+from flambeau.examples import gpt
+
+__all__ = ["lines"]
+
+TIMED = """
+import json, time
+from statistics import median
+import numpy as np
+
+X = np.random.default_rng(0).standard_normal((1024, 64))
+
+def timed(fn, calls):
+    begin = time.perf_counter()
+    fn()
+    first, times = time.perf_counter() - begin, []
+    for _ in range(calls):
+        begin = time.perf_counter()
+        fn()
+        times.append(time.perf_counter() - begin)
+    print(json.dumps([first, median(times)]), flush=True)
+"""
+ARRAYS = """
+def outer_sum(X, Y):
+    return np.sum(X[:, :, None] * Y[:, None, :], axis=(-2, -1))
+"""
+COMPILED_ARRAYS = """
+import {module} as torch
+fn = torch.compile(outer_sum)
+timed(lambda: fn(X, X), 21)
+"""
+NUMBA = """
+import numba
+
+@numba.njit(parallel=True)
+def outer_sum(X, Y):
+    out = np.empty(X.shape[0])
+    for i in numba.prange(X.shape[0]):
+        s = 0.0
+        for j in range(X.shape[1]):
+            for k in range(Y.shape[1]):
+                s += X[i, j] * Y[i, k]
+        out[i] = s
+    return out
+
+timed(lambda: outer_sum(X, X), 21)
+"""
+STEP = """
+torch.manual_seed({seed})
+model = GPT(GPTConfig(31, {block}, {layer}, {head}, {embd}))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+forward, update = (torch.compile(model), torch.compile(optimizer.step)) if {compiled} else (model, optimizer.step)
+x = torch.randint(0, 31, ({batch}, {block}))
+
+def step():
+    _, loss = forward(x, x)
+    optimizer.zero_grad()
+    loss.backward()
+    update()
+
+timed(step, 15)
+"""
+
+
+def _programs(options: Options) -> list[tuple[str, str, str]]:
+    """(what, package, program) of all that may be compared."""
+    model = inspect.getsource(gpt).partition('if __name__ == "__main__"')[0].removeprefix(inspect.getdoc(gpt) or "")
+    model = model[model.index("from dataclasses") :]
+    found = [
+        ("NumPy function, NumPy", "numpy", ARRAYS + "timed(lambda: outer_sum(X, X), 21)"),
+        ("NumPy function, flambeau", "flambeau", ARRAYS + COMPILED_ARRAYS.format(module="flambeau")),
+        ("NumPy function, numba (loops written by hand)", "numba", NUMBA),
+        ("NumPy function, torch.compile", "torch", ARRAYS + COMPILED_ARRAYS.format(module="torch")),
+    ]
+    for compiled in (False, True):
+        for package in ("flambeau", "torch"):
+            text = model.replace("import flambeau as torch", f"import {package} as torch") + STEP.format(
+                seed=options.seed,
+                block=options.block_size,
+                layer=options.n_layer,
+                head=options.n_head,
+                embd=options.n_embd,
+                batch=options.batch_size,
+                compiled=compiled,
+            )
+            found.append((f"GPT step, {package} {'compiled' if compiled else 'eager'}", package, text))
+    return found
+
+
+def lines(options: Options) -> list[str]:
+    """A line for each: first call and median."""
+    out = []
+    for what, package, program in _programs(options):
+        if importlib.util.find_spec(package) is None:
+            out.append(f"{what:<46} not installed")
+            continue
+        if package == "torch" and not Path(importlib.util.find_spec("torch").origin or "").with_name("nn").is_dir():
+            out.append(f"{what:<46} the installed torch is flambeau's shim")
+            continue
+        done = subprocess.run([sys.executable, "-c", TIMED + program], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            out.append(f"{what:<46} failed: {reason[:90]}")
+            continue
+        first, middle = json.loads(done.stdout.splitlines()[-1])
+        out.append(f"{what:<46} first {first:6.2f} s, then {1000 * middle:8.2f} ms")
+    return out
