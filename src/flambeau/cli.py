@@ -94,7 +94,62 @@ def _parser() -> argparse.ArgumentParser:
     )
     shim.add_argument("action", choices=["install", "remove", "status"])
     shim.set_defaults(run=_shim)
+
+    target = (
+        "script.py:function; the script's `example_inputs`, a tuple or a function that returns one, has the arguments"
+    )
+    explain = commands.add_parser(
+        "explain",
+        help="say what the compiler does with a function, as text or as one HTML file",
+        description="Compile and run a function of a script, and say what became of it: graphs, breaks, kernels with their lines, advice.",
+    )
+    explain.add_argument("target", help=target)
+    explain.add_argument(
+        "--html",
+        nargs="?",
+        const=True,
+        metavar="PATH",
+        help="write a self-contained HTML file (default: function.html)",
+    )
+    explain.add_argument("--guards", action="store_true", help="print what the compiled code depends on, too")
+    explain.add_argument("--calls", type=_positive, default=7, help="how often to run it (default: 7)")
+    explain.add_argument("--json", action="store_true", help="print JSON")
+    explain.set_defaults(run=_command("explain"))
+
+    bench = commands.add_parser(
+        "bench",
+        help="time a function of a script, plain and compiled by turns",
+        description="Time a function of a script, plain and compiled by turns, and tell the spread.",
+    )
+    bench.add_argument("target", help=target)
+    bench.add_argument("--pairs", type=_positive, default=21, help="how many pairs of calls (default: 21)")
+    bench.add_argument("--json", action="store_true", help="print JSON")
+    bench.set_defaults(run=_command("bench"))
+
+    info = commands.add_parser("info", help="versions, processor, threads, libraries, cache: for bug reports")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.set_defaults(run=_command("info"))
+
+    cache = commands.add_parser("cache", help="the compiler's files on disk: size, entries, verify, clear")
+    cache.add_argument("action", nargs="?", choices=["size", "entries", "verify", "clear"], default="size")
+    cache.add_argument("--json", action="store_true", help="print JSON")
+    cache.set_defaults(run=_command("cache"))
     return parser
+
+
+def _command(name: str):
+    """A command of commands.py, which is loaded when it runs: ``--help`` needs nothing of the package."""
+
+    def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+        from flambeau import commands
+
+        try:
+            return getattr(commands, name)(args)
+        except (commands.CommandError, OSError) as error:
+            print(f"flambeau {name}: error: {error}", file=sys.stderr)
+            return 2
+
+    return run
 
 
 def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

@@ -53,6 +53,21 @@ def is_compiling() -> bool:
 is_dynamo_compiling = is_compiling
 
 
+def report(f, *, calls: int = 7):
+    """``report(f)(*args)`` compiles and runs ``f`` and returns a ``Report``: graphs, breaks, guards, recompilations, kernels with their
+    source lines and what they achieve beside the machine. ``str()`` of it is a summary, ``save(path)`` writes one self-contained HTML file. See
+    ``flambeau.compiler.reports.collect.report``.
+
+    >>> import flambeau as torch
+    >>> made = torch.compiler.report(lambda x: x.exp() + 1, calls=1)(torch.ones(8))
+    >>> [launch.note.label for p in made.programs for launch in p.launches]
+    ['exp, add']
+    """
+    from .reports.collect import report  # loaded when it is asked for: most programs never do
+
+    return report(f, calls=calls)
+
+
 is_exporting = _is_exporting
 
 

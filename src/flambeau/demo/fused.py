@@ -24,7 +24,9 @@ class Fused:
         """The kernels that are made of the most different operators, a line each."""
         made = {e.note.symbol or e.name: e for e in self.launches if e.note is not None and e.note.kind != "product"}
         found = sorted(made.values(), key=lambda e: -len(e.note.operators))[:n]
-        return [f"{_operators(e)}  ->  one kernel{_where(e)}" for e in found]
+        return [
+            f"{_operators(e)}  ->  one {'kernel' if e.note.kind == 'kernel' else 'launch'}{_where(e)}" for e in found
+        ]
 
 
 def _operators(event: FunctionEvent, most: int = 9) -> str:

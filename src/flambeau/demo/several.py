@@ -103,8 +103,8 @@ def _train_with_bar(options: Options, corpus: Corpus, compiled: bool, console, r
 
 
 def launched() -> bool:
-    """Whether a launcher started this process as one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+    """Whether a launcher started this process, alone or as one of several."""
+    return "WORLD_SIZE" in os.environ
 
 
 def demo(options: Options, corpus: Corpus) -> int:

@@ -117,6 +117,8 @@ def compile_graph(gm, example_inputs=None, **_unused):
     if entry is not None and autotune.is_whole(info.choices):  # else a later process goes on measuring
         remember(entry, getattr(gm, "output_aliases", None) or {}, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
+    for observer in list(debug.observers):
+        observer(gm, made, info)
     _report(info)
     if _HINTS.on:
         for s in info.steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import os
@@ -12,12 +13,25 @@ from .ir.nodes import ExternCall, show
 from .ir.values import walk
 from .settings import config
 
-__all__ = ["dump", "listeners", "notify"]
+__all__ = ["dump", "listeners", "notify", "observers", "observing"]
 
 listeners: list = []
 """Functions that get the source text of every graph compiled."""
 
+observers: list = []
+"""Functions (gm, made, info) that see every graph compiled, with what the passes made."""
+
 _count = itertools.count()
+
+
+@contextlib.contextmanager
+def observing(fn):
+    """``fn`` is an observer within the block."""
+    observers.append(fn)
+    try:
+        yield
+    finally:
+        observers.remove(fn)
 
 
 def notify(source: str) -> None:

@@ -1,0 +1,250 @@
+"""Commands of ``flambeau`` that tell about the compiler and the machine: explain, info, cache, bench."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import runpy
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["CommandError", "bench", "cache", "explain", "info"]
+
+SETTINGS = (
+    "FLAMBEAU_",
+    "TORCH_",
+    "TORCHINDUCTOR_",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+)  # environment variables that change results or times
+
+
+class CommandError(Exception):
+    """What the user can mend: one line, exit status 2."""
+
+
+def _target(text: str) -> tuple[str, Callable, list[Any]]:
+    """(name, function, arguments) of ``script.py:function``. The arguments are the script's ``example_inputs``, a tuple or a function that
+    returns one."""
+    path, _, name = text.rpartition(":")
+    if not path or not name:
+        raise CommandError(f"expected script.py:function, got {text!r}")
+    if not os.path.isfile(path):
+        raise CommandError(f"no such file: {path}")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    names = runpy.run_path(path, run_name="__flambeau__")
+    if name not in names:
+        known = sorted(k for k, v in names.items() if callable(v) and getattr(v, "__module__", None) == "__flambeau__")
+        raise CommandError(f"{path} has no function {name!r}; it has: {', '.join(known) or 'none'}")
+    given = names.get("example_inputs", ())
+    args = list(given() if callable(given) else given)
+    return name, names[name], args
+
+
+def explain(args: argparse.Namespace) -> int:
+    """What the compiler does with a function, as text or as an HTML file."""
+    name, fn, inputs = _target(args.target)
+    import flambeau as torch
+
+    try:
+        made = torch.compiler.report(fn, calls=args.calls)(*inputs)
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        raise CommandError(f"{name}: {error}; give the arguments as a tuple `example_inputs` in the script") from error
+    if args.json:
+        print(json.dumps(_as_data(made), indent=2))
+    else:
+        print(made)
+        if args.guards:
+            for event in made.events:
+                print(f"guards of {event.code.co_name}:", *(f"  {g}" for g in event.guards), sep="\n")
+    if args.html:
+        path = args.html if isinstance(args.html, str) else f"{name}.html"
+        made.save(path)
+        print(f"written: {path}", file=sys.stderr)
+    return 0
+
+
+def _as_data(made: Any) -> dict:
+    return {
+        "function": made.title,
+        "file": made.file,
+        "first_call_seconds": made.first,
+        "plain_seconds": made.plain,
+        "compiled_seconds": made.compiled,
+        "graphs": sum(e.graph is not None for e in made.events),
+        "breaks": [
+            {"reason": r.reason, "line": r.user_stack[-1].lineno if r.user_stack else None, "hint": r.hint}
+            for r in (e.break_reason for e in made.events)
+            if r is not None
+        ],
+        "recompilations": [list(r) for r in made.recompiles],
+        "launches": [
+            {
+                "graph": p.name,
+                "backward": p.backward,
+                "kind": x.note.kind,
+                "computes": x.note.label,
+                "operators": x.note.operators,
+                "lines": [f"{line.file}:{line.number}" for line in x.note.lines],
+                "bytes": x.note.bytes,
+                "operations": x.note.flops,
+                "seconds": x.seconds,
+            }
+            for p in made.programs
+            for x in p.launches
+        ],
+        "advice": made.advice,
+    }
+
+
+def info(args: argparse.Namespace) -> int:
+    """Versions, processor, threads, libraries, cache: what a bug report needs."""
+    import numpy as np
+
+    import flambeau as torch
+    from flambeau import _runtime
+    from flambeau.base import disk
+    from flambeau.version import flambeau as version
+
+    data: dict[str, Any] = {
+        "flambeau": version,
+        "torch interface": torch.__version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": _runtime.get_num_threads(),
+        "packages": {n: _version(n) for n in ("numpy", "scipy", "llvmlite", "ml_dtypes", "optree", "bytecode")},
+        "blas": _blas(np),
+        "cache": disk.root(),
+        "settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)},
+    }
+    if args.json:
+        print(json.dumps(data, indent=2))
+        return 0
+    for name, value in data.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{k} {v}" for k, v in value.items()) or "none"
+        print(f"{name + ':':<17}{value}")
+    return 0
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(
+                (line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine()
+            )
+    except OSError:
+        return platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "is missing"
+
+
+def _blas(np: Any) -> str:
+    config = np.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+
+
+def _entries(root: str) -> list[tuple[str, int]]:
+    """(path, bytes) of the files of the cache."""
+    found = []
+    for folder, _, files in os.walk(root):
+        for name in files:
+            path = os.path.join(folder, name)
+            try:
+                found.append((path, os.path.getsize(path)))
+            except OSError:  # removed by another process in the meantime
+                continue
+    return found
+
+
+def cache(args: argparse.Namespace) -> int:
+    """Size, entries, verification and removal of the compiler's files on disk."""
+    from flambeau.base import disk
+
+    root = disk.root()
+    entries = _entries(root)
+    kept = [(path, size) for path, size in entries if f"{os.sep}entries{os.sep}" in path]
+    if args.action == "clear":
+        removed = 0
+        for path, size in kept:
+            try:
+                os.unlink(path)
+            except OSError as error:
+                raise CommandError(f"can't remove {path}: {error.strerror}") from error
+            removed += size
+        _say(
+            args,
+            {"folder": root, "removed": len(kept), "bytes": removed},
+            f"removed {len(kept)} entries, {removed / 1e6:.1f} MB, from {root}",
+        )
+        return 0
+    if args.action == "verify":
+        entries_root = os.path.join(root, "entries")
+        damaged = [path for path, _ in kept if disk.read_entry(os.path.relpath(path, entries_root)) is None]
+        text = "\n".join([*damaged, f"{len(kept)} entries, {len(damaged)} damaged"])
+        _say(args, {"folder": root, "entries": len(kept), "damaged": damaged}, text)
+        return 1 if damaged else 0
+    if args.action == "entries":
+        rows = [{"path": os.path.relpath(path, root), "bytes": size} for path, size in sorted(kept)]
+        _say(args, rows, "\n".join(f"{r['bytes']:>10}  {r['path']}" for r in rows))
+        return 0
+    total = sum(size for _, size in kept)
+    _say(
+        args,
+        {"folder": root, "entries": len(kept), "bytes": total},
+        f"{root}\n{len(kept)} entries, {total / 1e6:.1f} MB",
+    )
+    return 0
+
+
+def _say(args: argparse.Namespace, data: Any, text: str) -> None:
+    print(json.dumps(data, indent=2) if args.json else text)
+
+
+def bench(args: argparse.Namespace) -> int:
+    """Time a function of a script, plain and compiled by turns."""
+    name, fn, inputs = _target(args.target)
+    import flambeau as torch
+
+    compiled = torch.compile(fn)
+    begin = time.perf_counter()
+    compiled(*inputs)
+    first = time.perf_counter() - begin
+    times: dict[str, list[float]] = {"plain": [], "compiled": []}
+    for _ in range(2):
+        fn(*inputs), compiled(*inputs)
+    for i in range(args.pairs):
+        for way, call in (("plain", fn), ("compiled", compiled))[:: 1 if i % 2 == 0 else -1]:
+            begin = time.perf_counter()
+            call(*inputs)
+            times[way].append(time.perf_counter() - begin)
+    ratios = [a / b for a, b in zip(times["plain"], times["compiled"])]
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    middle = {way: statistics.median(t) for way, t in times.items()}
+    data = {"function": name, "first_call_seconds": first, "pairs": args.pairs, "plain_seconds": middle["plain"],
+            "compiled_seconds": middle["compiled"], "speed_up": statistics.median(ratios), "quartiles": [low, high]}  # fmt: skip
+    _say(
+        args,
+        data,
+        f"{name}: first compiled call {first:.2f} s\nplain {1000 * middle['plain']:.3f} ms, compiled {1000 * middle['compiled']:.3f} ms: "
+        f"{data['speed_up']:.2f}x (median of {args.pairs} pairs, half of them between {low:.2f}x and {high:.2f}x)",
+    )
+    return 0
