@@ -28,12 +28,13 @@ from .runtime.program import assemble
 from .runtime.recall import recall, remember
 from .scheduling import memory
 from .scheduling.branches import arrange
+from .scheduling.building import build
 from .scheduling.duplicates import Duplicates
 from .scheduling.effects import flat
+from .scheduling.fusion import fuse, merge
 from .scheduling.notes import label_of, notes_of
 from .scheduling.planes import PlaneChain, chain_planes
 from .scheduling.rows import RowChain, chain_rows
-from .scheduling.schedule import build, fuse, merge
 from .settings import config
 from .tuning import products as autotune
 from .tuning import rows as autotune_rows

@@ -5,7 +5,7 @@ import pytest
 import flambeau as torch
 from flambeau.base.logs import ARTIFACTS
 from flambeau.inductor import compile as passes
-from flambeau.inductor.scheduling import schedule
+from flambeau.inductor.scheduling import building
 
 X, Y = torch.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4) - 5
 
@@ -14,7 +14,7 @@ X, Y = torch.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4) - 5
 def builds(monkeypatch):
     torch._dynamo.reset()
     made = []
-    original = schedule.build
+    original = building.build
     monkeypatch.setattr(passes, "build", lambda *a: made.append(a[0]) or original(*a))
     return made
 

@@ -15,9 +15,10 @@ from ..assembly.dtypes import itemsize
 from ..ir.nodes import ExternCall
 from ..ir.values import loaded_atoms, walk
 from . import memory
+from .chains import MOST_ARGS
 from .effects import effects
 from .planes import PlaneChain
-from .rows import MOST_ARGS, RowChain
+from .rows import RowChain
 
 __all__ = ["arrange", "side_by_side"]
 

@@ -10,7 +10,8 @@ from ...base.expr import Expr, Symbol, Var
 from ..codegen.kernel import Kernel
 from ..ir.nodes import Reduction
 from ..ir.values import Value
-from .schedule import Group, StoredRow
+from .building import StoredRow
+from .fusion import Group
 
 __all__ = ["Duplicates"]
 

@@ -1,7 +1,7 @@
 """Convolutions and the kernels behind them as one launch, a few planes at a time.
 
-A plane is one channel of one image. Who has finished some planes of a convolution's result takes them through the kernels that read
-them (normalisation with given statistics, activation, residual, a sum over the plane) while they are in its cache (csrc/kernels/planes.c). As in
+A plane is one channel of one image. The thread that finishes a block of planes runs the kernels that read it on it at once, while the block is
+in its cache: normalisation with given statistics, activation, residual, a sum over the plane (csrc/kernels/planes.c). As in
 ``rows.py`` the kernels are those that fusion made: iteration p touches elements [p s, (p + 1) s) of the result and of what the kernels
 write. Where only one kernel reads the result, at the element that it writes, it writes over it.
 """
@@ -17,7 +17,8 @@ from ..assembly.dtypes import itemsize
 from ..ir.nodes import BufferKind, ExternCall
 from ..ir.values import walk
 from ..settings import config
-from .rows import Chains, Open, RowChain
+from .chains import Chains, OpenChain, kernel_ratio
+from .rows import RowChain
 
 __all__ = ["PlaneChain", "chain_planes"]
 
@@ -41,54 +42,66 @@ class PlaneChain:
 
 def chain_planes(launches: list, buffers: dict, inplace: dict[str, str]) -> list:
     """``launches`` with convolutions and those behind them as one. ``inplace``: output buffer -> the input whose memory it takes."""
-    return _Chains(launches, buffers, inplace).run()
+    return Chains(launches, buffers, inplace, ConvolutionRules).run()
 
 
-class _Chains(Chains):
-    def _product_rows(self, s) -> int | None:
+class ConvolutionRules:
+    """Chains that begin with convolutions, see chains.py."""
+
+    def __init__(self, chains: Chains):
+        self.chains = chains
+
+    def head_rows(self, s) -> int | None:
         if not isinstance(s, ExternCall) or s.what != "native" or not s.outputs:
             return None
-        made = self.buffers[s.outputs[0]]
+        made = self.chains.buffers[s.outputs[0]]
         if not made.planar or any(type(n) is Expr for r in s.inputs for n in r.shape):
             return None
         return made.shape[0] * made.shape[1]
 
-    def _wanted_rows(self, i: int) -> int | None:
+    def wanted_rows(self, i: int) -> int | None:
         return None  # nothing goes before a convolution: it reads planes of all channels
 
-    def _grow(self, start: int, rows: int, gone: set[int]) -> Open | None:
-        chain = Chains._grow(self, start, rows, gone)
-        return chain if chain is None or not config.planes_bytes or self._is_worth(chain) else None
+    def accepts(self, chain) -> bool:
+        return not config.planes_bytes or self._is_worth(chain)
+
+    def beside(self, chain, i: int) -> bool:
+        return False
+
+    def join_sum(self, chain, i: int) -> bool:
+        return False
 
     def _is_worth(self, chain) -> bool:
         """Whether nothing large is touched but the result, which is written over: other images come and go past the cache that the
         convolution needs."""
-        large = _bytes(self.buffers[self.steps[chain.members[0]].outputs[0]]) // 2
-        names = {a for i in chain.members[1:] for a in self.steps[i].args if _bytes(self.buffers[a]) > large}
-        return len(names - self._close(chain).over.keys()) == 1 and bool(self._close(chain).over)
+        large = _bytes(self.chains.buffers[self.chains.steps[chain.members[0]].outputs[0]]) // 2
+        names = {
+            a for i in chain.members[1:] for a in self.chains.steps[i].args if _bytes(self.chains.buffers[a]) > large
+        }
+        return len(names - self.close(chain).over.keys()) == 1 and bool(self.close(chain).over)
 
-    def _parts(self, i: int) -> bool:
+    def ends(self, i: int) -> bool:
         # A convolution that ran later than it could would find what it reads gone from the cache.
-        return isinstance(self.steps[i], (ExternCall, RowChain))
+        return isinstance(self.chains.steps[i], (ExternCall, RowChain))
 
-    def _join_product(self, chain, i: int) -> Fraction | None:
+    def head_ratio(self, chain, i: int) -> Fraction | None:
         return None if chain.members else Fraction(1)
 
-    def _fits(self, chain: Open, unit: int, period: int) -> bool:
-        name = self.steps[chain.members[0]].outputs[0] if chain.members else None
-        return name is None or self.buffers[name].shape[1] % unit == 0
+    def fits(self, chain: OpenChain, unit: int, period: int) -> bool:
+        name = self.chains.steps[chain.members[0]].outputs[0] if chain.members else None
+        return name is None or self.chains.buffers[name].shape[1] % unit == 0
 
-    def _join_kernel(self, chain, i: int) -> Fraction | None:
-        return None if isinstance(self.steps[i], (RowChain, PlaneChain)) else Chains._join_kernel(self, chain, i)
+    def kernel_ratio(self, chain, i: int) -> Fraction | None:
+        return None if isinstance(self.chains.steps[i], (RowChain, PlaneChain)) else kernel_ratio(self.chains, chain, i)
 
-    def _close(self, chain) -> PlaneChain:
-        steps = [self.steps[i] for i in chain.members]
+    def close(self, chain) -> PlaneChain:
+        steps = [self.chains.steps[i] for i in chain.members]
         made = PlaneChain(steps, chain.rows, chain.unit, chain.ratios[1:])
         (name,) = steps[0].outputs
-        readers = self.readers.get(name, set())
-        if len(readers) == 1 and readers <= set(chain.members) and self.buffers[name].kind == BufferKind.TEMP:
+        readers = self.chains.readers.get(name, set())
+        if len(readers) == 1 and readers <= set(chain.members) and self.chains.buffers[name].kind == BufferKind.TEMP:
             (reader,) = readers
-            over = self._same_place(name, self.steps[reader])
+            over = self._same_place(name, self.chains.steps[reader])
             if over is not None:
                 made.over[name] = over
         return made
@@ -97,7 +110,7 @@ class _Chains(Chains):
         """The buffer that the kernel may write over ``name``: loops run in one pass, and read the very element that they write."""
         if len(kernel.items) != 1 or any(n.reduction for n in kernel.nodes):
             return None
-        b = self.buffers[name]
+        b = self.chains.buffers[name]
         read = {
             v.args[1]
             for n in kernel.nodes
@@ -105,7 +118,7 @@ class _Chains(Chains):
             if v.op == "load" and kernel.renamed.get(v.args[0], v.args[0]) == name
         }
         for n in kernel.nodes:
-            to = self.buffers[n.buffer]
+            to = self.chains.buffers[n.buffer]
             if n.buffer in kernel.args and read == {n.index} and _bytes(to) == _bytes(b) and to.dtype == b.dtype:
                 return n.buffer
         return None

@@ -16,24 +16,19 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from ...base.expr import Expr, Var, const, terms
+from ...base.expr import Expr
 from ..assembly.dtypes import itemsize
 from ..ir.nodes import BufferKind, ExternCall, dense_strides
-from ..ir.values import loaded_atoms, walk
-from .effects import effects
+from .chains import Chains, OpenChain, kernel_ratio
 
-__all__ = ["Chains", "Open", "RowChain", "chain_rows"]
+__all__ = ["RowChain", "chain_rows"]
 
 LEAST = 96  # rows that are worth it
 LEAST_EACH = 32  # of each matrix of a batch
 NARROW = 16  # columns of a product from which our kernels are used
-WINDOW = 12  # steps between two members of a chain
-MOST = 16  # members of a chain
 CACHED = 400_000
 ALIGNED = 512  # most rows that a block must be a multiple of
-MOST_ARGS = 60  # of a kernel
 LANES = 8  # pieces that a chain with sums should have: its rows can't be cut anywhere
 PARTIAL = 8  # sums of lanes take at most this part of what the chain keeps out of memory
 
@@ -64,63 +59,16 @@ class RowChain:
 
 def chain_rows(steps: list, buffers: dict, inplace: dict[str, str]) -> list:
     """``steps`` with chains in the place of their members. ``inplace``: output buffer -> the input whose memory it takes."""
-    return Chains(steps, buffers, inplace).run()
+    return Chains(steps, buffers, inplace, ProductRules).run()
 
 
-class Open:
-    """A chain that is being made."""
+class ProductRules:
+    """Chains that begin with products, see chains.py."""
 
-    def __init__(self, rows: int):
-        self.rows, self.members, self.ratios, self.written = rows, [], [], set()
-        self.unit = 1
-        self.period = rows
-        self.reads: set[str] = set()
-        self.sums: set[str] = set()  # of the written: results of sums, which are whole only at the end
-        self.late: list[int] = []  # steps between the members that run behind the chain
-        self.derived: set[str] = set()  # what is made of what the chain makes, by the steps in reach
+    def __init__(self, chains: Chains):
+        self.chains = chains
 
-
-class Chains:
-    """Chains among ``steps``: which begin with a product, and what joins one."""
-
-    def __init__(self, steps, buffers, inplace):
-        self.steps, self.buffers, self.inplace = steps, buffers, inplace
-        self.effects = [effects(s) for s in steps]
-        self.writers: dict[str, int] = {}
-        self.readers: dict[str, set[int]] = {}
-        for i, (reads, writes) in enumerate(self.effects):
-            for name in writes:
-                self.writers[name] = self.writers.get(name, 0) + 1
-            for name in reads:
-                self.readers.setdefault(name, set()).add(i)
-        self.rows = {i: n for i in range(len(steps)) if (n := self._product_rows(steps[i])) is not None}
-        self.places: dict[int, dict[str, set]] = {}
-
-    def run(self) -> list:
-        if not self.rows:
-            return self.steps
-        taken: dict[int, tuple] = {}  # the last member of a chain -> (chain, members)
-        gone: set[int] = set()
-        for i in range(len(self.steps)):
-            if i in gone:
-                continue
-            n = self.rows.get(i) or self._wanted_rows(i)
-            found = self._grow(i, n, gone) if n else None
-            if found is not None:
-                gone.update(found.members)
-                gone.update(found.late)
-                taken[found.members[-1]] = found
-        out = []
-        for i, s in enumerate(self.steps):
-            if i in taken:
-                out.append(self._close(taken[i]))
-                out += [self.steps[j] for j in taken[i].late]
-            elif i not in gone:
-                out.append(s)
-        return out
-
-    # --- what a step is like ------------------------------------------------------------------------------------------
-    def _product_rows(self, s) -> int | None:
+    def head_rows(self, s) -> int | None:
         """Rows of a product that can be made block by block."""
         if not isinstance(s, ExternCall) or s.what != "gemm":
             return None
@@ -130,151 +78,60 @@ class Chains:
         rows = g.m * math.prod(row[0] for row in g.batch)
         return rows if rows >= LEAST else None
 
-    def _wanted_rows(self, i: int) -> int | None:
+    def wanted_rows(self, i: int) -> int | None:
         """Rows that a product has which reads the kernel's result as its left operand."""
-        if isinstance(self.steps[i], ExternCall):
+        if isinstance(self.chains.steps[i], ExternCall):
             return None
-        for name in self.effects[i][1]:
-            for j in sorted(self.readers.get(name, ())):
-                if j in self.rows and self.steps[j].inputs[0].buffer == name:
-                    return self.rows[j]
+        for name in self.chains.effects[i][1]:
+            for j in sorted(self.chains.readers.get(name, ())):
+                if j in self.chains.rows and self.chains.steps[j].inputs[0].buffer == name:
+                    return self.chains.rows[j]
         return None
 
-    def _dense(self, name: str, rows: int) -> int | None:
-        """Elements of one of ``rows`` rows of a buffer that lies in C order."""
-        b = self.buffers[name]
-        if b.kind not in (BufferKind.TEMP, BufferKind.OUTPUT, BufferKind.INPUT, BufferKind.CONSTANT) or b.width != 1:
-            return None
-        if any(type(n) is Expr for n in b.shape) or b.strides != dense_strides(b.shape):
-            return None
-        size = math.prod(b.shape)
-        return size // rows if size and size % rows == 0 else None
-
-    def _strides(self, i: int) -> dict[str, set]:
-        """Buffer -> how far apart in it the iterations of the kernel read and write (None: not apart)."""
-        if i not in self.places:
-            out: dict[str, set] = {}
-            k = self.steps[i]
-            for n in k.nodes:
-                out.setdefault(n.buffer, set()).add(_apart(k, n.index))
-                for v in walk(n.value, *loaded_atoms(n.index)):
-                    if v.op == "load":
-                        name = k.renamed.get(v.args[0], v.args[0])
-                        out.setdefault(name, set()).add(_apart(k, v.args[1]))
-            self.places[i] = out
-        return self.places[i]
-
-    # --- growing ------------------------------------------------------------------------------------------------------
-    def _grow(self, start: int, rows: int, gone: set[int]) -> Open | None:
-        chain = Open(rows)
-        if not self._join(chain, start):
-            return None
-        chain.derived = self._derived(chain.written, start)
-        between_reads: set[str] = set()  # of the steps left out, which will run before the chain
-        between_writes: set[str] = set()
-        late_reads: set[str] = set()
-        late_writes: set[str] = set()
-        for j in range(start + 1, len(self.steps)):
-            if j - chain.members[-1] > WINDOW or len(chain.members) == MOST or self._parts(j):
-                break
-            reads, writes = self.effects[j]
-            touched = writes | {self.inplace[w] for w in writes if w in self.inplace}
-            behind = bool(reads & late_writes or touched & (late_reads | late_writes))
-            if j in gone:
-                if behind or self._meet(chain, reads, writes):
-                    break
-                continue
-            joins = bool(reads & chain.written) or self._beside(chain, j)
-            if joins and not behind and not writes & (between_reads | between_writes) and self._join(chain, j):
-                continue
-            if behind or self._meet(chain, reads, writes):
-                # A step that has to wait for sums (or for what waits) needn't end the chain.
-                if not chain.sums:
-                    break
-                chain.late.append(j)
-                late_reads |= reads
-                late_writes |= writes
-                continue
-            between_reads |= reads
-            between_writes |= writes
-        chain.late = [j for j in chain.late if j < chain.members[-1]]
-        # The tail must end with a product or with what reads one: kernels before the first product that lead nowhere don't belong.
-        products = [k for k, i in enumerate(chain.members) if i in self.rows]
-        return chain if products and len(chain.members) > 1 else None
-
-    def _derived(self, written: set[str], start: int) -> set[str]:
-        out = set(written)
-        for reads, writes in self.effects[start + 1 : start + 1 + 2 * WINDOW]:
-            if reads & out:
-                out |= writes
-        return out
-
-    def _beside(self, chain, i: int) -> bool:
+    def beside(self, chain, i: int) -> bool:
         """Whether a product that needs nothing of the chain makes rows that a later step reads together with the chain's: in the backward of
         attention the cotangents of the weights, beside the scores."""
-        if i not in self.rows or not self.steps[i].data.batch or self.steps[i].data.m != chain.period:
+        if (
+            i not in self.chains.rows
+            or not self.chains.steps[i].data.batch
+            or self.chains.steps[i].data.m != chain.period
+        ):
             return False
-        (name,) = self.effects[i][1]
-        return any(j > i and self.effects[j][0] & chain.derived for j in self.readers.get(name, ()))
+        (name,) = self.chains.effects[i][1]
+        return any(j > i and self.chains.effects[j][0] & chain.derived for j in self.chains.readers.get(name, ()))
 
-    def _parts(self, i: int) -> bool:
+    def ends(self, i: int) -> bool:
         """Whether a chain never goes on behind this step."""
         return False
 
-    def _meet(self, chain, reads, writes) -> bool:
-        """Whether a step that is left out has to stay behind the chain."""
-        touched = writes | {self.inplace[w] for w in writes if w in self.inplace}
-        return bool(reads & chain.written or touched & (chain.reads | chain.written))
-
-    def _join(self, chain, i: int) -> bool:
-        reads, writes = self.effects[i]
-        if any(
-            self.writers[w] != 1
-            or w in self.inplace
-            or self.buffers[w].kind not in (BufferKind.TEMP, BufferKind.OUTPUT)
-            for w in writes
-        ):
-            return False
-        if reads & chain.sums:
-            return False
-        ratio = self._join_product(chain, i) if i in self.rows else self._join_kernel(chain, i)
-        if ratio is None:
-            return self._join_sum(chain, i)
-        batched = i in self.rows and getattr(self.steps[i].data, "batch", ())
-        period = self.steps[i].data.m if batched else chain.period
-        unit = math.lcm(chain.unit, ratio.numerator)
-        if not self._fits(chain, unit, period) or (batched and chain.period not in (chain.rows, period)):
-            return False
-        chain.unit, chain.period = unit, period
-        chain.members.append(i)
-        chain.ratios.append(ratio)
-        chain.written |= writes
-        chain.reads |= reads
-        return True
-
-    def _fits(self, chain: Open, unit: int, period: int) -> bool:
+    def fits(self, chain: OpenChain, unit: int, period: int) -> bool:
         """Whether blocks may be multiples of ``unit``."""
         return unit <= min(ALIGNED, chain.rows // 2) and (period == chain.rows or period % unit == 0)
 
-    def _join_product(self, chain, i: int) -> Fraction | None:
-        s, rows = self.steps[i], chain.rows
+    def head_ratio(self, chain, i: int) -> Fraction | None:
+        s, rows = self.chains.steps[i], chain.rows
         g = s.data
         a, b = s.inputs
-        if self.rows[i] != rows or b.buffer in chain.written:
+        if self.chains.rows[i] != rows or b.buffer in chain.written:
             return None
-        if self._dense(s.outputs[0], rows) != g.n or g.ldc != g.n:
+        if self.chains.dense(s.outputs[0], rows) != g.n or g.ldc != g.n:
             return None
         if a.buffer in chain.written:
             # Row r of the operand is row r of what the chain made.
             strides = dense_strides([row[0] for row in g.batch])
             lines = [n * g.m * g.lda for n in strides]
-            if g.ta != "N" or a.offset or self._dense(a.buffer, rows) != g.lda or lines != [row[1] for row in g.batch]:
+            if (
+                g.ta != "N"
+                or a.offset
+                or self.chains.dense(a.buffer, rows) != g.lda
+                or lines != [row[1] for row in g.batch]
+            ):
                 return None
         return Fraction(1)
 
-    def _join_sum(self, chain, i: int) -> bool:
+    def join_sum(self, chain, i: int) -> bool:
         """A^T B over the rows of a period, of which the chain has made A, B or both."""
-        s = self.steps[i]
+        s = self.chains.steps[i]
         if not isinstance(s, ExternCall) or s.what != "gemm" or not chain.members:
             return False
         g = s.data
@@ -291,11 +148,11 @@ class Chains:
             if (
                 not by_rows
                 or r.offset
-                or self._dense(r.buffer, chain.rows) != ld
+                or self.chains.dense(r.buffer, chain.rows) != ld
                 or [n * ld for n in lines] != list(strides)
             ):
                 return False
-        reads, writes = self.effects[i]
+        reads, writes = self.chains.effects[i]
         chain.period = g.k
         chain.members.append(i)
         chain.ratios.append(Fraction(0))
@@ -304,41 +161,19 @@ class Chains:
         chain.reads |= reads
         return True
 
-    def _join_kernel(self, chain, i: int) -> Fraction | None:
-        """Rows to an iteration of a kernel whose iterations run along the rows, in what the chain made and in what the kernel writes."""
-        k, rows = self.steps[i], chain.rows
-        if isinstance(k, ExternCall) or k.serial or k.column or len(k.args) > MOST_ARGS or k.params:
-            return None
-        if type(k.total) is Expr or k.total < 2:
-            return None
-        reads, writes = self.effects[i]
-        ratio = None
-        places = self._strides(i)
-        for name in (reads & chain.written) | writes:
-            wide, apart = self._dense(name, rows), places.get(name, {None})
-            if wide is None or len(apart) != 1 or None in apart:
-                return None
-            found = Fraction(next(iter(apart)), wide)
-            if ratio is not None and found != ratio:
-                return None
-            ratio = found
-        if ratio is None or not (k.total - 1) * ratio < rows <= k.total * ratio:
-            return None
-        return ratio
-
-    def _close(self, chain) -> RowChain:
+    def close(self, chain) -> RowChain:
         inside = set(chain.members)
         local: dict[str, int] = {}
         widest = 1
         for name in sorted(chain.written - chain.sums):
-            b = self.buffers[name]
-            wide = self._dense(name, chain.rows)
+            b = self.chains.buffers[name]
+            wide = self.chains.dense(name, chain.rows)
             assert wide is not None
             nbytes = wide * itemsize(b.dtype)
             widest = max(widest, nbytes)
-            if b.kind == BufferKind.TEMP and self.readers.get(name, set()) <= inside:
+            if b.kind == BufferKind.TEMP and self.chains.readers.get(name, set()) <= inside:
                 local[name] = nbytes
-        steps = [self.steps[i] for i in chain.members]
+        steps = [self.chains.steps[i] for i in chain.members]
         block = min(192, max(48, CACHED // widest))
         # Blocks of whole tiles, where the kernels allow it.
         wished = (math.lcm(chain.unit, 48), math.lcm(chain.unit, 4))
@@ -351,42 +186,12 @@ class Chains:
     def _lanes(self, chain, width: int, block: int) -> int:
         """Parts of a period that are added up apart: enough for some threads, as long as their sums are little beside what isn't in memory."""
         parts = chain.rows // chain.period
-        made = sum(math.prod(self.buffers[n].shape) * itemsize(self.buffers[n].dtype) for n in chain.sums)
+        made = sum(math.prod(self.chains.buffers[n].shape) * itemsize(self.chains.buffers[n].dtype) for n in chain.sums)
         most = min(-(-LANES // parts), -(-chain.period // block), width * chain.rows // (PARTIAL * made) + 1)
         return max(1, most)
 
+    def kernel_ratio(self, chain, i: int) -> Fraction | None:
+        return kernel_ratio(self.chains, chain, i)
 
-def _apart(kernel, index) -> int | None:
-    """Elements between the places of one iteration and of the next, where each has a run of its own; None otherwise."""
-    coefficients: dict[Any, int] = {}
-    for atom, c in terms(index):
-        if not isinstance(atom, Var) or type(c) is Expr:
-            return None
-        coefficients[atom] = c
-    start = const(index)
-    if start < 0:
-        return None
-    apart, step = None, 1
-    for v in reversed(kernel.outer):
-        if type(v.extent) is Expr:
-            return None
-        if v.extent == 1:
-            continue
-        c = coefficients.pop(v, 0)
-        if apart is None:
-            apart, step = c, c * v.extent
-        elif c != step:
-            return None
-        else:
-            step = c * v.extent
-    if not apart or apart < 1:
-        return None
-    reach = start
-    for v in kernel.inner:
-        c = coefficients.pop(v, 0)
-        if type(v.extent) is Expr or c < 0:
-            return None
-        reach += c * (v.extent - 1)
-    for v in [v for v in coefficients if v in kernel.outer]:
-        del coefficients[v]  # of extent 1
-    return apart if not coefficients and reach < apart else None
+    def accepts(self, chain) -> bool:
+        return True
