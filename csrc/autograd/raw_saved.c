@@ -1,5 +1,5 @@
-/* What a node of an operator keeps, seen from Python: `_saved_<name>` is the value, `_raw_saved_<name>` the place
- * where it is kept, which takes hooks of its own. */
+/* What a node of an operator keeps, seen from Python: `_saved_<name>` is the value, `_raw_saved_<name>` the
+ * place where it is kept, which takes hooks of its own. */
 #include "autograd/autograd.h"
 
 typedef struct {

@@ -70,9 +70,9 @@ static int same_parameters(FlbOperator *op, PyObject *list) {
     }
     return 1;
 }
-/* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, call_plans, view, one_tensor,
- * loud, by_type, factors, named, each, written): see FlbOperator. A parameter is (name, type code, list,
- * optional, keyword only, elements optional, sized, null_false, default...). */
+/* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, call_plans, view,
+ * one_tensor, loud, by_type, factors, named, each, written): see FlbOperator. A parameter is (name, type
+ * code, list, optional, keyword only, elements optional, sized, null_false, default...). */
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"parameters", "varargs",    "numbers", "factory", "body",    "call_plans",
                             "view",       "one_tensor", "loud",    "pure",    "by_type", "named",
@@ -82,8 +82,8 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
         programs = 0;
     unsigned long long by_type = 0, factors = 0, written = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKOOpKOK", names, &PyTuple_Type, &list,
-                                     &varargs, &numbers, &factory, &body, &call_plans, &view, &one, &loud, &pure,
-                                     &by_type, &named, &inner, &programs, &factors, &each, &written))
+                                     &varargs, &numbers, &factory, &body, &call_plans, &view, &one, &loud,
+                                     &pure, &by_type, &named, &inner, &programs, &factors, &each, &written))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
     if (n > MAX_ARGUMENTS)

@@ -1,14 +1,15 @@
-/* Finding and running call_plans. The description of a call is a row of 64-bit words: kind, layout and dtype of
- * each tensor, values of the other arguments. Python works a call plan out (eager/call_plans.py) and never sees the
- * calls that follow.
+/* Finding and running call_plans. The description of a call is a row of 64-bit words: kind, layout and dtype
+ * of each tensor, values of the other arguments. Python works a call plan out (eager/call_plans.py) and never
+ * sees the calls that follow.
  *
- * Invariant: a call plan holds for every call with its description; what the description doesn't tell (overlap
- * of memory, a number that doesn't fit, an index out of bounds) is checked while it runs, before anything is
- * written, and then the call goes the Python way. */
+ * Invariant: a call plan holds for every call with its description; what the description doesn't tell
+ * (overlap of memory, a number that doesn't fit, an index out of bounds) is checked while it runs, before
+ * anything is written, and then the call goes the Python way. */
 #include "core/calls.h"
 #include <math.h>
 
-static uint32_t generation = 1; /* bumped when something that call plans depend on changes: the default dtype */
+static uint32_t generation =
+    1; /* bumped when something that call plans depend on changes: the default dtype */
 
 void flb_call_plans_clear(FlbCallPlans *r) {
     CallPlanEntry *e = r->entries;
@@ -263,7 +264,8 @@ static int run_step(const Step *s, char **slots) {
     FlbFloating *floating = flb_floating();
     flb_floating_note(floating);
     int status = flb_plan_kernel_run(s->native, slots);
-    if (floating->watching) flb_floating_clear(); /* what a native kernel does with numbers is its own matter */
+    if (floating->watching)
+        flb_floating_clear(); /* what a native kernel does with numbers is its own matter */
     return status;
 }
 /* Other threads may change what a call was given while one lets them run. */
@@ -275,7 +277,7 @@ static void hold(const Description *d, PyObject **held, int n) {
 }
 
 static int run_call_plan(FlbCallPlan *r, PyObject *op, Description *d, PyObject *const *values, Py_ssize_t n,
-                      PyObject **result) {
+                         PyObject **result) {
     if (r->view) {
         *result = make_views(r, d->tensors[0], op, values, n);
         return *result ? 1 : -1;
@@ -717,9 +719,10 @@ PyTypeObject FlbCallPlan_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.CallPlan",
     .tp_basicsize = sizeof(FlbCallPlan),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "CallPlan(tensors, results, *, steps, temporaries, constants, numbers, target, extents, view, "
-              "many, tracked): what calls of one\n"
-              "description do. eager/call_plans.py makes them; csrc/core/call_plan.h says what the parts are.",
+    .tp_doc =
+        "CallPlan(tensors, results, *, steps, temporaries, constants, numbers, target, extents, view, "
+        "many, tracked): what calls of one\n"
+        "description do. eager/call_plans.py makes them; csrc/core/call_plan.h says what the parts are.",
     .tp_new = call_plan_new,
     .tp_dealloc = (destructor)call_plan_dealloc,
     .tp_traverse = (traverseproc)call_plan_traverse,

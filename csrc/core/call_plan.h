@@ -24,7 +24,8 @@ typedef struct {
 typedef struct PlanKernel PlanKernel; /* call_plan_kernel.c */
 typedef void (*CombineFn)(char *to, const char *from);
 
-/* Loops around one inner loop of NumPy's signature, or around a read or a write by index, or a native kernel. */
+/* Loops around one inner loop of NumPy's signature, or around a read or a write by index, or a native kernel.
+ */
 typedef struct {
     enum { S_LOOPS, S_GATHER, S_SCATTER, S_KERNEL } kind;
     PyUFuncGenericFunction fn;
@@ -78,8 +79,8 @@ enum { R_TABLE = 64, R_PROBES = 8 };
 typedef struct CallPlanEntry {
     uint64_t hash;
     int64_t *words;
-    PyObject *call_plan;  /* NULL: described once; None: there is none */
-    PyObject *objects; /* tuple: what `words` knows by address */
+    PyObject *call_plan; /* NULL: described once; None: there is none */
+    PyObject *objects;   /* tuple: what `words` knows by address */
     int n;
 } CallPlanEntry;
 
@@ -100,10 +101,10 @@ int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, uint64_t
 CallPlanEntry *flb_call_plan_find(FlbCallPlans *table, const Description *d, uint64_t *hash);
 int flb_call_plan_insert(FlbCallPlans *table, const Description *d, uint64_t hash, PyObject *call_plan);
 
-/* Runs the call plan of op for `values` (all its arguments, in schema order; bit i of by_type: of a number only
- * its type selects the call_plan; of factors: the same unless it is 1). Where there is none yet, make_plan(op,
- * values) is asked for it at the second such call (views: at the first). 1: *result is set; 0: go another
- * way; -1: an exception. */
+/* Runs the call plan of op for `values` (all its arguments, in schema order; bit i of by_type: of a number
+ * only its type selects the call_plan; of factors: the same unless it is 1). Where there is none yet,
+ * make_plan(op, values) is asked for it at the second such call (views: at the first). 1: *result is set; 0:
+ * go another way; -1: an exception. */
 struct FlbOperator;
 int flb_call_plan_call(struct FlbOperator *op, PyObject *const *values, PyObject **result);
 PyUFuncGenericFunction flb_cast_loop(int from, int to);

@@ -1,4 +1,5 @@
-/* A step of a call plan that is a native kernel: its views are places of the call plan's with shapes and strides.
+/* A step of a call plan that is a native kernel: its views are places of the call plan's with shapes and
+ * strides.
  */
 #include "core/call_plan.h"
 #include "runtime/native.h"

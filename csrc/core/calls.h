@@ -24,8 +24,8 @@ typedef struct FlbOperator {
                          or NULL */
     PyObject *impl;   /* the same, taking all arguments by position in schema order; or NULL */
     PyObject *named;  /* class of its named results, or NULL */
-    PyObject *body;   /* of an implicit composite: body(*all arguments), decomposed before anything looks at the
-                         operator; or NULL */
+    PyObject *body; /* of an implicit composite: body(*all arguments), decomposed before anything looks at the
+                       operator; or NULL */
     Parameter *parameters;
     int n_parameters, n_positional;
     int varargs;         /* position of the list of ints that may come as separate arguments, or -1 */
@@ -39,9 +39,9 @@ typedef struct FlbOperator {
     uint8_t factory;     /* makes a tensor on the current device, takes requires_grad */
     uint8_t call_plans_on, programs, is_view, one_tensor, pure,
         loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
-    uint64_t by_type, factors; /* for call plans */
-    FlbCallPlans call_plans, shapes,
-        decomposed; /* shapes: what fake tensors become; decomposed: what the body does (decomposed.c), if `programs` */
+    uint64_t by_type, factors;                   /* for call plans */
+    FlbCallPlans call_plans, shapes, decomposed; /* shapes: what fake tensors become; decomposed: what the
+                                                    body does (decomposed.c), if `programs` */
     PyObject *rule; /* how autograd records it (csrc/autograd/record.c), or NULL until it is first recorded */
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
@@ -72,7 +72,8 @@ PyObject *flb_program_note(FlbOperator *op, uint32_t keys, PyObject *const *valu
 void flb_recorder_spoil(void);
 /* The body of a composite as a program; inside: it is the operator's kernel. 1 done, 0 not applicable, -1
  * exception. */
-int flb_decomposed_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result);
+int flb_decomposed_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values,
+                        PyObject **result);
 int flb_init_decomposed(PyObject *module);
 
 int flb_check_each(FlbOperator *op, PyObject *each);

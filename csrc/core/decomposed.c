@@ -1,6 +1,6 @@
-/* Composites without Python: the body of a composite that has no call plan is recorded at the second call of one
- * description (program.h), and run as a program of operators at the ones after. Each operator of it is called
- * as the body would call it, so autograd records what it should.
+/* Composites without Python: the body of a composite that has no call plan is recorded at the second call of
+ * one description (program.h), and run as a program of operators at the ones after. Each operator of it is
+ * called as the body would call it, so autograd records what it should.
  *
  * Invariant: a body may look at everything its description tells: kinds, dtypes, shapes, strides, values of
  * the other arguments, which tensors are the same, which ask for gradients, whether they are recorded. What
@@ -104,7 +104,8 @@ static PyObject *record(FlbOperator *op, PyObject *body, Description *d, uint64_
         got = PyObject_Vectorcall(body, values, op->n_parameters, NULL);
         flb_recorder_stop(&r);
         made = got ? keep(&r, got) : NULL;
-        if (got && (!made || (op->ready && flb_call_plan_insert(&op->decomposed, d, hash, made) < 0))) Py_CLEAR(got);
+        if (got && (!made || (op->ready && flb_call_plan_insert(&op->decomposed, d, hash, made) < 0)))
+            Py_CLEAR(got);
     }
     if (held) flb_recorder_free(&r);
     Py_XDECREF(made);
@@ -123,7 +124,8 @@ static void forget_view(PyObject *o) {
         Py_CLEAR(((FlbTensor *)o)->autograd);
 }
 
-int flb_decomposed_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values, PyObject **result) {
+int flb_decomposed_call(FlbOperator *op, PyObject *body, int inside, PyObject *const *values,
+                        PyObject **result) {
     FlbTls *s = flb_tls();
     if (s->function_modes | s->dispatch_modes | s->transforms | (s->included & ~FLB_RECORD)) return 0;
     Description d;

@@ -1,9 +1,9 @@
 /* Operators: what the arguments of a call say, and the way from there to the kernel.
  *
  * A call that nothing interposes on stays in C: its arguments are bound (binder.c), only the backend key is
- * set, and a call plan (call_plan.c) or the kernel runs. Calls that a mode sees go through interpose.c, calls that
- * record a gradient through autograd's native part; all others are handed to Python (core/dispatch.py) with
- * the keys already collected. */
+ * set, and a call plan (call_plan.c) or the kernel runs. Calls that a mode sees go through interpose.c, calls
+ * that record a gradient through autograd's native part; all others are handed to Python (core/dispatch.py)
+ * with the keys already collected. */
 #include "core/calls.h"
 #include "core/events.h"
 #include "core/stack.h"
@@ -220,7 +220,7 @@ static int run_call_plan(FlbOperator *op, PyObject *const *values, PyObject **re
     return done;
 }
 static int run_decomposed(FlbOperator *op, PyObject *body, int inside, PyObject *const *values,
-                      PyObject **result) {
+                          PyObject **result) {
     int status = flb_decomposed_call(op, body, inside, values, result);
     if (status < 0) translate_error(op, values);
     return status;
@@ -467,8 +467,8 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "make_plan",   "device",   "python",
-                            "checked",  "dtype",    "format", "allocation", "noting", "describe", NULL};
+    static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "make_plan", "device",   "python",
+                            "checked",  "dtype",    "format", "allocation", "noting",    "describe", NULL};
     PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL,
              *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOO", names, &o, &d, &variable, &value,

@@ -62,7 +62,7 @@ int flb_foreach_call(FlbOperator *op, PyObject *const *values, PyObject **result
             continue;
         }
         if (!PyList_Check(x) && !PyTuple_Check(x)) goto done;
-        if (!(own[i] = PySequence_Tuple(x))) { /* the list is the user's, who may change it meanwhile */
+        if (!(own[i] = PySequence_Tuple(x))) { /* the user may change the list meanwhile */
             status = -1;
             goto done;
         }

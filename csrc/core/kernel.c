@@ -1,6 +1,6 @@
 /* Kernel: a call plan that is a native callable, a compiled graph or a product of BLAS, handed the tensors of
- * the call. For arrays that are too large for steps (call_plan.h); the callable is found once for a description,
- * from then on no Python stands before it. */
+ * the call. For arrays that are too large for steps (call_plan.h); the callable is found once for a
+ * description, from then on no Python stands before it. */
 #include "core/calls.h"
 
 struct FlbKernel {

@@ -79,12 +79,12 @@ PyUFuncGenericFunction flb_select_loop(int itemsize) {
         }                                                                               \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a, T); \
     }
-#define CASTS(F, FROM, NARROW, LONG)                                                                         \
-    CAST(F, FROM, npy_bool, b, TO_BOOL)                                                                      \
-    CAST(F, FROM, int8_t, i1, NARROW)                                                                        \
-    CAST(F, FROM, uint8_t, u1, NARROW) CAST(F, FROM, int16_t, i2, NARROW) CAST(F, FROM, int32_t, i4, NARROW) \
-        CAST(F, FROM, int64_t, i8, LONG) CAST(F, FROM, float, f4, TO_SAME)                                   \
-            CAST(F, FROM, double, f8, TO_SAME)
+#define CASTS(F, FROM, NARROW, LONG)                                                                       \
+    CAST(F, FROM, npy_bool, b, TO_BOOL)                                                                    \
+    CAST(F, FROM, int8_t, i1, NARROW)                                                                      \
+    CAST(F, FROM, uint8_t, u1, NARROW)                                                                     \
+    CAST(F, FROM, int16_t, i2, NARROW) CAST(F, FROM, int32_t, i4, NARROW) CAST(F, FROM, int64_t, i8, LONG) \
+        CAST(F, FROM, float, f4, TO_SAME) CAST(F, FROM, double, f8, TO_SAME)
 CASTS(npy_bool, b, TO_SAME, TO_SAME)
 CASTS(int8_t, i1, TO_SAME, TO_SAME)
 CASTS(uint8_t, u1, TO_SAME, TO_SAME)

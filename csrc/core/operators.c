@@ -34,9 +34,9 @@ static const char *op_names[N_OPS] = {"add", "sub", "mul", "truediv", "floordiv"
 static PyObject *forward_ops[N_OPS], *reflected_ops[N_OPS], *inplace_ops[N_OPS],
     *array_operand; /* the last: ndarray -> tensor */
 
-/* An ndarray beside a tensor: comparisons take it as a tensor of its memory. Arithmetic leaves it to NumPy, as in
- * PyTorch: `tensor + array` has NumPy's dtype, `array + tensor` is a TypeError. Only `array / tensor` is the tensor's,
- * which multiplies by its reciprocal. */
+/* An ndarray beside a tensor: comparisons take it as a tensor of its memory. Arithmetic leaves it to NumPy,
+ * as in PyTorch: `tensor + array` has NumPy's dtype, `array + tensor` is a TypeError. Only `array / tensor`
+ * is the tensor's, which multiplies by its reciprocal. */
 static int compares(int op) { return op >= OP_LT && op <= OP_NE; }
 /* -1: the class's own lookup raised something else than AttributeError. */
 static int operand_ok(PyObject *o) {

@@ -3,7 +3,7 @@
  *
  * A gradient formula and the body of a composite are pure functions of their arguments that call operators
  * and branch on everything but the elements of tensors. So what they did once they do again whenever their
- * arguments have the same description. Who records holds the descriptions: autograd/program.c for formulas,
+ * arguments have the same description. The recorder holds the descriptions: autograd/program.c for formulas,
  * decomposed.c for composites. */
 #ifndef FLB_PROGRAM_H
 #define FLB_PROGRAM_H

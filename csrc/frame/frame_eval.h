@@ -25,7 +25,7 @@ typedef struct {
 /* Who owns a cache: the callables that compile() made of the function; for frames that only the evaluator
  * reaches, the code object
  * (`of_code`), until the Context goes. Cache, code and Context find each other by borrowed pointers, which
- * whoever dies first clears. */
+ * the first of them to die clears. */
 typedef struct Cache {
     PyObject_HEAD
     Py_ssize_t n;

@@ -21,7 +21,8 @@
     BY_LEVEL_WITH(                                                                                  \
         optimize("O3", "no-math-errno", "associative-math", "no-signed-zeros", "no-trapping-math"), \
         __VA_ARGS__)
-#define TRANSPOSED_BY_LEVEL(...) BY_LEVEL_WITH(optimize("O3", "no-math-errno", "fp-contract=fast"), __VA_ARGS__)
+#define TRANSPOSED_BY_LEVEL(...) \
+    BY_LEVEL_WITH(optimize("O3", "no-math-errno", "fp-contract=fast"), __VA_ARGS__)
 #else
 #define ROWS_BY_LEVEL BY_LEVEL
 #define TRANSPOSED_BY_LEVEL BY_LEVEL

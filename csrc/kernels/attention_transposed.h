@@ -1,7 +1,7 @@
-/* Attention forward for blocks of rows: scores are made transposed (keys by rows), so that maxima and sums of the
- * rows run along the lanes and the weights are the right operand of the second product as they lie. Keys and
- * transposed values are packed once for all blocks. Included with T, TI (integers as wide), NAME(x) and EXPV(v)
- * (exponentials of a vector of numbers that aren't above 0). */
+/* Attention forward for blocks of rows: scores are made transposed (keys by rows), so that maxima and sums of
+ * the rows run along the lanes and the weights are the right operand of the second product as they lie. Keys
+ * and transposed values are packed once for all blocks. Included with T, TI (integers as wide), NAME(x) and
+ * EXPV(v) (exponentials of a vector of numbers that aren't above 0). */
 
 typedef T NAME(Lanes) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 typedef TI NAME(Bits) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
@@ -12,9 +12,9 @@ typedef TI NAME(Bits) __attribute__((vector_size(64), aligned(sizeof(T)), may_al
 /* Scores s[j][r] of n keys from j0 on and `high` rows from t0 on to weights; maxima and sums of the rows are
  * carried on, `factor` is what the outputs made so far are to be multiplied with. */
 TRANSPOSED_BY_LEVEL(static void, NAME(weigh_transposed),
-                (int causal, int64_t t0, int64_t high, int64_t j0, int64_t n, T *s, T *most, T *sum,
-                 T *factor),
-                (causal, t0, high, j0, n, s, most, sum, factor)) {
+                    (int causal, int64_t t0, int64_t high, int64_t j0, int64_t n, T *s, T *most, T *sum,
+                     T *factor),
+                    (causal, t0, high, j0, n, s, most, sum, factor)) {
     enum { LANES = 64 / sizeof(T) };
     for (int64_t r = 0; r < high; r += LANES) {
         V *at = (V *)(s + r), before = *(V *)(most + r), m = before, total = {0};
@@ -45,17 +45,17 @@ TRANSPOSED_BY_LEVEL(static void, NAME(weigh_transposed),
 
 /* Outputs o[e][r] times f[r]. */
 TRANSPOSED_BY_LEVEL(static void, NAME(scale_transposed), (int64_t width, int64_t high, T *o, const T *f),
-                (width, high, o, f)) {
+                    (width, high, o, f)) {
     for (int64_t e = 0; e < width; e++)
         for (int64_t r = 0; r < high; r++) o[e * high + r] *= f[r];
 }
 
-/* The mask's rows from t0 on and columns from j0 on, transposed, onto n keys' scores; `room` is as large as the
- * scores. */
+/* The mask's rows from t0 on and columns from j0 on, transposed, onto n keys' scores; `room` is as large as
+ * the scores. */
 TRANSPOSED_BY_LEVEL(static void, NAME(bias_transposed),
-                (const Attention *a, const char *mask, int64_t t0, int64_t rows, int64_t high, int64_t j0,
-                 int64_t n, T *s, T *room),
-                (a, mask, t0, rows, high, j0, n, s, room)) {
+                    (const Attention *a, const char *mask, int64_t t0, int64_t rows, int64_t high, int64_t j0,
+                     int64_t n, T *s, T *room),
+                    (a, mask, t0, rows, high, j0, n, s, room)) {
     int64_t down = a->mask_stride[2], along = a->mask_stride[3];
     mask += t0 * down + j0 * along;
     if (!down) {
@@ -82,9 +82,9 @@ TRANSPOSED_BY_LEVEL(static void, NAME(bias_transposed),
 
 /* What dropout leaves of n keys' weights; `room` is twice as large as they are. */
 TRANSPOSED_BY_LEVEL(static void, NAME(drop_transposed),
-                (const Attention *a, const uint8_t *kept, int64_t t0, int64_t rows, int64_t high, int64_t j0,
-                 int64_t n, T *s, T *room),
-                (a, kept, t0, rows, high, j0, n, s, room)) {
+                    (const Attention *a, const uint8_t *kept, int64_t t0, int64_t rows, int64_t high,
+                     int64_t j0, int64_t n, T *s, T *room),
+                    (a, kept, t0, rows, high, j0, n, s, room)) {
     T *factors = room + n * high, boost = (T)a->boost;
     for (int64_t r = 0; r < rows; r++) {
         uint8_t bytes[BLOCK];

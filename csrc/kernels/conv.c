@@ -64,7 +64,7 @@ typedef struct {
     int way;               /* WAY_GATHER ... */
     int64_t parts;         /* CONV_WEIGHT: sums over columns that are made apart and added */
     char *sums;
-    Planes *planes;       /* CONV_FORWARD, CONV_INPUT: who takes what is finished, or NULL */
+    Planes *planes;       /* CONV_FORWARD, CONV_INPUT: takes finished planes, or NULL */
     _Atomic int32_t *cut; /* CONV_FORWARD: pieces of each image's group that are made */
     int *failed;          /* set when there is no memory */
 } Job;
@@ -450,25 +450,25 @@ static int transposed_operands(Job *j, Transposed *t) {
     int n = 0, reads_images = j->way == WAY_POINT || j->way == WAY_DEPTHWISE || j->way == WAY_WINOGRAD;
     if (c->xlast && !reads_images)
         t[n++] = (Transposed){.place = &j->x,
-                          .count = c->images,
-                          .channels = c->channels,
-                          .places = in,
-                          .last = &c->xlast,
-                          .made = j->what == CONV_INPUT};
+                              .count = c->images,
+                              .channels = c->channels,
+                              .places = in,
+                              .last = &c->xlast,
+                              .made = j->what == CONV_INPUT};
     if (c->ylast && !reads_images)
         t[n++] = (Transposed){.place = &j->y,
-                          .count = c->images,
-                          .channels = c->outputs,
-                          .places = j->positions,
-                          .last = &c->ylast,
-                          .made = j->what == CONV_FORWARD};
+                              .count = c->images,
+                              .channels = c->outputs,
+                              .places = j->positions,
+                              .last = &c->ylast,
+                              .made = j->what == CONV_FORWARD};
     if (c->wlast && j->way != WAY_WINOGRAD)
         t[n++] = (Transposed){.place = &j->w,
-                          .count = c->outputs,
-                          .channels = j->per,
-                          .places = j->taps,
-                          .last = &c->wlast,
-                          .made = j->what == CONV_WEIGHT};
+                              .count = c->outputs,
+                              .channels = j->per,
+                              .places = j->taps,
+                              .last = &c->wlast,
+                              .made = j->what == CONV_WEIGHT};
     return n;
 }
 

@@ -1,10 +1,10 @@
 /* Depthwise convolutions of one or two dimensions (a channel of the output is made from the same channel of
  * the input), float32 with AVX-512.
  *
- * 16 channels lie together in a vector: their planes are transposed, so that neither the size of a plane nor the
- * stride matters to the kernels below, and places outside of the input are left out instead of multiplied by
- * zero. A piece is 16 channels of an image; sums for the weight are made for some images each and added. Cuts
- * depend on sizes only. */
+ * 16 channels lie together in a vector: their planes are transposed, so that neither the size of a plane nor
+ * the stride matters to the kernels below, and places outside of the input are left out instead of multiplied
+ * by zero. A piece is 16 channels of an image; sums for the weight are made for some images each and added.
+ * Cuts depend on sizes only. */
 #include "kernels/conv.h"
 #include <string.h>
 

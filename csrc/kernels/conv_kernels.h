@@ -345,8 +345,8 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
                         for (int64_t j = 0; j < taps; j++, t++)
                             from[t] = planes + k * (ph + slack) + phase[j] * f->plane + shift[j];
                     NAME(by_level)
-                    [level](rows, f->run, bias ? bias[g * made + o] : 0, per * taps,
-                            w + (g * made + o) * per * taps, from);
+                    [level](rows, f->run, bias ? bias[g *made + o] : 0, per *taps,
+                            w + (g *made + o) *per *taps, from);
                     NAME(join_rows)(f, ys + o * out, rows);
                 }
             } else if (f->what == CONV_INPUT) {
@@ -368,8 +368,8 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
                         for (int64_t j = 0; j < taps; j++)
                             from[j] = planes + k * (ph + slack) + phase[j] * f->plane + shift[j];
                         NAME(weight_by_level)
-                        [level](sums + (o * per + k) * taps * MOST, f->run, taps, rows + o * row + f->front,
-                                from, inside + f->front);
+                        [level](sums + (o *per + k) *taps *MOST, f->run, taps, rows + o *row + f->front, from,
+                                inside + f->front);
                     }
             }
         }

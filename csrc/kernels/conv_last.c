@@ -3,8 +3,8 @@
  *
  * A convolution of one tap and stride one is Y = X W^T where rows are places and columns channels. With
  * channels last all images are one product. With channels first each image is a product of its own, of
- * transposed matrices; where images have few places, they are transposed, and are one product again. Everything
- * is cut by sizes alone. */
+ * transposed matrices; where images have few places, they are transposed, and are one product again.
+ * Everything is cut by sizes alone. */
 #include "kernels/conv.h"
 #include "runtime/levels.h"
 #include <string.h>

@@ -5,8 +5,8 @@
  * reads for the positions of the window, row after row, is one run of memory, and the taps' runs are the rows
  * of the right operand: a register kernel takes them by their offsets. The price is some positions at the end
  * of each row that belong to no output. The weight is packed into panels once for all windows. The gradient
- * of the input is the same with transposed taps, one product a phase of the input; that of the weight is sums of
- * products along two runs, in vectors, with nothing packed.
+ * of the input is the same with transposed taps, one product a phase of the input; that of the weight is sums
+ * of products along two runs, in vectors, with nothing packed.
  *
  * A window is a band of rows of an image (of columns where there is one row), or several small images. All
  * cuts depend on sizes only. A position outside multiplies a zero with something that may be infinite: a

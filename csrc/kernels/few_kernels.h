@@ -33,11 +33,10 @@ static int64_t NAME(few_height)(int64_t left) { return left >= 16 ? 16 : left <=
 #if defined(__x86_64__)
 /* to[i]: the sum over the lanes of x[i], for eight vectors. Pairs are folded into one, first by halves. There
  * is room for a vector. */
-#define HALVED(PAIRS, HALF)                             \
-    EACH(int j = 0; j < N; j++)                         \
-    own[j] = j & HALF ? N + j : j,                      \
-    other[j] = j & HALF ? N + (j & ~(HALF)) : j | HALF; \
-    EACH(int i = 0; i < PAIRS; i++)                     \
+#define HALVED(PAIRS, HALF)                                                            \
+    EACH(int j = 0; j < N; j++)                                                        \
+    own[j] = j & HALF ? N + j : j, other[j] = j & HALF ? N + (j & ~(HALF)) : j | HALF; \
+    EACH(int i = 0; i < PAIRS; i++)                                                    \
     x[i] = __builtin_shuffle(x[i], x[i + PAIRS], own) + __builtin_shuffle(x[i], x[i + PAIRS], other);
 __attribute__((TARGET, FAST, always_inline)) static inline void NAME(fold8)(NAME(Wide) * x, T *to) {
     enum { N = 64 / sizeof(T) };
@@ -90,12 +89,10 @@ __attribute__((TARGET, FAST, always_inline)) static inline NAME(Wide) NAME(some)
         T total[R * SIDE + 16];                                                                      \
         EACH(int i = 0; i < R * SIDE; i += 8) NAME(fold8)(sum + i, total + i);                       \
         for (int64_t r = 0; r < rows; r++, c += ldc)                                                 \
-            if (columns == SIDE)                                                                     \
-                EACH(int j = 0; j < SIDE; j++)                                                       \
-                c[j] = more ? c[j] + total[r * SIDE + j] : total[r * SIDE + j];                      \
-            else                                                                                     \
-                for (int64_t j = 0; j < columns; j++)                                                \
-                    c[j] = more ? c[j] + total[r * SIDE + j] : total[r * SIDE + j];                  \
+            if (columns == SIDE) EACH(int j = 0; j < SIDE; j++)                                      \
+        c[j] = more ? c[j] + total[r * SIDE + j] : total[r * SIDE + j];                              \
+        else for (int64_t j = 0; j < columns; j++) c[j] =                                            \
+            more ? c[j] + total[r * SIDE + j] : total[r * SIDE + j];                                 \
     }
 DOTTED(dotted4, 4)
 DOTTED(dotted2, 2)
@@ -179,7 +176,7 @@ static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, i
             for (int64_t r = 0; r < m; r += height) {
                 height = NAME(few_height)(m - r);
                 NAME(of_few)
-                [height / 4][width > ACROSS](deep, left + r * deep, cols, step, c + r * ldc + i, ldc,
+                [height / 4][width > ACROSS](deep, left + r *deep, cols, step, c + r *ldc + i, ldc,
                                              m - r < height ? m - r : height, columns, sum || p0);
             }
         }

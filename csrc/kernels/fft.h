@@ -30,7 +30,7 @@ typedef struct {
 
 int flb_fft_lanes(int f64); /* of a vector */
 
-/* The plan for lines of n complex or real points, kept; whoever took it releases it. NULL: no memory, or
+/* The plan for lines of n complex or real points, kept; the caller releases it. NULL: no memory, or
  * (*fits is 0) n has a prime factor above 13. */
 Plan *flb_take_plan(int64_t n, int f64, int real, int *fits);
 void flb_release_plan(Plan *plan);

@@ -88,8 +88,8 @@ INLINE_HERE void NAME(butterfly_odd)(Z *a, const int R, const long double *cosin
     enum { MOST = 7 };
     Z sum[MOST], difference[MOST], first = a[0], all = first;
     EACH(int k = 1; k <= R / 2; k++)
-    sum[k] = NAME(plus)(a[k], a[R - k]),
-    difference[k] = NAME(minus)(a[k], a[R - k]), all = NAME(plus)(all, sum[k]);
+    sum[k] = NAME(plus)(a[k], a[R - k]), difference[k] = NAME(minus)(a[k], a[R - k]),
+    all = NAME(plus)(all, sum[k]);
     EACH(int j = 1; j <= R / 2; j++) {
         Z c = first, s = {{0}, {0}};
         EACH(int k = 1; k <= R / 2; k++) {

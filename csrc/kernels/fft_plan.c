@@ -151,7 +151,7 @@ static void keep_plan(Plan *plan) {
             plans[empty] = plan;
             return;
         }
-        if (!plans[oldest]->users) free(plans[oldest]); /* else who uses it releases it */
+        if (!plans[oldest]->users) free(plans[oldest]); /* else its last user releases it */
         plans[oldest] = NULL;
     }
 }

@@ -53,9 +53,9 @@ FLB_KERNEL(product_packed) {
     return 0;
 }
 
-/* packed_elements(type, transposed, m, n, k) -> (elements, way) of the right operand (k, n) of products with m
- * rows, packed; (0, 0): it isn't. type: 0 float32, 1 float64, 2 bfloat16, which has one way; transposed: columns
- * are contiguous. */
+/* packed_elements(type, transposed, m, n, k) -> (elements, way) of the right operand (k, n) of products with
+ * m rows, packed; (0, 0): it isn't. type: 0 float32, 1 float64, 2 bfloat16, which has one way; transposed:
+ * columns are contiguous. */
 PyObject *flb_packed_elements(PyObject *self, PyObject *args) {
     int type, transposed;
     long long m, n, k;

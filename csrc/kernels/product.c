@@ -14,21 +14,21 @@
 #include <immintrin.h>
 #endif
 
-#define DEEP 384       /* most of K in a slice */
-#define WIDE 2048      /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
-#define HIGH 1536      /* rows of A that are packed at a time */
-#define FEW_ROWS 64    /* up to which B isn't packed: few_kernels.h */
-#define LONG 1024      /* most of K in a slice there, where an element is a dot product, */
-#define SHORT 256      /* and where it isn't */
-#define SIDE 6         /* rows of B that are read together for dot products */
-#define FEW_TERMS 64   /* of a dot product that is worth it, */
-#define TRANSPOSED_ROWS 4  /* from which panels are faster still, where B may be packed once for all */
-#define TERMS_A_ROW 12 /* and for each row of A: what packing costs is shared by them */
-#define SMALL 20000    /* bytes of B that aren't packed either: they fit into the first-level cache */
-#define NARROW 24      /* columns below which the library is faster */
-#define LITTLE 600000  /* multiply-adds below which it is, */
-#define FLAT 1024      /* where B is stored (n, k): for results of so few elements, */
-#define SHALLOW 32     /* and sums that are longer */
+#define DEEP 384     /* most of K in a slice */
+#define WIDE 2048    /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
+#define HIGH 1536    /* rows of A that are packed at a time */
+#define FEW_ROWS 64  /* up to which B isn't packed: few_kernels.h */
+#define LONG 1024    /* most of K in a slice there, where an element is a dot product, */
+#define SHORT 256    /* and where it isn't */
+#define SIDE 6       /* rows of B that are read together for dot products */
+#define FEW_TERMS 64 /* of a dot product that is worth it, */
+#define TRANSPOSED_ROWS 4 /* from which panels are faster still, where B may be packed once for all */
+#define TERMS_A_ROW 12    /* and for each row of A: what packing costs is shared by them */
+#define SMALL 20000       /* bytes of B that aren't packed either: they fit into the first-level cache */
+#define NARROW 24         /* columns below which the library is faster */
+#define LITTLE 600000     /* multiply-adds below which it is, */
+#define FLAT 1024         /* where B is stored (n, k): for results of so few elements, */
+#define SHALLOW 32        /* and sums that are longer */
 
 static GemmFn library[2];
 

@@ -332,8 +332,7 @@ __attribute__((VECTORS)) static void dots(void *context, int64_t begin, int64_t 
             const uint16_t *x = p->a + r * p->a_step[1], *w[4];
             __m512 s[4];
             EACH(int j = 0; j < 4; j++)
-            s[j] = _mm512_setzero_ps(),
-            w[j] = p->b + (j < columns ? i + j : i) * p->b_step[2];
+            s[j] = _mm512_setzero_ps(), w[j] = p->b + (j < columns ? i + j : i) * p->b_step[2];
             for (int64_t q = 0; q < p->k; q += 32) {
                 __mmask32 here = p->k - q >= 32 ? 0xffffffffu : (1u << (p->k - q)) - 1;
                 __m512bh in = (__m512bh)_mm512_maskz_loadu_epi16(here, x + q);

@@ -18,8 +18,7 @@
         for (int64_t p = 0; p < k; p++, a += MR, b += ldb) {                                                \
             V row[NV];                                                                                      \
             EACH(int v = 0; v < NV; v++)                                                                    \
-            row[v] = ((const V *)b)[v],                                                                     \
-            __builtin_prefetch(b + AHEAD * ldb + v * LANES);                                                \
+            row[v] = ((const V *)b)[v], __builtin_prefetch(b + AHEAD * ldb + v * LANES);                    \
             EACH(int r = 0; r < MR; r++)                                                                    \
             EACH(int v = 0; v < NV; v++) sum[r][v] += a[r] * row[v];                                        \
         }                                                                                                   \
@@ -243,10 +242,9 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
     for (int64_t r = r0; r < r1;) {
         int which = NAME(next)(s, m - r);
         int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
-        for (int64_t i = 0; i < n; i += tile)
-            NAME(levels)
-            [level].kernels[which][1](deep, a + r * k + p0 * height, b + i, ldb, c + (r - r0) * ldc + i, ldc,
-                                      rows, tile, more);
+        for (int64_t i = 0; i < n; i += tile) NAME(levels)
+        [level].kernels[which][1](deep, a + r * k + p0 * height, b + i, ldb, c + (r - r0) * ldc + i, ldc,
+                                  rows, tile, more);
         r += rows;
     }
 }

@@ -4,7 +4,7 @@
  * (batch, hidden) by the recurrent weight and combines the gates while the sums are in the first-level cache.
  * The weight is packed once a call in blocks of as many hidden units as a vector has lanes, all gates of a
  * unit block together; tiles of a few rows by a block are register kernels. Tiles of a step go over the pool;
- * what a tile computes doesn't depend on who computes it. Kept for the backward: the gates after their
+ * the result of a tile doesn't depend on its thread. Kept for the backward: the gates after their
  * functions, the cells, and of the GRU the hidden product of the new gate. Backward, a tile first multiplies
  * the gates' cotangents of the step after by the weight, then differentiates its own units.
  *

@@ -41,23 +41,23 @@ static int64_t elements(const Side *s) {
 
 #define MOST_DIMS 8
 
-#define PASS(name, T)                                                                                  \
-    static void name(const Side *from, const Side *to, const View *source, const View *made,           \
-                     char *line, int64_t *visits, int sharing, int64_t low) {                          \
-        T *memory = (T *)line, *out = (T *)made->ptr;                                                  \
-        const T *x = (const T *)source->ptr;                                                           \
-        int64_t a[MOST_DIMS] = {0}, b[MOST_DIMS] = {0}, c[MOST_DIMS] = {0};                            \
-        int64_t place = from->offset - low, n = elements(from), wanted = elements(to);                 \
-        for (int64_t i = 0; i < n; i++, place = next_place(from, a, place)) {                          \
-            memory[place] += x[i];                                                                     \
-            if (sharing == SHARING_SOURCE) visits[place]++;                                            \
-        }                                                                                              \
-        place = to->offset - low;                                                                      \
+#define PASS(name, T)                                                                                     \
+    static void name(const Side *from, const Side *to, const View *source, const View *made, char *line,  \
+                     int64_t *visits, int sharing, int64_t low) {                                         \
+        T *memory = (T *)line, *out = (T *)made->ptr;                                                     \
+        const T *x = (const T *)source->ptr;                                                              \
+        int64_t a[MOST_DIMS] = {0}, b[MOST_DIMS] = {0}, c[MOST_DIMS] = {0};                               \
+        int64_t place = from->offset - low, n = elements(from), wanted = elements(to);                    \
+        for (int64_t i = 0; i < n; i++, place = next_place(from, a, place)) {                             \
+            memory[place] += x[i];                                                                        \
+            if (sharing == SHARING_SOURCE) visits[place]++;                                               \
+        }                                                                                                 \
+        place = to->offset - low;                                                                         \
         for (int64_t i = 0; sharing == SHARING_MADE && i < wanted; i++, place = next_place(to, b, place)) \
-            visits[place]++;                                                                           \
-        place = to->offset - low;                                                                      \
-        for (int64_t i = 0; i < wanted; i++, place = next_place(to, c, place))                         \
-            out[i] = visits && visits[place] > 1 ? memory[place] / (T)visits[place] : memory[place];   \
+            visits[place]++;                                                                              \
+        place = to->offset - low;                                                                         \
+        for (int64_t i = 0; i < wanted; i++, place = next_place(to, c, place))                            \
+            out[i] = visits && visits[place] > 1 ? memory[place] / (T)visits[place] : memory[place];      \
     }
 PASS(pass_f32, float)
 PASS(pass_f64, double)
@@ -76,8 +76,7 @@ FLB_KERNEL(restride) {
     if (!failed) {
         memset(line, 0, (size_t)((high - low + 1) * item));
         if (visits) memset(visits, 0, (size_t)(high - low + 1) * sizeof *visits);
-        (n->f64 ? pass_f64 : pass_f32)(&from, &to, &v->source, &v->made, line, visits, (int)n->sharing,
-                                       low);
+        (n->f64 ? pass_f64 : pass_f32)(&from, &to, &v->source, &v->made, line, visits, (int)n->sharing, low);
     }
     flb_api->free(line);
     flb_api->free(visits);

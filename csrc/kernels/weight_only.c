@@ -3,8 +3,8 @@
  *
  * Few rows (one more token) are dot products along K: bytes or halves of bytes are widened in registers, and
  * each is read once for four rows. Many rows: a block of 32 columns of y is widened slice by slice of K,
- * transposed, and multiplied by the register kernels of product.c while it is in the first-level cache. Columns
- * of y go over the pool; sums don't depend on how.
+ * transposed, and multiplied by the register kernels of product.c while it is in the first-level cache.
+ * Columns of y go over the pool; sums don't depend on how.
  *
  * Shapes: x (M, K) and y (M, N), float32. 8 bits: W (N, K) and scales (N), a weight is w * scale. 4 bits: W
  * (N, K / 2), scales (K / group, N, 2), a weight is (w - 8) * scale + zero; of 32 weights the first 16 are

@@ -120,7 +120,7 @@ typedef struct {
     int64_t per, rows, strips; /* a strip: `per` images, or `rows` rows of tiles of one image */
     int64_t most;              /* tiles of a strip, a multiple of 4 */
     int xlast, wlast, ylast;   /* channels innermost: of x, of the weight, of y */
-    int transposed;                /* weight (cin, cout, 3, 3) with transposed taps, instead of (cout, cin, 3, 3) */
+    int transposed; /* weight (cin, cout, 3, 3) with transposed taps, instead of (cout, cin, 3, 3) */
     const float *x, *bias;
     float *weight, *y;
     /* all strips together, where that is wanted */

@@ -1,5 +1,5 @@
-/* Building a compiled graph: from the records of inductor/runtime/records.py to tables. Every place, slot and count
- * is checked here, so that a launch need not. */
+/* Building a compiled graph: from the records of inductor/runtime/records.py to tables. Every place, slot and
+ * count is checked here, so that a launch need not. */
 #include "runtime/graph.h"
 #include <stdarg.h>
 

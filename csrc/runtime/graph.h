@@ -237,7 +237,7 @@ void flb_multiply_panels(int f64, int64_t m, int64_t r0, int64_t r1, int64_t n, 
                          int64_t deep, const void *a, const void *b, int64_t ldb, void *c, int64_t ldc,
                          int more);
 GemmFn flb_best_gemm(int f64, GemmFn theirs); /* ours, or the library's where that is the better one */
-int flb_graph_lifetimes(Graph *g);                /* fill `lives` and `stops`, see lives.c, */
+int flb_graph_lifetimes(Graph *g);            /* fill `lives` and `stops`, see lives.c, */
 int flb_graph_turns(Graph *g);                /* `takes` and `gives` */
 int flb_cpu_level(void);                      /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_use_blas(PyObject *self, PyObject *args);

@@ -668,7 +668,7 @@ static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own) {
         goto done;
     }
     int ran = place_slots(&c, 0) < 0 ? -1 : run_steps(&c);
-    flb_floating_note(flb_api->floating()); /* who called may clear the flags */
+    flb_floating_note(flb_api->floating()); /* the caller may clear the flags */
     if (ran < 0) goto done;
     if (c.status[0]) {
         PyObject *r = PyObject_CallFunction(g->on_error, "LLL", (long long)c.status[0],

@@ -127,7 +127,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     PyThreadState *state = waiting;
     waiting = outer;
     PyEval_RestoreThread(state);
-    flb_floating_note(flb_api->floating()); /* who called may clear the flags */
+    flb_floating_note(flb_api->floating()); /* the caller may clear the flags */
     memmove(data, at,
             (l->nresults + 3) * sizeof(int64_t)); /* what is looked at from here on stands at the front */
     f->numbers = data;

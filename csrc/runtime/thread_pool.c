@@ -1,8 +1,8 @@
 /* A pool of threads for loops that are split by range.
  *
- * One region runs at a time; whoever finds the pool taken runs alone, so nesting and concurrent callers are
- * safe. All state of a region is in one word: generation, an open bit, and the number of workers inside. A
- * worker joins by adding one while the bit is set; the caller takes its share of the pieces, clears the bit
+ * One region runs at a time; a caller that finds the pool taken runs alone, so nesting and concurrent callers
+ * are safe. All state of a region is in one word: generation, an open bit, and the number of workers inside.
+ * A worker joins by adding one while the bit is set; the caller takes its share of the pieces, clears the bit
  * and waits for the count to fall to zero. A worker that wakes late finds the region closed and never delays
  * anybody. After a fork the child starts with no workers and makes its own. */
 #define _GNU_SOURCE

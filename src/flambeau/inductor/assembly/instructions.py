@@ -2,7 +2,7 @@
 
 An :class:`Operand` has a type, and a text by which it is referred to. An :class:`Instruction` is the operand that it computes. A
 :class:`~.code.Code` appends instructions to a list; a :class:`Function` has such a list as its body, and is printed last (:mod:`.printing`;
-:mod:`.verification` checks it). Whoever moves, changes or differentiates instructions looks at operations and operands, never at text.
+:mod:`.verification` checks it). Code that moves, changes or differentiates instructions looks at operations and operands, never at text.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ __all__ = [
 
 
 class BufferKind(enum.Enum):
-    """Who makes a buffer's memory. NUMBER has none: it is an integer that a step gives. OBJECT: a tensor that a Python step returns, VALUE: any
-    object. OWN: an intermediate result with memory of its own (memory.py)."""
+    """Where a buffer's memory comes from. NUMBER has none: it is an integer that a step gives. OBJECT: a tensor that
+    a Python step returns, VALUE: any object. OWN: an intermediate result with memory of its own (memory.py)."""
 
     INPUT = enum.auto()
     CONSTANT = enum.auto()
