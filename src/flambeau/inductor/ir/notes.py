@@ -63,7 +63,7 @@ def origin(node: Any) -> Origin:
     """Of a node of an fx graph."""
     frame = node.meta.get("stack")
     line = None
-    if frame is not None:
+    if hasattr(frame, "filename"):  # a graph that was exported has the text of a stack
         line = Line(frame.filename, frame.lineno, frame.name, linecache.getline(frame.filename, frame.lineno).strip())
     packet = getattr(node.target, "overloadpacket", node.target)
     return Origin(node.name, getattr(packet, "__name__", str(packet)), line)
