@@ -228,8 +228,8 @@ class Tensor(_C.TensorBase):
         return -1 if self._device.type == "cpu" else self._device.index or 0
 
     layout = property(lambda self: strided if self._has_data else getattr(self._payload, "layout", strided))
-    is_sparse = property(lambda self: self.layout is sparse_coo)
-    is_sparse_csr = property(lambda self: self.layout is sparse_csr)
+    is_sparse = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_coo)
+    is_sparse_csr = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_csr)
     is_quantized = property(lambda self: False)
     is_nested = property(lambda self: False)
     is_cpu = property(lambda self: self._device.type == "cpu")
