@@ -16,7 +16,8 @@ class Absent:
     def __str__(self) -> str:
         import difflib
 
-        near = difflib.get_close_matches(self.name, list(self.names()), 1)
+        names = list(self.names())
+        near = [n for n in names if n.lower() == self.name.lower()][:1] or difflib.get_close_matches(self.name, names, 1)
         return self.text + (f"; the nearest is '{self.prefix}{near[0]}'" if near else "")
 
     __repr__ = __str__

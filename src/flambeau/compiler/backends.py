@@ -144,7 +144,8 @@ def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
         if options.get("cache") is False:
             options = {**options, "force_disable_caches": True}
         settings = importlib.import_module("flambeau.inductor.settings").config
-        with settings.patch({k: v for k, v in options.items() if k in settings}):
+        named = {k.replace("-", "_"): v for k, v in options.items()}
+        with settings.patch({k: v for k, v in named.items() if k in settings}):
             return inductor(gm, example_inputs)
     if not _loaded("flambeau.aot", "flambeau.inductor", "flambeau.inductor.compile"):
         return gm.forward

@@ -80,6 +80,11 @@ def export(
         raise AssertionError(
             "Specifying a decomposition_table table or tracing mode is illegal without setting aten_graph=True"
         )
+    if dynamic_shapes is not None or disable_constraint_solver or prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError(
+            "torch._dynamo.export: dynamic_shapes, disable_constraint_solver and prefer_deferred_runtime_asserts_over_guards are not built "
+            "in flambeau; torch.export.export takes dynamic_shapes"
+        )
     if pre_dispatch and not aten_graph:
         raise AssertionError("pre_dispatch=True can only be used when aten_graph=True")
 

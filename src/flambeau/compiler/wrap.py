@@ -21,6 +21,7 @@ from flambeau.modules.module import Module
 from flambeau.modules.parameter import is_lazy
 
 from .backends import get_default_backend, list_backends, lookup_backend, watched
+from .option_names import check_options
 from .shapes import shape_specs
 
 __all__ = ["OptimizedModule", "compile", "compiler_for", "wrap_callable"]
@@ -62,7 +63,7 @@ def compile(
     ``options["fastmath"]`` lets native loops round as suits them, ``options["cache"] = False`` keeps machine code off the disk
     (docs/guide/from-numba.md).
 
-    Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode or backend."""
+    Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode, backend or option of inductor's."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
@@ -86,6 +87,8 @@ def compile(
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
+    if options and (backend or get_default_backend()) == "inductor":
+        check_options(options)
     shapes = shape_specs(model, dynamic_shapes) if dynamic_shapes is not None else None
     compiler = compiler_for(
         backend,
