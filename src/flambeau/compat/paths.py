@@ -14,7 +14,6 @@ studentT transformed_distribution uniform von_mises weibull wishart
 _TABLE = f"""
 distributions: distributions: {" ".join(_DISTRIBUTIONS.split())}
 optim: optim: asgd nadam radam _adafactor _muon
-nn.modules: nn: channelshuffle distance flatten fold pixelshuffle upsampling
 nn.parallel: nn.parallel: replicate parallel_apply comm
 nn.utils: nn.utils: memory_format
 nn.utils: nn.init: init

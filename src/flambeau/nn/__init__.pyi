@@ -31,15 +31,19 @@ from flambeau.nn.modules.activation import ELU as ELU
 from flambeau.nn.modules.activation import GELU as GELU
 from flambeau.nn.modules.activation import Hardsigmoid as Hardsigmoid
 from flambeau.nn.modules.activation import Hardswish as Hardswish
+from flambeau.nn.modules.activation import Hardtanh as Hardtanh
 from flambeau.nn.modules.activation import LeakyReLU as LeakyReLU
 from flambeau.nn.modules.activation import LogSigmoid as LogSigmoid
 from flambeau.nn.modules.activation import LogSoftmax as LogSoftmax
 from flambeau.nn.modules.activation import Mish as Mish
+from flambeau.nn.modules.activation import MultiheadAttention as MultiheadAttention
+from flambeau.nn.modules.activation import PReLU as PReLU
 from flambeau.nn.modules.activation import ReLU as ReLU
 from flambeau.nn.modules.activation import ReLU6 as ReLU6
 from flambeau.nn.modules.activation import SiLU as SiLU
 from flambeau.nn.modules.activation import Sigmoid as Sigmoid
 from flambeau.nn.modules.activation import Softmax as Softmax
+from flambeau.nn.modules.activation import Softmax2d as Softmax2d
 from flambeau.nn.modules.activation import Softplus as Softplus
 from flambeau.nn.modules.activation import Tanh as Tanh
 from flambeau.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
@@ -58,12 +62,15 @@ from flambeau.nn.modules.conv import Conv3d as Conv3d
 from flambeau.nn.modules.conv import ConvTranspose1d as ConvTranspose1d
 from flambeau.nn.modules.conv import ConvTranspose2d as ConvTranspose2d
 from flambeau.nn.modules.conv import ConvTranspose3d as ConvTranspose3d
+from flambeau.nn.modules.distance import PairwiseDistance as PairwiseDistance
 from flambeau.nn.modules.dropout import AlphaDropout as AlphaDropout
 from flambeau.nn.modules.dropout import Dropout as Dropout
 from flambeau.nn.modules.dropout import Dropout1d as Dropout1d
 from flambeau.nn.modules.dropout import Dropout2d as Dropout2d
 from flambeau.nn.modules.dropout import Dropout3d as Dropout3d
 from flambeau.nn.modules.dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from flambeau.nn.modules.flatten import Flatten as Flatten
+from flambeau.nn.modules.flatten import Unflatten as Unflatten
 from flambeau.nn.modules.instancenorm import InstanceNorm1d as InstanceNorm1d
 from flambeau.nn.modules.instancenorm import InstanceNorm2d as InstanceNorm2d
 from flambeau.nn.modules.instancenorm import InstanceNorm3d as InstanceNorm3d
@@ -72,37 +79,31 @@ from flambeau.nn.modules.lazy import LazyModuleMixin as LazyModuleMixin
 from flambeau.nn.modules.lazy import _LazyConv as _LazyConv
 from flambeau.nn.modules.lazy import _LazyNorm as _LazyNorm
 from flambeau.nn.modules.linear import Bilinear as Bilinear
-from flambeau.nn.modules.linear import Flatten as Flatten
 from flambeau.nn.modules.linear import Identity as Identity
 from flambeau.nn.modules.linear import Linear as Linear
 from flambeau.nn.modules.linear import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
-from flambeau.nn.modules.linear import Unflatten as Unflatten
 from flambeau.nn.modules.loss import BCELoss as BCELoss
 from flambeau.nn.modules.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
+from flambeau.nn.modules.loss import CTCLoss as CTCLoss
+from flambeau.nn.modules.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
 from flambeau.nn.modules.loss import CrossEntropyLoss as CrossEntropyLoss
+from flambeau.nn.modules.loss import GaussianNLLLoss as GaussianNLLLoss
+from flambeau.nn.modules.loss import HingeEmbeddingLoss as HingeEmbeddingLoss
 from flambeau.nn.modules.loss import HuberLoss as HuberLoss
+from flambeau.nn.modules.loss import KLDivLoss as KLDivLoss
 from flambeau.nn.modules.loss import L1Loss as L1Loss
+from flambeau.nn.modules.loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from flambeau.nn.modules.loss import MSELoss as MSELoss
+from flambeau.nn.modules.loss import MarginRankingLoss as MarginRankingLoss
+from flambeau.nn.modules.loss import MultiLabelMarginLoss as MultiLabelMarginLoss
+from flambeau.nn.modules.loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from flambeau.nn.modules.loss import MultiMarginLoss as MultiMarginLoss
 from flambeau.nn.modules.loss import NLLLoss as NLLLoss
+from flambeau.nn.modules.loss import PoissonNLLLoss as PoissonNLLLoss
 from flambeau.nn.modules.loss import SmoothL1Loss as SmoothL1Loss
-from flambeau.nn.modules.more_activation import Hardtanh as Hardtanh
-from flambeau.nn.modules.more_activation import PReLU as PReLU
-from flambeau.nn.modules.more_activation import Softmax2d as Softmax2d
-from flambeau.nn.modules.more_loss import CTCLoss as CTCLoss
-from flambeau.nn.modules.more_loss import CosineEmbeddingLoss as CosineEmbeddingLoss
-from flambeau.nn.modules.more_loss import GaussianNLLLoss as GaussianNLLLoss
-from flambeau.nn.modules.more_loss import HingeEmbeddingLoss as HingeEmbeddingLoss
-from flambeau.nn.modules.more_loss import KLDivLoss as KLDivLoss
-from flambeau.nn.modules.more_loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
-from flambeau.nn.modules.more_loss import MarginRankingLoss as MarginRankingLoss
-from flambeau.nn.modules.more_loss import MultiLabelMarginLoss as MultiLabelMarginLoss
-from flambeau.nn.modules.more_loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
-from flambeau.nn.modules.more_loss import MultiMarginLoss as MultiMarginLoss
-from flambeau.nn.modules.more_loss import PairwiseDistance as PairwiseDistance
-from flambeau.nn.modules.more_loss import PoissonNLLLoss as PoissonNLLLoss
-from flambeau.nn.modules.more_loss import SoftMarginLoss as SoftMarginLoss
-from flambeau.nn.modules.more_loss import TripletMarginLoss as TripletMarginLoss
-from flambeau.nn.modules.more_loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from flambeau.nn.modules.loss import SoftMarginLoss as SoftMarginLoss
+from flambeau.nn.modules.loss import TripletMarginLoss as TripletMarginLoss
+from flambeau.nn.modules.loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from flambeau.nn.modules.normalization import GroupNorm as GroupNorm
 from flambeau.nn.modules.normalization import LayerNorm as LayerNorm
 from flambeau.nn.modules.normalization import RMSNorm as RMSNorm
@@ -120,17 +121,16 @@ from flambeau.nn.modules.rnn import RNN as RNN
 from flambeau.nn.modules.rnn import RNNBase as RNNBase
 from flambeau.nn.modules.rnn import RNNCell as RNNCell
 from flambeau.nn.modules.rnn import RNNCellBase as RNNCellBase
-from flambeau.nn.modules.shaping import Upsample as Upsample
-from flambeau.nn.modules.shaping import UpsamplingBilinear2d as UpsamplingBilinear2d
-from flambeau.nn.modules.shaping import UpsamplingNearest2d as UpsamplingNearest2d
 from flambeau.nn.modules.sparse import Embedding as Embedding
 from flambeau.nn.modules.sparse import EmbeddingBag as EmbeddingBag
-from flambeau.nn.modules.transformer import MultiheadAttention as MultiheadAttention
 from flambeau.nn.modules.transformer import Transformer as Transformer
 from flambeau.nn.modules.transformer import TransformerDecoder as TransformerDecoder
 from flambeau.nn.modules.transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from flambeau.nn.modules.transformer import TransformerEncoder as TransformerEncoder
 from flambeau.nn.modules.transformer import TransformerEncoderLayer as TransformerEncoderLayer
+from flambeau.nn.modules.upsampling import Upsample as Upsample
+from flambeau.nn.modules.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
+from flambeau.nn.modules.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
 from flambeau.nn.parallel import DataParallel as DataParallel
 
 _int: TypeAlias = builtins.int
@@ -140,12 +140,62 @@ _str: TypeAlias = builtins.str
 _Number: TypeAlias = builtins.int | builtins.float | builtins.complex
 _Tensor: TypeAlias = Tensor
 
-class CrossMapLRN2d(Module):
-    def __init__(self, size: Any, alpha: Any = ..., beta: Any = ..., k: Any = 1) -> None: ...
+class CELU(Module):
+    def __init__(self, alpha: Any = ..., inplace: _bool = False) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
-class LocalResponseNorm(Module):
-    def __init__(self, size: Any, alpha: Any = ..., beta: Any = ..., k: Any = ...) -> None: ...
+class GLU(Module):
+    def __init__(self, dim: Any = -1) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Hardshrink(Module):
+    def __init__(self, lambd: Any = ...) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class RReLU(Module):
+    def __init__(self, lower: Any = ..., upper: Any = ..., inplace: _bool = False) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class SELU(Module):
+    def __init__(self, inplace: _bool = False) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Softmin(Module):
+    def __init__(self, dim: Any = None) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Softshrink(Module):
+    def __init__(self, lambd: Any = ...) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Softsign(Module):
+    def __init__(self) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Tanhshrink(Module):
+    def __init__(self) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Threshold(Module):
+    def __init__(self, threshold: Any, value: Any, inplace: _bool = False) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class ChannelShuffle(Module):
+    def __init__(self, groups: Any) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class CosineSimilarity(Module):
+    def __init__(self, dim: Any = 1, eps: Any = ...) -> None: ...
+    def forward(self, x1: Any, x2: Any) -> Any: ...
+
+class Fold(Module):
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class Unfold(Module):
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
 class LazyConv1d(_LazyConv):
@@ -256,50 +306,6 @@ class LazyInstanceNorm3d(_LazyNorm):
     ) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
-class CELU(Module):
-    def __init__(self, alpha: Any = ..., inplace: _bool = False) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class GLU(Module):
-    def __init__(self, dim: Any = -1) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Hardshrink(Module):
-    def __init__(self, lambd: Any = ...) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class RReLU(Module):
-    def __init__(self, lower: Any = ..., upper: Any = ..., inplace: _bool = False) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class SELU(Module):
-    def __init__(self, inplace: _bool = False) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Softmin(Module):
-    def __init__(self, dim: Any = None) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Softshrink(Module):
-    def __init__(self, lambd: Any = ...) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Softsign(Module):
-    def __init__(self) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Tanhshrink(Module):
-    def __init__(self) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Threshold(Module):
-    def __init__(self, threshold: Any, value: Any, inplace: _bool = False) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class CosineSimilarity(Module):
-    def __init__(self, dim: Any = 1, eps: Any = ...) -> None: ...
-    def forward(self, x1: Any, x2: Any) -> Any: ...
-
 class NLLLoss2d(NLLLoss):
     def __init__(
         self,
@@ -310,6 +316,14 @@ class NLLLoss2d(NLLLoss):
         reduction: _str = "mean",
     ) -> None: ...
     def forward(self, input: _Tensor, target: Any) -> Any: ...
+
+class CrossMapLRN2d(Module):
+    def __init__(self, size: Any, alpha: Any = ..., beta: Any = ..., k: Any = 1) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class LocalResponseNorm(Module):
+    def __init__(self, size: Any, alpha: Any = ..., beta: Any = ..., k: Any = ...) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
 
 class ConstantPad1d(_ConstantPad):
     def __init__(self, padding: Any, value: _float) -> None: ...
@@ -369,6 +383,14 @@ class CircularPad2d(_CircularPad):
 
 class CircularPad3d(_CircularPad):
     def __init__(self, padding: Any) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class PixelShuffle(Module):
+    def __init__(self, upscale_factor: Any) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class PixelUnshuffle(Module):
+    def __init__(self, downscale_factor: Any) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
 class MaxPool1d(Module):
@@ -489,25 +511,3 @@ class AdaptiveMaxPool3d(Module):
 class MaxUnpool3d(Module):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None: ...
     def forward(self, input: _Tensor, indices: Any, output_size: Any = None) -> Any: ...
-
-class ChannelShuffle(Module):
-    def __init__(self, groups: Any) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Fold(Module):
-    def __init__(
-        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class PixelShuffle(Module):
-    def __init__(self, upscale_factor: Any) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class PixelUnshuffle(Module):
-    def __init__(self, downscale_factor: Any) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class Unfold(Module):
-    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...

@@ -1,26 +1,45 @@
-"""Activations: each module holds its options and calls the function of the same name."""
+"""Activation layers, and attention of several heads."""
 
 from __future__ import annotations
 
+from flambeau.core.bindings import function
 from flambeau.modules.module import Module
+from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
+from flambeau.nn import init
+from flambeau.nn.modules._made import layer
+from flambeau.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
+    "GLU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
-    "Mish",
+    "Hardtanh",
     "LeakyReLU",
     "LogSigmoid",
     "LogSoftmax",
+    "Mish",
+    "MultiheadAttention",
+    "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
+    "SELU",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
+    "Softshrink",
+    "Softsign",
     "Tanh",
+    "Tanhshrink",
+    "Threshold",
 ]
 
 
@@ -164,3 +183,213 @@ class LogSoftmax(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+_empty, _full = function("empty"), function("full")
+
+
+CELU = layer("CELU", F.celu, "alpha=1.0, inplace=False", "max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
+
+
+SELU = layer("SELU", F.selu, "inplace=False", "ELU of self-normalising networks.")
+
+
+GLU = layer("GLU", lambda input, dim: F.glu(input, dim), "dim=-1", "One half of the input, gated by the other.")
+
+
+Hardshrink = layer(
+    "Hardshrink",
+    lambda input, lambd: F.hardshrink(input, lambd),
+    "lambd=0.5",
+    "x, or 0 in [-lambd, lambd].",
+    shown="*lambd",
+)
+
+
+Softshrink = layer(
+    "Softshrink",
+    lambda input, lambd: F.softshrink(input, lambd),
+    "lambd=0.5",
+    "x moved towards 0 by lambd.",
+    shown="*lambd",
+)
+
+
+Softsign = layer("Softsign", F.softsign, "", "x / (1 + |x|).")
+
+
+Tanhshrink = layer("Tanhshrink", F.tanhshrink, "", "x - tanh(x).")
+
+
+Threshold = layer("Threshold", F.threshold, "threshold, value, inplace=False", "x above the threshold, else ``value``.")
+
+
+Softmin = layer("Softmin", F.softmin, "dim=None", "softmax(-x) along ``dim``.")
+
+
+RReLU = layer(
+    "RReLU",
+    F.rrelu,
+    "lower=1.0 / 8, upper=1.0 / 3, inplace=False",
+    "Leaky ReLU with random slopes while training.",
+    passed="lower upper training inplace",
+)
+
+
+class Hardtanh(Module):
+    """x clamped to [min_val, max_val]."""
+
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value=None, max_value=None
+    ):
+        super().__init__()
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise AssertionError("max_val must be greater than min_val")
+
+    def forward(self, input):
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of (N, C, H, W)."""
+
+    def forward(self, input):
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3)
+
+
+class PReLU(Module):
+    """Leaky ReLU whose slope is learnt, one or one for each channel."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(_full((num_parameters,), init, device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        from flambeau.nn import init
+
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input):
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class MultiheadAttention(Module):
+    """Attention of ``num_heads`` heads. forward(query (L, N, E), key, value (S, N, E)): output and the weights, averaged over the heads."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim=None,
+        vdim=None,
+        batch_first: bool = False,
+        device=None,
+        dtype=None,
+    ):
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        made = {"device": device, "dtype": dtype}
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads, self.dropout, self.batch_first = num_heads, dropout, batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = Parameter(_empty((3 * embed_dim, embed_dim), **made))
+            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                self.register_parameter(name, None)
+        else:
+            self.q_proj_weight = Parameter(_empty((embed_dim, embed_dim), **made))
+            self.k_proj_weight = Parameter(_empty((embed_dim, self.kdim), **made))
+            self.v_proj_weight = Parameter(_empty((embed_dim, self.vdim), **made))
+            self.register_parameter("in_proj_weight", None)
+        if bias:
+            self.in_proj_bias = Parameter(_empty(3 * embed_dim, **made))
+        else:
+            self.register_parameter("in_proj_bias", None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **made)
+        if add_bias_kv:
+            self.bias_k = Parameter(_empty((1, 1, embed_dim), **made))
+            self.bias_v = Parameter(_empty((1, 1, embed_dim), **made))
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        weights = (
+            [self.in_proj_weight]
+            if self._qkv_same_embed_dim
+            else [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        )
+        for weight in weights:
+            init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
+
+    def forward(
+        self, query, key, value, key_padding_mask=None, need_weights: bool = True, attn_mask=None, average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ):  # fmt: skip
+        if (
+            self.batch_first and query.dim() == 3
+        ):  # keeping which of them are one tensor: that decides how they are projected
+            same_q, same_kv = key is query, value is key
+            query = query.transpose(1, 0)
+            key = query if same_q else key.transpose(1, 0)
+            value = key if same_kv else value.transpose(1, 0)
+            swap = True
+        else:
+            swap = False
+        out, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        return (out.transpose(1, 0) if swap else out), weights

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from flambeau.nn import functional as F
-from flambeau.nn.modules._made import layer
 from flambeau.nn.modules.batchnorm import _NormBase
 
-__all__ = ["CrossMapLRN2d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm"]
+__all__ = [
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+]
 
 
 class _InstanceNorm(_NormBase):
@@ -54,18 +57,3 @@ class InstanceNorm3d(_InstanceNorm):
     """(N, C, D, H, W) or (C, D, H, W)."""
 
     ranks = (4, 5)
-
-
-LocalResponseNorm = layer(
-    "LocalResponseNorm",
-    lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
-    "size, alpha=1e-4, beta=0.75, k=1.0",
-    shown="*size alpha beta k",
-    doc="x / (k + alpha mean of squares over neighbouring channels)^beta.",
-)
-CrossMapLRN2d = layer(
-    "CrossMapLRN2d",
-    lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
-    "size, alpha=1e-4, beta=0.75, k=1",
-    "LocalResponseNorm of (N, C, H, W) under its old name.",
-)

@@ -10,7 +10,12 @@ from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
 
-__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "NonDynamicallyQuantizableLinear", "Unflatten"]
+__all__ = [
+    "Bilinear",
+    "Identity",
+    "Linear",
+    "NonDynamicallyQuantizableLinear",
+]
 
 empty = function("empty")
 
@@ -88,33 +93,3 @@ class Bilinear(Module):
 
     def extra_repr(self) -> str:
         return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, bias={self.bias is not None}"
-
-
-class Flatten(Module):
-    """Joins the dimensions ``start_dim`` to ``end_dim``."""
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1):
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
-
-    def forward(self, input):
-        return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
-
-class Unflatten(Module):
-    """Splits dimension ``dim`` into ``unflattened_size``."""
-
-    def __init__(self, dim: int, unflattened_size):
-        super().__init__()
-        self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
-
-    def forward(self, input):
-        return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

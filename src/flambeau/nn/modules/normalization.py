@@ -9,8 +9,32 @@ from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
+from flambeau.nn.modules._made import layer
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = [
+    "CrossMapLRN2d",
+    "GroupNorm",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+]
+
+LocalResponseNorm = layer(
+    "LocalResponseNorm",
+    lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
+    "size, alpha=1e-4, beta=0.75, k=1.0",
+    shown="*size alpha beta k",
+    doc="x / (k + alpha mean of squares over neighbouring channels)^beta.",
+)
+
+
+CrossMapLRN2d = layer(
+    "CrossMapLRN2d",
+    lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
+    "size, alpha=1e-4, beta=0.75, k=1",
+    "LocalResponseNorm of (N, C, H, W) under its old name.",
+)
+
 
 empty = function("empty")
 

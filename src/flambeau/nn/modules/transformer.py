@@ -8,17 +8,15 @@ from flambeau.amp.state import is_autocast_enabled
 from flambeau.autograd.grad_mode import is_grad_enabled
 from flambeau.core.bindings import function
 from flambeau.modules.module import Module
-from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
-from flambeau.nn.modules.activation import GELU, ReLU
+from flambeau.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from flambeau.nn.modules.container import ModuleList
 from flambeau.nn.modules.dropout import Dropout
-from flambeau.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear
+from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.normalization import LayerNorm
 
 __all__ = [
-    "MultiheadAttention",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
@@ -26,117 +24,7 @@ __all__ = [
     "TransformerEncoderLayer",
 ]
 
-_empty, _full, _triu = function("empty"), function("full"), function("triu")
-
-
-class MultiheadAttention(Module):
-    """Attention of ``num_heads`` heads. forward(query (L, N, E), key, value (S, N, E)): output and the weights, averaged over the heads."""
-
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim=None,
-        vdim=None,
-        batch_first: bool = False,
-        device=None,
-        dtype=None,
-    ):
-        if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(
-                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
-            )
-        made = {"device": device, "dtype": dtype}
-        super().__init__()
-        self.embed_dim = embed_dim
-        self.kdim = kdim if kdim is not None else embed_dim
-        self.vdim = vdim if vdim is not None else embed_dim
-        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
-        self.num_heads, self.dropout, self.batch_first = num_heads, dropout, batch_first
-        self.head_dim = embed_dim // num_heads
-        if self.head_dim * num_heads != embed_dim:
-            raise AssertionError("embed_dim must be divisible by num_heads")
-        if self._qkv_same_embed_dim:
-            self.in_proj_weight = Parameter(_empty((3 * embed_dim, embed_dim), **made))
-            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
-                self.register_parameter(name, None)
-        else:
-            self.q_proj_weight = Parameter(_empty((embed_dim, embed_dim), **made))
-            self.k_proj_weight = Parameter(_empty((embed_dim, self.kdim), **made))
-            self.v_proj_weight = Parameter(_empty((embed_dim, self.vdim), **made))
-            self.register_parameter("in_proj_weight", None)
-        if bias:
-            self.in_proj_bias = Parameter(_empty(3 * embed_dim, **made))
-        else:
-            self.register_parameter("in_proj_bias", None)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **made)
-        if add_bias_kv:
-            self.bias_k = Parameter(_empty((1, 1, embed_dim), **made))
-            self.bias_v = Parameter(_empty((1, 1, embed_dim), **made))
-        else:
-            self.bias_k = self.bias_v = None
-        self.add_zero_attn = add_zero_attn
-        self._reset_parameters()
-
-    def _reset_parameters(self) -> None:
-        weights = (
-            [self.in_proj_weight]
-            if self._qkv_same_embed_dim
-            else [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
-        )
-        for weight in weights:
-            init.xavier_uniform_(weight)
-        if self.in_proj_bias is not None:
-            init.constant_(self.in_proj_bias, 0.0)
-            init.constant_(self.out_proj.bias, 0.0)
-        for bias in (self.bias_k, self.bias_v):
-            if bias is not None:
-                init.xavier_normal_(bias)
-
-    def forward(
-        self, query, key, value, key_padding_mask=None, need_weights: bool = True, attn_mask=None, average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ):  # fmt: skip
-        if (
-            self.batch_first and query.dim() == 3
-        ):  # keeping which of them are one tensor: that decides how they are projected
-            same_q, same_kv = key is query, value is key
-            query = query.transpose(1, 0)
-            key = query if same_q else key.transpose(1, 0)
-            value = key if same_kv else value.transpose(1, 0)
-            swap = True
-        else:
-            swap = False
-        out, weights = F.multi_head_attention_forward(
-            query,
-            key,
-            value,
-            self.embed_dim,
-            self.num_heads,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            self.bias_k,
-            self.bias_v,
-            self.add_zero_attn,
-            self.dropout,
-            self.out_proj.weight,
-            self.out_proj.bias,
-            training=self.training,
-            key_padding_mask=key_padding_mask,
-            need_weights=need_weights,
-            attn_mask=attn_mask,
-            use_separate_proj_weight=not self._qkv_same_embed_dim,
-            q_proj_weight=self.q_proj_weight,
-            k_proj_weight=self.k_proj_weight,
-            v_proj_weight=self.v_proj_weight,
-            average_attn_weights=average_attn_weights,
-            is_causal=is_causal,
-        )
-        return (out.transpose(1, 0) if swap else out), weights
+_full, _triu = function("full"), function("triu")
 
 
 def _activation(name):

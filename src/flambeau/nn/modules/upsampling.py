@@ -1,39 +1,15 @@
-"""Layers that rearrange or resample: folding, shuffling, upsampling."""
+"""Layers that resample images."""
 
 from __future__ import annotations
 
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
-from flambeau.nn.modules._made import layer
 
 __all__ = [
-    "ChannelShuffle",
-    "Fold",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "Unfold",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
 ]
-
-Fold = layer(
-    "Fold",
-    F.fold,
-    "output_size, kernel_size, dilation=1, padding=0, stride=1",
-    "The sum of sliding blocks at their places.",
-)
-Unfold = layer("Unfold", F.unfold, "kernel_size, dilation=1, padding=0, stride=1", "Sliding blocks as columns.")
-PixelShuffle = layer("PixelShuffle", lambda input, upscale_factor: F.pixel_shuffle(input, upscale_factor), "upscale_factor",
-                     "(*, C r^2, H, W) to (*, C, H r, W r). Shi et al., arXiv:1609.05158.")  # fmt: skip
-PixelUnshuffle = layer("PixelUnshuffle", lambda input, downscale_factor: F.pixel_unshuffle(input, downscale_factor), "downscale_factor",
-                       "The reverse of PixelShuffle.")  # fmt: skip
-ChannelShuffle = layer(
-    "ChannelShuffle",
-    lambda input, groups: F.channel_shuffle(input, groups),
-    "groups",
-    "Channels of the groups in turn.",
-)
 
 
 class Upsample(Module):
