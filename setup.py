@@ -1,6 +1,7 @@
 """The native core: four extension modules, one for each place where microseconds are counted."""
 
 import glob
+import os
 
 import numpy
 from setuptools import Extension, setup
@@ -35,5 +36,7 @@ setup(
         extension("flambeau._runtime", ("runtime", "kernels"), libraries=["pthread", "dl"]),
         # Collectives over shared memory, the watch over ranks; loaded by flambeau.distributed alone.
         extension("flambeau._exchange", ("distributed",), libraries=["pthread"]),
-    ]
+    ],
+    # The modules are compiled side by side.
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )
