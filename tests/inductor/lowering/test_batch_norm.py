@@ -48,7 +48,9 @@ def test_training(shape, mode):
         dtype, c = getattr(torch, name), shape[1]
         (x, x64), (g, g64) = values(shape, dtype), values(shape, dtype, 1)
         (w, w64), (b, b64) = values(c, dtype, 2), values(c, dtype, 3)
-        running = [torch.zeros(c), torch.ones(c)] if kept else [None, None]
+        # Statistics are float32 beside 16 bits.
+        wide = torch.float64 if dtype is torch.float64 else torch.float32
+        running = [torch.zeros(c, dtype=wide), torch.ones(c, dtype=wide)] if kept else [None, None]
 
         def step(x, w, b, mean, var):
             return F.batch_norm(x, mean, var, w, b, True, 0.25, 1e-3)

@@ -194,7 +194,9 @@ pow_scalar.derivative(
 )
 
 
-@pointwise("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", refuse=("bool",), inplace="Tensor")
+@pointwise(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", refuse=("bool",), inplace="Tensor", numbers="after"
+)
 def pow_tensor(s, self, exponent):
     return s.pow(self, exponent)
 
