@@ -10,6 +10,7 @@ import numpy as np
 from .. import _C
 from ..base.device import CPU
 from ..base.dtypes import check_number
+from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
 from .operator import namespace
 from .overrides import wrap_function
@@ -174,7 +175,8 @@ def setitem(self, key, value):
             if value._dtype.is_complex and not self._dtype.is_complex:
                 check_number(value.item(), self._dtype)
             value = aten._to_copy.default(value, dtype=self._dtype)
-        while value._ndim > 1 and value._shape[0] == 1:
+        # A size that depends on data is taken for more than 1, as in PyTorch.
+        while value._ndim > 1 and guard_or_false(value._shape[0] == 1):
             value = aten.squeeze.dim(value, 0)
         aten.index_put_.default(x, _list_of(tensors), value)
         return
@@ -182,7 +184,7 @@ def setitem(self, key, value):
         # Read before anything is written: `x[0] = x[0][0]`.
         aten.fill_.Tensor(x, aten.clone.default(value) if value._storage is x._storage else value)
         return
-    while value._ndim > x._ndim and value._shape[0] == 1:
+    while value._ndim > x._ndim and guard_or_false(value._shape[0] == 1):
         value = aten.squeeze.dim(value, 0)
     aten.copy_.default(x, value)
 
