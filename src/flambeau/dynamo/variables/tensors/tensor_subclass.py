@@ -14,6 +14,7 @@ from ...tracing.current_frame import current
 from ..functions.python_functions import UserMethodVariable
 from ..iterators.protocol import checked_iterator
 from ..values.constant import ConstantVariable
+from ..values.symbolic import number_of, wrap_number
 from .tensor import TensorMethodVariable, TensorVariable
 
 __all__ = ["SubclassVariable"]
@@ -95,7 +96,18 @@ class SubclassVariable(TensorVariable):
 
     def length(self, tx):
         own = self.special(tx, "__len__")
-        return super().length(tx) if own is None else own.call(tx, [], {}).as_constant()
+        if own is not None:
+            return own.call(tx, [], {}).as_constant()
+        if not self.val.ndim or tx.output.blocks.function_disabled or not tensor_queries.overrides_function(self.cls):
+            return super().length(tx)
+        if not tx.subclasses.handler_is_user(tx, self.cls, "__torch_function__"):
+            return super().length(tx)
+        length = super().length
+        # Not len(), which takes no symbol.
+        out = tx.subclasses.call(tx, "__len__", lambda o: o.__len__(), [self], {}, lambda: wrap_number(length(tx)))
+        if out.python_type() is not int:
+            unsupported("tensor-subclass", f"the length of a {name_of(self.cls)} is no int", "len() refuses it.")
+        return number_of(out)
 
     def iter(self, tx):
         own = self.special(tx, "__iter__")

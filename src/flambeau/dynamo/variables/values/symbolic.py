@@ -19,7 +19,7 @@ from ..base import HeldVariable, Variable
 from ..containers.lists import RangeVariable, TupleVariable
 from .constant import ConstantVariable
 
-__all__ = ["CheckVariable", "SymbolicRangeVariable", "SymbolicVariable", "arithmetic", "specialized", "wrap_number"]
+__all__ = ["CheckVariable", "SymbolicRangeVariable", "SymbolicVariable", "arithmetic", "number_of", "specialized", "wrap_number"]
 
 _TYPES = {"int": int, "float": float, "bool": bool}
 
@@ -209,6 +209,11 @@ def specialized(tx, v: Variable) -> Variable:
 def wrap_number(x, source=None) -> Variable:
     """The variable of a number, symbolic or not."""
     return SymbolicVariable(x, source) if isinstance(x, NUMBERS) else ConstantVariable(x)
+
+
+def number_of(v: Variable):
+    """The number of a variable, as ``wrap_number`` takes it."""
+    return v.number if isinstance(v, SymbolicVariable) else v.as_constant()
 
 
 def _plain(v: Variable):
