@@ -1,5 +1,6 @@
 """Shared by all tests: memory that runs out."""
 
+import builtins
 import ctypes
 import gc
 import os
@@ -44,6 +45,21 @@ def spare_code_objects():
             _spare[id(code)] = spare = [code] * 500
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(spare))
             todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+
+
+def remember_compiled_text():
+    """CPython 3.11's ``compile()`` releases its buffers twice where making one of them fails (assemble_init in Python/compile.c, then assemble_free):
+    from here on, for good, a text is compiled once."""
+    compile_text, known = builtins.compile, {}
+
+    def remembered(source, filename, mode, *args, **kwargs):
+        if args or kwargs or not isinstance(source, str):
+            return compile_text(source, filename, mode, *args, **kwargs)
+        if (source, mode) not in known:
+            known[source, mode] = compile_text(source, filename, mode)
+        return known[source, mode]
+
+    builtins.compile = remembered
 
 
 @pytest.fixture
