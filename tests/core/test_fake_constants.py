@@ -42,3 +42,23 @@ def test_real_tensors_are_kept_when_asked_for():
     assert torch.equal(fake.real_tensor, real)
     with FakeTensorMode() as plain:
         assert plain.from_tensor(real).real_tensor is None
+
+
+def written(x):
+    t = torch.tensor(3)
+    t.add_(1)
+    return x * t
+
+
+def classes(x):
+    return x, torch.nn.functional.one_hot(torch.tensor([2]))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [written, classes], ids=lambda f: f.__name__)
+def test_constants_of_compiled_code(f, backend):
+    """An operator in place leaves what the graph starts from alone, and a number may be read out of a constant."""
+    x = torch.ones(2)
+    g = torch.compile(f, backend=backend)
+    for _ in range(2):
+        torch.testing.assert_close(g(x), f(x))

@@ -189,7 +189,9 @@ class FakeTensorMode(TorchDispatchMode):
         """A tensor that the program has just made from values."""
         out = ConstantFakeTensor(self, meta_of(real)) if real.numel() <= LIMIT else FakeTensor(self, meta_of(real))
         if real.numel() <= LIMIT:
-            self._constants.add(out, real)
+            # A copy: operators in place run on it too, and ``real`` is what the graph starts from at each run.
+            with modes.disabled("dispatch"), _C.Guard(grad_enabled=False):
+                self._constants.add(out, real.clone())
         return out
 
     def _run_on_constants(self, func, args, kwargs):

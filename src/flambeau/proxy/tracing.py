@@ -178,6 +178,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
         out = self.execute(func, args, kwargs)
         if not _holds_tensors(out) and func._schema.returns and not isinstance(out, NUMBERS):
+            if self._is_constant(args, kwargs):
+                return out
             self._refuse_number(func, out)
         node = self.graph.create_node("call_function", func, node_args, node_kwargs)
         stack = user_line() if self.record_stack else self.stack or self.lines.of_backward()
@@ -187,6 +189,11 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             self._write(func, args, kwargs, node, out)
         self.track_result(out, node)
         return out
+
+    def _is_constant(self, args, kwargs) -> bool:
+        """Whether all tensors of a call are constants of the trace, so that numbers read out of them are the same at each run; as in PyTorch."""
+        tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, _C.TensorBase)]
+        return bool(tensors) and all(getattr(t, "constant", None) is not None for t in tensors)
 
     def _refuse_number(self, func, out):
         raise RuntimeError(

@@ -460,6 +460,8 @@ def one_hot(self, num_classes):
         if not self.numel():
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         num_classes = int(aten.max.default(self).item()) + 1
+        if num_classes < 1:
+            raise RuntimeError("Class values must be non-negative.")
     elif self._array is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     elif num_classes == 0 and self.numel():
