@@ -19,7 +19,7 @@ from .tensor import Tensor
 aten = namespace("aten")
 
 
-_BYTES = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
+BYTES_MASK = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
 
 
 def _is_index_tensor(x) -> bool:
@@ -115,7 +115,7 @@ def _steps(x, key):
             dim += 1
         elif _is_index_tensor(k):
             if k._dtype.name == "uint8":
-                warnings.warn(_BYTES, stacklevel=4)
+                warnings.warn(BYTES_MASK, stacklevel=3)
             tensors[dim] = k
             dim += k._ndim if k._dtype.name in ("bool", "uint8") else 1
         elif hasattr(k, "__index__"):

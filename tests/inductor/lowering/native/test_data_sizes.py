@@ -1,5 +1,7 @@
 """Results whose sizes depend on data, and numbers read out of tensors: native steps of a compiled graph that size themselves, beside eager; no Python between kernels."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -108,12 +110,32 @@ def check(fn, x, python_calls):
     assert not python_calls
 
 
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS, torch.bool], ids=str)
 @pytest.mark.parametrize("name", ANY)
 def test_sizes_depend_on_data(name, dtype, python_calls):
     for k, shape in enumerate(SHAPES):
         check(ANY[name], numbers(shape, dtype, k), python_calls)
     check(ANY[name], numbers((4, 6), dtype).t(), python_calls)
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", ["a mask of bytes", "put under a mask of bytes"])
+def test_masks_of_bytes_are_told_of(name, backend):
+    """Plain and compiled code warn at the same line, once each; the warning may be an error."""
+    fn, x = ANY[name], numbers((5, 7), torch.float32)
+    globals().pop("__warningregistry__", None)
+    torch.compiler.reset()
+    g = fn if backend is None else torch.compile(fn, backend=backend)
+    with pytest.raises(UserWarning, match="indexing with dtype torch.uint8"):
+        g(x)
+    line = (fn if name == "a mask of bytes" else written).__code__.co_firstlineno + 2 * (name != "a mask of bytes")
+    torch.compiler.reset()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            g(x)
+    assert [(w.filename, w.lineno) for w in told] == [(__file__, line)]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)

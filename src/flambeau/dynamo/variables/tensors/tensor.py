@@ -13,6 +13,7 @@ import numpy as np
 
 from flambeau import _C
 from flambeau.base.device import META
+from flambeau.core.subscript import BYTES_MASK
 from flambeau.core.tensor import strided
 from flambeau.modules.parameter import is_lazy
 
@@ -245,9 +246,28 @@ class TensorVariable(Variable):
         return TensorMethodVariable(self, name).call(tx, args, kwargs)
 
     def getitem(self, tx, key):
+        key = self.without_bytes(tx, key)
         return tx.output.call_in_graph(tx, "call_function", operator.getitem, [self, key], {})
 
+    def without_bytes(self, tx, key: Variable) -> Variable:
+        """``key`` with masks of bytes as masks of bool. The program is told of them here, at its own line, and not again when the graph runs."""
+        if tx.output.blocks.function_modes or type(self) is not TensorVariable:
+            return key
+        if type(key) is TupleVariable:
+            parts = [v.unwrap() for v in key.items(tx)]
+            return tx.make_tuple([self.without_bytes(tx, v) for v in parts]) if any(map(_is_bytes, parts)) else key
+        if not _is_bytes(key):
+            return key
+        place = tx.location()
+        registry = tx.globals.setdefault("__warningregistry__", {})
+        try:
+            warnings.warn_explicit(BYTES_MASK, UserWarning, place.filename, place.lineno, registry=registry)
+        except UserWarning as e:
+            tx.raise_user(e)
+        return tx.output.call_in_graph(tx, "call_method", "bool", [key], {})
+
     def setitem(self, tx, key, value):
+        key = self.without_bytes(tx, key)
         tx.output.call_in_graph(tx, "call_function", operator.setitem, [self, key, value], {}, none_ok=True)
 
     def contains(self, tx, key):
@@ -258,6 +278,10 @@ class TensorVariable(Variable):
         for name, value in self.written.items():
             t = replay.value(value)
             replay.later(lambda r, t=t, name=name: r.store_attr(target, name, t))
+
+
+def _is_bytes(v: Variable) -> bool:
+    return type(v) is TensorVariable and v.val.ndim > 0 and v.val.dtype.name == "uint8"
 
 
 class TensorMethodVariable(MethodOf):

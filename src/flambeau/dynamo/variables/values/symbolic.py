@@ -19,7 +19,15 @@ from ..base import HeldVariable, Variable
 from ..containers.lists import RangeVariable, TupleVariable
 from .constant import ConstantVariable
 
-__all__ = ["CheckVariable", "SymbolicRangeVariable", "SymbolicVariable", "arithmetic", "number_of", "specialized", "wrap_number"]
+__all__ = [
+    "CheckVariable",
+    "SymbolicRangeVariable",
+    "SymbolicVariable",
+    "arithmetic",
+    "number_of",
+    "specialized",
+    "wrap_number",
+]
 
 _TYPES = {"int": int, "float": float, "bool": bool}
 
