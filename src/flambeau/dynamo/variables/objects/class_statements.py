@@ -6,7 +6,7 @@ or constant where the interpreter looks at it, else a :class:`Held`, and each st
 the class anew at each call, from the namespace as the program left it, when the class or something of it leaves; the stand-in never does.
 
 Captured, under ``fullgraph``, are classes whose metaclass is ``type`` or ``ABCMeta`` and which run no code of a program's when they are made: no
-``__init_subclass__``, no ``__set_name__``, no keywords. All others break the graph in front of the statement.
+``__init_subclass__``, no ``__set_name__``, no keywords. A frame with another, or without ``fullgraph``, runs plainly.
 """
 
 from __future__ import annotations
