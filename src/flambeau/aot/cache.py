@@ -39,7 +39,7 @@ __all__ = ["enabled", "key_of", "read", "write"]
 log = logging.getLogger("flambeau.aot")
 
 _PLAIN = (type(None), bool, int, float, complex, str)
-_MODULES = ("flambeau", "operator", "builtins", "math")
+_MODULES = ("flambeau", "operator", "_operator", "builtins", "math")
 
 
 class Key:
@@ -87,12 +87,10 @@ def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> 
     code = gm.graph.python_code()
     rows: list[Any] = []
     for name, value in code.globals.items():
-        if isinstance(value, _C.Function) and isinstance(value.impl, Binder) and value.impl.ns == "aten":
-            rows.append((name, value.impl.name))  # a public function that goes by no importable name
-            continue
-        ours = isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _MODULES
-        if not ours and not (isinstance(value, OpOverload) and value.namespace == "aten"):
+        told = _meaning(value)
+        if told is None:
             return None
+        rows.append((name, told))
     if any(n.op in ("get_attr", "call_module") for n in gm.graph.nodes):
         return None
     enc = Encoder(("aten",))
@@ -121,6 +119,25 @@ def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> 
     text = repr((_fingerprint(), code.src, rows, settings))
     name = "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
     return Key(name, enc, find_fake_mode(inputs) if enc.env is not None else None)
+
+
+def _meaning(value: Any) -> tuple | None:
+    """What a global of printed code is, by words that mean the same in another process; None for what can't be told."""
+    if isinstance(value, _C.Function) and isinstance(value.impl, Binder) and value.impl.ns == "aten":
+        return ("function", value.impl.name)
+    if isinstance(value, OpOverload):
+        return ("operator", str(value)) if value.namespace == "aten" else None
+    if type(value) in _PLAIN:
+        return ("value", repr(value))
+    if isinstance(value, types.ModuleType):
+        return ("module", value.__name__) if value.__name__.partition(".")[0] in _MODULES else None
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module.partition(".")[0] not in _MODULES:
+        return None
+    found = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return ("from", module, name) if found is value else None
 
 
 def _known(enc: Encoder) -> list:
