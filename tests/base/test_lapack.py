@@ -1,5 +1,6 @@
 """Factorisations by csrc/kernels/lapack.c multiplied back: element types, batches, layouts, sizes on both sides of what is split over the pool."""
 
+import os
 import subprocess
 import sys
 
@@ -134,7 +135,7 @@ def test_by_the_pointers_that_scipy_exports():
     pytest.importorskip("scipy")
     code = (
         "import flambeau.base.blas as b; b._library = lambda: None\n"
-        "import sys; sys.path.insert(0, 'tests/base')\n"
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
         "from test_lapack import everything\n"
         "for char in 'fD':\n    everything(char, (2,), 5, lambda a: a), everything(char, (), 66, lambda a: a)\n"
     )

@@ -38,7 +38,8 @@ class GuardPages:
 
 def run_alone(file: str, call: str, timeout: float = 300, **environment: str) -> None:
     """Runs `call`, an expression on the module that `file` is, in a new interpreter with these environment variables on top of this one's; raises
-    subprocess.CalledProcessError if it doesn't end with 0."""
+    subprocess.CalledProcessError if it doesn't end with 0. The module's folder and then this interpreter's path are searched for what it imports."""
     path = Path(file)
-    code = f"import sys; sys.path.insert(0, {str(path.parent)!r}); import {path.stem} as module; module.{call}"
+    folders = [str(path.parent), *map(os.path.abspath, filter(None, sys.path))]
+    code = f"import sys; sys.path += [p for p in {folders!r} if p not in sys.path]; import {path.stem} as module; module.{call}"
     subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, check=True, timeout=timeout)

@@ -5,10 +5,8 @@ import ctypes
 import math
 import mmap
 import os
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,10 +235,7 @@ def stays_inside() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
 def test_writes_nothing_outside_its_array():
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_draws; test_draws.stays_inside()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    guard_pages.run_alone(__file__, "stays_inside()")
 
 
 def draws_by_formula() -> None:

@@ -3,9 +3,7 @@
 import ctypes
 import mmap
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau.base import kernels
 from flambeau.base.kernels import ELEMENTS
+from flambeau.testing import guard_pages
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -237,5 +236,4 @@ def stays_inside() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mprotect through ctypes is Linux's here")
 def test_reads_nothing_outside_its_arrays():
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_select; test_select.stays_inside()"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    guard_pages.run_alone(__file__, "stays_inside()")
