@@ -222,7 +222,7 @@ def packed_inside() -> None:
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 def test_packed_operands_stay_in_their_arrays():
-    guard_pages.run_alone(__file__, "packed_inside()")
+    guard_pages.run_alone(__file__, "packed_inside()", FLAMBEAU_PRODUCTS="own")
 
 
 def test_packed_operands_of_another_size_are_refused():
