@@ -8,10 +8,10 @@ long as they are one element. A write that isn't known makes the value of everyt
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 from .. import _C
+from ..base.records import slotted
 from ..core import modes
 
 __all__ = ["LIMIT", "Constants", "real_propagation", "run_for_real", "set_real_propagation"]
@@ -19,7 +19,7 @@ __all__ = ["LIMIT", "Constants", "real_propagation", "run_for_real", "set_real_p
 LIMIT = 1  # elements of a constant; PyTorch's bound
 
 
-@dataclass
+@slotted(frozen=False, eq=False)
 class _Setting:
     propagate: bool = False
 
