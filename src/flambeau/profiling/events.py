@@ -83,7 +83,7 @@ class FunctionEvent(_Times):
         self.lines: list = []
         self.note: Any = None
         self.bytes = self.flops = self.cpu_memory_usage = 0
-        self.counted_below = False  # whether an event within it has operations counted
+        self.counted = False  # whether its operations are counted, by itself or by an event around it
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]

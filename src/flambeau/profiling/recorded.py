@@ -107,11 +107,12 @@ def events_of(rows: Iterable[tuple], flags: Flags, flops_wanted: bool) -> list[F
             event.forward = forward[row.sequence]
             event.stack = event.stack if event.forward.stack is None else event.forward.stack
         made.append(event)
-    for event in reversed(made):  # what is counted in a part is not counted again in the whole
-        if event.flops and event.counted_below:
+    # A whole counts for its parts: whether they are shown depends on how the call ran, as a call plan or as its body.
+    for event in made:
+        above = event.cpu_parent
+        event.counted = event.flops > 0 or (above is not None and above.counted)
+        if above is not None and above.counted:
             event.flops = 0
-        if event.cpu_parent is not None and (event.flops or event.counted_below):
-            event.cpu_parent.counted_below = True
     return made
 
 
