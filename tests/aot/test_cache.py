@@ -20,7 +20,7 @@ def directory(tmp_path, monkeypatch):
 
 
 def entries(directory) -> list[Path]:
-    return [p for p in directory.rglob("*") if p.is_file()]
+    return [p for p in directory.rglob("*") if p.is_file() and p.name != "swept"]
 
 
 def graph(build):
