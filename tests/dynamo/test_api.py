@@ -41,7 +41,10 @@ def test_decorator_forms():
         (lambda: torch.compile(lambda x: x, backend=3), "name or a callable"),
         (lambda: torch.compile(lambda x: x, mode="fast"), "Unrecognized mode=fast"),
         (lambda: torch.compile(lambda x: x, mode="default", options={"a": 1}), "Either mode or options"),
-        (lambda: torch.compile(lambda x: x, options={"max_autotun": 1}), "option max_autotun; the nearest is 'max_autotune'"),
+        (
+            lambda: torch.compile(lambda x: x, options={"max_autotun": 1}),
+            "option max_autotun; the nearest is 'max_autotune'",
+        ),
         (lambda: dynamo.allow_in_graph(3), "expects a callable"),
         (lambda: dynamo.disallow_in_graph("sin"), "expects a callable"),
         (lambda: dynamo.disable(3), "expects a callable"),

@@ -17,7 +17,9 @@ class Absent:
         import difflib
 
         names = list(self.names())
-        near = [n for n in names if n.lower() == self.name.lower()][:1] or difflib.get_close_matches(self.name, names, 1)
+        near = [n for n in names if n.lower() == self.name.lower()][:1] or difflib.get_close_matches(
+            self.name, names, 1
+        )
         return self.text + (f"; the nearest is '{self.prefix}{near[0]}'" if near else "")
 
     __repr__ = __str__
