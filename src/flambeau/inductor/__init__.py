@@ -37,4 +37,7 @@ def __getattr__(name):
         return upper_levels.ask(name)
     if name in ("metrics", "utils"):
         return importlib.import_module(f".{name}", __name__)
+    # Tools look for these parts of the machine at the package.
+    if name in ("cache", "llvm", "processor"):
+        return importlib.import_module(f".machine.{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
