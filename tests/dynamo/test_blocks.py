@@ -410,3 +410,18 @@ def test_tracebacks_have_the_lines_of_plain_python():
         return out
 
     assert lines(compile(f, backend="eager")) == lines(f)
+
+
+def test_null_contexts_of_plain_frames():
+    """Frames of nullcontext's own methods are captured where their caller runs plainly."""
+
+    def f(x):
+        with contextlib.nullcontext(x) as t:
+            y = t * 2
+
+            class Local:
+                pass
+
+        return y + 1
+
+    assert torch.compile(f, backend="eager")(torch.ones(2)).tolist() == [3, 3]

@@ -169,7 +169,12 @@ class NullContextVariable(ContextManagerVariable):
     def __init__(self, factory, result: Variable | None = None, args=()):
         super().__init__()
         self.factory, self.args = factory, list(args)
-        self.result = result or ConstantVariable(None)
+        self.result = ConstantVariable(None) if result is None else result
+
+    def getattr(self, tx, name):
+        if name == "enter_result" and self.factory is contextlib.nullcontext:
+            return self.result
+        return super().getattr(tx, name)
 
     def enter(self, tx):
         return self.result
@@ -339,7 +344,8 @@ def switch_of(fn: types.FunctionType) -> grad_mode._Switch | None:
 
 @WRAPPERS.row("null context")
 def _(tx, value, source):
-    if not is_below(type(value), contextlib.nullcontext):  # isinstance() would ask for __class__
+    # isinstance() would ask for __class__. One whose __init__ is only running has no result yet: it is an object like any other.
+    if not is_below(type(value), contextlib.nullcontext) or "enter_result" not in value.__dict__:
         return None
     pin(tx, source, "TYPE_MATCH", type(value))
     result = tx.wrap(value.enter_result, AttrSource(source, "enter_result"))
