@@ -425,3 +425,22 @@ def test_null_contexts_of_plain_frames():
         return y + 1
 
     assert torch.compile(f, backend="eager")(torch.ones(2)).tolist() == [3, 3]
+
+
+def test_null_contexts_across_breaks():
+    def f(x):
+        n = contextlib.nullcontext(x)
+        torch._dynamo.graph_break()
+        t = n.__enter__()
+        torch._dynamo.graph_break()
+        return t, n.enter_result
+
+    n = contextlib.nullcontext(3)
+
+    def g(x):
+        torch._dynamo.graph_break()
+        return n.__enter__() + x, n.enter_result
+
+    x = torch.ones(2)
+    assert all(t is x for t in torch.compile(f, backend="eager")(x))
+    assert torch.compile(g, backend="eager")(x)[1] == 3

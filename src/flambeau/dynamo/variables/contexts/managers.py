@@ -349,4 +349,4 @@ def _(tx, value, source):
         return None
     pin(tx, source, "TYPE_MATCH", type(value))
     result = tx.wrap(value.enter_result, AttrSource(source, "enter_result"))
-    return NullContextVariable(contextlib.nullcontext, result)
+    return NullContextVariable(contextlib.nullcontext, result, [result])
