@@ -30,7 +30,8 @@ __all__ = [
 
 @dataclass
 class BreakReason:
-    """Why capture stopped. ``id`` is stable, ``reason`` the text, ``user_stack`` innermost last, ``why`` and ``hint`` for the reader."""
+    """Why capture stopped. ``id`` is stable, ``reason`` the text, ``user_stack`` innermost last, ``why`` and ``hint`` for the reader.
+    ``headline``: the reason in the words of the program, where the text names what only capture knows."""
 
     id: str
     reason: str
@@ -38,6 +39,11 @@ class BreakReason:
     why: str = ""
     hint: str = ""
     graph_break: bool = True
+    headline: str = ""
+
+    def in_short(self) -> str:
+        """One line for a reader of the program."""
+        return self.headline or self.reason.splitlines()[0]
 
     def describe(self) -> str:
         lines = [f"{self.reason}", f"  [{self.id}]"]
@@ -155,6 +161,6 @@ class RestartAnalysis(TorchDynamoException):
         self.visit, self.reason, self.error = visit, reason, error
 
 
-def unsupported(id: str, reason: str, why: str = "", hint: str = ""):
+def unsupported(id: str, reason: str, why: str = "", hint: str = "", headline: str = ""):
     """Stop capturing here: raises :class:`Unsupported`."""
-    raise Unsupported(BreakReason(id, reason, [], why, hint))
+    raise Unsupported(BreakReason(id, reason, [], why, hint, headline=headline))

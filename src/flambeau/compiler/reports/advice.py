@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-__all__ = ["advice", "headline"]
+__all__ = ["advice"]
 
 SMALL = 20e-6  # seconds of a launch below which calling it costs as much as its work
-
-
-def headline(reason: Any) -> str:
-    """What ended a graph, in the words of the program."""
-    text = reason.reason.splitlines()[0]
-    method = re.match(r"call_method TensorVariable\(\) (\w+)", text)
-    if method is not None:
-        return f".{method[1]}() of a tensor asks for its elements."
-    function = re.match(
-        r"(?:call_function|call) (?:UserFunctionVariable|BuiltinVariable|SkipFunctionVariable)\((\w*)\)", text
-    )
-    return f"{function[1]}() isn't captured." if function is not None and function[1] else text
 
 
 def advice(report: Any) -> list[str]:
@@ -29,7 +16,7 @@ def advice(report: Any) -> list[str]:
         r = event.break_reason
         if r is not None:
             where = f"{r.user_stack[-1].filename}:{r.user_stack[-1].lineno}" if r.user_stack else event.code.co_name
-            out.append(f"{where}: the graph ends here: {headline(r)}" + (f" {r.hint}" if r.hint else ""))
+            out.append(f"{where}: the graph ends here: {r.in_short()}" + (f" {r.hint}" if r.hint else ""))
     if report.recompiles:
         name, _, guard = report.recompiles[-1]
         out.append(

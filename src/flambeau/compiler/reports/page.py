@@ -7,7 +7,6 @@ import os
 from html import escape
 from typing import Any
 
-from .advice import headline
 from .diagram import diagram
 
 __all__ = ["page"]
@@ -160,7 +159,7 @@ def _source(r: Any) -> str:
             at = reason.user_stack[-1].filename, reason.user_stack[-1].lineno
             state[at] = "broken"
             hint = f" {reason.hint}" if reason.hint else ""
-            broken.setdefault(at, []).append(f"graph break: {headline(reason)}{hint}")
+            broken.setdefault(at, []).append(f"graph break: {reason.in_short()}{hint}")
     first = {
         (e.code.co_filename, e.code.co_firstlineno): f"{sum(1 for _ in e.guards)} guards" for e in r.events if e.guards
     }

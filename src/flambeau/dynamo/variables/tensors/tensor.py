@@ -59,26 +59,27 @@ NOT_TRACED_ATTRS = frozenset(
         "retains_grad",
     }
 )
+VALUE, SHAPE, TEXT = (f"The {what} depends on tensor data." for what in ("value", "shape of the result", "text"))
 NOT_TRACED_METHODS = {
     "register_hook": "Hooks belong to the tensor of one call.",
     "retain_grad": "It changes how autograd treats this very tensor.",
     "_is_view": "It is a fact about the tensor of one call.",
-    "item": "The value depends on tensor data.",
-    "tolist": "The value depends on tensor data.",
-    "__bool__": "The value depends on tensor data.",
-    "__int__": "The value depends on tensor data.",
-    "__float__": "The value depends on tensor data.",
+    "item": VALUE,
+    "tolist": VALUE,
+    "__bool__": VALUE,
+    "__int__": VALUE,
+    "__float__": VALUE,
     "data_ptr": "The address depends on the call.",
     "storage": "The storage belongs to the tensor of one call.",
     "untyped_storage": "The storage belongs to the tensor of one call.",
     "__deepcopy__": "A copy of this very tensor, with its attributes.",
     "share_memory_": "It changes where the memory lives.",
-    "nonzero": "The shape of the result depends on tensor data.",
-    "unique": "The shape of the result depends on tensor data.",
-    "masked_select": "The shape of the result depends on tensor data.",
-    "__format__": "The text depends on tensor data.",
-    "__repr__": "The text depends on tensor data.",
-    "__str__": "The text depends on tensor data.",
+    "nonzero": SHAPE,
+    "unique": SHAPE,
+    "masked_select": SHAPE,
+    "__format__": TEXT,
+    "__repr__": TEXT,
+    "__str__": TEXT,
     "to_sparse": "Sparse tensors are not captured.",
 }
 
@@ -296,6 +297,8 @@ class TensorMethodVariable(MethodOf):
                 f"call_method TensorVariable() {self.name} {args!r} {kwargs!r}",
                 why,
                 "Compute on the tensor, or move this call out of the function.",
+                headline=f".{self.name}() of a tensor "
+                + ("asks for its elements." if why in (VALUE, SHAPE, TEXT) else "isn't captured."),
             )
         cls_attr = world.class_attr(tx, self.owner.cls, self.name)
         if type(cls_attr) is types.FunctionType and tensor_queries.is_user_code(cls_attr):
@@ -322,6 +325,7 @@ class TensorMethodVariable(MethodOf):
                 "tensor-method",
                 "call_method TensorVariable() requires_grad_",
                 "It changes how autograd treats an input.",
+                headline=".requires_grad_() of an argument isn't captured.",
             )
         if self.name in ("__int__", "__float__", "__index__"):
             owner = self.owner
@@ -366,7 +370,12 @@ class GraphCallableVariable(Variable):
 
 def numpy_of(tx, t: TensorVariable) -> Variable:
     if t.val.requires_grad and tensor_queries.grad_enabled():
-        unsupported("numpy", "call_method TensorVariable() numpy", "The tensor requires grad, so numpy() raises.")
+        unsupported(
+            "numpy",
+            "call_method TensorVariable() numpy",
+            "The tensor requires grad, so numpy() raises.",
+            headline=".numpy() of a tensor that requires grad raises.",
+        )
     return NumpyNdarrayVariable(t.node, t.val)
 
 
