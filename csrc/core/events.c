@@ -178,6 +178,35 @@ static PyObject *events_start(PyObject *m, PyObject *arg) {
     Py_RETURN_NONE;
 }
 static PyObject *or_none(PyObject *o) { return o ? o : Py_None; }
+
+/* What Python sees of an event; profiling/recorded.py makes a tree of them. */
+static PyStructSequence_Field row_fields[] = {
+    {"kind", "a Kind of profiling/recorded.py"},
+    {"what", "the operator, node, graph or name"},
+    {"begin", "nanoseconds"},
+    {"end", "nanoseconds"},
+    {"parent", "the place of the event that it began in, or -1"},
+    {"thread", "the thread's number"},
+    {"sequence", "the number that a call and its node share"},
+    {"bytes", "bytes taken less bytes given back"},
+    {"index", "of a step: its place in the graph"},
+    {"count", "of a step: how many places it stands for"},
+    {"inputs", "shapes and values of arguments, or None"},
+    {"result", "shape of the result, or None"},
+    {"stack", "frames of Python, or None"},
+    {NULL}};
+static PyStructSequence_Desc row_description = {"flambeau._C.EventRow", "One event of the native recorder.",
+                                                row_fields, 13};
+static PyTypeObject *row_type;
+
+/* The row with these values; takes the tuple. */
+static PyObject *row_of(PyObject *values) {
+    PyObject *row = values ? PyStructSequence_New(row_type) : NULL;
+    for (Py_ssize_t i = 0; row && i < PyTuple_GET_SIZE(values); i++)
+        PyStructSequence_SetItem(row, i, Py_NewRef(PyTuple_GET_ITEM(values, i)));
+    Py_XDECREF(values);
+    return row;
+}
 static PyObject *events_stop(PyObject *m, PyObject *unused) {
     int64_t n = n_events, end = flb_event_now(), missing = lost;
     Event *old = events;
@@ -188,9 +217,10 @@ static PyObject *events_stop(PyObject *m, PyObject *unused) {
     for (int64_t i = 0; rows && i < n; i++) {
         Event *e = &old[i];
         int open = !e->end;
-        PyObject *row = Py_BuildValue("iOLLLkLLLLOOO", e->kind, e->what, e->begin ? e->begin : end,
-                                      open ? end : e->end, e->parent, e->thread, e->sequence, open ? 0 : e->bytes,
-                                      e->index, e->count, or_none(e->inputs), or_none(e->result), or_none(e->stack));
+        PyObject *row =
+            row_of(Py_BuildValue("iOLLLkLLLLOOO", e->kind, e->what, e->begin ? e->begin : end, open ? end : e->end,
+                                 e->parent, e->thread, e->sequence, open ? 0 : e->bytes, e->index, e->count,
+                                 or_none(e->inputs), or_none(e->result), or_none(e->stack)));
         if (row) PyList_SET_ITEM(rows, i, row);
         else Py_CLEAR(rows);
     }
@@ -221,9 +251,13 @@ static PyObject *event_end(PyObject *m, PyObject *handle) {
 static PyMethodDef functions[] = {
     {"events_start", events_start, METH_O,
      "events_start(flags): record what runs; 2: shapes of arguments, 4: Python's stacks, 8: memory."},
-    {"events_stop", events_stop, METH_NOARGS, "events_stop() -> (rows, how many were lost); see core/events.py."},
+    {"events_stop", events_stop, METH_NOARGS, "events_stop() -> (rows, how many were lost); see EventRow."},
     {"event_begin", event_begin, METH_VARARGS, "event_begin(kind, name) -> handle, None while nothing is recorded."},
     {"event_end", event_end, METH_O, "event_end(handle): the event has ended."},
     {NULL}};
 
-int flb_init_events(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int flb_init_events(PyObject *module) {
+    if (!row_type && !(row_type = PyStructSequence_NewType(&row_description))) return -1;
+    if (PyModule_AddObjectRef(module, "EventRow", (PyObject *)row_type) < 0) return -1;
+    return PyModule_AddFunctions(module, functions);
+}

@@ -6,9 +6,9 @@ import enum
 import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from .. import _C
 from ..base.sizes import dense_strides
 from ..core.definition import TensorMeta
 from ..core.operator import OpOverload
@@ -52,29 +52,11 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 SHOWN = tuple(PACKAGE + part + os.sep for part in ("nn", "modules", "optim", "examples", "distributions"))
 
 
-@dataclass
-class Row:
-    kind: int
-    what: Any
-    begin: int  # nanoseconds
-    end: int
-    parent: int
-    thread: int
-    sequence: int
-    bytes: int
-    index: int
-    count: int
-    inputs: Any
-    result: Any
-    stack: Any
-
-
-def events_of(rows: Iterable[tuple], flags: Flags, flops_wanted: bool) -> list[FunctionEvent]:
+def events_of(rows: Iterable[_C.EventRow], flags: Flags, flops_wanted: bool) -> list[FunctionEvent]:
     """Events in the order of their beginnings, with parents and children."""
     made: list[FunctionEvent] = []
     forward: dict[int, FunctionEvent] = {}  # number of a node -> the call that made it
-    for number, values in enumerate(rows):
-        row = Row(*values)
+    for number, row in enumerate(rows):
         kind = Kind(row.kind)
         event = FunctionEvent(
             id=number,
@@ -116,7 +98,7 @@ def events_of(rows: Iterable[tuple], flags: Flags, flops_wanted: bool) -> list[F
     return made
 
 
-def _name(row: Row, kind: Kind) -> str:
+def _name(row: _C.EventRow, kind: Kind) -> str:
     what = row.what
     if kind is Kind.OPERATOR:
         packet = what.overloadpacket
@@ -140,7 +122,7 @@ def _graph_name(info: Any) -> str:
     return f"compiled {functions.most_common(1)[0][0]}{' backward' if info.backward else ''}"
 
 
-def _note(row: Row) -> Note | None:
+def _note(row: _C.EventRow) -> Note | None:
     """Of a step; several that ran side by side are one."""
     notes = getattr(row.what, "notes", None)
     if notes is None or row.index >= len(notes):
@@ -153,7 +135,7 @@ def _note(row: Row) -> Note | None:
     return Note("together", label, "", sum(p.bytes for p in parts), sum(p.flops for p in parts), origins, tuple(parts))
 
 
-def _lines(row: Row, kind: Kind) -> list[Line]:
+def _lines(row: _C.EventRow, kind: Kind) -> list[Line]:
     if kind is Kind.STEP:
         note = _note(row)
         return [] if note is None else note.lines

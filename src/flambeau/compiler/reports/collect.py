@@ -247,7 +247,7 @@ def _report(f: Callable, args: tuple, kwargs: dict, calls: int) -> Report:
     return made
 
 
-def _record(fn: Callable) -> list[tuple]:
+def _record(fn: Callable) -> list[_C.EventRow]:
     _C.events_start(int(Flags.ON))
     try:
         fn()
@@ -256,18 +256,19 @@ def _record(fn: Callable) -> list[tuple]:
     return rows
 
 
-def _fill(by_info: dict[int, tuple[Program, Any]], recorded: list[list[tuple]]) -> None:
+def _fill(by_info: dict[int, tuple[Program, Any]], recorded: list[list[_C.EventRow]]) -> None:
     """Seconds of each launch: the median over the runs; where it begins: in the last run."""
     seconds: dict[tuple[int, int], list[float]] = {}
     for rows in recorded:
-        start = rows[0][2] if rows else 0
-        for kind, what, begin, end, *_, index, count, _a, _b, _c in rows:
-            if kind != Kind.STEP or id(what) not in by_info:
+        start = rows[0].begin if rows else 0
+        for row in rows:
+            number = id(row.what)
+            if row.kind != Kind.STEP or number not in by_info:
                 continue
-            launches = by_info[id(what)][0].launches[index : index + count]
-            for offset, launch in enumerate(launches):
-                seconds.setdefault((id(what), index + offset), []).append((end - begin) / 1e9 / count)
-                launch.begin = (begin - start) / 1e9
+            launches = by_info[number][0].launches[row.index : row.index + row.count]
+            for index, launch in enumerate(launches, row.index):
+                seconds.setdefault((number, index), []).append((row.end - row.begin) / 1e9 / row.count)
+                launch.begin = (row.begin - start) / 1e9
     for (number, index), times in seconds.items():
         by_info[number][0].launches[index].seconds = median(times)
 
