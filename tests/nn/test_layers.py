@@ -44,6 +44,13 @@ def test_a_negative_index_is_an_error():
         torch.zeros(3).gather(0, torch.tensor([-2]))
 
 
+@pytest.mark.parametrize("weight", [None, torch.ones(3)])
+def test_a_label_out_of_range_is_named(weight):
+    for label in (7, -7):
+        with pytest.raises(IndexError, match=f"^Target {label} is out of bounds"):
+            nn.CrossEntropyLoss(weight)(torch.zeros(2, 3), torch.tensor([0, label]))
+
+
 def test_embedding_draws_pytorch_weights():
     torch.manual_seed(0)
     m = nn.Embedding(5, 4)

@@ -37,7 +37,14 @@ class Uncaptured(NotImplementedError):
 
 
 class OutOfBounds(IndexError, RuntimeError):
-    """An index outside of its dimension. PyTorch raises the one or the other by operator: this is both."""
+    """An index outside of its dimension. PyTorch raises the one or the other by operator: this is both. ``index``: the first such one."""
+
+    def __init__(self, text: str, index: int | None = None):
+        super().__init__(text)
+        self.index = index
+
+    def __reduce__(self):
+        return type(self), (*self.args, self.index)
 
 
 class ShapeMismatch(RuntimeError, ValueError):

@@ -153,10 +153,11 @@ The artifacts:
 
 
 def check_environment() -> None:
-    """ValueError for names in TORCH_LOGS that no artifact has, and for ``help``, whose text is the list of artifacts; called when the compiler has
-    been imported."""
+    """ValueError for names in TORCH_LOGS that no artifact has. For ``help`` the list of artifacts is printed and the program ends. Called when
+    the compiler has been imported."""
     if "help" in _pending:
-        raise ValueError(f"{_HELP}{_table()}")
+        print(f"{_HELP}{_table()}")
+        raise SystemExit(0)
     for name in sorted(_pending - set(ARTIFACTS)):
         raise ValueError(_unknown(name))
 

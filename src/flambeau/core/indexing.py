@@ -91,7 +91,7 @@ def check_bounds(op: OpOverload, c, n: int):
         least = -n if op.definition.wrap else 0
         if lo < least or hi >= n:
             bad = lo if lo < least else hi
-            raise OutOfBounds(f"{op._opname}: index {bad} is out of bounds for dimension with size {n}")
+            raise OutOfBounds(f"{op._opname}: index {bad} is out of bounds for dimension with size {n}", bad)
         if lo < 0:
             return c + (c < 0) * n
     return c

@@ -29,6 +29,6 @@ class Message:
     def error(self, value: int, size: int) -> Exception:
         if self.about == About.INDEX:
             name = self.text.split("::")[-1].split(".")[0]
-            return OutOfBounds(f"{name}: index {value} is out of bounds for dimension with size {size}")
+            return OutOfBounds(f"{name}: index {value} is out of bounds for dimension with size {size}", value)
         text = self.text.replace("{value}", str(value)).replace("{size}", str(size))
         return RuntimeError(text) if self.about == About.CONDITION else LinAlgError(text)

@@ -205,6 +205,10 @@ def linear(input, weight, bias):
         )
     if weight.ndim == 1 and bias is not None and input.ndim:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    if bias is not None and input.ndim > 1 and input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {input.dtype.scalar_type} and {weight.dtype.scalar_type}"
+        )
     if bias is None or weight.ndim == 1:
         out = aten.matmul.default(input, aten.t.default(weight))
         return out if bias is None else aten.add.Tensor(out, bias)

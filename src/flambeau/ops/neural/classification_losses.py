@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base.dtypes import int64, uint8
+from ...base.errors import OutOfBounds
 from ...base.shapes import same_shape
 from ...base.symint import sym_float
 from ...core.declare import COMPLEX, composite, explicit
@@ -103,8 +104,11 @@ def _forward(self, target, weight, reduction, ignore_index):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_type}")
     if weight is not None and weight.dtype != self.dtype:
         raise RuntimeError(f"expected scalar type {self.dtype.scalar_type} but found {weight.dtype.scalar_type}")
-    safe, each = _weights(self, target, weight, ignore_index)
-    loss = aten.neg.default(_picked(self, safe, each, target, weight, ignore_index))
+    try:
+        safe, each = _weights(self, target, weight, ignore_index)
+        loss = aten.neg.default(_picked(self, safe, each, target, weight, ignore_index))
+    except OutOfBounds as e:
+        raise OutOfBounds(f"Target {e.index} is out of bounds.", e.index) from None
     total = aten.sum.default(each)
     if reduction == 0:
         return loss, aten.zeros_like.default(total)
