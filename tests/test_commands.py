@@ -130,3 +130,12 @@ def test_the_page_in_a_browser(width, tmp_path):
         capture_output=True, text=True, timeout=90, env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert "<title>fits</title>" in done.stdout and 'class="graph"' in done.stdout
+
+
+def test_collect_env_tells_what_info_prints(capsys):
+    from flambeau.utils import collect_env
+
+    facts = collect_env.environment()
+    assert collect_env.get_pretty_env_info() == collect_env.as_text(facts)
+    info = collect_env.get_env_info()
+    assert info.torch_version == torch.__version__ and "numpy==" in info.pip_packages

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import runpy
 import statistics
 import sys
@@ -15,14 +14,7 @@ from typing import Any
 
 __all__ = ["CommandError", "bench", "cache", "explain", "info"]
 
-SETTINGS = (
-    "FLAMBEAU_",
-    "TORCH_",
-    "TORCHINDUCTOR_",
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-)  # environment variables that change results or times
+# environment variables that change results or times
 
 
 class CommandError(Exception):
@@ -107,59 +99,14 @@ def _as_data(made: Any) -> dict:
 
 def info(args: argparse.Namespace) -> int:
     """Versions, processor, threads, libraries, cache: what a bug report needs."""
-    import numpy as np
+    from flambeau.utils import collect_env
 
-    import flambeau as torch
-    from flambeau import _runtime
-    from flambeau.base import disk
-    from flambeau.version import flambeau as version
-
-    data: dict[str, Any] = {
-        "flambeau": version,
-        "torch interface": torch.__version__,
-        "python": f"{platform.python_version()} ({platform.python_implementation()})",
-        "system": platform.platform(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "threads": _runtime.get_num_threads(),
-        "packages": {n: _version(n) for n in ("numpy", "scipy", "llvmlite", "ml_dtypes", "optree", "bytecode")},
-        "blas": _blas(np),
-        "cache": disk.root(),
-        "settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)},
-    }
+    data = collect_env.environment()
     if args.json:
         print(json.dumps(data, indent=2))
         return 0
-    for name, value in data.items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{k} {v}" for k, v in value.items()) or "none"
-        print(f"{name + ':':<17}{value}")
+    print(collect_env.as_text(data))
     return 0
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(
-                (line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine()
-            )
-    except OSError:
-        return platform.processor() or platform.machine()
-
-
-def _version(name: str) -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "is missing"
-
-
-def _blas(np: Any) -> str:
-    config = np.show_config(mode="dicts")
-    blas = config.get("Build Dependencies", {}).get("blas", {})
-    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
 
 
 def _entries(root: str) -> list[tuple[str, int]]:

@@ -256,7 +256,6 @@ returns False: is_ninja_available check_compiler_is_gcc
 value None: CUDA_HOME ROCM_HOME CUDNN_HOME
 """,
     "utils._triton": "returns False: has_triton has_triton_package has_triton_tma",
-    "utils.collect_env": "returns '': get_pretty_env_info\nreturns None: get_env_info main",
     "utils.mkldnn": "why: oneDNN tensors are not built\nrefuses: to_mkldnn",
     "utils.mobile_optimizer": "why: TorchScript for mobile devices is not built\nrefuses: optimize_for_mobile",
     "utils.tensorboard": "from compat.tensorboard: SummaryWriter FileWriter\nmodule: summary writer",
