@@ -11,6 +11,7 @@
  * backward: rows of whole bytes, the first key the lowest bit.
  *
  * Shapes: queries (B, H, T, E), keys and values (B, H / group, S, E), mask any strides over (B, H, T, S). */
+#include "kernels/elementary.h"
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include <math.h>
@@ -69,22 +70,6 @@ static inline const uint8_t *as_bytes(const uint8_t *bits, int64_t j0, int64_t n
         memcpy(to + j, &x, 8);
     }
     return to;
-}
-
-/* exp(x) within 2 ulp, 0 below -87.3: straight-line code for vectors. nan stays. */
-static inline __attribute__((always_inline)) float exp_f32(float x) {
-    float y = x < -87.3f ? -87.3f : x, n = __builtin_rintf(y * 1.44269504f);
-    float r = y - n * 0.693145752f - n * 1.42860677e-6f;
-    float p = 1.f +
-        r *
-            (1.f +
-             r * (.5f + r * (.166666672f + r * (.0416664667f + r * (.00833345205f + r * .00138891447f)))));
-    union {
-        int32_t i;
-        float f;
-    } power = {.i = ((int32_t)n + 127) << 23};
-    p *= power.f;
-    return x < -87.3f ? 0.f : p;
 }
 
 /* The same for a vector of numbers that aren't above 0: the rounded power of two stands in the low bits of a
