@@ -107,7 +107,8 @@ from compat.queries: _check_with _check_tensor_all_with _check_tensor_all
 why: PyTorch's native module; flambeau's is another
 class: {_SCRIPT}
 from compat.legacy: DispatchKey DispatchKeySet
-context: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch _DisableFuncTorch
+from compat.dispatch_guards: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch
+from compat.dispatch_guards: _DisableFuncTorch
 from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction
 from core.generator: Generator
 from linalg: _LinAlgError=LinAlgError
