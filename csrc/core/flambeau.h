@@ -79,7 +79,15 @@ typedef struct {
 } FlbTensor;
 
 /* The stacks of the dispatch state (csrc/core/state.h), and their places in FlbTls.depth. */
-enum { FLB_FUNCTION_MODES, FLB_DISPATCH_MODES, FLB_TRANSFORMS, FLB_DEVICES, FLB_SAVED_HOOKS, FLB_N_STACKS };
+enum {
+    FLB_FUNCTION_MODES,
+    FLB_DISPATCH_MODES,
+    FLB_TRANSFORMS,
+    FLB_DEVICES,
+    FLB_SAVED_HOOKS,
+    FLB_COMPILATIONS,
+    FLB_N_STACKS
+};
 
 typedef struct {
     union {
@@ -90,6 +98,7 @@ typedef struct {
             uint32_t devices;        /* depth of the stack of devices that factories use */
             uint32_t
                 saved_hooks; /* depth of the stack of hooks on what is saved for backward: (pack, unpack) */
+            uint32_t compilations; /* how many captures and calls of backends the thread is inside of */
         };
         uint32_t depth[FLB_N_STACKS];
     };

@@ -180,7 +180,7 @@ static int cache_traverse(Cache *c, visitproc visit, void *arg) {
     Py_VISIT(c->dict);
     return 0;
 }
-static int cache_empty(Cache *c) {
+int flb_cache_empty(Cache *c) {
     Py_ssize_t n = c->n;
     Entry **entries = c->entries;
     c->n = 0;
@@ -191,7 +191,7 @@ static int cache_empty(Cache *c) {
 }
 static int cache_clear(Cache *c) {
     Py_CLEAR(c->dict);
-    return cache_empty(c);
+    return flb_cache_empty(c);
 }
 static void cache_dealloc(Cache *c) {
     PyObject_GC_UnTrack(c);
@@ -265,8 +265,18 @@ static int cache_set_skip(Cache *c, PyObject *value, void *closure) {
     c->skip = value == Py_True;
     return 0;
 }
+static PyObject *cache_get_once(Cache *c, void *closure) { return PyBool_FromLong(c->once); }
+static int cache_set_once(Cache *c, PyObject *value, void *closure) {
+    if (!value || !PyBool_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "once is True or False");
+        return -1;
+    }
+    c->once = value == Py_True;
+    return 0;
+}
 static PyGetSetDef cache_getset[] = {
     {"skip", (getter)cache_get_skip, (setter)cache_set_skip, "run plainly when no entry fits"},
+    {"once", (getter)cache_get_once, (setter)cache_set_once, "drop each entry behind the call that it was made for"},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {"entries", (getter)cache_list, NULL, "list of (tree, code, hits), the latest first"},
     {NULL}};

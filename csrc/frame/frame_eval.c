@@ -219,6 +219,12 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     Py_XDECREF(held);
     Py_DECREF(code);
     Py_DECREF(tree);
+    if (cache->once) {
+        PyObject *kind, *value, *trace; /* finalizers may run */
+        PyErr_Fetch(&kind, &value, &trace);
+        flb_cache_empty(cache);
+        PyErr_Restore(kind, value, trace);
+    }
     return r;
 }
 

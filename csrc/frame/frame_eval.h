@@ -31,6 +31,7 @@ typedef struct Cache {
     Py_ssize_t n;
     Entry **entries;           /* the latest first */
     int skip;                  /* no entry fits: run the frame plainly without asking again */
+    int once;                  /* what an entry is made for never comes again: it is dropped behind its call */
     int of_code;               /* its code object holds a reference */
     PyObject *code;            /* borrowed, NULL when it is gone */
     Context *context;          /* borrowed, NULL when it is gone */
@@ -82,6 +83,7 @@ Extra *flb_extra_get(PyObject *code); /* NULL: nothing is kept with this code ob
 Extra *flb_extra_make(PyObject *code);
 /* A new reference. `of_code`: a cache that is made now belongs to the code object. */
 Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code);
+int flb_cache_empty(Cache *c); /* of entries */
 void flb_cache_forget(Cache *c); /* every entry */
 
 /* frame_eval.c */

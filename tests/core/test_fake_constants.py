@@ -4,6 +4,7 @@ import pytest
 from flambeau._subclasses import FakeTensorMode
 
 import flambeau as torch
+from flambeau.proxy import make_fx
 
 
 def test_values_that_are_known():
@@ -62,3 +63,15 @@ def test_constants_of_compiled_code(f, backend):
     g = torch.compile(f, backend=backend)
     for _ in range(2):
         torch.testing.assert_close(g(x), f(x))
+
+
+def test_a_drawn_constant_is_forgotten():
+    """What ``random_`` writes is another at each run: a number read out of it would be part of the graph."""
+
+    def f(x):
+        t = torch.tensor([2.0])
+        t.random_()
+        return x * t.item()
+
+    with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
+        make_fx(f)(torch.ones(1))

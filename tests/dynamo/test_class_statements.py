@@ -1,5 +1,6 @@
 """Class statements are captured: whole functions that make classes are one graph. ``user_programs/classes.txt`` has what they do."""
 
+import gc
 import textwrap
 
 import pytest
@@ -80,3 +81,30 @@ def test_each_call_makes_its_own():
     a, b = g(torch.ones(1)), g(torch.zeros(1))
     assert a is not b
     assert (a.v.item(), b.v.item()) == (2, 0)
+
+
+class Base:
+    pass
+
+
+def test_without_fullgraph_the_rest_is_captured_and_dropped():
+    """Behind the statement a graph is captured for each call's class, up to the limit; none of them keeps the class."""
+
+    def f(x, n):
+        x = x * 2
+
+        class D(Base):
+            k = n
+
+        y = x + D.k
+        torch._dynamo.graph_break()
+        return y * D.k
+
+    backend = torch._dynamo.testing.CompileCounter()
+    g = torch.compile(f, backend=backend)
+    for n in range(1, 12):
+        assert torch.equal(g(torch.ones(2), n), f(torch.ones(2), n))
+    gc.collect()
+    assert Base.__subclasses__() == []
+    # In front once, once more for a varying number at most, and behind the statement two for each of eight calls.
+    assert 1 + 2 * 8 <= backend.frame_count <= 2 + 2 * 8

@@ -20,7 +20,7 @@ X = torch.tensor([1.0, -2.0, 3.0])
 VARIABLES = pathlib.Path(catalog.__file__).parents[1] / "variables"
 # Instructions of CPython that have no handler: where they stand the frame runs plainly, or they never run in code that is captured.
 NOT_TRACED = {
-    "BEFORE_ASYNC_WITH", "CALL_INTRINSIC_1", "CALL_INTRINSIC_2", "CLEANUP_THROW", "END_SEND", "ENTER_EXECUTOR",
+    "BEFORE_ASYNC_WITH", "CALL_INTRINSIC_1", "CALL_INTRINSIC_2", "CLEANUP_THROW", "END_FOR", "END_SEND", "ENTER_EXECUTOR",
     "EXIT_INIT_CHECK", "GET_AITER", "GET_ANEXT", "GET_AWAITABLE", "IMPORT_STAR", "INTERPRETER_EXIT",
     "PRINT_EXPR",
     "RESERVED", "STOPITERATION_ERROR",
@@ -132,7 +132,10 @@ def test_every_instruction_has_a_handler():
     for opcode, name in enumerate(dis.opname[:256]):
         if name.startswith("<") or "INSTRUMENTED" in name or opcode not in dis.opmap.values():
             continue
-        i = dis.Instruction(name, opcode, 0, 0, "", 0, None, False)
+        # The fields of an instruction differ between versions.
+        i = dis.Instruction(
+            **dict.fromkeys(dis.Instruction._fields) | {"opname": name, "opcode": opcode, "arg": 0, "argval": 0}
+        )
         names |= {n for n, _, _ in normal(i)}
     missing = {n for n in names if not hasattr(Opcodes, n)} - NOT_TRACED
     assert not (stale := {n for n in NOT_TRACED if hasattr(Opcodes, n)}), f"these have one: {sorted(stale)}"

@@ -9,7 +9,6 @@ import itertools
 import json
 import logging
 import sys
-import threading
 import time
 import traceback
 import types
@@ -69,7 +68,6 @@ LOG_GUARDS, LOG_CODE, LOG_GRAPH = (
 LOG_SIZES = logs.artifact("graph_sizes", "")
 LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
 LOG_START, LOG_METRICS = logs.artifact("compile_start", ""), logs.artifact("compile_metrics", "")
-_state = threading.local()
 MAX_RESTARTS = 20
 
 
@@ -87,15 +85,13 @@ class Event:
 
 
 def is_compiling() -> bool:
-    return getattr(_state, "depth", 0) > 0
+    """Whether this thread is inside of a capture or a call of a backend."""
+    return _C.tls("compilations") > 0
 
 
-class compiling:
-    def __enter__(self):
-        _state.depth = getattr(_state, "depth", 0) + 1
-
-    def __exit__(self, *exc):
-        _state.depth -= 1
+def compiling() -> _C.Guard:
+    """The thread is compiling. The interpreter itself enters and leaves, so no signal's exception comes between."""
+    return _C.Guard(push="compilations")
 
 
 _codes: dict[int, weakref.ref] = {}  # by identity: equal code objects have caches of their own
@@ -131,6 +127,7 @@ class Resumes:
         # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
         self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
         self.functions: dict[Any, Any] = {}  # those without closure, as callables
+        self.once: set[types.CodeType] = set()  # those that go on with an object that never comes again
         self.traced: dict[
             types.CodeType, types.CodeType
         ] = {}  # of a generator's segment: the code that is traced in its place
@@ -185,7 +182,9 @@ class Compiler(_frame.Context):
         """``code`` is a resume function: its frames are captured like the one it continues."""
         remember_code(code)
         self.top_codes.add(code)
-        _frame.cache_for(code, self).__dict__["resumes"] = weakref.ref(resumes)
+        cache = _frame.cache_for(code, self)
+        cache.__dict__["resumes"] = weakref.ref(resumes)
+        cache.once = code in resumes.once
 
     # -- called by the native side --
     def suspendable(self, func: types.FunctionType, args: tuple, cache):
@@ -233,7 +232,8 @@ class Compiler(_frame.Context):
                 return False
             if not trace_rules.frame_has_tensors(func, args):
                 return self._again_later(cache)
-        if len(cache.entries) >= self.limit:
+        variants = cache.__dict__.get("dropped", 0) if cache.once else len(cache.entries)
+        if variants >= self.limit:
             self._limit(func, args, cache)
             return False
         if stack_depth() >= cache.__dict__.get("no_room", sys.maxsize):
@@ -361,6 +361,8 @@ class Compiler(_frame.Context):
             compile_seconds,
         )
         cache.add(tree, final, tx.needs_eval)
+        if cache.once:
+            cache.__dict__["dropped"] = cache.__dict__.get("dropped", 0) + 1
         counters["frames"]["ok"] += 1
         self._log(code, final, event)
         if module is not None:
@@ -493,6 +495,8 @@ def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break
 
 def failed_guard(cache, func, args) -> str:
     """The first guard of the latest variant that does not hold for this call, as text."""
+    if cache.once:
+        return "it goes on with a class that the call has just made, another one each time"
     if not cache.entries:
         return "no captured variant"
     tree = cache.entries[0][0]

@@ -197,7 +197,8 @@ class FakeTensorMode(TorchDispatchMode):
     def _run_on_constants(self, func, args, kwargs):
         given = list(_tensors(args, kwargs))
         known = bool(given) and all(t.constant is not None for t in given if isinstance(t, FakeTensor))
-        known = known and any(isinstance(t, FakeTensor) for t in given)
+        # What is drawn is another at each run.
+        known = known and any(isinstance(t, FakeTensor) for t in given) and "draws" not in func.effects
         if known and func is aten._local_scalar_dense.default:
             return run_for_real(func, args, kwargs, "constant")
         out = self._run_shapes(func, args, kwargs)
@@ -206,7 +207,7 @@ class FakeTensorMode(TorchDispatchMode):
                 if a.is_write and isinstance(x, FakeTensor):
                     self._constants.forget(x._storage)
             return out
-        if not known or "draws" in func.effects or not isinstance(out, FakeTensor) or out.numel() > LIMIT:
+        if not known or not isinstance(out, FakeTensor) or out.numel() > LIMIT:
             return out
         value = run_for_real(func, args, kwargs, "constant")
         if func.kind == "inplace":

@@ -260,6 +260,9 @@ def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
             code, header = resume_code(orig, target - shift, kinds, names, line)
         resumes.codes[key] = code
         resumes.origins[resumes.traced.get(code, code)] = (orig, header)
+        # A class that the frame has just made is another one at each call.
+        if tx.code in resumes.once or tx.reason is not None and tx.reason.id == "class-statement":
+            resumes.once.add(code)
         compiler.register_code(code, resumes)
     if code.co_freevars:
         cg.push_callable(lambda: cg.load_const(_frame.CompiledFunction))

@@ -18,6 +18,7 @@ __all__ = [
     "dict_of",
     "error_name_of",
     "flags_of",
+    "full_name_of",
     "instance_dict",
     "is_a",
     "is_among",
@@ -96,6 +97,12 @@ def name_of(cls: type) -> str:
 
 def qualname_of(cls: type) -> str:
     return _text(_qualname(cls))
+
+
+def full_name_of(cls: type) -> str:
+    """The qualified name with the module in front, as the interpreter's format %T tells it."""
+    name, module = qualname_of(cls), module_of(cls)
+    return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
 
 
 def module_of(value) -> str:

@@ -651,9 +651,6 @@ class RootFrame(Frame):
                 e.reason.user_stack = self.user_stack()
             if e.reason.id == "finalizer":  # a frame that is continued elsewhere keeps what it was given
                 raise SkipFrame(e.reason.reason) from e
-            if e.reason.id == "class-statement" and not self.root.fullgraph:
-                # What goes on behind it would get another class at each call, be captured for it and keep it alive.
-                raise SkipFrame(e.reason.reason) from e
             if self.unrolled and self.break_at is None:
                 # The loop goes on after the break, so what is left of it has another length each time: one iteration is captured.
                 raise RestartAnalysis(None, e.reason, e) from e

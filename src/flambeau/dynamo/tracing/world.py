@@ -15,6 +15,7 @@ from typing import Any
 
 from flambeau.base.installed import STDLIB
 
+from ..bytecode.versions import PY313
 from ..exc import UserRaises, unsupported
 from ..guards.source import (
     ConstSource,
@@ -32,6 +33,7 @@ from ..rules.reflect import (
     IMMUTABLE,
     dict_of,
     flags_of,
+    full_name_of,
     instance_dict,
     module_of,
     mro_of,
@@ -229,7 +231,8 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             if written is not None and written is not DELETED:
                 return written
             if value is None or written is DELETED:
-                tx.raise_user(AttributeError(f"{name_of(cls)!r} object has no attribute {name!r}"))
+                said = full_name_of(cls) if PY313 else name_of(cls)
+                tx.raise_user(AttributeError(f"{said!r} object has no attribute {name!r}"))
             return dynamic(tx, owner, value, source, name)
         if type(a) is FIELD and (contents := owner.as_builtin()) is not owner:
             index, _ = a.__reduce__()[1]

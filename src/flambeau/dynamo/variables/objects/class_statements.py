@@ -6,7 +6,8 @@ or constant where the interpreter looks at it, else a :class:`Held`, and each st
 the class anew at each call, from the namespace as the program left it, when the class or something of it leaves; the stand-in never does.
 
 Captured, under ``fullgraph``, are classes whose metaclass is ``type`` or ``ABCMeta`` and which run no code of a program's when they are made: no
-``__init_subclass__``, no ``__set_name__``, no keywords. A frame with another, or without ``fullgraph``, runs plainly.
+``__init_subclass__``, no ``__set_name__``, no keywords. All others break the graph in front of the statement. What is captured behind it is
+for that call's class alone, and dropped with the call (``Cache.once``); beyond the limit of recompilations it runs plainly.
 """
 
 from __future__ import annotations

@@ -129,11 +129,11 @@ class ObjectVariable(Variable):
         before = None
         if self.value is None and value is not None and not self.has_dict():
             if not isinstance(type_item(self.cls, name), types.MemberDescriptorType):
-                self.refuse_attribute(tx, name, value)
+                self.refuse_attribute(tx, name)
         if self.value is not None and not isinstance(type_item(self.cls, name), types.MemberDescriptorType):
             d = world.instance_dict(self.value)
             if d is None:
-                self.refuse_attribute(tx, name, value)
+                self.refuse_attribute(tx, name)
             before = name in d
             if before and name not in self.written and hasattr(type(d[name]), "__del__"):
                 unsupported(
@@ -152,8 +152,8 @@ class ObjectVariable(Variable):
                 self.reinserted.discard(name)
             self.written[name] = value
 
-    def refuse_attribute(self, tx, name, value):
-        more = " and no __dict__ for setting new attributes" if value is not None and PY313 else ""
+    def refuse_attribute(self, tx, name):
+        more = " and no __dict__ for setting new attributes" if PY313 and not self.has_dict() else ""
         tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}{more}"))
 
     def delattr(self, tx, name):
@@ -190,9 +190,9 @@ class ObjectVariable(Variable):
                     else world.instance_attr(tx, self.value, self.source, name)
                 )
             if found is None:
-                slot = trace_rules.is_a(a, types.MemberDescriptorType)
-                text = name if slot else f"{name_of(self.cls)!r} object has no attribute {name!r}"
-                tx.raise_user(AttributeError(text))
+                if trace_rules.is_a(a, types.MemberDescriptorType):
+                    tx.raise_user(AttributeError(name))
+                self.refuse_attribute(tx, name)
         if self.value is None:
             del self.written[name]
             tx.side_effects.touch(self)
