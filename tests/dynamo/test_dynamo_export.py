@@ -3,6 +3,7 @@
 import pytest
 
 import flambeau as torch
+from flambeau.base.shape_env import ConstraintViolationError
 
 
 class Linear(torch.nn.Module):
@@ -86,3 +87,101 @@ def test_wrap_is_a_node():
     assert torch.equal(compiled(torch.ones(3), 2), f(torch.ones(3), 2))
     node = next(n for n in graphs[0].graph.nodes if n.target is wrap)
     assert len(node.args) == 3 and node.args[0].target == "wrap_body_0"
+
+
+def same_first(a, b):
+    return a.cos() if a.shape[0] == b.shape[0] else b.cos()
+
+
+def above(n):
+    return lambda x: x.sin() if x.shape[0] > n else x.cos()
+
+
+DIM, OTHER, LARGE = torch.export.Dim("dim"), torch.export.Dim("other"), torch.export.Dim("large", min=2)
+# name: (function, arguments, specification, part of the error or None)
+SHAPES = {
+    "a dimension that the function leaves alone": (lambda x: x.cos(), 1, ({0: DIM},), None),
+    "one that it makes a constant": (lambda x: x.sin() if x.shape[0] == 3 else x, 1, ({0: DIM},), "dim = 3"),
+    "one that isn't named": (lambda x: x.sin() if x.shape[1] == 3 else x, 1, ({0: DIM},), None),
+    "one below a bound": (above(5), 1, ({0: DIM},), "Constraints violated"),
+    "one within its range": (above(2), 1, ({0: torch.export.Dim("d", min=3)},), None),
+    "one outside of its range": (above(2), 1, ({0: torch.export.Dim("d", min=4)},), "not in range"),
+    "two that are equal": (same_first, 2, ({0: DIM}, {0: OTHER}), "must always be equal"),
+    "two of one name": (same_first, 2, ({0: DIM}, {0: DIM}), None),
+    "one equal to one that isn't named": (same_first, 2, ({0: DIM}, {1: OTHER}), "Not all values"),
+    "one equal to a constant": (same_first, 2, ({0: DIM}, None), "dim = 3"),
+    "a constant": (lambda x: x.sin() if x.shape[0] == 3 else x, 1, ({0: 3},), None),
+    "another constant": (lambda x: x, 1, ({0: 4},), "Static shape constraint of 4"),
+    "a multiple": (lambda x, y: x.sin() + y.sum(), 2, ({0: LARGE}, {1: 2 * LARGE - 3}), None),
+    "a hint that the function makes a constant": (above(2), 1, ({0: torch.export.Dim.AUTO},), None),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_dynamic_shapes(name):
+    fn, count, spec, error = SHAPES[name]
+    args = [torch.ones(3, 3) for _ in range(count)]
+    if error is not None:
+        with pytest.raises(ConstraintViolationError, match=error):
+            torch._dynamo.export(fn, dynamic_shapes=spec)(*args)
+        return
+    marks = [dict(a.__dict__) for a in args]
+    module = torch._dynamo.export(fn, dynamic_shapes=spec)(*args).graph_module
+    assert torch.equal(module(*args), fn(*args))
+    assert [a.__dict__ for a in args] == marks
+
+
+def test_violations_may_be_left_alone():
+    fn, _, spec, _ = SHAPES["one below a bound"]
+    torch._dynamo.export(fn, dynamic_shapes=spec, disable_constraint_solver=True)(torch.ones(3, 3))
+    with pytest.raises(NotImplementedError, match="prefer_deferred"):
+        torch._dynamo.export(fn, prefer_deferred_runtime_asserts_over_guards=True)
+
+
+@torch._dynamo.assume_constant_result
+def decided(x, scale=1):
+    return {"any": bool((x * scale > 0).any()), "x": x, "where": [torch.nonzero(x)]}
+
+
+class Holder:
+    factor = 2
+
+    @torch._dynamo.assume_constant_result
+    def scaled(self, x):
+        return x * self.factor
+
+
+HOLDER = Holder()
+
+
+def uses_constants(x, y):
+    x = x.add_(1)  # what a constant is computed from isn't written to
+    found = decided(x * 2, scale=3)
+    return (x.sin() if found["any"] else x.cos()) + found["where"][0].sum() + HOLDER.scaled(y)
+
+
+class Constants(torch.nn.Module):
+    @torch._dynamo.assume_constant_result
+    def given(self, x):
+        return x
+
+    def forward(self, x, y):
+        return x * self.given(y)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_constants_of_tensors(backend):
+    args = torch.tensor([1.0, -1.0, 3.0]), torch.tensor([2.0, 3.0, 4.0])
+    want = Constants()(*args)
+    compiled = torch.compile(Constants(), backend=backend, fullgraph=True)
+    assert torch.equal(compiled(*args), want)
+    assert torch.equal(compiled(args[0], args[1] * 5), want)  # assumed to be what it was
+
+
+def test_constants_of_what_is_computed():
+    x, y = torch.tensor([1.0, -1.0, 3.0]), torch.ones(3)
+    want, given = uses_constants(x.clone(), y), x.clone()
+    assert torch.equal(torch.compile(uses_constants, backend="eager", fullgraph=True)(given, y), want)
+    assert torch.equal(given, x + 1)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="made while tracing"):
+        torch.compile(lambda x: Holder().scaled(x), backend="eager", fullgraph=True)(x)

@@ -225,7 +225,7 @@ class ShapeEnv:
 
     def create_shape(self, shape, strides, dynamic, source=None):
         """(sizes, strides) of an input: ``dynamic(dim)`` gives None for a dimension that stays constant, else keywords of
-        :meth:`create_size` (or ``given``, a size).
+        :meth:`create_size` (or ``given``, a size or a function of the environment, the example and the source).
         Strides that follow from sizes become their products; others stay what they are unless their neighbour varies."""
         sizes: list = []
         for d, n in enumerate(shape):
@@ -233,7 +233,8 @@ class ShapeEnv:
             if how is None:
                 sizes.append(n)
             elif "given" in how:  # made by the caller
-                sizes.append(how["given"])
+                given = how["given"]
+                sizes.append(given(self, n, source(("size", d))) if callable(given) else given)
             elif how.get("unbacked"):
                 sizes.append(self._unbacked_size(n, source and source(("size", d)), how))
             else:

@@ -31,7 +31,7 @@ refuses: replay step_unsupported
     "from fake.converter: FakeCopyMode unset_fake_temporarily maybe_get_fake_mode",
     "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet",
     "+dynamo.exc": "class: TensorifyScalarRestartAnalysis\nfrom dynamo.exc: UncapturedHigherOrderOpError=Unsupported",
-    "+func": "why: einops has it\nfrom compat.queries: debug_unwrap\nrefuses: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
+    "+func": "from compat.queries: debug_unwrap\nfrom func.einops: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
     "+inductor.settings": "",
     "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"
     "from library.registry: _scoped_library=scoped_library",

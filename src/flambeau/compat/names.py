@@ -168,6 +168,8 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "functorch.experimental": "from func: functionalize hessian jacfwd jvp\nfrom func.mapping: chunk_vmap\nmodule: control_flow ops",
     "functorch.experimental.control_flow": "rest aot.control_flow",
     "functorch.experimental.ops": "rest core.operator",
+    "functorch.einops": "from func.einops: rearrange\nmodule: _parsing",
+    "functorch.einops._parsing": "rest func.einops",
     "_logging": """
 from compat.logging: set_logs getArtifactLogger warning_once hide_warnings LazyString trace_structured dtrace_structured DEFAULT_LOGGING
 returns 0.0: get_structured_logging_overhead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import types
@@ -26,7 +27,6 @@ from .controls import (
     set_stance,
     skip,
 )
-from .dynamo_export import ExportResult, export
 from .explain import ExplainOutput, explain
 from .regions import (
     dynamo_ops_for,
@@ -39,7 +39,6 @@ from .wrap import OptimizedModule, compiler_for, wrap_callable
 
 __all__ = [
     "ExplainOutput",
-    "ExportResult",
     "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
@@ -51,7 +50,6 @@ __all__ = [
     "error_on_graph_break",
     "exc",
     "explain",
-    "export",
     "forbid_in_graph",
     "graph_break",
     "is_compiling",
@@ -81,6 +79,12 @@ __all__ = [
 
 reset_code_caches = convert.reset_caches
 on_compile_start, on_compile_end = stances.on_compile_start, stances.on_compile_end
+
+
+def __getattr__(name: str):
+    if name in ("export", "ExportResult"):  # loaded when it is asked for: what exports is most of the package
+        return getattr(importlib.import_module("flambeau.export.dynamo_export"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_compiling() -> bool:
@@ -171,10 +175,9 @@ eval_frame = _submodule(
     OptimizedModule=OptimizedModule,
     set_eval_frame=_frame.set_context,
     innermost_fn=trace_rules.unwrap_compiled,
-    ExportResult=ExportResult,
-    export=export,
     is_dynamo_supported=is_dynamo_supported,
     is_inductor_supported=is_inductor_supported,
     optimize=optimize,
     reset_code=_frame.forget,
 )
+eval_frame.__getattr__ = __getattr__

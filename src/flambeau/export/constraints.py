@@ -16,7 +16,7 @@ from ..base.expr import INF, Expr, Symbol
 from ..base.shape_env import LARGEST, ConstraintViolationError, ShapeEnv
 from ..base.symint import NUMBERS, SymInt
 from ..core.tensor import Tensor
-from ..dynamo.exc import UserErrorType
+from ..dynamo.exc import UserError, UserErrorType
 from ..fx.graph_module import compile_source
 from .dynamic_shapes import Dim, user_error
 
@@ -46,11 +46,16 @@ class Root:
     first: str
 
 
+def violates_promise(text: str) -> UserError:
+    return user_error(UserErrorType.CONSTRAINT_VIOLATION, text)
+
+
 class Symbols:
     """Makes the sizes of the inputs in ``env``, an environment without 0/1 specialisation or duck shapes."""
 
-    def __init__(self, env: ShapeEnv):
-        self.env = env
+    def __init__(self, env: ShapeEnv, violation: Callable[[str], Exception] = violates_promise):
+        """``violation``: the error of a program, or an example, that needs less of a size than the specification promises."""
+        self.env, self.violation = env, violation
         self.roots: dict[str, Root] = {}
         self.named: list[tuple[Dim, str]] = []  # every use
         self.hints: dict[Symbol, tuple[Any, str]] = {}  # symbols of Dim.AUTO and Dim.DYNAMIC
@@ -107,16 +112,17 @@ class Symbols:
             )
         value, rest = divmod(n - dim.offset, dim.factor)
         if rest or value < 0:
-            raise user_error(
-                UserErrorType.CONSTRAINT_VIOLATION,
-                f"Expected input {source} to be of the form {dim.__name__}, where {root.__name__} is an integer, but got {n}",
+            raise self.violation(
+                f"Expected input {source} to be of the form {dim.__name__}, where {root.__name__} is an integer, but got {n}"
             )
         if known is None:
-            if value in (0, 1) and root is dim:
+            if value in (0, 1) and (root is dim or self.env.specialize_zero_one):
                 raise self._violated(
-                    root.__name__,
-                    f"You marked {root.__name__} as dynamic but your code specialized it to be a constant ({value}), the size of the example "
-                    f"{source}. Give an example of at least 2.",
+                    [root.__name__],
+                    [
+                        f"You marked {root.__name__} as dynamic but your code specialized it to be a constant ({value}), the size of the example "
+                        f"{source}. Give an example of at least 2."
+                    ],
                     [f"{root.__name__} = {value}"],
                 )
             made = self.env.create_size(value, source if root is dim else None, duck=False, lo=root.min, hi=root.max)
@@ -129,7 +135,7 @@ class Symbols:
                 text = f"{source} = {n} is not equal to {known.first} = {have}"
             else:
                 text = f"Expected input {source} to be equal to {dim.__name__}, where {root.__name__} = {have}, but got {n}"
-            raise user_error(UserErrorType.CONSTRAINT_VIOLATION, text)
+            raise self.violation(text)
         e = E.of(known.symbol) * dim.factor + dim.offset
         if dim.root is dim:
             origin = self.env.origins[known.symbol]
@@ -137,18 +143,19 @@ class Symbols:
                 origin.sources.append(source)
         else:
             self.env.learn(R.compare("le", e, LARGEST))
+            self.env.same_value(e, source)
             self.derived[e] = (dim.min, INF if dim.max is None else dim.max)
         self.named.append((dim, source))
         return SymInt(e, self.env)
 
-    @staticmethod
-    def _violated(name: str, text: str, fixes: list[str]):
+    def _violated(self, names: list[str], texts: list[str], fixes: list[str]) -> Exception:
         fix = "\nSuggested fixes:\n" + "\n".join(f"  {f}" for f in fixes) if fixes else ""
-        return user_error(UserErrorType.CONSTRAINT_VIOLATION, f"Constraints violated ({name})!\n  - {text}{fix}")
+        problems = "".join(f"\n  - {t}" for t in texts)
+        return self.violation(f"Constraints violated ({', '.join(names)})!{problems}{fix}")
 
     # -- after the trace -----------------------------------------------------------------------------------------------
     def check(self) -> None:
-        """UserError where the program needs less of a size than the specification promises."""
+        """The error of a program that needs less of a size than the specification promises."""
         env = self.env
         by_symbol = {r.symbol: r for r in self.roots.values()}
         names: dict[str, None] = {}
@@ -178,7 +185,10 @@ class Symbols:
         for g in env.guards:
             symbols = R.symbols(g.relation) if not isinstance(g.relation, bool) else ()
             roots = [by_symbol[s] for s in symbols if s in by_symbol]
-            if len(roots) < len(symbols) or any(isinstance(env.replacements.get(s), int) for s in symbols):
+            others = [s for s in symbols if s not in by_symbol]
+            if not roots or any(s in self.hints or not self._is_size(s) for s in others):
+                continue
+            if any(isinstance(env.replacements.get(s), int) for s in symbols):
                 continue  # of a Dim.AUTO or Dim.DYNAMIC too: it is what the program makes of it, checked at each call
             who = sorted({r.dim.__name__ for r in roots})
             other = self._equal(g.relation, by_symbol)
@@ -201,11 +211,7 @@ class Symbols:
                 fix,
             )
         if problems:
-            text = "".join(f"\n  - {p}" for p in problems)
-            fix = "\nSuggested fixes:\n" + "\n".join(f"  {f}" for f in fixes) if fixes else ""
-            raise user_error(
-                UserErrorType.CONSTRAINT_VIOLATION, f"Constraints violated ({', '.join(names)})!{text}{fix}"
-            )
+            raise self._violated(list(names), problems, fixes)
         conflicts = [
             f"- Received user-specified {'min' if low else 'max'} bound of {bound} on {where}, but the program assumes "
             f"{s.lo} <= {where} <= {'int_oo' if s.hi >= LARGEST else s.hi}.{_asked(self._line(s))}"
@@ -220,6 +226,11 @@ class Symbols:
                 "Found the following conflicts between user-specified ranges and inferred ranges from model tracing:\n"
                 + "\n".join(conflicts)
             )
+
+    def _is_size(self, s) -> bool:
+        """Whether it is the size of an input that the specification leaves alone."""
+        origin = self.env.origins.get(s)
+        return origin is not None and any(".size()[" in str(source) for source in origin.sources)
 
     def _line(self, s) -> str | None:
         """Where the program asked about a symbol for the first time."""
@@ -254,7 +265,7 @@ class Symbols:
 
     def text(self, relation) -> str:
         """A relation with the inputs in the place of symbols."""
-        return _with_sources(relation, {s: o.sources[0] for s, o in self.env.origins.items() if o.sources})
+        return _with_sources(relation, {s: str(o.sources[0]) for s, o in self.env.origins.items() if o.sources})
 
     def ranges(self) -> dict[Any, ValueRanges]:
         """symbol (or derived expression) -> its range, of those that are left."""

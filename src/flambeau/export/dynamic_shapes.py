@@ -294,8 +294,9 @@ def _leaf(where: str, value, spec):
 
 
 def _tensor_spec(where: str, t, spec) -> dict[int, Any]:
+    """By dimension. None and ``Dim.STATIC`` are the example's size; dimensions that a dict leaves out aren't there."""
     if spec is None:
-        return {}
+        return dict(enumerate(t.shape))
     if isinstance(spec, Mapping):
         items = list(spec.items())
         for d, _ in items:
@@ -316,6 +317,7 @@ def _tensor_spec(where: str, t, spec) -> dict[int, Any]:
     out = {}
     for d, s in items:
         if s is None or s == Dim.STATIC:
+            out[d % t.ndim] = t.shape[d]
             continue
         if not isinstance(s, (Dim, DimHint)) and type(s) is not int:
             raise _invalid(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import types
 import weakref
 from collections import Counter
 from typing import Any
 
-from flambeau import fx
+from flambeau import _C, fx
+from flambeau.core.generator import default_generator
 
 from ..exc import unsupported
 from ..guards.source import Source
@@ -73,6 +75,26 @@ class GraphRecorder:
     def example_of(self, var: TensorVariable):
         """The tensor of this call behind a graph input (its fake tensor for an intermediate)."""
         return self.examples.get(var.node, var.val)
+
+    def real_value(self, node) -> Any:
+        """What the node is at the call that is captured. The inputs aren't written to, and random numbers are drawn again later."""
+        if node in self.examples:
+            return self.examples[node]
+        if node.graph is not self.root:
+            unsupported("not-constant", "a tensor of a transformed function given to a function of constants")
+        numbers = {i.node: i.example for i in self.inputs if i.number}
+        run = fx.Interpreter(types.SimpleNamespace(**self.attributes), garbage_collect_values=False, graph=self.root)
+        place = default_generator.place()
+        with _C.Guard(grad_enabled=int(_C.is_grad_enabled())):
+            for n in self.root.nodes:
+                if n.op != "placeholder":
+                    run.env[n] = run.run_node(n)
+                else:
+                    run.env[n] = numbers[n] if n in numbers else self.examples[n].clone()
+                if n is node:
+                    break
+        default_generator.go_back(place)
+        return run.env[node]
 
     def create_node(self, tx, op: str, target, args: tuple, kwargs: dict):
         if self.levels:

@@ -5,8 +5,9 @@ on (``automatic_dynamic_shapes``). ``dynamic=True`` makes all sizes symbols at o
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau import _C
@@ -18,7 +19,7 @@ from ..config import config
 from ..rules.reflect import name_of
 from .source import Source
 
-__all__ = ["Seen", "SizeSource", "mark_dynamic", "mark_static", "mark_unbacked", "maybe_mark_dynamic"]
+__all__ = ["Seen", "SizeSource", "given_sizes", "mark_dynamic", "mark_static", "mark_unbacked", "maybe_mark_dynamic"]
 
 DYNAMIC, WEAK, STATIC, UNBACKED = (
     "_dynamo_dynamic_indices",
@@ -33,6 +34,7 @@ HINTS, SPECIALIZE, SHAPE_IDS, STRICT = (
     "_dynamo_shape_ids",
     "_dynamo_strict_unbacked_indices",
 )
+GIVEN = "_dynamo_given_sizes"
 
 
 class SizeSource:
@@ -119,10 +121,13 @@ def dimensions(
         return {}
     static, strict, weak = marks.get(STATIC, ()), marks.get(DYNAMIC, ()), marks.get(WEAK, ())
     unbacked = marks.get(UNBACKED, ())
-    ranges = marks.get(RANGE, {})
+    ranges, given = marks.get(RANGE, {}), marks.get(GIVEN, {})
     out: dict[int, dict] = {}
     for d in range(len(value.shape)):
         said = spec.get(d) if spec else None
+        if d in given:
+            out[d] = {"given": given[d]}
+            continue
         if d in static or (said is not None and said["kind"] == "static"):
             continue
         lo, hi = ranges.get(d, (None, None))
@@ -157,6 +162,23 @@ def after_marks(value: Any, fake: Any) -> None:
             if isinstance(size, SymInt) and bool(holds(size)):
                 for s in size.expr.symbols():  # asked for by the user: a constant is no violation then
                     size.env.origins[s].dynamic = "maybe"
+
+
+@contextlib.contextmanager
+def given_sizes(makers: list[tuple[Any, dict[int, Callable]]]) -> Iterator[None]:
+    """In this block ``size(env, example, source)`` makes the size of dimension d of a tensor, for ``[(tensor, {d: size})]``. Marks of these
+    tensors don't count meanwhile."""
+    before = {id(t): (t, dict(t.__dict__)) for t, _ in makers}
+    try:
+        for t, sizes in makers:
+            for name in (DYNAMIC, WEAK, STATIC, UNBACKED):
+                t.__dict__.pop(name, None)
+            t.__dict__.setdefault(GIVEN, {}).update(sizes)
+        yield
+    finally:
+        for t, attributes in before.values():
+            t.__dict__.clear()
+            t.__dict__.update(attributes)
 
 
 # --- marks -----------------------------------------------------------------------------------------------------------

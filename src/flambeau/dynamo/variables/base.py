@@ -58,6 +58,10 @@ class Variable:
         """Whether :meth:`as_constant` works (containers of constants too)."""
         return self.is_constant()
 
+    def real_value(self, tx) -> Any:
+        """The value at the call that is captured: what depends on tensors is computed for it, unguarded."""
+        return self.as_constant()
+
     def is_key(self) -> bool:
         """Whether the value itself serves as a key, though its class defines what equality is."""
         return False
@@ -212,6 +216,9 @@ class Lazy(Variable):
         if self.done is None:
             self.done = tx.wrap(self.value, self.source)
         return self.done
+
+    def real_value(self, tx):
+        return self.real(tx).real_value(tx)
 
     def unwrap(self):
         return self if self.done is None else self.done

@@ -151,10 +151,15 @@ class DictVariable(Variable):
         )
 
     def as_constant(self):
-        out = {k: v.as_constant() for k, (_, v) in self.entries.items()}
+        return self.make({k: v.as_constant() for k, (_, v) in self.entries.items()})
+
+    def real_value(self, tx):
+        return self.make({k.as_constant(): v.real_value(tx) for k, v in self.pairs(tx)})
+
+    def make(self, contents: dict):
         if self.cls is collections.defaultdict:
-            return collections.defaultdict(None if self.factory is None else self.factory.as_constant(), out)
-        return out if self.cls is dict else self.cls(out)
+            return collections.defaultdict(None if self.factory is None else self.factory.as_constant(), contents)
+        return contents if self.cls is dict else self.cls(contents)
 
     def as_proxy(self):
         return {k.as_constant(): v.as_proxy() for k, v in self.pairs(current())}

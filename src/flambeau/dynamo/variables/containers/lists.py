@@ -58,6 +58,9 @@ class SequenceVariable(Variable):
     def as_constant(self):
         return self.make([_constant(e) for e in self.elements])
 
+    def real_value(self, tx):
+        return self.make([e.real_value(tx) for e in self.items(tx)])
+
     def make(self, values):
         if hasattr(self.cls, "_fields"):
             return self.cls(*values)

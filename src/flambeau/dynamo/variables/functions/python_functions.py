@@ -8,6 +8,8 @@ import inspect
 import sys
 import types
 
+from flambeau.base import pytree
+
 from ...bytecode.versions import PY312
 from ...exc import ForbiddenCall, unsupported
 from ...guards.source import CallSource, ConstSource, GetAttrSource, ItemSource, KeySource
@@ -120,8 +122,11 @@ class UserFunctionVariable(FunctionVariable):
 
     def call(self, tx, args, kwargs):
         if getattr(self.fn, "_dynamo_marked_constant", False):
-            value = self.fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
-            return tx.wrap_known(value)
+            given = [a.real_value(tx) for a in args], {k: v.real_value(tx) for k, v in kwargs.items()}
+            examples = {id(t) for t in tx.output.recorder.examples.values()}
+            result = self.fn(*given[0], **given[1])
+            # An input is a constant as well when the function returns it.
+            return tx.wrap_known(pytree.tree_map(lambda x: x.detach() if id(x) in examples else x, result))
         if self.fn.__code__ is CONTEXT_HELPER and isinstance(getattr(self.fn, "__wrapped__", None), types.FunctionType):
             inner = self.getattr(tx, "__wrapped__")
             made = inner.call(tx, args, kwargs)

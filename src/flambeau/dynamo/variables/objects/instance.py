@@ -50,6 +50,11 @@ class ObjectVariable(Variable):
     def is_made_object(self):
         return self.value is None
 
+    def real_value(self, tx):
+        if self.value is None:
+            unsupported("not-constant", f"{self!r}, which is made while tracing, given to a function of constants")
+        return self.value
+
     def class_attr(self, tx, name):
         return world.class_attr(tx, self.cls, name)
 

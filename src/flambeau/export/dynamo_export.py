@@ -6,20 +6,26 @@ The function runs once, captured whole. What the graph was given is found among 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import re
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from flambeau.base import pytree
-from flambeau.core.tensor import Tensor
-from flambeau.dynamo.convert import Compiler, Event
-from flambeau.fx import Graph, GraphModule
-from flambeau.fx.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
-from flambeau.proxy import make_fx
-
-from . import wrap
+from ..base import pytree
+from ..base.shape_env import ConstraintViolationError, ShapeEnv
+from ..compiler.wrap import wrap_callable
+from ..core.tensor import Tensor
+from ..dynamo.convert import Compiler, Event
+from ..dynamo.guards.dynamic import given_sizes
+from ..fx import Graph, GraphModule
+from ..fx.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
+from ..proxy import make_fx
+from .constraints import Symbols
+from .dynamic_shapes import leaf_specs
+from .tracing import parameter_names
 
 __all__ = ["ExportResult", "export"]
 
@@ -73,18 +79,19 @@ def export(
     """``export(f)(*args, **kwargs)`` gives an :class:`ExportResult` whose module is called as ``f`` is.
 
     ``aten_graph``: the graph is of ATen's operators, ``decomposition_table`` and ``tracing_mode`` ("symbolic", "fake", "real") as for make_fx.
-    ``assume_static_by_default``: sizes are constants. AssertionError for options that go with ``aten_graph`` without it; Unsupported where
-    the function can't be captured whole.
+    ``assume_static_by_default``: sizes are constants. ``dynamic_shapes``: as for ``torch.export.export``, but dimensions that a dict leaves
+    out vary, and so does everything where there is no specification. ``disable_constraint_solver``: what the function makes of named
+    sizes isn't checked against their specification.
+
+    AssertionError for options that go with ``aten_graph`` without it; Unsupported where the function can't be captured whole;
+    ConstraintViolationError for examples that aren't what the specification says, and where the function needs less of a size than it promises.
     """
     if decomposition_table is not None and not aten_graph:
         raise AssertionError(
             "Specifying a decomposition_table table or tracing mode is illegal without setting aten_graph=True"
         )
-    if dynamic_shapes is not None or disable_constraint_solver or prefer_deferred_runtime_asserts_over_guards:
-        raise NotImplementedError(
-            "torch._dynamo.export: dynamic_shapes, disable_constraint_solver and prefer_deferred_runtime_asserts_over_guards are not built "
-            "in flambeau; torch.export.export takes dynamic_shapes"
-        )
+    if prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("torch._dynamo.export: prefer_deferred_runtime_asserts_over_guards is not built")
     if pre_dispatch and not aten_graph:
         raise AssertionError("pre_dispatch=True can only be used when aten_graph=True")
 
@@ -94,7 +101,11 @@ def export(
         compiler = Compiler(recorder, "export", fullgraph=True, dynamic=dynamic)
         compiler.listeners.append(events.append)
         leaves, in_spec = pytree.tree_flatten((args, kwargs))
-        result = wrap.wrap_callable(f, compiler)(*args, **kwargs)
+        specified = _Specified()
+        with specified.sizes(f, args, kwargs, dynamic_shapes) if dynamic_shapes else contextlib.nullcontext():
+            result = wrap_callable(f, compiler)(*args, **kwargs)
+        if specified.symbols is not None and not disable_constraint_solver:
+            specified.symbols.check()
         results, out_spec = pytree.tree_flatten(result)
         if not recorder.graphs and not same_signature:
             raise AssertionError(
@@ -117,6 +128,29 @@ def export(
         )
         return inner(*extra_args, **extra_kwargs)
     return inner
+
+
+class _Specified:
+    """The sizes that ``dynamic_shapes`` names, in the environment of the capture (which makes a new one when it starts again)."""
+
+    def __init__(self):
+        self.symbols: Symbols | None = None
+
+    def size(self, spec: Any, env: ShapeEnv, n: int, source: Any) -> Any:
+        if self.symbols is None or self.symbols.env is not env:
+            self.symbols = Symbols(env, ConstraintViolationError)
+        return self.symbols.size(n, spec, source)
+
+    def sizes(self, f: Callable, args: tuple, kwargs: dict, dynamic_shapes: Any) -> contextlib.AbstractContextManager:
+        """In this context the tensors among the arguments have them."""
+        rows = [r for r in leaf_specs(parameter_names(f, args, kwargs), dynamic_shapes) if isinstance(r[1], Tensor)]
+        trial = Symbols(ShapeEnv(), ConstraintViolationError)  # the examples are checked whatever the function reads
+        for path, value, spec in rows:
+            for d, s in spec.items():
+                trial.size(value.shape[d], s, f"{path}.size()[{d}]")
+        return given_sizes(
+            [(value, {d: functools.partial(self.size, s) for d, s in spec.items()}) for _, value, spec in rows]
+        )
 
 
 def _guards(events: list[Event]) -> set:
