@@ -261,9 +261,9 @@ value None: CUDA_HOME ROCM_HOME CUDNN_HOME
     "utils._triton": "returns False: has_triton has_triton_package has_triton_tma",
     "utils.mkldnn": "why: oneDNN tensors are not built\nrefuses: to_mkldnn",
     "utils.mobile_optimizer": "why: TorchScript for mobile devices is not built\nrefuses: optimize_for_mobile",
-    "utils.tensorboard": "from compat.tensorboard: SummaryWriter FileWriter\nmodule: summary writer",
-    "utils.tensorboard.summary": "from compat.tensorboard: hparams",
-    "utils.tensorboard.writer": "from compat.tensorboard: SummaryWriter FileWriter",
+    "utils.tensorboard._convert_np": "from utils.tensorboard.arrays: make_np",
+    "utils.tensorboard._utils": "from utils.tensorboard.arrays: convert_to_HWC figure_to_image make_grid _prepare_video=video_frames",
+    "utils.tensorboard._pytorch_graph": "from utils.tensorboard.graph: graph",
     "utils.viz": "why: memory visualisation is not built",
     "storage": "from compat.legacy: TypedStorage UntypedStorage\nfrom compat.queries: is_storage\nfrom compat.legacy: _LegacyStorage=TypedStorage _StorageBase=UntypedStorage",
     "multiprocessing": f"""

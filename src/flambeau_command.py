@@ -1,0 +1,279 @@
+"""The ``flambeau`` command. It stands beside the package, which takes a while to import: a command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["main"]
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def _count(text: str) -> int:
+    return 0 if text == "0" else _positive(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text}")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    formatter = argparse.ArgumentDefaultsHelpFormatter
+    parser = argparse.ArgumentParser(prog="flambeau", description="The PyTorch 2 system from scratch, for CPUs.")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="a NumPy function and a small GPT, plain and compiled",
+        description="Run a NumPy function and train a character-level GPT, plain and compiled by turns; print first calls, times with their "
+        "spread, memory, what was fused and a sample, and draw a picture.",
+        formatter_class=formatter,
+    )
+    demo.add_argument("--steps", type=_positive, default=900, help="training steps")
+    demo.add_argument(
+        "--text", metavar="PATH", help="train on this file or folder (default: the Python standard library)"
+    )
+    demo.add_argument("--n-layer", type=_positive, default=2, help="transformer blocks")
+    demo.add_argument("--n-head", type=_positive, default=4, help="attention heads")
+    demo.add_argument("--n-embd", type=_positive, default=128, help="width, a multiple of --n-head")
+    demo.add_argument("--block-size", type=_positive, default=64, help="characters of context")
+    demo.add_argument("--batch-size", type=_positive, default=16, help="sequences a step")
+    demo.add_argument("--lr", type=_rate, default=4e-3, help="learning rate of AdamW")
+    demo.add_argument("--seed", type=_count, default=1337, help="seed of weights and batches")
+    demo.add_argument(
+        "--sample", type=_count, default=400, metavar="N", help="characters to sample at the end (0: none)"
+    )
+    demo.add_argument("--no-compile", action="store_true", help="train the GPT eagerly only")
+    demo.add_argument("--peers", action="store_true", help="also time torch and numba, where they are installed")
+    demo.add_argument("--out", metavar="DIR", default=".", help="folder for the picture (PNG)")
+    demo.set_defaults(run=_demo)
+
+    run = commands.add_parser(
+        "run",
+        help="run a program that says `import torch` on flambeau",
+        usage="flambeau run [--missing] (script.py | -m module) [args ...]",
+        description="Run a script or module as python would, with `import torch` meaning flambeau, in it and in its child processes.",
+    )
+    run.add_argument("--missing", action="store_true", help="list what the program asked torch for and did not find")
+    run.add_argument("-m", dest="module", action="store_true", help="the target is a module, as with python -m")
+    run.add_argument("target", help="script or module")
+    run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
+    run.set_defaults(run=_run)
+
+    launch = commands.add_parser(
+        "launch",
+        help="start a program in several processes, as torchrun does",
+        description="Start a program in several processes that meet as ranks of one job; `flambeau launch --help` lists torchrun's options.",
+        add_help=False,
+    )
+    launch.add_argument("args", nargs=argparse.REMAINDER)
+    launch.set_defaults(run=_launch)
+
+    shim = commands.add_parser(
+        "shim",
+        help="make `import torch` mean flambeau in a virtual environment",
+        description="Install, remove or look for a small distribution `torch` whose import is flambeau, so that pip finds requirements met.",
+    )
+    shim.add_argument("action", choices=["install", "remove", "status"])
+    shim.set_defaults(run=_shim)
+
+    target = (
+        "script.py:function; the script's `example_inputs`, a tuple or a function that returns one, has the arguments"
+    )
+    explain = commands.add_parser(
+        "explain",
+        help="say what the compiler does with a function, as text or as one HTML file",
+        description="Compile and run a function of a script, and say what became of it: graphs, breaks, kernels with their lines, advice.",
+    )
+    explain.add_argument("target", help=target)
+    explain.add_argument(
+        "--html",
+        nargs="?",
+        const=True,
+        metavar="PATH",
+        help="write a self-contained HTML file (default: function.html)",
+    )
+    explain.add_argument("--guards", action="store_true", help="print what the compiled code depends on, too")
+    explain.add_argument("--calls", type=_positive, default=7, help="how often to run it (default: 7)")
+    explain.add_argument("--json", action="store_true", help="print JSON")
+    explain.set_defaults(run=_command("explain"))
+
+    bench = commands.add_parser(
+        "bench",
+        help="time a function of a script, plain and compiled by turns",
+        description="Time a function of a script, plain and compiled by turns, and tell the spread.",
+    )
+    bench.add_argument("target", help=target)
+    bench.add_argument("--pairs", type=_positive, default=21, help="how many pairs of calls (default: 21)")
+    bench.add_argument("--json", action="store_true", help="print JSON")
+    bench.set_defaults(run=_command("bench"))
+
+    info = commands.add_parser("info", help="versions, processor, threads, libraries, cache: for bug reports")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.set_defaults(run=_command("info"))
+
+    cache = commands.add_parser("cache", help="the compiler's files on disk: size, entries, verify, clear")
+    cache.add_argument("action", nargs="?", choices=["size", "entries", "verify", "clear"], default="size")
+    cache.add_argument("--json", action="store_true", help="print JSON")
+    cache.set_defaults(run=_command("cache"))
+    return parser
+
+
+def _command(name: str):
+    """A command of commands.py, which is loaded when it runs: ``--help`` needs nothing of the package."""
+
+    def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+        from flambeau import commands
+
+        try:
+            return getattr(commands, name)(args)
+        except BrokenPipeError:
+            raise
+        except (commands.CommandError, OSError) as error:
+            print(f"flambeau {name}: error: {error}", file=sys.stderr)
+            return 2
+
+    return run
+
+
+def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from flambeau.compat.run import run
+
+    return run(args.target, args.args, module=args.module, missing=args.missing)
+
+
+def _launch(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from flambeau.distributed.run import main
+
+    return main(args.args)
+
+
+def _shim(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    from flambeau.compat import shim
+
+    if args.action == "status":
+        print(shim.status())
+        return 0
+    try:
+        folder = shim.install() if args.action == "install" else shim.remove()
+    except shim.ShimError as error:
+        print(f"flambeau shim: error: {error}", file=sys.stderr)
+        return 2
+    print(f"{'installed into' if args.action == 'install' else 'removed from'} {folder}")
+    return 0
+
+
+def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    if args.n_embd % args.n_head:
+        parser.error(f"--n-embd ({args.n_embd}) must be a multiple of --n-head ({args.n_head})")
+    if args.text is not None and not Path(args.text).exists():
+        parser.error(f"--text: no such file or folder: {args.text}")
+    if Path(args.out).exists() and not Path(args.out).is_dir():
+        parser.error(f"--out: not a folder: {args.out}")
+    from flambeau.base.optional import optional
+
+    try:
+        for package in ("rich", "matplotlib"):
+            optional(package, "demo", "flambeau demo")
+    except ModuleNotFoundError as error:
+        print(f"flambeau demo: error: {error}", file=sys.stderr)
+        return 2
+    from flambeau.demo.run import Options, demo, prepare
+
+    options = Options(
+        steps=args.steps,
+        text=args.text,
+        n_layer=args.n_layer,
+        n_head=args.n_head,
+        n_embd=args.n_embd,
+        block_size=args.block_size,
+        batch_size=args.batch_size,
+        lr=args.lr,
+        seed=args.seed,
+        sample=args.sample,
+        compile=not args.no_compile,
+        peers=args.peers,
+        out=args.out,
+    )
+    try:
+        corpus = prepare(options)
+    except (OSError, ValueError) as error:
+        print(f"flambeau demo: error: {error}", file=sys.stderr)
+        return 2
+    return demo(options, corpus)
+
+
+def _version() -> str:
+    """The package's version, read from its file."""
+    found = importlib.util.find_spec("flambeau")
+    folder = next(iter(found.submodule_search_locations or ())) if found is not None else ""
+    return runpy.run_path(os.path.join(folder, "version.py"))["flambeau"]
+
+
+def _call(argv: Sequence[str]) -> int:
+    parser = _parser()
+    if argv[:1] == ["launch"]:  # its options are a parser's of its own
+        args = argparse.Namespace(version=False, command="launch", args=argv[1:], run=_launch)
+    else:
+        args = parser.parse_args(argv)
+    if args.version:
+        print(f"flambeau {_version()}")
+        return 0
+    if args.command is None:
+        parser.print_help()
+        return 2
+    return args.run(args, parser)
+
+
+def _written(status: int) -> int:
+    """The exit status, once what was printed is written: 141 when nobody reads it any more, 1 when there is no place for it."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        status = 141  # what a shell tells of a program that the signal ends
+    except OSError as error:
+        print(f"flambeau: error: the output can't be written: {error.strerror}", file=sys.stderr)
+        status = status or 1
+    else:
+        return status
+    # The interpreter writes what is left when it ends, and would complain again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return status
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    try:
+        status = _call(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:
+        status = 141
+    return _written(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Which public callables have a signature and a docstring: ``python tools/documented.py [--list]`` counts them, by module, or lists what lacks one.
+
+Public is what PyTorch has as public (``tests/names/pytorch_2_13.json``) and flambeau has, without what refuses at the use or answers neutrally.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+import warnings
+from pathlib import Path
+
+NAMES = Path(__file__).parents[1] / "tests" / "names" / "pytorch_2_13.json"
+# Their names are tables: devices and libraries that aren't here, settings, the interpreter's own.
+TABLES = (
+    "cuda",
+    "xpu",
+    "mps",
+    "mtia",
+    "backends",
+    "accelerator",
+    "multiprocessing",
+    "monitor",
+    "quantization",
+    "_inductor",
+)
+
+
+def _module(name: str):
+    if name == "Tensor":
+        return importlib.import_module("flambeau").Tensor
+    return importlib.import_module("flambeau" if name == "torch" else f"flambeau.{name}")
+
+
+def has_signature(value) -> bool:
+    """Whether ``inspect.signature`` tells parameters; ``(*args, **kwargs)`` alone tells none."""
+    try:
+        kinds = [p.kind for p in inspect.signature(value).parameters.values() if p.name != "self"]
+    except (TypeError, ValueError):
+        return False
+    return kinds != [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
+
+
+def documentation(value) -> str:
+    """The docstring of its own, not one that a class has from ``object``, ``type`` or a class of the interpreter's."""
+    doc = inspect.getdoc(value) or ""
+    return "" if isinstance(value, type) and doc in (object.__doc__, type.__doc__, Exception.__doc__) else doc
+
+
+def rows() -> dict[str, dict[str, tuple[bool, bool]]]:
+    """{module: {name: (has a signature, has a docstring)}} of public callables."""
+    found: dict[str, dict[str, tuple[bool, bool]]] = {}
+    for module, names in json.loads(NAMES.read_text()).items():
+        if module.startswith(TABLES):
+            continue
+        where = _module(module)
+        for name in names.split():
+            if name.startswith("_") or not hasattr(where, name):
+                continue
+            value = getattr(where, name)
+            doc = documentation(value) if callable(value) else ""
+            if not callable(value) or doc.startswith(("Can't be made", "Refuses:")):
+                continue
+            found.setdefault(module, {})[name] = (has_signature(value), bool(doc))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    warnings.simplefilter("ignore")
+    table = rows()
+    if "--list" in arguments:
+        for module, names in table.items():
+            for label, which in (("no signature", 0), ("no docstring", 1)):
+                lacking = [n for n, have in names.items() if not have[which]]
+                if lacking:
+                    print(f"{module} ({label}): {' '.join(lacking)}")
+        return 0
+    for module, names in table.items():
+        signatures, docs = (sum(have[i] for have in names.values()) for i in (0, 1))
+        print(f"{module:<34}{len(names):>5}{signatures:>6}{docs:>6}")
+    every = [have for names in table.values() for have in names.values()]
+    print(
+        f"{len(every)} callables, {sum(not s for s, _ in every)} without a signature, {sum(not d for _, d in every)} without a docstring"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
