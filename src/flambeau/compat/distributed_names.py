@@ -70,13 +70,10 @@ class: AllgatherOptions
     "refuses: apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
     "distributed.algorithms.model_averaging": "module: averagers",
     "distributed.algorithms.model_averaging.averagers": "class: ModelAverager PeriodicModelAverager",
-    "distributed.tensor": "from distributed.device_mesh: DeviceMesh init_device_mesh\nclass: DTensor Shard Replicate Partial Placement\nrefuses: distribute_tensor "
-    "distribute_module\nmodule: parallel placement_types device_mesh experimental",
-    "distributed.tensor.experimental": "refuses: context_parallel local_map implicit_replication",
-    "distributed.tensor.placement_types": "from distributed.tensor: Placement Shard Replicate Partial",
+    "+distributed.tensor": "why: it is not built\nmodule: parallel placement_types device_mesh experimental",
+    "distributed.tensor.experimental": "from distributed.tensor._dispatch: implicit_replication\nrefuses: context_parallel local_map",
     "distributed.tensor.device_mesh": "from distributed.device_mesh: DeviceMesh init_device_mesh",
-    "distributed.tensor.parallel": "class: ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput "
-    "PrepareModuleOutput ParallelStyle\nrefuses: parallelize_module loss_parallel",
+    "+distributed.tensor.parallel": "why: it is not built\nrefuses: loss_parallel",
     "distributed._tensor": "rest distributed.tensor",
     "distributed._tensor.experimental": "rest distributed.tensor.experimental",
     "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\nclass: DistributedOptimizer PostLocalSGDOptimizer",

@@ -18,6 +18,7 @@ from ...core.definition import TensorMeta
 from ...core.dispatch import differentiated
 from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
+from ...core.sharding import Letters
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
@@ -484,3 +485,7 @@ flash.override("flops", lambda query, key, *rest: 2 * _products(query, key))
 flash_backward.override("flops", lambda grad_out, query, key, *rest: 5 * _products(query, key))
 streamed_attention.override("flops", lambda query, key, *rest: 2 * _products(query, key))
 streamed_backward.override("flops", lambda grad_out, query, key, *rest: 5 * _products(query, key))
+
+
+flash.override("sharding", Letters("bh,bh,bh,,,bh..->bh,bh"))
+flash_backward.override("sharding", Letters("bh,bh,bh,bh,bh,bh,,,bh..->bh,bh,bh"))

@@ -18,6 +18,7 @@ from ...core.declare import composite, extern
 from ...core.definition import TensorMeta
 from ...core.layouts import common_image_strides, in_order, strides_of
 from ...core.operator import namespace
+from ...core.sharding import Letters
 
 aten = namespace("aten")
 
@@ -520,3 +521,7 @@ def _declare(n):
 
 for _n in (1, 2, 3):
     _declare(_n)
+
+
+convolution.override("sharding", Letters("n,->n"))
+convolution_backward.override("sharding", Letters("n,n,->n,,"))

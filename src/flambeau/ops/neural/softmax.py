@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...base.memory_format import contiguous_format
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
+from ...core.sharding import Apart
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
@@ -93,6 +94,9 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     total = aten.sum.dim_IntList(grad_output, [dim], True)
     return as_dtype(kind, aten.sub.Tensor(grad_output, aten.mul.Tensor(aten.exp.default(output), total)))
 
+
+for _op in (_softmax, _softmax_backward_data, _log_softmax, _log_softmax_backward_data):
+    _op.override("sharding", Apart("dim"))
 
 _softmax.derivative(
     self=lambda ct, self_like, result, dim: aten._softmax_backward_data.default(ct, result, dim, self_like.dtype)

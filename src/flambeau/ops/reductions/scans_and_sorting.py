@@ -15,6 +15,7 @@ from ...core.dispatch import derivatives_asked
 from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
 from ...core.promotion import refused
+from ...core.sharding import Apart
 
 aten = namespace("aten")
 
@@ -85,6 +86,8 @@ cumprod = extern(
 
 
 cumsum.override("lower", lambda lowering, val, self, dim, dtype: lowering.scan(val, self, dim, False))
+cumsum.override("sharding", Apart("dim", linear=True))
+cumprod.override("sharding", Apart("dim"))
 cumprod.override("lower", lambda lowering, val, self, dim, dtype: lowering.scan(val, self, dim, True))
 
 
@@ -194,6 +197,10 @@ sort_stable = extern(
 sort_stable.derivative(self=_scatter_back)
 
 
+sort.override("sharding", Apart("dim"))
+sort_stable.override("sharding", Apart("dim"))
+
+
 @sort.override("lower")
 def _lower_sort(lowering, val, self, dim, descending):
     return lowering.arrange(val, Order.WHOLE, self, dim, descending)
@@ -228,6 +235,9 @@ def topk(a, k, dim, largest, sorted):
 
 
 topk.derivative(self=_scatter_back)
+
+
+topk.override("sharding", Apart("dim"))
 
 
 @topk.override("lower")

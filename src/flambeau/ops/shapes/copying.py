@@ -18,6 +18,7 @@ from ...core.definition import TensorMeta
 from ...core.layouts import dense_like, image_format, in_order, refuse_overlap, result_strides, strides_of
 from ...core.operator import namespace
 from ...core.promotion import check_same_device
+from ...core.sharding import Apart
 
 aten = namespace("aten")
 
@@ -200,6 +201,9 @@ cat.derivative(tensors=_cat_vjp)
 cat.override(
     "lower", lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if t.shape != (0,)], dim, val)
 )
+
+
+cat.override("sharding", Apart("dim", linear=True))
 
 
 @cat.override("batch")

@@ -25,6 +25,8 @@ def become(self, view):
         if own is None:
             _C.set_history(self, view._grad_fn, view._output_nr)
     _C.become(self, view)
+    if self._array is None and self._is_python_dispatch and type(view) is type(self):
+        vars(self).update(vars(view))  # what a wrapper holds is the view's
     if own is not None:
         self._autograd = view._autograd
         if view._grad_fn is not None:

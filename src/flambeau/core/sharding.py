@@ -1,0 +1,25 @@
+"""What an operator can say of cutting its arguments into parts (the override ``"sharding"``), beside what follows from its kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Apart", "Letters"]
+
+
+class Letters:
+    """``Letters("bh..,bh..->bh..,bh.")``: a term for each argument of the schema (empty for what is no tensor, trailing ones left out), a letter for
+    each dimension. Parts along a letter may be computed apart; a result without the letter is the sum of the parts' results."""
+
+    def __init__(self, text: str):
+        left, _, right = text.partition("->")
+        self.ins, self.outs = left.split(","), right.split(",")
+
+
+@dataclass(frozen=True)
+class Apart:
+    """All tensors, arguments and results, have the same dimensions, and whatever isn't in the argument ``dim`` is gone along one by one.
+    ``linear``: the result is linear in all tensors together."""
+
+    dim: str = "dim"
+    linear: bool = False

@@ -1,0 +1,104 @@
+"""Plans of tensor parallelism: the steps of training are those of one process. Ranks are threads."""
+
+import copy
+
+import pytest
+from tests.distributed import models
+
+import flambeau as torch
+from flambeau import nn
+from flambeau.distributed import threads
+from flambeau.distributed.tensor import DTensor, Replicate, Shard, init_device_mesh
+from flambeau.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    PrepareModuleInputOutput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+
+# By columns and rows; what isn't in the plan stays plain, and is the same on all ranks.
+PLAIN = {
+    "e": lambda: ColwiseParallel(output_layouts=Replicate()),
+    "layers.*.a.?": lambda: ColwiseParallel(output_layouts=Replicate()),
+    "layers.*.m.up": lambda: ColwiseParallel(),
+    "layers.*.m.down": lambda: RowwiseParallel(),
+    "head": lambda: ColwiseParallel(output_layouts=Replicate()),
+}
+# Between products the activations are cut along the sequence.
+SEQUENCE = {
+    "e": lambda: RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+    "n": lambda: SequenceParallel(),
+    "head": lambda: ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+    "layers.*.n[12]": lambda: SequenceParallel(),
+    "layers.*.[am]": lambda: PrepareModuleInput(input_layouts=Shard(1), desired_input_layouts=Replicate()),
+    "layers.*.a.[qkv]": lambda: ColwiseParallel(),
+    "layers.*.a.o": lambda: RowwiseParallel(output_layouts=Shard(1)),
+    "layers.*.m.up": lambda: ColwiseParallel(),
+    "layers.*.m.down": lambda: RowwiseParallel(output_layouts=Shard(1)),
+}
+
+
+@pytest.mark.parametrize("plan, clip", [(PLAIN, False), (SEQUENCE, True)], ids=["plain", "sequence"])
+def test_training(plan, clip):
+    losses, parameters = models.wanted(clip)
+
+    def run(rank):
+        model = copy.deepcopy(models.BASE)
+        mesh = init_device_mesh("cpu", (2,))
+        parallelize_module(model, mesh, {path: style() for path, style in plan.items()})
+        found = models.train(model, models.sgd(model), clip=clip)
+        assert found == pytest.approx(losses, rel=1e-5)
+        models.check(model, parameters)
+        assert model.layers[0].m.up.weight.to_local().shape == (32, 16)
+
+    threads.spawn(run, 2)
+
+
+def test_inputs_and_results():
+    class Two(nn.Module):
+        def forward(self, x, y, scale=None):
+            return x * scale, y
+
+    def run(rank):
+        mesh = init_device_mesh("cpu", (2,))
+        m = parallelize_module(
+            Two(),
+            mesh,
+            PrepareModuleInputOutput(
+                input_layouts=(Shard(0), None),
+                desired_input_layouts=(Replicate(), None),
+                input_kwarg_layouts={"scale": Replicate()},
+                desired_input_kwarg_layouts={"scale": Replicate()},
+                output_layouts=(Replicate(), None),
+                desired_output_layouts=(Shard(0), None),
+            ),
+        )
+        x = torch.arange(2.0) + 2 * rank
+        out, same = m(x, x, scale=torch.tensor([2.0]))
+        assert out.tolist() == (2 * x).tolist() and same is x
+        m = parallelize_module(
+            nn.Identity(),
+            mesh,
+            PrepareModuleOutput(output_layouts=Shard(0), desired_output_layouts=Replicate(), use_local_output=False),
+        )
+        assert isinstance(m(x), DTensor) and m(x).to_local().tolist() == [0.0, 1.0, 2.0, 3.0]
+
+    threads.spawn(run, 2)
+
+
+def test_errors():
+    def run(rank):
+        mesh = init_device_mesh("cpu", (1,))
+        with pytest.raises(NotImplementedError, match=r"nn.Linear and nn.Embedding"):
+            parallelize_module(nn.LayerNorm(2), mesh, ColwiseParallel())
+        with pytest.warns(UserWarning, match="could not be resolved"):
+            parallelize_module(nn.Linear(2, 2), mesh, {"nothing": RowwiseParallel()})
+        with pytest.raises(AssertionError, match="same length"):
+            PrepareModuleInput(input_layouts=(Shard(0),), desired_input_layouts=(Shard(0), None))
+        with pytest.raises(ValueError, match="one dimension"):
+            parallelize_module(nn.Linear(2, 2), init_device_mesh("cpu", (1, 1)), ColwiseParallel())
+
+    threads.spawn(run, 1)
