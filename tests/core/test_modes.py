@@ -95,10 +95,15 @@ def test_arguments_equal_to_defaults_are_removed(k):
     assert (tuple(got[1:]), got_kwargs) == (args, kwargs)
 
 
-def test_factory_arguments():
+@pytest.mark.parametrize("given", [{}, {"pin_memory": False}, {"pin_memory": None}])
+def test_factory_arguments(given):
     with Record() as r:
-        torch.empty(2, pin_memory=False)
-    assert r.calls[0][0] == ([2],) and set(r.calls[0][1]) == {"device"}
+        torch.empty(2, **given)
+        torch.zeros_like(X, **given)
+        torch.ops.aten.empty([2])
+    assert r.calls[0] == (([2],), {"device": torch.device("cpu"), "pin_memory": False})
+    assert r.calls[1][1] == {"pin_memory": False}
+    assert r.calls[2] == (([2],), {})  # the operator itself is handed what it was given
 
 
 def test_nesting_order_reuse_and_exceptions():

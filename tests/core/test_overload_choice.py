@@ -45,3 +45,28 @@ def test_a_tensor_stands_for_a_number_where_nothing_else_fits():
 
 def test_a_number_fills_each_example():
     assert torch.func.vmap(lambda a: torch.fill(a, 1.5))(torch.ones(2)).tolist() == [1.5, 1.5]
+
+
+OF_NUMBERS = {
+    "ints": (lambda: torch.add(1, 2), 3, torch.int64),
+    "an int and a float": (lambda: torch.add(1, 2.5), 3.5, torch.float32),
+    "floats": (lambda: torch.mul(0.5, 3.0), 1.5, torch.float32),
+    "bools": (lambda: torch.mul(True, False), False, torch.bool),
+    "true division": (lambda: torch.div(3, 2), 1.5, torch.float32),
+    "rounded division": (lambda: torch.div(7, 2, rounding_mode="trunc"), 3, torch.int64),
+    "with a factor": (lambda: torch.sub(5, 2, alpha=2), 1, torch.int64),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_functions_that_take_numbers_alone(name):
+    call, value, dtype = OF_NUMBERS[name]
+    made = call()
+    assert (made.tolist(), made.dtype, made.shape) == (value, dtype, ())
+
+
+def test_other_functions_ask_for_a_tensor():
+    with pytest.raises(TypeError):
+        torch.sin(1)
+    with pytest.raises(TypeError):
+        torch.pow(2, 3)

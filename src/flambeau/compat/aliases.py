@@ -48,6 +48,7 @@ ALIASES: dict[str, str] = {
     "_library.utils": "library.utils",
     "_subclasses": "fake",
     "_subclasses.fake_tensor": "fake.fake_tensor",
+    "_subclasses.functional_tensor": "functionalize.switch",
     "_subclasses.fake_utils": "testing.cross_ref",
     "_subclasses.schema_check_mode": "testing.schema_check",
     "distributed._functional_collectives": "distributed.functional_collectives",

@@ -39,9 +39,10 @@ def broadcast_shapes(*shapes_):
     for s in shapes_:
         if not isinstance(s, (int, SymInt, tuple, list)):
             raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
-        if any(n < 0 for n in ((s,) if isinstance(s, int) else s)):
+        shape = (s,) if isinstance(s, (int, SymInt)) else tuple(s)
+        if any(n < 0 for n in shape):
             raise ValueError("Attempting to broadcast a dimension with negative length!")
-        out = shapes.broadcast_shapes(out, (s,) if isinstance(s, int) else tuple(s))
+        out = shapes.broadcast_shapes(out, shape)
     return shapes.Size(out)
 
 

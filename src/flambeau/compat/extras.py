@@ -41,8 +41,10 @@ refuses: replay step_unsupported
     "optimization_hint statically_known_false "
     "sym_and sym_or sym_eq is_symbol_binding_fx_node is_accessor_node\n"
     "refuses: canonicalize_bool_expr check_consistent compute_unbacked_bindings create_contiguous rebind_unbacked resolve_unbacked_bindings",
-    "+proxy": "why: an internal of PyTorch's tracing\nfrom base.shape_settings: _config=config\nclass: DecompositionInterpreter PythonKeyTracer\n"
-    "returns None: get_proxy_mode get_innermost_proxy_mode\n"
+    "+proxy": "why: an internal of PyTorch's tracing\nfrom base.shape_settings: _config=config\nclass: PythonKeyTracer\n"
+    "from proxy.decomposing: DecompositionInterpreter\n"
+    "from proxy.make_fx: get_isolated_graphmodule disable_proxy_modes_tracing\n"
+    "from proxy.tracing: get_proxy_mode=current_proxy_mode get_innermost_proxy_mode=current_proxy_mode\n"
     "context: maybe_disable_thunkify maybe_enable_thunkify\nrefuses: dispatch_trace handle_sym_dispatch selective_decompose\n"
     "from compat.symbolic: py_sym_types",
     "+nn": "from nn: Container=Module",

@@ -96,6 +96,8 @@ value 'contiguous_format': legacy_contiguous_format
 refuses: _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor
 from compat.composed: _shape_as_tensor
 from compat.queries: _check_with _check_tensor_all_with _check_tensor_all
+from functionalize.switch: _to_functional_tensor=to_functional _from_functional_tensor=from_functional _is_functional_tensor=is_functional
+from functionalize.switch: _enable_functionalization=enable _disable_functionalization=disable _sync=sync _freeze_functional_tensor=freeze
 """,
     "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
     "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
@@ -109,6 +111,7 @@ class: {_SCRIPT}
 from compat.legacy: DispatchKey DispatchKeySet
 from compat.dispatch_guards: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch
 from compat.dispatch_guards: _DisableFuncTorch
+context: _EnablePythonDispatcher
 from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction
 from core.generator: Generator
 from linalg: _LinAlgError=LinAlgError
@@ -164,6 +167,9 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "functorch": "from func: functional_call functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize stack_module_state vjp vmap\n"
     "from func.mapping: chunk_vmap\nfrom func.make_functional: FunctionalModule FunctionalModuleWithBuffers combine_state_for_ensemble\n"
     "from func.make_functional: make_functional make_functional_with_buffers\nfrom proxy: make_fx\nmodule: compile experimental einops",
+    # Kernels written in Python come first here at any time.
+    "_dispatch": "module: python",
+    "_dispatch.python": "context: enable_python_dispatcher\nfrom functionalize.switch: enable_crossref_functionalize=crossref_functionalize",
     "functorch.compile": "rest aot\nfrom aot: compiled_function=aot_function compiled_module=aot_module\nfrom aot.partitioners: default_partition min_cut_rematerialization_partition\nfrom aot.settings: config",
     "functorch.experimental": "from func: functionalize hessian jacfwd jvp\nfrom func.mapping: chunk_vmap\nmodule: control_flow ops",
     "functorch.experimental.control_flow": "rest aot.control_flow",

@@ -69,7 +69,8 @@ def _item(x):
 
 
 def _ints(x):
-    return [int(_item(v)) if not isinstance(v, int) else v for v in x]
+    values = map(_item, x)
+    return [v if isinstance(v, (int, SymInt)) else int(v) for v in values]
 
 
 @functools.cache
@@ -259,8 +260,8 @@ class Signature:
             elif a.is_list and a.type == "Tensor":
                 body.append(f"if {name}.__class__ is tuple: {name} = list({name})")
             elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
-                if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
-                    body.append(f"if {name} is False: {name} = None")
+                if a.name == "pin_memory":  # what PyTorch's functions hand to modes
+                    body.append(f"if {name} is None: {name} = False")
                 body.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
                 if a.type == "float":
                     body.append(f"if {name}.__class__ is int: {name} = float({name})")
@@ -317,6 +318,28 @@ def _type_key(x):
     return cls
 
 
+_OF_NUMBERS = frozenset("add sub mul div subtract multiply divide true_divide floor_divide".split())
+
+
+def _first_made_a_tensor(name: str, args: tuple, kwargs: dict) -> tuple | None:
+    """What a function that takes numbers alone (``torch.add(1, 2)``) is called with then; None for another call."""
+    given = (*args, *kwargs.values())
+    if name not in _OF_NUMBERS or len(args) < 2 or not isinstance(args[0], _SCALAR) or any(map(_is_tensor, given)):
+        return None
+    number, aten = args[0], namespace("aten")
+    if isinstance(number, (SymInt, SymFloat, SymBool)):
+        dtype = dtypes.int64 if isinstance(number, SymInt) else dtypes.get_default_dtype()
+        return (aten.scalar_tensor.default(number, dtype=dtype), *args[1:]), kwargs
+    made = _C.from_array(np.asarray(number))
+    if made._dtype.is_floating_point and not isinstance(number, np.generic):
+        made = made.to(dtypes.get_default_dtype())
+    return (aten.lift_fresh.default(made), *args[1:]), kwargs
+
+
+def _is_tensor(x) -> bool:
+    return isinstance(x, _TensorBase)
+
+
 # NumPy's words for arguments, which PyTorch takes where its own are meant.
 _NUMPY_WORDS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "a": "self", "x1": "self", "x2": "other"}
 
@@ -359,7 +382,7 @@ class Binder:
                 try:
                     sig = self._choose(args, kwargs)
                 except TypeError:
-                    old = reordered(self.name, args, kwargs)
+                    old = reordered(self.name, args, kwargs) or _first_made_a_tensor(self.name, args, kwargs)
                     if old is None:
                         raise
                     return self(*old[0], **old[1])

@@ -48,8 +48,13 @@ redispatch = dispatch
 
 
 def _open(op: OpOverload, keys: int, args: tuple, kwargs: dict):
-    """An implicit composite: what it is made of, except for a mode that is shown operators as PyTorch has them."""
-    if not keys & K.PYTHON or keys & (K.TRANSFORM | K.FORWARD | K.FUNCTIONALIZE) or not watched():
+    """An implicit composite: what it is made of, except for a mode that is shown operators as PyTorch has them, or all composites."""
+    if not keys & K.PYTHON or keys & (K.TRANSFORM | K.FORWARD | K.FUNCTIONALIZE):
+        return op.definition.fn(*op.full(*args, **kwargs))
+    mode = _C.innermost("dispatch_modes")
+    if mode and mode.sees_composites and op.namespace == "aten":
+        return python_key(op, keys, args, kwargs)
+    if not watched():
         return op.definition.fn(*op.full(*args, **kwargs))
     parts = op.overrides.get("watched")
     if parts is not None or not whole(op):

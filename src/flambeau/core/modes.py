@@ -6,6 +6,9 @@ state of the thread (csrc/core/state.c); nothing here keeps a copy.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from .. import _C
 
 
@@ -23,6 +26,7 @@ class TorchDispatchMode(_C.DispatchModeBase):
     """Override ``__torch_dispatch__(self, func, types, args=(), kwargs=None)`` to see every ATen-level call."""
 
     sees_parts = False  # True: composites come as what they are made of here, not as the calls that PyTorch would show
+    sees_composites = False  # True: every composite of ATen comes as one call
 
     def __init__(self, _dispatch_key=None):
         pass
@@ -99,3 +103,18 @@ def popped(which: str):
 def disabled(which: str = "dispatch"):
     """Context manager: all modes of the kind off for the duration. Yields those that were on."""
     return _C.Guard(clear=which + "_modes")
+
+
+@contextlib.contextmanager
+def without(kind: type) -> Iterator[list]:
+    """No dispatch mode of the class is on within the block; others stay. Yields those that were, outermost first."""
+    stack = dispatch_stack()
+    off = [mode for mode in stack if isinstance(mode, kind)]
+    if not off:
+        yield off
+        return
+    with disabled("dispatch"), contextlib.ExitStack() as others:
+        for mode in stack:
+            if mode not in off:
+                others.enter_context(mode)
+        yield off

@@ -17,6 +17,7 @@ from ..base.dtypes import DType
 from ..base.memory_format import MemoryFormat, contiguous_format, has_format
 from ..base.symint import is_number, is_symbolic
 from . import keys as K
+from . import own_metadata
 from .nested import old_style
 from .operator import namespace
 from .overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function, wrap_function
@@ -76,10 +77,20 @@ class Tensor(_C.TensorBase):
         return result if keeps_type(func) else _as_class(result, cls)
 
     @staticmethod
-    def _make_subclass(cls, data, require_grad=False, **_unused):
-        """A ``cls`` on the data of ``data``, without its autograd history."""
+    def _make_subclass(
+        cls,
+        data,
+        require_grad=False,
+        dispatch_sizes_strides_policy=None,
+        dispatch_device=False,
+        dispatch_layout=False,
+        **_unused,
+    ):
+        """A ``cls`` on the data of ``data``, without its autograd history. ``dispatch_...``: what its ``__torch_dispatch__`` is asked for."""
         if not isinstance(data, _C.TensorBase):
             raise TypeError(f"_make_subclass expects a Tensor, got {type(data).__name__}")
+        if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
+            own_metadata.answer(cls, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         out = _C.alias(data, cls)
         if require_grad:
             out.requires_grad_(True)
@@ -102,11 +113,12 @@ class Tensor(_C.TensorBase):
         dispatch_layout=False,
         **_unused,
     ):
-        """A ``cls`` that has shape, strides, dtype and device but no data: the subclass holds what it wraps."""
+        """A ``cls`` that has shape, strides, dtype and device but no data: the subclass holds what it wraps. ``dispatch_...``: what its
+        ``__torch_dispatch__`` is asked for (core/own_metadata.py)."""
         if cls.__torch_dispatch__ is _C._disabled_torch_dispatch_impl:
-            raise RuntimeError(
-                f"_make_wrapper_subclass is for classes that define __torch_dispatch__; {cls.__name__} doesn't"
-            )
+            raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+        if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
+            own_metadata.answer(cls, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         size = tuple(size)
         strides = tuple(strides) if strides is not None else shapes.contiguous_strides(size)
         if len(strides) != len(size):

@@ -37,16 +37,8 @@ class FakeCopyMode(BaseTorchFunctionMode):
 @contextlib.contextmanager
 def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
     """No FakeTensorMode is on within the block; yields the innermost that was. Other modes stay."""
-    stack = modes.dispatch_stack()
-    fake = [m for m in stack if isinstance(m, FakeTensorMode)]
-    if not fake:
-        yield None
-        return
-    with modes.disabled("dispatch"), contextlib.ExitStack() as others:
-        for mode in stack:
-            if mode not in fake:
-                others.enter_context(mode)
-        yield fake[-1]
+    with modes.without(FakeTensorMode) as off:
+        yield off[-1] if off else None
 
 
 def maybe_get_fake_mode(value: Any) -> FakeTensorMode | None:

@@ -15,6 +15,8 @@ from ..base.errors import DataDependentOutputException, MissingFacet, Uncaptured
 from ..base.records import replace
 from ..base.shape_env import shape_rules
 from ..base.shapes import same_shape
+from ..base.weak import Noted
+from ..core import keys as K
 from ..core import modes
 from ..core.definition import TensorMeta
 from ..core.layouts import refuse_overlap
@@ -65,7 +67,10 @@ class FakeTensor(Tensor):
         return self._offset
 
     def tolist(self):
-        raise DataDependentOutputException("tolist() of a FakeTensor: it has no values")
+        """Numbers of the trace, where the mode has a ShapeEnv; else DataDependentOutputException."""
+        if self.fake_mode.shape_env is None and self.constant is None:
+            raise DataDependentOutputException("tolist() of a FakeTensor: it has no values")
+        return self.item() if not self._ndim else [part.tolist() for part in self.unbind(0)]
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -143,6 +148,7 @@ class FakeTensorMode(TorchDispatchMode):
                 self._storages[t._storage] = out._storage
             if t._requires_grad:
                 out.requires_grad_(True)
+            out._flags |= t._flags & K.PARAMETER
         if t._is_leaf and t._grad is not None:
             out._grad = self.from_tensor(t._grad, static_shapes=static_shapes)
         mode, key = weakref.ref(self), id(t)
@@ -207,14 +213,16 @@ class FakeTensorMode(TorchDispatchMode):
                 if a.is_write and isinstance(x, FakeTensor):
                     self._constants.forget(x._storage)
             return out
-        if not known or not isinstance(out, FakeTensor) or out.numel() > LIMIT:
+        made = out if isinstance(out, (list, tuple)) else [out]
+        if not known or not all(isinstance(t, FakeTensor) and t.numel() <= LIMIT for t in made):
             return out
         value = run_for_real(func, args, kwargs, "constant")
         if func.kind == "inplace":
             return out
-        if not isinstance(out, ConstantFakeTensor):
-            out.__class__ = ConstantFakeTensor
-        self._constants.add(out, value)
+        for t, v in zip(made, value if isinstance(value, (list, tuple)) else [value]):
+            if not isinstance(t, ConstantFakeTensor):
+                t.__class__ = ConstantFakeTensor
+            self._constants.add(t, v)
         return out
 
     def _run(self, func, args, kwargs):
@@ -274,6 +282,8 @@ class FakeTensorMode(TorchDispatchMode):
                 )
 
     def _fakify(self, func, x):
+        if isinstance(x, FakeTensor) and x.fake_mode is not self:
+            raise AssertionError(f"Mixing fake modes NYI: an argument of {func} belongs to another mode")
         if isinstance(x, _C.TensorBase) and not isinstance(x, FakeTensor):
             if not self.allow_non_fake_inputs and x._ndim and not isinstance(x, FakeTensor) and x._device == CPU:
                 raise AssertionError(
@@ -293,18 +303,25 @@ class FakeTensorMode(TorchDispatchMode):
         return metas
 
 
+class _Twins(dict):
+    """{id of a real tensor: its fake twin}. Whether a tensor is in it is asked with the tensor, or its id."""
+
+    def __contains__(self, key) -> bool:
+        return super().__contains__(id(key) if isinstance(key, _C.TensorBase) else key)
+
+
 class FakeTensorConverter:
     """Makes fake tensors of real ones and knows those it made: ``converter.from_real_tensor(mode, t)``."""
 
     def __init__(self, mode: FakeTensorMode | None = None):
         self._own: dict[int, tuple] = {}
         self._mode = mode
+        self._of_meta = Noted()  # of meta tensors: {(mode, device): the fake one}
 
     @property
-    def tensor_memo(self) -> dict[int, FakeTensor]:
-        """By the id of the real tensor, as long as it lives: its fake twin."""
-        found = self._own if self._mode is None else self._mode._memo
-        return {key: entry[1] for key, entry in found.items()}
+    def tensor_memo(self) -> _Twins:
+        """Of the real tensors that live and have one: the fake twin."""
+        return _Twins({key: entry[1] for key, entry in (self._own if self._mode is None else self._mode._memo).items()})
 
     def from_real_tensor(self, fake_mode: FakeTensorMode, t, **options) -> FakeTensor:
         """The fake twin of ``t`` in the mode: one for each tensor."""
@@ -314,8 +331,13 @@ class FakeTensorConverter:
         return out
 
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t, device) -> FakeTensor:
-        """A fake tensor like the meta tensor ``t`` that says it is on ``device``."""
-        return FakeTensor(fake_mode, replace(meta_of(t), device=as_device(device)))
+        """The fake tensor like the meta tensor ``t`` that says it is on ``device``: one for each tensor."""
+        key, made = (id(fake_mode), as_device(device)), self._of_meta.get(t)
+        if made is None:
+            self._of_meta[t] = made = {}
+        if key not in made:
+            made[key] = FakeTensor(fake_mode, replace(meta_of(t), device=as_device(device)))
+        return made[key]
 
     def __call__(self, fake_mode: FakeTensorMode, t, **options) -> FakeTensor:
         return self.from_real_tensor(fake_mode, t, **options)

@@ -7,35 +7,69 @@ runs any operator on Values this way."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from .. import _C
 from ..base.errors import SharedArguments
+from ..base.records import slotted
 from ..base.shapes import is_dense, same_shape, statically_equal
 from ..base.symint import is_symbolic
+from ..core.layouts import overlaps_itself
 from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
-from .views import place, repeats, steps_of, write_back
+from .views import copying, place, repeats, settings, steps_of, write_back
 
-__all__ = ["Memory", "Value", "call", "call_higher_order"]
+__all__ = ["Link", "Memory", "Value", "call", "call_higher_order"]
 
 
 class Memory:
-    """``base``: the contents now. ``version`` counts writes; ``initial`` is what it began with."""
+    """``base``: the contents now. ``version`` counts writes; ``initial`` is what it began with. A ``frozen`` one is never written again."""
 
-    __slots__ = ("base", "initial", "storage", "version")
+    __slots__ = ("base", "frozen", "initial", "storage", "version")
 
     def __init__(self, base: Any):
         self.base = self.initial = base
         self.version = 0
+        self.frozen = False
         self.storage: Any = None  # of the wrappers on this memory, so that aliases are seen as such
 
 
+@slotted(eq=False)
+class Link:
+    """A view: the operator, its arguments after the first, its keyword arguments, and which of several results it is."""
+
+    op: OpOverload
+    rest: tuple
+    kwargs: dict
+    which: int | None = None
+    copied: bool = False
+
+    def follow(self, t: Any) -> Any:
+        """The view of ``t``."""
+        out = (copying(self.op) if self.copied else self.op)(t, *self.rest, **self.kwargs)
+        return out if self.which is None else out[self.which]
+
+    def steps(self, base: Any) -> tuple:
+        """What it does to the places of ``base`` (core/viewmap.py)."""
+        values = self.op.full(base, *self.rest, **self.kwargs)[1:]
+        return steps_of(self.op, tuple(base.shape), values)[self.which or 0]
+
+    def repeats(self, base: Any) -> bool:
+        """Whether it shows elements of ``base`` more than once."""
+        if self.op.kind != "view" or "write_back" in self.op.overrides:
+            return False
+        return any(map(repeats, self.steps(base)))
+
+    def write_back(self, base: Any, contents: Any) -> Any:
+        """``base`` after its view was overwritten with ``contents``."""
+        own = self.op.overrides.get("write_back")
+        if own is not None:
+            return own(base, contents, *self.op.full(base, *self.rest, **self.kwargs)[1:])
+        return write_back(base, self.steps(base), contents)
+
+
 class Value:
-    """``chain``: (operator, arguments after the first, keyword arguments, which result) from the memory's base to this
-    value.
-    """
+    """``chain``: the links from the memory's base to this value."""
 
     __slots__ = ("memory", "chain", "_tensor", "_version")
 
@@ -55,8 +89,13 @@ class Value:
     def _seen(self) -> Any:
         t = self.memory.base
         for link in self.chain:
-            t = _follow(link, t)
+            t = link.follow(t)
         return t
+
+    def sync(self) -> Any:
+        """The contents now, as a view of the memory's present base, whatever was written last."""
+        self._tensor, self._version = self._seen(), self.memory.version
+        return self.tensor
 
     def laid_out(self, strides) -> Any:
         """The contents now, as a view of the memory where that alone has these strides: what was written last may be dense."""
@@ -65,6 +104,8 @@ class Value:
 
     def write(self, new: Any) -> None:
         """Overwrite the contents; shape and dtype stay."""
+        if self.memory.frozen:
+            raise RuntimeError("Attempted to mutate a tensor that was frozen by functionalization")
         old = self.tensor
         if not same_shape(new.shape, old.shape):
             new = namespace("aten").expand(new, list(old.shape))
@@ -72,44 +113,29 @@ class Value:
             new = namespace("aten")._to_copy(new, dtype=old.dtype)
         bases = [self.memory.base]
         for link in self.chain[:-1]:
-            bases.append(_follow(link, bases[-1]))
+            bases.append(link.follow(bases[-1]))
         contents, chain = new, self.chain
-        shared = next((i for i, (link, base) in enumerate(zip(chain, bases)) if _repeats(link, base)), None)
+        shared = next((i for i, (link, base) in enumerate(zip(chain, bases)) if link.repeats(base)), None)
         if shared is not None:
-            contents = place(bases[shared], [partial(_follow, link) for link in chain[shared:]], contents)
+            contents = place(bases[shared], [link.follow for link in chain[shared:]], contents)
             chain, bases = chain[:shared], bases[:shared]
-        for (op, rest, kwargs, which), base in zip(reversed(chain), reversed(bases)):
-            values = op.full(base, *rest, **kwargs)[1:]
-            own = op.overrides.get("write_back")
-            if own is not None:
-                contents = own(base, contents, *values)
-                continue
-            contents = write_back(base, steps_of(op, tuple(base.shape), values)[which or 0], contents)
+        for link, base in zip(reversed(chain), reversed(bases)):
+            contents = link.write_back(base, contents)
         self.memory.base = _in_order(self.memory.base, contents)
         self.memory.version += 1
         self._tensor, self._version = new, self.memory.version
 
 
 def _in_order(base, contents):
-    """What was written, in the order of memory that ``base`` has: a write leaves it."""
+    """What was written, in the order of memory that ``base`` has, gaps in it too: a write leaves it."""
     same = all(map(statically_equal, contents.stride(), base.stride()))
-    if same or is_symbolic((*base.shape, *base.stride())) or not is_dense(base.shape, base.stride()):
+    if same or is_symbolic((*base.shape, *base.stride())):
         return contents
-    return namespace("aten").copy(base, contents)
-
-
-def _repeats(link, base) -> bool:
-    """Whether the view shows elements of ``base`` more than once."""
-    op, rest, kwargs, which = link
-    if op.kind != "view" or "write_back" in op.overrides:
-        return False
-    return any(map(repeats, steps_of(op, tuple(base.shape), op.full(base, *rest, **kwargs)[1:])[which or 0]))
-
-
-def _follow(link, t):
-    op, rest, kwargs, which = link
-    out = op(t, *rest, **kwargs)
-    return out if which is None else out[which]
+    if is_dense(base.shape, base.stride()):
+        return namespace("aten").copy(base, contents)
+    if overlaps_itself(base.shape, base.stride()):
+        return contents
+    return namespace("aten").as_strided_scatter(base, contents, list(base.shape), list(base.stride()))
 
 
 def _unwrap(a: Any) -> Any:
@@ -147,10 +173,15 @@ def call_higher_order(op, args: tuple, kwargs: dict) -> Any:
 def _view(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     source = args[0]
     rest = tuple(map(_unwrap, args[1:]))
-    out = op(source.tensor, *rest, **kwargs)
+    copied = settings.copies
+    out = (copying(op) if copied else op)(source.tensor, *rest, **kwargs)
+
+    def seen(part: Any, which: int | None) -> Value:
+        return Value(source.memory, (*source.chain, Link(op, rest, kwargs, which, copied)), part)
+
     if isinstance(out, (list, tuple)):
-        return type(out)(Value(source.memory, (*source.chain, (op, rest, kwargs, i)), o) for i, o in enumerate(out))
-    return Value(source.memory, (*source.chain, (op, rest, kwargs, None)), out)
+        return type(out)(seen(part, i) for i, part in enumerate(out))
+    return seen(out, None)
 
 
 def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:

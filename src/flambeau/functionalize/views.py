@@ -7,18 +7,35 @@ sees it."""
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..core.operator import namespace
+from ..core.operator import OpOverload, namespace
 from ..core.viewmap import Recorder, Step
 
-__all__ = ["place", "repeats", "steps_of", "write_back"]
+__all__ = ["copying", "place", "repeats", "settings", "steps_of", "write_back"]
+
+
+class _Settings(threading.local):
+    """``copies``: views are computed as copies of what they show, ``view_copy`` for ``view``."""
+
+    copies = False
+
+
+settings = _Settings()
+
+
+def copying(op: OpOverload) -> OpOverload:
+    """``view_copy`` of ``view`` and the like; the operator itself where no such one exists."""
+    packet = getattr(namespace(op.namespace), f"{op._opname}_copy", None)
+    return op if packet is None else getattr(packet, op._overloadname, op)
 
 
 def _aten(name: str, overload: str = "default"):
-    return getattr(getattr(namespace("aten"), name), overload)
+    op = getattr(getattr(namespace("aten"), name), overload)
+    return copying(op) if settings.copies else op
 
 
 def steps_of(op, base_shape, args: tuple) -> list[tuple[Step, ...]]:
@@ -48,7 +65,7 @@ def apply(step: Step, x: Any) -> Any:
 
 
 def reshape(x: Any, shape) -> Any:
-    return namespace("aten").reshape(x, list(shape))
+    return namespace("aten").view_copy(x, list(shape)) if settings.copies else namespace("aten").reshape(x, list(shape))
 
 
 def write_back(base: Any, steps: tuple[Step, ...], new: Any) -> Any:

@@ -5,8 +5,9 @@ the Values, and what is underneath (plain, fake, or traced by a mode) sees funct
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from .. import _C
@@ -18,7 +19,7 @@ from ..core.operator import OpOverload, namespace
 from ..core.tensor import Tensor
 from .values import Memory, Value, call
 
-__all__ = ["FunctionalTensor", "functionalize"]
+__all__ = ["FunctionalTensor", "crossref"]
 
 
 class FunctionalTensor(Tensor):
@@ -48,10 +49,24 @@ class FunctionalTensor(Tensor):
     def _odd(self, name: str) -> bool:
         """Whether an odd number of such views leads from the memory to here."""
         op = getattr(namespace("aten"), name).default
-        return sum(link[0] is op for link in self._payload.chain) % 2 == 1
+        return sum(link.op is op for link in self._payload.chain) % 2 == 1
 
     def unwrap(self) -> Any:
+        """The contents now."""
         return self._payload.tensor
+
+    @staticmethod
+    def to_functional(value: Any) -> Any:
+        """A wrapper of a tensor; a functional tensor and what isn't a tensor as they are."""
+        if not isinstance(value, _C.TensorBase) or isinstance(value, FunctionalTensor):
+            return value
+        out = FunctionalTensor.wrap(value)
+        out.requires_grad = value.requires_grad
+        return out
+
+    def from_functional(self) -> Any:
+        """The contents now, as a view of what its memory holds: aliases of one memory stay aliases."""
+        return self._payload.sync()
 
     def __repr__(self, *, tensor_contents=None):
         return f"FunctionalTensor({self.unwrap()!r})"
@@ -66,20 +81,27 @@ def _payloads(a: Any) -> Any:
 
 
 def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
+    given = {id(a._payload): a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, FunctionalTensor)}
+    if op._schema.is_mutable and not given:
+        # Switched on for all calls; a write among tensors that aren't functional stays one.
+        with _beneath():
+            return op(*args, **kwargs)
     if op.kind in ("inplace", "out"):
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
             if argument.is_write and isinstance(a, _C.TensorBase):
                 refuse_overlap(op, a._shape, a._strides)
     values = tuple(map(_payloads, args))
     named = {k: _payloads(v) for k, v in kwargs.items()}
-    with dispatch.excluding(K.AUTOGRAD):
+    with _beneath():
         out = call(op, values, named)
-    given = {id(a._payload): a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, FunctionalTensor)}
     if op._schema.is_mutable:
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
             if argument.is_write and isinstance(a, _C.TensorBase):
                 a._bump_version()
-    return _wrapped(out, given)
+    out = _wrapped(out, given)
+    if crossref.on:
+        _compare(op, out)
+    return out
 
 
 def _wrapped(v: Any, given: dict[int, FunctionalTensor]) -> Any:
@@ -91,33 +113,35 @@ def _wrapped(v: Any, given: dict[int, FunctionalTensor]) -> Any:
     return v
 
 
+@contextlib.contextmanager
+def _beneath() -> Iterator[None]:
+    """What runs in the block is below autograd, and functional only where its tensors are."""
+    included = _C.tls("included")
+    with dispatch.excluding(K.AUTOGRAD):
+        _C.tls("included", included & ~K.FUNCTIONALIZE)
+        try:
+            yield
+        finally:
+            _C.tls("included", included)
+
+
+class _Crossref(threading.local):
+    on = False
+
+
+crossref = _Crossref()
+
+
+def _compare(op: OpOverload, out: Any) -> None:
+    """AssertionError when a wrapper describes itself otherwise than what it holds."""
+    for t in pytree.tree_leaves(out):
+        if isinstance(t, FunctionalTensor):
+            held = t.unwrap()
+            for name in ("shape", "dtype", "device"):
+                if getattr(t, name) != getattr(held, name):
+                    raise AssertionError(
+                        f"functionalization of {op}: {name} is {getattr(t, name)} outside and {getattr(held, name)} inside"
+                    )
+
+
 dispatch.install(K.FUNCTIONALIZE, _handler)
-
-
-def functionalize(fn: Callable) -> Callable:
-    """``fn`` run without in-place operators: what it wrote to its arguments is copied into them at the end
-    (torch.func.functionalize).
-    """
-
-    @functools.wraps(fn)
-    def run(*args, **kwargs):
-        made: dict[int, tuple[Any, FunctionalTensor]] = {}
-
-        def wrap(a):
-            if isinstance(a, _C.TensorBase):
-                return made.setdefault(id(a), (a, FunctionalTensor.wrap(a)))[1]
-            return a
-
-        inner_args, inner_kwargs = pytree.tree_map(wrap, (args, kwargs))
-        out = fn(*inner_args, **inner_kwargs)
-        for original, wrapped in made.values():
-            if wrapped._payload.memory.version:
-                namespace("aten").copy_(original, wrapped.unwrap())
-        back = {id(w): t for t, w in made.values()}
-
-        def unwrap(a):
-            return back.get(id(a), a.unwrap()) if isinstance(a, FunctionalTensor) else a
-
-        return pytree.tree_map(unwrap, out)
-
-    return run

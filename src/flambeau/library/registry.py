@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 
 from .. import _C
 from ..base.pytree import tree_map
@@ -33,7 +34,7 @@ _ELSEWHERE = {
     "QuantizedCPU",
     "PrivateUse1",
 }  # devices that aren't here
-_defined: dict[str, Library] = {}  # namespaces that have their DEF library
+_defined: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()  # by namespace, its DEF library
 
 
 def fallthrough_kernel():
@@ -160,11 +161,14 @@ def _run_on_meta(op: OpOverload, fn):
 
 
 class Library:
-    """``Library(ns, "DEF")`` owns a namespace (one at a time), ``"FRAGMENT"`` adds to it, ``"IMPL"`` only gives kernels."""
+    """``Library(ns, "DEF")`` owns a namespace (one at a time), ``"FRAGMENT"`` adds to it, ``"IMPL"`` only gives kernels. What a library
+    registered lives as long as the library. ValueError for another kind, and for ``prim``, which is reserved."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF":
             if ns in ("aten", "prim", "prims") or (ns in _defined):
                 raise RuntimeError(
@@ -175,6 +179,8 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._ops: list[OpOverload] = []
         self._impls: dict[tuple, object] = {}  # (operator name, key) -> undo
+        self._finalizer = weakref.finalize(self, _undo, self._ops, self._impls)
+        self._finalizer.atexit = False
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
@@ -229,6 +235,11 @@ class Library:
             )
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        if dispatch_key and self.dispatch_key and dispatch_key != self.dispatch_key:
+            raise RuntimeError(
+                f"Explicitly provided dispatch key ({dispatch_key}) is inconsistent with the dispatch key of the enclosing "
+                f"TORCH_LIBRARY_IMPL block ({self.dispatch_key})"
+            )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if isinstance(op_name, str):
             full = op_name if "::" in op_name else f"{self.ns}::{op_name}"
@@ -274,19 +285,25 @@ class Library:
 
     def _destroy(self):
         """Undo every define and impl."""
-        for undo in reversed(list(self._impls.values())):
-            undo()
-        for op in self._ops:
-            space = namespace(op.namespace)
-            packet = space._packets[op._opname]
-            packet._remove(op._overloadname)
-            packet._resolve = None
-            if not packet._overloads:
-                del space._packets[op._opname]
-                space.__dict__.pop(op._opname, None)
-        self._impls, self._ops = {}, []
+        _undo(self._ops, self._impls)
         if _defined.get(self.ns) is self:
             del _defined[self.ns]
+
+
+def _undo(ops: list[OpOverload], impls: dict[tuple, object]) -> None:
+    """Take back the kernels, then the operators; the lists are empty afterwards."""
+    for undo in reversed(list(impls.values())):
+        undo()
+    for op in ops:
+        space = namespace(op.namespace)
+        packet = space._packets[op._opname]
+        packet._remove(op._overloadname)
+        packet._resolve = None
+        if not packet._overloads:
+            del space._packets[op._opname]
+            space.__dict__.pop(op._opname, None)
+    ops.clear()
+    impls.clear()
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from ..fake import FakeTensor, FakeTensorMode
 from ..fx import Graph, GraphModule
 from .tracing import ProxyTorchDispatchMode
 
-__all__ = ["make_fx"]
+__all__ = ["disable_proxy_modes_tracing", "get_isolated_graphmodule", "make_fx"]
 
 _MODES = ("real", "fake", "symbolic")
 
@@ -31,25 +31,48 @@ def make_fx(
     tracing_mode: str = "real",
     *,
     record_stack_traces: bool = False,
+    pre_dispatch: bool = False,
+    _error_on_data_dependent_ops: bool = True,
     **unsupported,
 ) -> Callable[..., GraphModule]:
     """``make_fx(f)(*args)`` is a GraphModule computing ``f`` with operators only.
 
     Tensors among ``args`` (in any nesting) become inputs; everything else is a constant of the trace. The module is
-    called with the same structure of arguments and returns the structure that ``f`` returned."""
+    called with the same structure of arguments and returns the structure that ``f`` returned. ``pre_dispatch``: composites
+    (``matmul``) are one node each, and switches of grad mode are nodes. Without ``_error_on_data_dependent_ops`` a number that
+    is read out of a tensor (``item``) is kept as a constant of the graph; else it is a RuntimeError."""
     if tracing_mode not in _MODES:
         raise ValueError(f"make_fx: tracing_mode must be one of {_MODES}, got {tracing_mode!r}")
     off = {k: v for k, v in unsupported.items() if v}
     off.pop("_allow_non_fake_inputs", None)
-    off.pop("_error_on_data_dependent_ops", None)
     if off:
         raise NotImplementedError(f"make_fx: {', '.join(off)} is not implemented")
 
     @functools.wraps(f)
     def wrapped(*args) -> GraphModule:
-        return trace(f, args, decomposition_table, tracing_mode, record_stack_traces)
+        options = {"pre_dispatch": pre_dispatch, "keeps_numbers": not _error_on_data_dependent_ops}
+        with modes.without(ProxyTorchDispatchMode):
+            return trace(f, args, decomposition_table, tracing_mode, record_stack_traces, **options)
 
     return wrapped
+
+
+def disable_proxy_modes_tracing():
+    """Context manager: nothing that runs in it is traced. Other modes stay."""
+    return modes.without(ProxyTorchDispatchMode)
+
+
+def get_isolated_graphmodule(
+    func: Callable, args: tuple, kwargs: dict, tracing_mode: str = "real", decomposition_table: dict | None = None
+) -> GraphModule:
+    """``func(*args, **kwargs)`` traced by itself: a trace that is running sees nothing of it. The module takes the leaves of the arguments."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+
+    def flat(*leaves):
+        args, kwargs = pytree.tree_unflatten(list(leaves), spec)
+        return func(*args, **kwargs)
+
+    return make_fx(flat, decomposition_table, tracing_mode)(*leaves)
 
 
 def find_fake_mode(values) -> FakeTensorMode | None:
@@ -61,9 +84,9 @@ def find_fake_mode(values) -> FakeTensorMode | None:
 
 
 def trace(
-    f, args: tuple, decomposition_table=None, tracing_mode: str = "fake", record_stack: bool = False
+    f, args: tuple, decomposition_table=None, tracing_mode: str = "fake", record_stack: bool = False, **options
 ) -> GraphModule:
-    """Trace ``f(*args)`` once."""
+    """Trace ``f(*args)`` once. ``options``: of :class:`ProxyTorchDispatchMode`."""
     leaves, spec = pytree.tree_flatten(args)
     env = ShapeEnv() if tracing_mode == "symbolic" else None
     fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
@@ -82,7 +105,7 @@ def trace(
 
         leaves = [fake(i, t) for i, t in enumerate(leaves)]
     graph = Graph()
-    mode = ProxyTorchDispatchMode(graph, fake_mode, decomposition_table, record_stack)
+    mode = ProxyTorchDispatchMode(graph, fake_mode, decomposition_table, record_stack, **options)
     for name, leaf in zip(names, leaves):
         mode.placeholder(name, leaf)
     inputs = pytree.tree_unflatten(leaves, spec)
@@ -124,6 +147,7 @@ def finish(mode: ProxyTorchDispatchMode, out: Any, name: str, in_spec=None) -> G
     """Add the output, drop dead nodes and build the module."""
     leaves, spec = pytree.tree_flatten(out)
     mode.insert_checks()
+    mode.insert_grad_mode()
     nodes = [mode.argument(o) for o in leaves]
     graph = mode.graph
     plain = _is_plain(out)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ..autograd.grad_mode import _set_grad_enabled
 from ..base.shape_env import check, sizes_of, user_line
 from ..base.symint import NUMBERS, is_symbolic
 from ..core import modes
@@ -20,17 +21,20 @@ from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, Node
+from ..fx.node import has_side_effect
 from .lines import ForwardLines
 from .sizes import SizeNodes
 
 __all__ = ["ASSERT_SCALAR", "ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
 
 ASSERT_SCALAR = namespace("aten")._assert_scalar.default
+has_side_effect(_set_grad_enabled)
 
 
 class ProxyTorchDispatchMode(modes.TorchDispatchMode):
     """``graph`` receives the nodes; ``fake_mode`` makes ``meta["val"]``. ``decompositions`` maps operators to
-    functions that are traced in their place."""
+    functions that are traced in their place. ``pre_dispatch``: composites are nodes, and so are switches of grad mode
+    between operators. ``keeps_numbers``: a number read out of a traced tensor is a constant of the graph, not an error."""
 
     sees_parts = True
 
@@ -40,8 +44,13 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         fake_mode: FakeTensorMode,
         decompositions: dict[Any, Callable] | None = None,
         record_stack: bool = False,
+        pre_dispatch: bool = False,
+        keeps_numbers: bool = False,
     ):
         super().__init__()
+        self.pre_dispatch = self.sees_composites = pre_dispatch
+        self.keeps_numbers = keeps_numbers
+        self._grad_mode = _C.tls("grad_enabled")  # what it is at the last node
         self.graph = graph
         self.fake_mode = fake_mode
         self.decompositions = decompositions or {}
@@ -154,6 +163,13 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             node = self.graph.create_node("call_function", ASSERT_SCALAR, (self.argument(condition), message))
             node.meta["val"] = None
 
+    def insert_grad_mode(self) -> None:
+        """The switch of grad mode since the last node, as a node."""
+        now = _C.tls("grad_enabled")
+        if self.pre_dispatch and now != self._grad_mode:
+            self._grad_mode = now
+            self.graph.create_node("call_function", _set_grad_enabled, (bool(now),))
+
     # -- recording ------------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -172,13 +188,14 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 return out
         if func._schema.returns and all(r.type == "SymInt" for r in func._schema.returns):
             return self.execute(func, args, kwargs)  # a size: a node when it is used
+        self.insert_grad_mode()
         if self.fake_mode.shape_env is not None:
             self.insert_checks()
         node_args = tuple(map(self.argument, args))
         node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
         out = self.execute(func, args, kwargs)
         if not _holds_tensors(out) and func._schema.returns and not isinstance(out, NUMBERS):
-            if self._is_constant(args, kwargs):
+            if self.keeps_numbers or self._is_constant(args, kwargs):
                 return out
             self._refuse_number(func, out)
         node = self.graph.create_node("call_function", func, node_args, node_kwargs)
