@@ -164,7 +164,7 @@ def test_make_subclass_and_as_subclass_are_tagged():
 
     for t in (torch.Tensor._make_subclass(Tagged, PLAIN), PLAIN.as_subclass(Tagged)):
         assert t._is_python_dispatch and type(t) is Tagged
-    with pytest.raises(RuntimeError, match="__torch_dispatch__"):
+    with pytest.raises(TypeError, match="Plain must define __torch_dispatch__"):
         torch.Tensor._make_wrapper_subclass(type("Plain", (torch.Tensor,), {}), (2,))
 
 

@@ -603,7 +603,7 @@ def data_dependent_number(what: str, kind: str):
     env = _active.env
     if env is None or not env.allow_data_dependent_numbers:
         raise DataDependentOutputException(
-            f"{what}: the value of a tensor without data (fake or meta) is needed, and it has none"
+            f"{what}: the value of a tensor without data (fake or meta) is needed, and it has none. Likely this is data-dependent control flow."
         )
     return getattr(env, f"create_unbacked_sym{kind}")()
 

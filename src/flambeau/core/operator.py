@@ -84,11 +84,15 @@ class OpOverload(_C.Operator):
     def effects(self) -> frozenset:
         """What a call does beside returning a value: ``"writes"`` to an argument, ``"draws"`` random numbers,
         ``"checks"`` (raises when its argument is false). Such a call is never dropped because its result is unused."""
+        draws = any(
+            "nondeterministic_seeded" in op.tags or op.kind == "random"
+            for op in (self, getattr(self.definition, "functional", None) or self)
+        )
         return frozenset(
             name
             for name, does in (
                 ("writes", self._schema.is_mutable),
-                ("draws", "nondeterministic_seeded" in self.tags or self.kind == "random"),
+                ("draws", draws),
                 ("checks", "has_side_effects" in self.tags),
             )
             if does

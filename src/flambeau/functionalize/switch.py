@@ -103,7 +103,7 @@ def from_functional(tensor: Any) -> Any:
 def sync(tensor: Any) -> None:
     """Compute what was written through aliases since ``tensor`` was last read. Nothing for a tensor that isn't functional."""
     if isinstance(tensor, FunctionalTensor) and tensor._payload.memory.version:
-        tensor._payload.sync()
+        tensor.sync()
 
 
 def freeze(tensor: FunctionalTensor) -> None:
@@ -130,7 +130,7 @@ def dispatch_functionalize(fn: Callable, mode: FunctionalTensorMode | None = Non
                 *pytree.tree_map(FunctionalTensor.to_functional, args),
                 **pytree.tree_map(FunctionalTensor.to_functional, kwargs),
             )
-        return pytree.tree_map(lambda a: a.from_functional() if isinstance(a, FunctionalTensor) else a, out)
+        return pytree.tree_map(lambda a: a.sync() if isinstance(a, FunctionalTensor) else a, out)
 
     return run
 

@@ -14,7 +14,6 @@ from ..base.errors import SharedArguments
 from ..base.records import slotted
 from ..base.shapes import is_dense, same_shape, statically_equal
 from ..base.symint import is_symbolic
-from ..core.layouts import overlaps_itself
 from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
 from .views import copying, place, repeats, settings, steps_of, write_back
@@ -97,6 +96,15 @@ class Value:
         self._tensor, self._version = self._seen(), self.memory.version
         return self.tensor
 
+    def unfolded(self) -> bool:
+        """Whether its windows (``unfold``) share elements."""
+        base = self.memory.base
+        for link in self.chain:
+            if link.op._opname == "unfold" and link.repeats(base):
+                return True
+            base = link.follow(base)
+        return False
+
     def laid_out(self, strides) -> Any:
         """The contents now, as a view of the memory where that alone has these strides: what was written last may be dense."""
         t = self.tensor
@@ -127,15 +135,11 @@ class Value:
 
 
 def _in_order(base, contents):
-    """What was written, in the order of memory that ``base`` has, gaps in it too: a write leaves it."""
+    """What was written, in the order of memory that ``base`` has: a write leaves it."""
     same = all(map(statically_equal, contents.stride(), base.stride()))
-    if same or is_symbolic((*base.shape, *base.stride())):
+    if same or is_symbolic((*base.shape, *base.stride())) or not is_dense(base.shape, base.stride()):
         return contents
-    if is_dense(base.shape, base.stride()):
-        return namespace("aten").copy(base, contents)
-    if overlaps_itself(base.shape, base.stride()):
-        return contents
-    return namespace("aten").as_strided_scatter(base, contents, list(base.shape), list(base.stride()))
+    return namespace("aten").copy(base, contents)
 
 
 def _unwrap(a: Any) -> Any:

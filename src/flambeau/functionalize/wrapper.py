@@ -53,7 +53,13 @@ class FunctionalTensor(Tensor):
 
     def unwrap(self) -> Any:
         """The contents now."""
-        return self._payload.tensor
+        with _beneath():
+            return self._payload.tensor
+
+    def sync(self) -> Any:
+        """The contents now, as a view of what its memory holds: aliases of one memory stay aliases."""
+        with _beneath():
+            return self._payload.sync()
 
     @staticmethod
     def to_functional(value: Any) -> Any:
@@ -63,10 +69,6 @@ class FunctionalTensor(Tensor):
         out = FunctionalTensor.wrap(value)
         out.requires_grad = value.requires_grad
         return out
-
-    def from_functional(self) -> Any:
-        """The contents now, as a view of what its memory holds: aliases of one memory stay aliases."""
-        return self._payload.sync()
 
     def __repr__(self, *, tensor_contents=None):
         return f"FunctionalTensor({self.unwrap()!r})"
@@ -90,6 +92,11 @@ def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
             if argument.is_write and isinstance(a, _C.TensorBase):
                 refuse_overlap(op, a._shape, a._strides)
+                if isinstance(a, FunctionalTensor) and a._payload.unfolded():
+                    raise RuntimeError(
+                        "functionalization: encountered a tensor being mutated that has internal overlap. Please clone the tensor before "
+                        "mutating it."
+                    )
     values = tuple(map(_payloads, args))
     named = {k: _payloads(v) for k, v in kwargs.items()}
     with _beneath():

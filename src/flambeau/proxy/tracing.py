@@ -19,6 +19,7 @@ from ..base.symint import NUMBERS, is_symbolic
 from ..core import modes
 from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
+from ..fake.constants import LIMIT
 from ..fake.meta import meta_of
 from ..fx import Graph, Node
 from ..fx.node import has_side_effect
@@ -67,6 +68,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self._nodes: dict[int, Node] = {}
         self._memory: dict[int, dict[tuple, Node]] = {}  # storage -> place in it -> node
         self._alive: list[Any] = []  # tracked tensors are kept, so that an id stays theirs
+        self._fixed: dict[int, Any] = {}  # tensors with data that are the same at each run, by id
         self.sizes = SizeNodes(graph)
         env = fake_mode.shape_env
         self._checked = len(env.asserts) if env is not None else 0  # checks of the environment that are in the graph
@@ -189,34 +191,40 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         if func._schema.returns and all(r.type == "SymInt" for r in func._schema.returns):
             return self.execute(func, args, kwargs)  # a size: a node when it is used
         self.insert_grad_mode()
+        fixed = self._is_constant(args, kwargs)
+        if func is _ITEM and args[0]._has_data and not (fixed or self.keeps_numbers):
+            self._refuse_number(func)
         if self.fake_mode.shape_env is not None:
             self.insert_checks()
         node_args = tuple(map(self.argument, args))
         node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
         out = self.execute(func, args, kwargs)
         if not _holds_tensors(out) and func._schema.returns and not isinstance(out, NUMBERS):
-            if self.keeps_numbers or self._is_constant(args, kwargs):
+            if self.keeps_numbers or fixed:
                 return out
-            self._refuse_number(func, out)
+            self._refuse_number(func)
         node = self.graph.create_node("call_function", func, node_args, node_kwargs)
         stack = user_line() if self.record_stack else self.stack or self.lines.of_backward()
         if stack is not None:
             node.meta["stack"] = stack
         if _is_mutable(func):
-            self._write(func, args, kwargs, node, out)
+            self._write(func, args, kwargs, node, out, fixed)
+        elif (fixed and "draws" not in func.effects) or func is _LIFT_FRESH_COPY:
+            made = out if isinstance(out, (list, tuple)) else [out]
+            self._fixed.update((id(t), t) for t in made if isinstance(t, _C.TensorBase) and _is_small(t))
         self.track_result(out, node)
         return out
 
     def _is_constant(self, args, kwargs) -> bool:
         """Whether all tensors of a call are constants of the trace, so that numbers read out of them are the same at each run; as in PyTorch."""
         tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, _C.TensorBase)]
-        return bool(tensors) and all(getattr(t, "constant", None) is not None for t in tensors)
+        return bool(tensors) and all(id(t) in self._fixed or getattr(t, "constant", None) is not None for t in tensors)
 
-    def _refuse_number(self, func, out):
+    def _refuse_number(self, func):
         raise RuntimeError(
             f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's "
-            "likely that this is caused by data-dependent control flow or similar: the trace would keep "
-            f"{out!r} for all inputs."
+            "likely that this is caused by data-dependent control flow or similar: the trace would keep one number "
+            "for all inputs."
         )
 
     def track_result(self, out: Any, node: Node) -> None:
@@ -239,17 +247,28 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             if isinstance(out, NUMBERS):
                 self.sizes.bind_number(out, node)
 
-    def _write(self, func, args, kwargs, node: Node, out: Any) -> None:
+    def _write(self, func, args, kwargs, node: Node, out: Any, fixed: bool) -> None:
+        """Note what the call writes. ``fixed``: what it reads is the same at each run."""
+        fixed = fixed and "draws" not in func.effects
         values = func.full(*args, **kwargs)
         for argument, value in zip(func._schema.arguments, values):
             if argument.is_write:
                 for t in value if isinstance(value, (list, tuple)) else (value,):
                     if isinstance(t, _C.TensorBase):
                         self.written[id(t._storage)] = t._storage
+                        if not fixed:
+                            for k in [k for k, known in self._fixed.items() if known._storage is t._storage]:
+                                del self._fixed[k]
                         if _C.tls("grad_enabled"):
                             self.written_under_grad.add(id(t._storage))
 
 
+def _is_small(t) -> bool:
+    """Whether a constant may be as large."""
+    return not is_symbolic(t._shape) and t.numel() <= LIMIT
+
+
+_ITEM = namespace("aten")._local_scalar_dense.default
 _LIFT_FRESH, _LIFT_FRESH_COPY = namespace("aten").lift_fresh.default, namespace("aten").lift_fresh_copy.default
 
 
