@@ -22,7 +22,6 @@ from multiprocessing import (  # noqa: F401
 )
 
 from ..core import sending as _sending  # noqa: F401  (how tensors are sent)
-from .weak import WeakIdRef as StorageWeakRef  # noqa: F401
 
 
 def get_all_sharing_strategies() -> set[str]:

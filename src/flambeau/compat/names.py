@@ -89,7 +89,7 @@ from compat.legacy: qscheme Tag DispatchKey FatalError
 from base.dtypes: float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float4_e2m1fn_x2 float8_e8m0fnu
 from base.dtypes: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7
 from base.dtypes: uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
-from compat.legacy: jagged _mkldnn
+from compat.legacy: jagged _mkldnn Storage=FloatStorage
 from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
 value None: newaxis
 value 'contiguous_format': legacy_contiguous_format
@@ -123,6 +123,7 @@ returns None: _jit_set_nvfuser_guard_mode _cuda_clearCublasWorkspaces _set_math_
 from autograd.grad_mode: _set_grad_enabled is_grad_enabled
 from autograd.forward: _set_fwd_grad_enabled=set_enabled _is_fwd_grad_enabled=is_enabled
 from compat.weak: _WeakTensorRef
+from compat.queries: _storage_id
 from library.fallback: _get_autograd_fallback_mode=get_mode _set_autograd_fallback_mode=set_mode
 from compat.convolution_kinds: _ConvBackend=ConvBackend _select_conv_backend=select_conv_backend
 from autograd.steps: _current_graph_task_id=current_graph_task_id _will_engine_execute_node=will_engine_execute_node
@@ -279,7 +280,7 @@ from compat.multiprocessing: get_all_start_methods get_context get_logger get_sh
 from compat.multiprocessing: set_executable set_forkserver_preload set_sharing_strategy set_start_method spawn start_processes SpawnContext
 from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExitedException queues connection
 """,
-    "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.multiprocessing: StorageWeakRef",
+    "multiprocessing.reductions": "returns None: init_reductions\nfrom compat.weak: StorageWeakRef",
     "multiprocessing.spawn": "from compat.multiprocessing: spawn start_processes SpawnContext ProcessContext ProcessRaisedException ProcessExitedException",
     "_tensor": "from core.tensor: Tensor\nfrom core.rebuild: _rebuild_from_type_v2\nfrom _utils: _rebuild_tensor_v2",
     "_tensor_str": "from core.printing: set_printoptions tensor_str\nfrom core.printing: _tensor_str=tensor_str printoptions get_printoptions "

@@ -83,6 +83,11 @@ def is_nonzero(input) -> bool:
     return bool(input)
 
 
+def _storage_id(tensor) -> int:
+    """A number that is the same for tensors of one memory, and another for others that live."""
+    return tensor.untyped_storage()._cdata
+
+
 @wrap_function
 def is_same_size(input, other) -> bool:
     """Whether two tensors have the same shape."""

@@ -38,6 +38,25 @@ class _WeakTensorRef:
         return self._ref() is None
 
 
+class StorageWeakRef(WeakIdRef):
+    """One to the memory of a storage: storages of one memory are equal. ``expired()`` tells whether it is gone."""
+
+    __slots__ = ()
+
+    def __new__(cls, storage):
+        return super().__new__(cls, storage.untyped())
+
+    def __init__(self, storage):
+        super().__init__(storage.untyped())
+
+    @property
+    def cdata(self) -> int:
+        return self._id
+
+    def expired(self) -> bool:
+        return self() is None
+
+
 class TensorWeakRef:
     """``ref()`` gives the tensor or None."""
 

@@ -156,6 +156,7 @@ Storage.__reduce_ex__, Storage.__copy__, Storage.__deepcopy__, Storage.__repr__ 
 Storage.from_file = classmethod(from_file)
 Storage._item, Storage._set_item, Storage.copy_, Storage.fill_ = getitem, setitem, copy_, fill_
 Storage.__array__ = lambda self, dtype=None, copy=None: np.asarray(memory(self), dtype)
+Storage._cdata = property(id)  # tells storages apart, as long as they live
 Storage.element_size = lambda self: 1
 Storage.untyped = lambda self: self
 Storage.is_pinned = lambda self, device=None: False

@@ -41,6 +41,10 @@ class TypedStorage:
     def device(self):
         return self._untyped_storage.device
 
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
+
     is_cuda = False
     is_sparse = False
 
@@ -86,7 +90,7 @@ class TypedStorage:
     def __repr__(self):
         return (
             "\n".join(f" {x}" for x in self.tolist())
-            + f"\n[torch.storage.TypedStorage(dtype={self.dtype}) of size {self.size()}]"
+            + f"\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
         )
 
     def __reduce__(self):
