@@ -17,12 +17,15 @@ typedef struct {
     int64_t *sizes;              /* of all operands in turn, -1 for those that differ between calls */
     PyArray_Descr **results;
     PyObject *fail; /* called with (number of the error, three integers), raises */
+    PyObject *python; /* called with (text, arrays) for what the kernel leaves to NumPy; None where there is
+                         nothing */
 } Loop;
 
 /* ---- interrupts ---------------------------------------------------------------------------------------- */
 
 static _Thread_local PyThreadState *waiting; /* of the thread whose kernel runs without the GIL */
 static _Thread_local PyObject *caught[3];    /* what a signal's handler raised meanwhile */
+static _Thread_local PyObject *python;       /* of the loop that runs, borrowed */
 
 /* Kernels ask this now and then: nonzero when a signal's handler raised, which ends the kernel. */
 int64_t flb_loop_interrupted(void) {
@@ -32,6 +35,46 @@ int64_t flb_loop_interrupted(void) {
     if (stop) PyErr_Fetch(&caught[0], &caught[1], &caught[2]);
     waiting = PyEval_SaveThread();
     return stop;
+}
+
+/* ---- what is left to NumPy --------------------------------------------------------------------------------- */
+
+/* The arrays that `table` describes, each by the number of its type, the number of dimensions, its address, sizes
+ * and strides. */
+static PyObject *described(int64_t n, const int64_t *table) {
+    PyObject *arrays = PyTuple_New(n);
+    for (int64_t k = 0; arrays && k < n; k++) {
+        int ndim = (int)table[1];
+        npy_intp sizes[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+        for (int d = 0; d < ndim; d++) sizes[d] = table[3 + d], strides[d] = table[3 + ndim + d];
+        PyObject *a = PyArray_New(&PyArray_Type, ndim, sizes, (int)table[0], strides,
+                                  (void *)(uintptr_t)table[2], 0, NPY_ARRAY_WRITEABLE, NULL);
+        if (!a) Py_CLEAR(arrays);
+        else PyTuple_SET_ITEM(arrays, k, a);
+        table += 3 + 2 * ndim;
+    }
+    return arrays;
+}
+
+/* A kernel has NumPy compute something: `text` says what, the arrays are operands and results. 0; 1 where that
+ * raised and all may be done again plainly; -1 where what it raised ends the loop. */
+int64_t flb_loop_python(const char *text, int64_t again, int64_t n, const int64_t *table) {
+    if (!waiting) return 1;
+    PyEval_RestoreThread(waiting);
+    flb_floating_note(flb_api->floating()); /* NumPy clears the flags */
+    PyObject *arrays = described(n, table), *flags = NULL;
+    if (arrays) flags = PyObject_CallFunction(python, "sN", text, arrays);
+    long raised = flags ? PyLong_AsLong(flags) : -1;
+    Py_XDECREF(flags);
+    int64_t code = 0;
+    if (raised < 0) {
+        code = again && PyErr_ExceptionMatches(PyExc_Exception) ? 1 : -1;
+        if (code > 0) PyErr_Clear();
+        else PyErr_Fetch(&caught[0], &caught[1], &caught[2]);
+    }
+    waiting = PyEval_SaveThread();
+    if (raised > 0) flb_floating_raise((unsigned)raised);
+    return code;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -95,7 +138,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
-    const int nfunctions = 5;
+    const int nfunctions = 6;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
     int64_t *data = PyMem_Calloc(size, sizeof(int64_t)), *at = data;
     if (!data) return PyErr_NoMemory(), -2;
@@ -105,6 +148,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     *at++ = (int64_t)(uintptr_t)flb_parallel;
     *at++ = (int64_t)(uintptr_t)flb_loop_interrupted;
     *at++ = (int64_t)(uintptr_t)flb_strided_product;
+    *at++ = (int64_t)(uintptr_t)flb_loop_python;
     for (int k = 0; k < f->total; k++) *at++ = (int64_t)(uintptr_t)PyArray_DATA(f->arrays[k]);
     int64_t *meta = at;
     for (int k = 0; k < f->total; k++) {
@@ -122,10 +166,13 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     }
     f->numbers = at;
     PyThreadState *outer = waiting;
+    PyObject *around = python;
+    python = l->python;
     waiting = PyEval_SaveThread();
     int64_t code = l->fn(data, meta, i64, f64, at);
     PyThreadState *state = waiting;
     waiting = outer;
+    python = around;
     PyEval_RestoreThread(state);
     flb_floating_note(flb_api->floating()); /* the caller may clear the flags */
     memmove(data, at,
@@ -295,11 +342,13 @@ static int *numbers_of(PyObject *list, int *n) {
 
 static int loop_clear(Loop *l) {
     Py_CLEAR(l->fail);
+    Py_CLEAR(l->python);
     return 0;
 }
 
 static int loop_traverse(Loop *l, visitproc visit, void *arg) {
     Py_VISIT(l->fail);
+    Py_VISIT(l->python);
     return 0;
 }
 
@@ -317,10 +366,10 @@ static void loop_dealloc(Loop *l) {
 
 static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     unsigned long long address;
-    PyObject *written, *over, *sizes, *fresh, *results, *fail;
+    PyObject *written, *over, *sizes, *fresh, *results, *fail, *numpy;
     int restores, nover;
-    if (!PyArg_ParseTuple(args, "KOOO!OO!pO", &address, &written, &over, &PyList_Type, &sizes, &fresh,
-                          &PyTuple_Type, &results, &restores, &fail))
+    if (!PyArg_ParseTuple(args, "KOOO!OO!pOO", &address, &written, &over, &PyList_Type, &sizes, &fresh,
+                          &PyTuple_Type, &results, &restores, &fail, &numpy))
         return NULL;
     Loop *l = PyObject_GC_New(Loop, type);
     if (!l) return NULL;
@@ -329,6 +378,7 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     l->fn = (LoopFn)(uintptr_t)address;
     l->restores = restores;
     l->fail = Py_NewRef(fail);
+    l->python = Py_NewRef(numpy);
     if (!(l->written = numbers_of(written, &l->nwritten)) || !(l->over = numbers_of(over, &nover)) ||
         !(l->fresh = numbers_of(fresh, &l->nfresh)))
         goto fail;
@@ -375,13 +425,15 @@ static PyObject *call(Loop *l, PyObject *args, PyObject *kwargs) {
 PyTypeObject FlbLoop_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.Loop",
     .tp_doc =
-        "Loop(address, written, over, sizes, fresh, results, restores, fail): the call of a native loop.\n\n"
+        "Loop(address, written, over, sizes, fresh, results, restores, fail, numpy): the call of a native "
+        "loop.\n\n"
         "Called with tuples (arrays or tensors, ints, floats); gives the list of its results as tensors: "
         "written operands whose flag in `over` is\n"
         "not 1 (those with 1 are written themselves; with 2 the result may lie in the operand's memory), new "
         "arrays of the shapes of the operands `fresh`, numbers of the dtypes `results`. An error ends\n"
-        "in fail(number, a, b, c), which raises; operands are as they were then if `restores`. Signals are "
-        "served while it runs.",
+        "in fail(number, a, b, c), which raises; operands are as they were then if `restores`. "
+        "`numpy(text, arrays)` computes what the kernel has no code for into the last of the arrays, and gives "
+        "the floating-point flags that it raised. Signals are served while it runs.",
     .tp_basicsize = sizeof(Loop),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = loop_new,

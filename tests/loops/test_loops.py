@@ -506,7 +506,7 @@ ARRAYS = {
 def test_arrays(name):
     f, *args = ARRAYS[name]
     torch._dynamo.reset()
-    check(f, *args, native=name not in ("integers", "swaps names"))
+    check(f, *args, native=name != "integers")
 
 
 def test_shapes_that_do_not_fit():

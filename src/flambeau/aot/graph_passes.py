@@ -83,9 +83,13 @@ def _holds_indices(n: Node) -> bool:
 
 
 def fallible(n: Node) -> bool:
-    """Whether a node may end the graph with an error that depends on data, and doesn't itself see to what happens then."""
+    """Whether a node may end the graph with an error that depends on data, and doesn't itself see to what happens then. An operator of which that
+    depends on the call says it: ``override("fallible", fn)``, called with the node's arguments."""
     if n.op != "call_function" or n.target is operator.getitem:
         return False
+    depends = getattr(n.target, "overrides", {}).get("fallible")
+    if depends is not None:
+        return depends(*n.args)
     if getattr(n.target, "kind", None) == "index" and not any(map(_holds_indices, n.all_input_nodes)):
         return False  # at places that were known when the shapes were
     return getattr(n.target, "kind", None) not in _INFALLIBLE and "may_run_plainly" not in getattr(n.target, "tags", ())

@@ -46,6 +46,9 @@ COMPARE = {
     "<": ("slt", "ult", "olt"), "<=": ("sle", "ule", "ole"), ">": ("sgt", "ugt", "ogt"), ">=": ("sge", "uge", "oge"),
     "==": ("eq", "eq", "oeq"), "!=": ("ne", "ne", "une"),
 }  # fmt: skip
+COMPARISONS = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
 BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
 INSTEAD = "; run it with torch._dynamo.config.native_loops = False"  # what native loops have no place for
 TOO_LONG = f"an integer of a compiled loop needs more than 64 bits{INSTEAD}"
@@ -667,6 +670,13 @@ def _logical(op: str):
     return call
 
 
+def _comparison(op: str):
+    def call(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+        return replace(compare(e, op, x, y), weak=False)
+
+    return call
+
+
 # Python callable -> function of the emitter and numbers.
 MATH = {
     **{uf: _one(uf, name) for uf, name in _LIBM.items()},
@@ -678,6 +688,7 @@ MATH = {
     np.bitwise_and: _operator("&"), np.bitwise_or: _operator("|"), np.bitwise_xor: _operator("^"),
     np.left_shift: _operator("<<"), np.right_shift: _operator(">>"),
     np.isnan: _of_floats(_nan), np.isinf: _of_floats(_infinite), np.isfinite: _of_floats(_finite), np.sign: sign, np.clip: clip,
+    **{uf: _comparison(op) for op, uf in COMPARISONS.items()},
     np.logical_and: _logical("and"), np.logical_or: _logical("or"), np.logical_xor: _logical("xor"),
     np.logical_not: lambda e, x: Scalar(BOOL, False, e.flip(to_bool(e, x))),
     np.negative: lambda e, x: negate(e, Scalar(x.dtype, False, x.v)),

@@ -23,12 +23,14 @@ __all__ = [
     "OnElements",
     "as_expression",
     "assign",
+    "broadcast",
     "described",
     "elementwise",
     "fill",
     "filled",
     "load",
     "materialise",
+    "may_hold",
     "operand",
     "size",
     "store_element",
@@ -261,7 +263,7 @@ def filled(value: Scalar, sizes) -> Expression:
     return Expression(value.dtype, tuple(sizes), lambda indices: replace(value, weak=False))
 
 
-def _broadcast(e: Emitter, operands) -> tuple[Size, ...]:
+def broadcast(e: Emitter, operands) -> tuple[Size, ...]:
     """Common sizes; what doesn't fit ends the loop with NumPy's error."""
     ndim = max(x.ndim for x in operands)
     sizes: list[Size] = []
@@ -310,7 +312,7 @@ def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
     arrays = [x for x in xs if isinstance(x, Expression)]
     if not arrays:
         return fn(*xs)
-    sizes = _broadcast(e, arrays)
+    sizes = broadcast(e, arrays)
 
     def element(indices):
         return fn(*(x.element(_indices_of(e, x, indices, sizes)) if isinstance(x, Expression) else x for x in xs))
@@ -365,6 +367,11 @@ def assign(e: Emitter, target: ArrayView, value) -> None:
     fill(e, whole, x)
     fill(e, target, as_expression(e, whole))
     e.drop(p)
+
+
+def may_hold(target: np.dtype, dtype: np.dtype) -> bool:
+    """Whether a ufunc may write what it computes in ``dtype`` into an array of the dtype ``target``."""
+    return np.can_cast(dtype, target, "same_kind")
 
 
 def _same_place(a: ArrayView, b: ArrayView) -> bool:

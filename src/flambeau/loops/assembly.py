@@ -10,8 +10,8 @@ from ..inductor.assembly.instructions import integer
 from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast
 from .arrays import OnElements
-from .emitter import I64, Emitter, constant
-from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple
+from .emitter import BOOL, F64, I64, Emitter, constant
+from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, memory_type
 
 __all__ = ["FUNCTIONS"]
 
@@ -136,10 +136,48 @@ def ravel(e: Emitter, place: str, x) -> ArrayView:
 
 def outer(e: Emitter, place: str, a, b) -> Expression:
     x, y = arrays.as_expression(e, a), arrays.as_expression(e, b)
-    if not (isinstance(x, Expression) and isinstance(y, Expression)) or (x.ndim, y.ndim) != (1, 1):
+    if (getattr(x, "ndim", 0), getattr(y, "ndim", 0)) != (1, 1):
         raise Declined("np.outer of these arguments")
-    column = replace(x, sizes=(*x.sizes, 1), element=lambda indices: x.element(indices[:1]))
-    return arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "*", p, q)), column, y)
+    function = OnElements(e, lambda e, p, q: arithmetic.binary(e, "*", p, q))
+    return outer_of(e, lambda p, q: arrays.elementwise(e, function, p, q), x, y)
+
+
+def outer_of(e: Emitter, function, a, b) -> Expression | Scalar:
+    """``ufunc.outer(a, b)``: ``function`` of all pairs of elements, the dimensions of ``a`` first."""
+    x, y = arrays.as_expression(e, a), arrays.as_expression(e, b)
+    if not isinstance(x, Expression) or not isinstance(y, Expression):
+        return function(x, y)
+    n = x.ndim
+    column = replace(x, sizes=(*x.sizes, *(1 for _ in y.sizes)), element=lambda indices: x.element(indices[:n]))
+    return function(column, y)
+
+
+def flip(axes_of):
+    """A view that runs the other way along some dimensions: ``axes_of(number of dimensions, axis)``."""
+
+    def run(e: Emitter, place: str, x, axis=None) -> ArrayView:
+        if not isinstance(x, ArrayView):
+            raise Declined("np.flip of an expression")
+        axes = axes_of(x.ndim, axis)
+        whole, down = (Slice(Known(None), Known(None), Known(None) if n is None else constant(n)) for n in (None, -1))
+        return arrays.subscript(e, x, Tuple(tuple(down if d in axes else whole for d in range(x.ndim))))
+
+    return run
+
+
+def _flipped_axes(ndim: int, axis) -> tuple[int, ...]:
+    if axis is None or (isinstance(axis, Known) and axis.value is None):
+        return tuple(range(ndim))
+    return tuple(_axis(a, ndim) for a in (axis.items if isinstance(axis, Tuple) else (axis,)))
+
+
+def _flipped_axis(d: int):
+    def axes(ndim: int, axis) -> tuple[int, ...]:
+        if axis is not None or ndim <= d:
+            raise Declined("np.fliplr or np.flipud of these arguments")
+        return (d,)
+
+    return axes
 
 
 def cumsum(e: Emitter, place: str, x) -> ArrayView:
@@ -171,9 +209,65 @@ def _variance(root: bool):
     return run
 
 
+def eye(e: Emitter, place: str, n, m=None, *, dtype=None) -> Expression:
+    of = np.dtype(np.float64 if dtype is None else dtype.value if isinstance(dtype, Known) else "O")
+    memory_type(of)
+    rows = arrays.given_sizes(e, n)
+    columns = rows if m is None else arrays.given_sizes(e, m)
+    one, zero = (constant(of.type(k)).v for k in (1, 0))
+    return Expression(
+        of, (*rows, *columns), lambda ix: Scalar(of, False, e.select(e.cmp("eq", ix[0], ix[1]), one, zero))
+    )
+
+
+def full(e: Emitter, place: str, shape, value, dtype=None) -> Expression:
+    """np.full and np.full_like, the first argument of which may be an array."""
+    if not isinstance(value, Scalar) or not (dtype is None or isinstance(dtype, Known)):
+        raise Declined("np.full of these arguments")
+    like = isinstance(shape, ArrayView)
+    of = np.dtype(dtype.value) if dtype is not None else shape.dtype if like else np.result_type(value.dtype)
+    if value.weak is None:
+        raise Declined("np.full of a number of which it isn't known whether it is Python's")
+    number = Scalar(of, False, arithmetic.stored(e, value, of))
+    return arrays.filled(number, shape.sizes if like else arrays.given_sizes(e, shape))
+
+
+def norm(e: Emitter, place: str, x) -> Scalar:
+    """np.linalg.norm(x): by the sum of the squares."""
+    x = arrays.as_expression(e, x)
+    if not isinstance(x, Expression) or x.dtype.kind != "f":
+        raise Declined("the norm of these values")
+    squares = arrays.elementwise(e, OnElements(e, lambda e, p: arithmetic.binary(e, "*", p, p)), x)
+    return arithmetic.MATH[np.sqrt](e, reductions.reduce(e, "sum", squares))
+
+
+def allclose(e: Emitter, place: str, a, b, rtol=None, atol=None) -> Scalar:
+    rtol, atol = constant(1e-5) if rtol is None else rtol, constant(1e-8) if atol is None else atol
+    if not all(isinstance(t, Scalar) and t.kind in "if" for t in (rtol, atol)):
+        raise Declined("np.allclose with such tolerances")
+
+    def close(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+        x, y = (cast(e, Scalar(v.dtype, False, v.v), F64) for v in (x, y))
+        apart = arithmetic.absolute(e, arithmetic.binary(e, "-", x, y))
+        within = arithmetic.binary(e, "+", atol, arithmetic.binary(e, "*", rtol, arithmetic.absolute(e, y)))
+        near = e.op("and", e.cmp("ole", apart.v, cast(e, within, F64).v), arithmetic.MATH[np.isfinite](e, y).v)
+        return Scalar(BOOL, False, e.op("or", near, e.cmp("oeq", x.v, y.v)))
+
+    given = [arrays.as_expression(e, x) for x in (a, b)]
+    if any(x.dtype not in (np.float64, np.int64, np.int32) for x in given):
+        raise Declined("np.allclose of such numbers")
+    out = arrays.elementwise(e, OnElements(e, close), *given)
+    if isinstance(out, Expression):
+        out = reductions.reduce(e, "all", out)
+    return replace(out, weak=True)
+
+
 FUNCTIONS = {
+    np.eye: eye, np.identity: lambda e, place, n, dtype=None: eye(e, place, n, dtype=dtype), np.full: full, np.full_like: full,
+    np.linalg.norm: norm, np.allclose: allclose,
     np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,
+    np.flip: flip(_flipped_axes), np.flipud: flip(_flipped_axis(0)), np.fliplr: flip(_flipped_axis(1)),
     np.arange: arange, np.transpose: transpose, np.ravel: ravel,
 }  # fmt: skip
 """NumPy's function -> function(emitter, place in the code, *arguments)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays, gathers, reductions
+from . import arithmetic, arrays, gathers, numpy_calls, reductions
 from . import bounds as between
 from .arrays import OnElements
 from .emitter import I64, constant
@@ -134,7 +134,7 @@ class Instructions(InterpreterPart):
             raise Declined(f"{text} of a tuple")
         out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
         if inplace and isinstance(a, ArrayView):
-            if out.dtype.kind not in {"b": "b", "i": "i", "u": "iu", "f": "f", "c": "fc"}[a.dtype.kind] + a.dtype.kind:
+            if not arrays.may_hold(a.dtype, out.dtype):
                 raise Declined(f"{text} would change the dtype of an array")
             self.store(a, out)
             out = a
@@ -176,6 +176,12 @@ class Instructions(InterpreterPart):
     def subscript(self, owner, key):
         if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
             return owner.items[key.const]
+        if isinstance(owner, Tuple) and isinstance(key, Slice):
+            ends = [
+                None if k == Known(None) else getattr(k, "const", None) or 0 for k in (key.start, key.stop, key.step)
+            ]
+            if all(k == Known(None) or type(getattr(k, "const", None)) is int for k in (key.start, key.stop, key.step)):
+                return Tuple(owner.items[slice(*ends)])
         if isinstance(owner, Expression):
             owner = self.variables.passing(owner)
         if not isinstance(owner, ArrayView):
@@ -261,7 +267,7 @@ class Instructions(InterpreterPart):
         if name in ("conj", "conjugate") and isinstance(owner, (Scalar, ArrayView, Expression)):
             return Method(owner, name)
         if isinstance(owner, (ArrayView, Expression)) and (
-            name in reductions.REDUCTIONS or name in ("copy", "astype", "dot")
+            name in reductions.REDUCTIONS or name in numpy_calls.METHODS or name in ("copy", "astype", "dot")
         ):
             return Method(owner, name)
         raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")

@@ -7,14 +7,14 @@ import types
 
 import numpy as np
 
-from . import arithmetic, arrays, complexes, draws, reductions
+from . import arithmetic, arrays, assembly, complexes, draws, numpy_calls, reductions
 from .arrays import OnElements
 from .assembly import FUNCTIONS
 from .emitter import constant
 from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
-from .values import ArrayView, Declined, Known, Method, Null, Scalar, Stream, Tuple, memory_type
+from .values import ArrayView, Declined, Expression, Known, Method, Null, Scalar, Stream, Tuple, memory_type
 from .variables import Variables
 
 __all__ = ["Calls"]
@@ -23,8 +23,10 @@ __all__ = ["Calls"]
 class Calls(InterpreterPart):
     """The call instructions."""
 
-    def __init__(self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining):
+    def __init__(self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining, again: bool):
+        """``again``: see Inputs."""
         super().__init__(machine)
+        self.again = again
         self.operands, self.variables, self.inlining = operands, variables, inlining
         self.kw_names: tuple[str, ...] = ()
 
@@ -52,6 +54,22 @@ class Calls(InterpreterPart):
         return self.CALL(inst)
 
     def call(self, fn, args, kwargs):
+        """The value of a call: by code of its own, or left to NumPy."""
+        if isinstance(fn, Method) and fn.name in numpy_calls.METHODS:
+            fn, args = Known(numpy_calls.METHODS[fn.name]), [fn.owner, *args]
+        rule = numpy_calls.rule_of(fn.value) if isinstance(fn, Known) else None
+        if rule is None:
+            return self.own_code(fn, args, kwargs)
+        back = self.e.mark()
+        try:
+            return self.own_code(fn, list(args), dict(kwargs))
+        except Declined:
+            back()
+            return numpy_calls.called(
+                self.e, fn.value, args, kwargs, f"{fn.value.__name__}@{self.machine.at}", self.again
+            )
+
+    def own_code(self, fn, args, kwargs):
         e = self.e
         if isinstance(fn, Method) and isinstance(fn.owner, Stream):
             self.operands.drawn[fn.owner.n] = self.operands.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
@@ -73,6 +91,11 @@ class Calls(InterpreterPart):
         if not isinstance(fn, Known):
             raise Declined(f"a call of a {type(fn).__name__.lower()}")
         f = fn.value
+        method = _ufunc_method(f)
+        if method is not None:
+            return self.ufunc_method(*method, args, kwargs)
+        if isinstance(f, np.ufunc) and ("out" in kwargs or len(args) > f.nin):
+            return self.into(f, args, kwargs)
         try:
             reduction, making = _REDUCTIONS.get(f), _MAKING.get(f)
         except TypeError:
@@ -108,8 +131,11 @@ class Calls(InterpreterPart):
             return arithmetic.to_int(e, arithmetic.MATH[np.rint](e, args[0]) if args[0].kind == "f" else args[0])
         if f is complex and args and all(isinstance(a, Scalar) for a in args):
             return complexes.python_complex(e, *args)
-        if f is abs:
-            return arrays.elementwise(e, OnElements(e, arithmetic.absolute), *args)
+        if f in (abs, np.absolute) and len(args) == 1:
+            (x,) = args
+            whole = isinstance(x, (ArrayView, Expression)) and x.dtype.kind == "c"
+            rule = complexes.absolute_of_element if whole else arithmetic.absolute if f is abs else arithmetic.MATH[f]
+            return arrays.elementwise(e, OnElements(e, rule), x)
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
             if f is np.vdot and not all(getattr(x, "ndim", 0) == 1 and x.dtype.kind != "c" for x in args):
                 raise Declined("np.vdot of matrices or complex numbers")
@@ -120,6 +146,32 @@ class Calls(InterpreterPart):
         if known is None:
             raise Declined(f"a call of {getattr(f, '__name__', f)}")
         return arrays.elementwise(e, OnElements(e, known), *args)
+
+    def into(self, f: np.ufunc, args: list, kwargs: dict):
+        """A ufunc that is given the array to write: ``f(x, y, out)`` or ``f(x, y, out=out)``."""
+        given = [*args[f.nin :], *([kwargs["out"]] if "out" in kwargs else ())]
+        out = given[0].items[0] if isinstance(given[0], Tuple) and len(given[0].items) == 1 else given[0]
+        if len(given) > 1 or kwargs.keys() - {"out"}:
+            raise Declined(f"np.{f.__name__} with these arguments")
+        value = self.call(Known(f), args[: f.nin], {})
+        if isinstance(out, Known) and out.value is None:
+            return value
+        if not isinstance(out, ArrayView) or not arrays.may_hold(out.dtype, value.dtype):
+            raise Declined(f"np.{f.__name__} with such an out")
+        self.variables.about_to_write(out)
+        arrays.assign(self.e, out, value)
+        return out
+
+    def ufunc_method(self, f: np.ufunc, name: str, args: list, kwargs: dict):
+        """``np.add.outer`` and its like."""
+        if name == "outer" and len(args) == 2 and not kwargs:
+            return assembly.outer_of(self.e, lambda *pair: self.call(Known(f), pair, {}), *args)
+        if name == "reduce" and f in _REDUCED and args:
+            x, *rest = args
+            return self.reduction(_REDUCED[f], x, *(rest or [constant(0)] if "axis" not in kwargs else ()), **kwargs)
+        if name == "accumulate" and f is np.add and len(args) == 1 and not kwargs:
+            return assembly.cumsum(self.e, f"accumulate@{self.machine.at}", *args)
+        raise Declined(f"np.{f.__name__}.{name} with these arguments")
 
     def reduction(self, name: str, x, *args, **kwargs):
         given = {**dict(zip(("axis",), args)), **kwargs}
@@ -147,6 +199,14 @@ _REDUCTIONS = {
     np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.mean: "mean", np.argmax: "argmax", np.argmin: "argmin",
     np.any: "any", np.all: "all",
 }  # fmt: skip
+_REDUCED = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
+}
 _MAKING = {np.zeros: 0, np.ones: 1, np.empty: 0, np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
 _ON_NUMBERS = {
     int: arithmetic.to_int,
@@ -154,6 +214,12 @@ _ON_NUMBERS = {
     bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
     abs: arithmetic.absolute,
 }
+
+
+def _ufunc_method(f) -> tuple[np.ufunc, str] | None:
+    """The ufunc and the name of a method of one."""
+    owner = getattr(f, "__self__", None)
+    return (owner, f.__name__) if isinstance(owner, np.ufunc) else None
 
 
 def _plain(v):

@@ -19,6 +19,7 @@ from .values import Declined, Scalar, libm, register_type
 __all__ = [
     "MATH",
     "absolute",
+    "absolute_of_element",
     "conjugate",
     "equal",
     "from_float",
@@ -36,7 +37,6 @@ __all__ = [
 ]
 
 C128 = np.dtype(np.complex128)
-_PLACES = [llvm.constant(llvm.I32, k) for k in (0, 1)]
 
 
 def part(dtype: np.dtype) -> np.dtype:
@@ -45,14 +45,11 @@ def part(dtype: np.dtype) -> np.dtype:
 
 
 def parts(e: Emitter, v: Operand) -> tuple[Operand, Operand]:
-    re, im = (e.emit("extractelement", v.type.element, (v, k)) for k in _PLACES)
-    return re, im
+    return e.parts(v)
 
 
 def made(e: Emitter, re: Operand, im: Operand) -> Operand:
-    t = re.type.vector(2)
-    half = e.emit("insertelement", t, (Operand("undef", t), re, _PLACES[0]))
-    return e.emit("insertelement", t, (half, im, _PLACES[1]))
+    return e.complex(re, im)
 
 
 def from_float(e: Emitter, v: Operand) -> Operand:
@@ -82,7 +79,8 @@ def equal(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
 def operation(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
     """One element of the ufunc's loop."""
     if op in "+-":
-        return e.op("fadd" if op == "+" else "fsub", x, y)
+        (a, b), (c, d), name = parts(e, x), parts(e, y), "fadd" if op == "+" else "fsub"
+        return made(e, e.op(name, a, c), e.op(name, b, d))
     if op == "*":
         return _product(e, x, y)
     if op == "/":
@@ -189,6 +187,12 @@ def python_power(e: Emitter, x: Operand, n) -> Operand:
 def absolute(e: Emitter, s: Scalar) -> Operand:
     re, im = parts(e, s.v)
     return e.external(libm("hypot", re.type), re.type, re, im)
+
+
+def absolute_of_element(e: Emitter, s: Scalar) -> Scalar:
+    """Of an element of an array: by the greater part and the quotient of both, as NumPy's loops over arrays have it."""
+    re, im = parts(e, s.v)
+    return Scalar(part(s.dtype), False, e.expanded("hypot", re.type.suffix, re, im))
 
 
 def conjugate(e: Emitter, s: Scalar) -> Scalar:

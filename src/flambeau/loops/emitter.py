@@ -6,7 +6,7 @@ is known. What is written becomes a module in :mod:`.module`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,7 @@ FIRST_NODE = 10  # number of the first metadata node that a kernel makes
 USUALLY, RARELY = ", !prof !0", ", !prof !1"  # of a branch: the first way is taken, or the second
 LIMBO, CODE, SHARED = (Operand(f"%{name}", llvm.PTR) for name in ("limbo", "code", "shared"))
 CLEANUP, EXIT = label("cleanup"), label("exit")
+_PLACES = [llvm.constant(llvm.I32, k) for k in (0, 1)]
 _ROUNDED = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 _FAST = "reassoc nsz arcp contract"  # nans and infinities stay what they are
 
@@ -88,6 +89,7 @@ class Emitter(Arithmetic):
         self.results = 0
         self.helpers = False  # whether the functions that count references to buffers are wanted
         self.functions: dict[str, str] = {}  # that the kernel calls, by name
+        self.leaves_to_python = False  # whether the kernel calls Python
         self.ones: set[Size] = set()  # sizes that are expected to be 1
         self.expecting = False  # whether sizes are what they are expected to be, in the code that is being written
         self.pieces: list[llvm.Function] = []  # functions for parts of parallel loops
@@ -98,8 +100,21 @@ class Emitter(Arithmetic):
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
         self.scopes: set[int] = set()  # operands whose accesses have been told apart
+        self.parts_of: dict[Operand, tuple[Operand, Operand]] = {}  # complex numbers -> what they were made of
         # Operands -> what is known of all elements that are read and written, see ArrayView.turn.
         self.touched: dict[int, frozenset] = {}
+
+    def mark(self) -> Callable[[], None]:
+        """A function that takes back what is written after this."""
+        lists = [(made, len(made)) for made in (self.out, self.error_blocks, self.errors, self.pieces)]
+        loops = self.inside, self.group, self.nest, self.expecting, self.rare
+
+        def back() -> None:
+            for made, n in lists:
+                del made[n:]
+            self.inside, self.group, self.nest, self.expecting, self.rare = loops
+
+        return back
 
     # -- names --
     def unique(self, prefix: str) -> str:
@@ -126,13 +141,38 @@ class Emitter(Arithmetic):
         return self.read(type, self.place(llvm.I64, Operand(f"%{which}", llvm.PTR), i))
 
     def load(self, p: Operand, dtype: np.dtype, origins: frozenset = frozenset()) -> Operand:
-        v = self.read(memory_type(dtype), p, self._accessed(dtype, origins))
+        how = self._accessed(dtype, origins)
+        if dtype.kind == "c":  # by parts: LLVM vectorises loops over numbers, not over vectors
+            part = memory_type(dtype).element
+            return self.complex(*(self.read(part, q, how) for q in (p, self.place(part, p, 1, inbounds=True))))
+        v = self.read(memory_type(dtype), p, how)
         return self.cmp("ne", v, 0) if dtype.kind == "b" else v
 
     def store(self, p: Operand, dtype: np.dtype, v: Operand, origins: frozenset = frozenset()) -> None:
+        how = self._accessed(dtype, origins)
+        if dtype.kind == "c":
+            for k, part in enumerate(self.parts(v)):
+                self.write(part, self.place(part.type, p, k, inbounds=True), how)
+            return
         if dtype.kind == "b":
             v = self.to("zext", v, llvm.I8)
-        self.write(v, p, self._accessed(dtype, origins))
+        self.write(v, p, how)
+
+    # -- complex numbers, which are vectors of two --
+    def complex(self, re: Operand, im: Operand) -> Operand:
+        t = re.type.vector(2)
+        half = self.emit("insertelement", t, (Operand("undef", t), re, _PLACES[0]))
+        made = self.emit("insertelement", t, (half, im, _PLACES[1]))
+        self.parts_of[made] = re, im
+        return made
+
+    def parts(self, v: Operand) -> tuple[Operand, Operand]:
+        """The real and the imaginary part."""
+        found = self.parts_of.get(v)
+        if found is None:
+            re, im = (self.emit("extractelement", v.type.element, (v, k)) for k in _PLACES)
+            found = re, im
+        return found
 
     def _accessed(self, dtype: np.dtype, origins: frozenset) -> str:
         group = "" if self.group is None else f", !llvm.access.group !{self.group}"
@@ -191,6 +231,30 @@ class Emitter(Arithmetic):
         self.element_loops += 1
         given = map(integer, (int(f64), *sizes, *a, *b))
         self.call(llvm.VOID, Operand("%product", llvm.PTR), *given, out)
+
+    def python(self, text: str, again: bool, views: Sequence) -> None:
+        """Have Python compute what ``text`` says of these views, operands and results (see numpy_calls.py). ``again``: see Inputs."""
+        self.leaves_to_python = True
+        data = text.encode()
+        name = f"@said.{self.unique('text')}"
+        said = "".join(chr(c) if c not in b'"\\' and 32 <= c < 127 else f"\\{c:02x}" for c in data)
+        self.functions[name] = f'{name} = private unnamed_addr constant [{len(data) + 1} x i8] c"{said}\\00"'
+        numbers: list[Operand] = []
+        for view in views:
+            head = (integer(view.dtype.num), integer(view.ndim), self.emit("ptrtoint", llvm.I64, (view.ptr,)))
+            numbers += [*head, *map(integer, (*view.sizes, *view.strides))]
+        table = self.slot(self.unique("table"), llvm.aggregate(f"[{len(numbers)} x i64]"))
+        for k, n in enumerate(numbers):
+            self.write(n, self.place(llvm.I64, table, k))
+        given = (Operand(name, llvm.PTR), integer(int(again)), integer(len(views)), table)
+        code = self.call(llvm.I64, Operand("%python", llvm.PTR), *given)
+        stop, on = self.new_label(), self.new_label()
+        self.branch(self.cmp("slt", code, 0), stop, on, RARELY)
+        self.label(stop)
+        self.write(-1, CODE)
+        self.jump(CLEANUP)
+        self.label(on)
+        self.check(self.cmp("eq", code, 0), "RuntimeError", f"{text} raised in a compiled loop")
 
     def function(self, name: str, text: str) -> None:
         """A function of the kernel's module; what it declares is in lines of their own."""

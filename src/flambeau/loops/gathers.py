@@ -55,7 +55,7 @@ class _Places:
         arrays_ = [as_expression(e, keys[d]) for d in place]
         if any(a.dtype.kind not in "iu" or a.dtype.str[1:] == "u8" for a in arrays_):
             raise Declined("an index that is an array of other things than integers, or a mask of some dimensions")
-        sizes = arrays._broadcast(e, arrays_)
+        sizes = arrays.broadcast(e, arrays_)
         self.indices = [(d, a, sizes) for d, a in zip(place, arrays_)]
         # What the slices and numbers leave of the view, the dimensions of the arrays being there as a whole.
         kept = Tuple(tuple(whole if d in place else k for d, k in enumerate(keys)))

@@ -22,7 +22,7 @@ from .emitter import CLEANUP, EXIT, Emitter, block_label, turn_label
 from .inlining import Inlining
 from .iteration import Iteration
 from .machine import Machine
-from .module import KernelArguments, Spread, module
+from .module import NULL, KernelArguments, Spread, module
 from .operands import Inputs, Operands
 from .outlining import PIECE
 from .region import LoopRegion, find, leads_to
@@ -100,12 +100,13 @@ class Interpreter:
         self.iteration = Iteration(self.machine, self.operands, inputs.trip, self.index)
         self.variables = self.iteration.variables
         inlining = Inlining(self.machine, self.operands, self.variables, inputs)
-        calls = Calls(self.machine, self.operands, self.variables, inlining)
+        calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.again)
         self.others = Instructions(self.machine, self.operands, self.variables, inlining, inputs.attribute)
         self.handlers: dict[str, Callable] = {}
         for part in (self.others, calls, inlining, self.iteration):
             self.handlers.update(part.instructions())
         self.fresh: list[tuple[str, int]] = []
+        self.made: list[tuple[str, ArrayView]] = []  # what these variables hold at the end
         self.same: list[tuple[str, int]] = []
         self.tuples: list[tuple[str, TupleType]] = []
         self.states: dict[int, State] = {}
@@ -271,6 +272,7 @@ class Interpreter:
             or self.fresh
             or self.same
             or self.operands.drawn
+            or self.e.leaves_to_python
             or self.left
             or not self.iteration.alike
         ):
@@ -362,11 +364,24 @@ class Interpreter:
             return
         before = self.variables.initial.get(name)
         known = isinstance(before, tuple) and before[1:3] == (t.dtype, t.ndim)
-        if not known or any(isinstance(o, int) for o in t.origins):
+        mixed = any(isinstance(o, int) for o in t.origins)
+        if not known or (mixed and not (t.owned and self.inputs.again)):
             raise Declined(f"{name} is used after the loop and is an array of which the shape isn't known, or a view")
         array = self.operands.array(before[0])
         sizes = arrays.operand(array).sizes
         value = self.variables.fetch(name, t)
+        if mixed:  # as it may be where the loop is left before its first turn has ended
+            own = self.e.cmp("ne", value.owner, NULL)
+            text = f"the array {name} of a compiled loop is one from outside{arithmetic.INSTEAD}"
+            self.e.check(own, "RuntimeError", text)
+        for other, theirs in self.made:
+            if t.origins & theirs.origins:  # results are arrays of their own
+                if not self.inputs.again:
+                    raise Declined(f"{other} and {name} are used after the loop and may be one array")
+                apart = self.e.cmp("ne", value.owner, theirs.owner)
+                text = f"{other} and {name} of a compiled loop are one array{arithmetic.INSTEAD}"
+                self.e.check(apart, "RuntimeError", text)
+        self.made.append((name, value))
         for n, m in zip(value.sizes, sizes):
             same = self.e.cmp("eq", n, m)
             text = f"the array {name} of a compiled loop changed its shape{arithmetic.INSTEAD}"

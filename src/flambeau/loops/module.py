@@ -17,7 +17,7 @@ from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
 
 __all__ = ["RUNTIME", "KernelArguments", "Spread", "module"]
 
-RUNTIME = ("malloc", "free", "parallel", "interrupted", "product")
+RUNTIME = ("malloc", "free", "parallel", "interrupted", "product", "python")
 NULL = Operand("null", llvm.PTR)
 DATA, META, INTS, FLOATS, OUT = GIVEN = [
     ParameterOperand(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")

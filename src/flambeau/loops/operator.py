@@ -28,6 +28,7 @@ from ..inductor.lowering.donate import writing_form
 from .arithmetic import INSTEAD
 from .complexes import part
 from .interpreter import Compiled
+from .numpy_calls import perform
 from .streams import stream_of
 
 __all__ = ["drawing_loop", "loop", "program"]
@@ -112,6 +113,7 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
         tuple(map(np.dtype, p["results"])),
         bool(p["errors"]),
         fail,
+        perform,
     )
     return functools.partial(_drawing, run, p["drawn"]) if p["drawn"] else run
 
@@ -194,7 +196,14 @@ def _operands(arrays, ints, floats, program, *more):
     return {k: arrays[n] for k, n in enumerate(_parsed(program)["written"])}
 
 
+def _fallible(arrays, ints, floats, program, *more) -> bool:
+    """Whether its errors are those of the graph: something has happened before it, so that it can't have the frame run plainly by itself."""
+    p = _parsed(program)
+    return bool(p["errors"]) and not p["first"]
+
+
 for _fresh, _inside in ((loop, loop_), (drawing_loop, drawing_loop_)):
     for _op in (_fresh, _inside):
+        _op.override("fallible", _fallible)
         _op.override("prepared", functools.partial(_prepared, _op is _inside))
     writing_form(_fresh, _inside, _operands)
