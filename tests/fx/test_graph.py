@@ -215,6 +215,6 @@ def test_symbolic_trace_refuses_control_flow():
 def test_replace_pattern():
     gm = fx.symbolic_trace(lambda a, b: (a * b + a) * (b * 2 + b))
     matches = fx.replace_pattern(gm, lambda x, y: x * y + x, lambda x, y: x * (y + 1))
-    assert len(matches) == 1
+    assert len(matches) == 2  # an input of the pattern stands for a number too
     gm.graph.lint()
     assert gm(2, 3) == 72 and "b + 1" in gm.code

@@ -47,6 +47,7 @@ __all__ = [
     "guard_size_oblivious",
     "has_static_value",
     "hint_int",
+    "is_user_frame",
     "is_one",
     "shape_rules",
     "statically_known_true",
@@ -101,12 +102,17 @@ class Origin:
         self.lo = self.hi = None
 
 
+def is_user_frame(frame) -> bool:
+    """Whether the frame runs code of a program."""
+    name = frame.f_globals.get("__name__", "flambeau")  # generated code has none
+    return not name.startswith("flambeau") or name.startswith("flambeau.testing")
+
+
 def user_line() -> str | None:
     """``file:line in function, source`` of the innermost frame outside flambeau."""
     frame = sys._getframe(1)
     while frame is not None:
-        name = frame.f_globals.get("__name__", "flambeau")  # generated code has none
-        if not name.startswith("flambeau") or name.startswith("flambeau.testing"):
+        if is_user_frame(frame):
             code = frame.f_code
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
             return f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}, code: {text}'

@@ -76,7 +76,8 @@ from compat.legacy: OutOfMemoryError AcceleratorError
 returns False: is_autocast_ipu_enabled is_autocast_xla_enabled
 refuses: get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
 from compat.queries: is_complex is_conj is_inference is_neg is_nonzero is_same_size is_signed is_storage typename can_cast result_type
-from compat.queries: _assert _assert_async get_device is_inference_mode_enabled unravel_index
+from fx.tracer: _assert
+from compat.queries: _assert_async get_device is_inference_mode_enabled unravel_index
 from compat.composed: cartesian_prod block_diag combinations tensordot chain_matmul broadcast_shapes vander range=range_ frombuffer
 from compat.composed: from_dlpack to_dlpack from_file
 from compat.lowrank: svd_lowrank pca_lowrank

@@ -35,12 +35,6 @@ aten = namespace("aten")
 
 
 @wrap_function
-def _assert(condition, message) -> None:
-    """``assert`` as a function: AssertionError with the message."""
-    assert condition, message
-
-
-@wrap_function
 def _assert_async(input, assert_msg="Expected Tensor with single nonzero value, but got zero") -> None:
     """RuntimeError with the message where the one element of ``input`` is zero. Computation here is never ahead of the program."""
     if not input:
@@ -108,7 +102,7 @@ def typename(obj) -> str:
     """Qualified name of an object's type; "torch.FloatTensor" and the like for tensors."""
     if isinstance(obj, _C.TensorBase):
         return obj.type()
-    cls = obj if isinstance(obj, type) else type(obj)
+    cls = obj if isinstance(getattr(obj, "__qualname__", None), str) and hasattr(obj, "__module__") else type(obj)
     return cls.__qualname__ if cls.__module__ in ("builtins", None) else f"{cls.__module__}.{cls.__qualname__}"
 
 

@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 from ..base import pytree
 from ..base.shape_env import ConstraintViolationError, ShapeEnv
 from ..compiler.wrap import wrap_callable
+from ..core.generator import default_generator
 from ..core.tensor import Tensor
 from ..dynamo.convert import Compiler, Event
 from ..dynamo.guards.dynamic import given_sizes
-from ..fx import Graph, GraphModule
+from ..fx import Graph, GraphModule, Interpreter
 from ..fx.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
+from ..fx.traceback import preserve_node_meta
 from ..proxy import make_fx
 from .constraints import Symbols
 from .dynamic_shapes import leaf_specs
@@ -54,7 +56,9 @@ class _Recorder:
 
         def run(*args):
             self.inputs = args
-            out = gm(*args)
+            place = default_generator.place()
+            out = gm(*[a.clone() if isinstance(a, Tensor) else a for a in args])  # the user's tensors stay as they are
+            default_generator.go_back(place)
             self.outputs = [_Number(x) if type(x) is int else x for x in out]
             return tuple(self.outputs)
 
@@ -240,7 +244,8 @@ def _found(gm: GraphModule, path: str) -> Any:
 
 def _of_operators(module: GraphModule, leaves: list, decomposition_table, tracing_mode: str) -> GraphModule:
     """The same graph in ATen's operators."""
-    traced = make_fx(lambda *flat: list(module(*flat)), decomposition_table, tracing_mode)(*leaves)
+    with preserve_node_meta():
+        traced = make_fx(lambda *flat: list(Interpreter(module).run(*flat)), decomposition_table, tracing_mode)(*leaves)
     have = [n for n in traced.graph.nodes if n.op == "placeholder"]
     if len(have) != len(leaves):
         tensors = iter(have)

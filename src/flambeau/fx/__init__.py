@@ -20,6 +20,7 @@ from .proxy import Proxy as Proxy
 from .proxy import ProxyableClassMeta as ProxyableClassMeta
 from .proxy import TraceError as TraceError
 from .subgraph_rewriter import replace_pattern as replace_pattern
+from .tracer import PH as PH
 from .tracer import Tracer as Tracer
 from .tracer import symbolic_trace as symbolic_trace
 from .tracer import wrap as wrap

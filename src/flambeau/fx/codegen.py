@@ -329,6 +329,10 @@ def python_code(graph, root: str = "self", *, verbose: bool = False) -> PythonCo
                         short = f"_op_{len(bound)}"
                         bound[n.target] = short if short not in names else f"__{short}"
                     fast = bound[n.target] + rhs[len(callee) :]
+        if rhs.endswith("="):
+            # `a += b` gives a another value, and the node is what a is then.
+            emit(f"{rhs} {arg(n.args[1])}")
+            rhs = n.args[0].name
         dead = [d.name for d in dying.get(n, [])]
         if not n.users:
             dead.append(n.name)
@@ -396,9 +400,7 @@ def _call_function(n: Node, arg, call, g: _Globals) -> str:
             *(f"({p})" if loose and not isinstance(a, Node) and p[:1] == "-" else p for a, p in zip(args, parts))
         )
     if inplace is not None and len(args) == 2 and isinstance(args[0], Node) and not n.kwargs:
-        # `a += b` rebinds a as well; through the operator function the statement stays one expression.
-        name = g.function(f)
-        return f"{name}({arg(args[0])}, {arg(args[1])})"
+        return f"{args[0].name} {inplace}"
     if (
         f is getattr
         and len(args) == 2

@@ -11,9 +11,10 @@ import functools
 import inspect
 import keyword
 import re
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..core.operator import namespace
@@ -117,6 +118,7 @@ class Graph:
         self.specs: tuple[Any, Any] | None = None
         self._codegen = CodeGen()
         self._owner: weakref.ref | None = None
+        self.traced_from = ""  # the function, as file:line in name
         if owning_module is not None:
             self.owning_module = owning_module
         self.meta: dict[str, Any] = {}
@@ -178,9 +180,6 @@ class Graph:
         """Make a node and insert it at the insert point."""
         candidate = name if name is not None else self._target_to_str(target)
         node = Node(self, self._namespace.create_name(candidate), op, target, args or (), kwargs or {}, type_expr)
-        for a in node._inputs:
-            if a.graph is not self:
-                raise RuntimeError(f"Argument {a.name!r} of node {node.name!r} belongs to a different graph")
         self._insert(node)
         self._len += 1
         return node
@@ -202,6 +201,7 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr=None) -> Node:
+        self._warn_if_absent("get_attr", qualified_name)
         name = qualified_name.replace(".", "_")
         return self.create_node("get_attr", qualified_name, name=name, type_expr=type_expr)
 
@@ -211,7 +211,20 @@ class Graph:
     def call_method(self, method_name: str, args=None, kwargs=None, type_expr=None) -> Node:
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
+    def _warn_if_absent(self, op: str, path: str) -> None:
+        obj = self.owning_module
+        for part in path.split(".") if obj is not None else ():
+            obj = getattr(obj, part, None)
+            if obj is None:
+                warnings.warn(
+                    f"Attempted to insert a {op} Node with no underlying reference in the owning GraphModule: {path!r}. "
+                    "Call GraphModule.add_submodule, or set the attribute, before",
+                    stacklevel=3,
+                )
+                return
+
     def call_module(self, module_name: str, args=None, kwargs=None, type_expr=None) -> Node:
+        self._warn_if_absent("call_module", module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def output(self, result: Argument, type_expr=None) -> Node:
@@ -364,15 +377,14 @@ class Graph:
         """What a call returns for what the graph returns."""
         return self._codegen.process_outputs(out)
 
-    @contextmanager
     def on_generate_code(self, make_transformer):
-        """Within the block the lines of the body go through ``make_transformer(former)``, ``former`` being the transformer until now or None."""
+        """From now on the lines of the body go through ``make_transformer(former)``, ``former`` being the transformer until now or None. The
+        result is a context manager: at its end ``former`` is back."""
         former = self._codegen._body_transformer
         self._codegen._body_transformer = make_transformer(former)
-        try:
-            yield
-        finally:
-            self._codegen._body_transformer = former
+        end = ExitStack()
+        end.callback(setattr, self._codegen, "_body_transformer", former)
+        return end
 
     def python_code(self, root_module: str = "self", *, verbose: bool = False, **_ignored) -> PythonCode:
         """The graph as source of a ``forward`` function, with the globals that the source needs."""
@@ -411,7 +423,7 @@ class Graph:
         g.specs = self.specs
         g._codegen = copy.deepcopy(self._codegen)
         g.meta = copy.copy(self.meta)
-        g._tracer_cls = self._tracer_cls
+        g._tracer_cls, g.traced_from = self._tracer_cls, self.traced_from
         return g
 
     def __reduce__(self):
@@ -431,7 +443,7 @@ class Graph:
             )
             for n in self.nodes
         ]
-        return _rebuild, (rows, self.specs)
+        return _rebuild, (rows, self.specs, self._codegen)
 
 
 class NodeRef:
@@ -459,11 +471,12 @@ def unpack_target(packed):
     return getattr(getattr(namespace(ns), name), overload)
 
 
-def _rebuild(rows, specs=None) -> Graph:
+def _rebuild(rows, specs=None, codegen=None) -> Graph:
     from .node import map_aggregate
 
     g = Graph()
     g.specs = specs
+    g.set_codegen(codegen or CodeGen())
     nodes: list[Node] = []
 
     def deref(x):

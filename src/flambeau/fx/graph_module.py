@@ -23,11 +23,13 @@ __all__ = ["GraphModule"]
 _counter = itertools.count()
 
 
-def compile_source(src: str, globals: dict[str, Any], name: str, executable: str | None = None) -> tuple[Any, str]:
+def compile_source(
+    src: str, globals: dict[str, Any], name: str, executable: str | None = None, origin: str = ""
+) -> tuple[Any, str]:
     """Execute generated source that defines ``name``; returns the function and the file name that linecache knows it
-    by.
+    by. ``origin``: what it was made from.
     """
-    filename = f"<flambeau_generated_{next(_counter)}>"
+    filename = f"<flambeau_generated_{next(_counter)}>{f' from {origin}' if origin else ''}"
     linecache.cache[filename] = (len(src), None, src.splitlines(True), filename)
     scope = dict(globals)
     exec(compile(executable or src, filename, "exec"), scope)
@@ -92,7 +94,7 @@ class GraphModule(Module):
         info = getattr(self._graph._codegen, "pytree_info", None)
         if info is not None:
             self.__dict__.update(_in_spec=info.in_spec, _out_spec=info.out_spec)
-        forward, filename = compile_source(code.src, code.globals, "forward", code.executable)
+        forward, filename = compile_source(code.src, code.globals, "forward", code.executable, self._graph.traced_from)
         old = self.__dict__.get("_filename")
         if old is not None:
             linecache.cache.pop(old, None)
@@ -185,6 +187,10 @@ class GraphModule(Module):
         GraphModule.__init__(out, self, copy.deepcopy(self._graph), self._class_name)
         out.meta.update(self.meta)
         return out
+
+    def _replicate_for_data_parallel(self):
+        """A copy that shares what it refers to."""
+        return copy.copy(self)
 
     def __deepcopy__(self, memo):
         """What the graph refers to is copied, and the hooks that saving and loading call; as in PyTorch."""

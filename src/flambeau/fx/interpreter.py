@@ -7,6 +7,7 @@ from typing import Any
 
 from .graph import Graph
 from .node import Argument, Node, Target
+from .traceback import preserve_node_meta, set_current_meta
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -75,8 +76,9 @@ class Interpreter:
         return self.run(*args)
 
     def run_node(self, n: Node) -> Any:
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with set_current_meta(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple, kwargs: dict[str, Any]) -> Any:
         if target.startswith("*"):
@@ -154,7 +156,9 @@ class Transformer(Interpreter):
         from .graph_module import GraphModule
         from .proxy import Proxy, map_proxies
 
-        result = super().run()
+        with preserve_node_meta():
+            result = super().run(enable_io_processing=False)
+        self.new_graph.set_codegen(self.graph._codegen)
         if result is not None:
             self.new_graph.output(map_proxies(result, lambda p: p.node if isinstance(p, Proxy) else p))
         return GraphModule(self.module, self.new_graph)

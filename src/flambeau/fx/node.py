@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+import traceback
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -39,6 +40,20 @@ def _has_effects(fn: Any) -> bool:
     if hasattr(op, "_overloads"):
         return _any_overload(op)
     return isinstance(fn, _C.Function) and _packet_has_effects(fn.__name__)
+
+
+def mutated_by(fn: Any, kwargs: dict[str, Any]) -> str | None:
+    """The operator, as ``aten::sigmoid.out``, by which a call writes to an argument; None where it doesn't."""
+    op = getattr(fn, "_opoverload", fn)
+    if hasattr(op, "_schema"):
+        return f"{op.namespace}::{op.__name__}" if "writes" in op.effects else None
+    name = getattr(fn, "__name__", "")
+    packet = op if hasattr(op, "_overloads") else getattr(namespace("aten"), name, None) if name else None
+    if packet is None or not (hasattr(op, "_overloads") or isinstance(fn, _C.Function)):
+        return None
+    if kwargs.get("out") is not None:
+        return f"aten::{name}.out"
+    return f"aten::{name}" if name.endswith("_") and not name.startswith("_") else None
 
 
 def _packet_has_effects(name: str) -> bool:
@@ -296,10 +311,11 @@ class Node:
             return f"%{self.name} : [num_users={len(self.users)}] = get_attr[target={self.target}]"
         if self.op == "output":
             return f"return {self.args[0]}"
-        args = ", ".join(format_arg(a) for a in self.args)
-        kwargs = ", ".join(f"{k}: {format_arg(v)}" for k, v in self.kwargs.items())
+        args = ", ".join(_format_arg(a) for a in self.args)
+        kwargs = ", ".join(f"{k}: {_format_arg(v)}" for k, v in self.kwargs.items())
+        kind = "" if self.type is None else f"{type_text(self.type)} "
         return (
-            f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target_str(self.target)}]"
+            f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target_str(self.target)}]"
             f"(args = ({args}{',' if len(self.args) == 1 else ''}), kwargs = {{{kwargs}}})"
         )
 
@@ -311,11 +327,22 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        return self.meta.get("stack_trace")
+        """The lines of the program that it comes from, outermost first."""
+        text = self.meta.get("stack_trace")
+        if text is None and "user_stack" in self.meta:
+            text = "".join(traceback.format_list(self.meta["user_stack"]))
+        return text
 
     @stack_trace.setter
     def stack_trace(self, trace: str | None) -> None:
         self.meta["stack_trace"] = trace
+
+
+def type_text(t: Any) -> str:
+    """``int``, ``typing.List[float]``, ``module.Class``."""
+    if not isinstance(t, type) or isinstance(t, types.GenericAlias):
+        return repr(t)
+    return t.__qualname__ if t.__module__ == "builtins" else f"{t.__module__}.{t.__qualname__}"
 
 
 def target_str(target: Target) -> str:
@@ -339,18 +366,20 @@ def target_str(target: Target) -> str:
     return f"{module.lstrip('_')}.{name}" if module else name
 
 
-def format_arg(a: Argument) -> str:
+def _format_arg(a: Argument) -> str:
     """Argument text with nodes written ``%name``."""
     if isinstance(a, Node):
         return f"%{a.name}"
+    if hasattr(a, "_fields"):
+        return f"{type(a).__name__}({', '.join(f'{k}={_format_arg(v)}' for k, v in zip(a._fields, a))})"
     if isinstance(a, tuple):
-        return f"({', '.join(map(format_arg, a))}{',' if len(a) == 1 else ''})"
+        return f"({', '.join(map(_format_arg, a))}{',' if len(a) == 1 else ''})"
     if isinstance(a, list):
-        return f"[{', '.join(map(format_arg, a))}]"
+        return f"[{', '.join(map(_format_arg, a))}]"
     if isinstance(a, dict):
-        return "{" + ", ".join(f"{k}: {format_arg(v)}" for k, v in a.items()) + "}"
+        return "{" + ", ".join(f"{k}: {_format_arg(v)}" for k, v in a.items()) + "}"
     if isinstance(a, slice):
-        return f"slice({format_arg(a.start)}, {format_arg(a.stop)}, {format_arg(a.step)})"
+        return f"slice({_format_arg(a.start)}, {_format_arg(a.stop)}, {_format_arg(a.step)})"
     return str(a)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import enum
 import operator
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
+from ..base.shape_env import is_user_frame
 from .codegen import _BINARY, _UNARY
 from .graph import Graph
-from .node import Argument, Node, Target, map_aggregate
+from .immutable_collections import immutable_dict, immutable_list
+from .node import Argument, Node, Target, map_aggregate, mutated_by
+from .traceback import copy_meta
 
 __all__ = [
     "Attribute",
@@ -36,7 +41,8 @@ def map_proxies(a: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 class TracerBase:
-    """Turns values into node arguments and operations into proxies. ``graph`` is the graph being built."""
+    """Turns values into node arguments and operations into proxies. ``graph`` is the graph being built. ``record_stack_traces``: nodes keep
+    the lines of the program that made them. ``check_mutable_operations``: RuntimeError for a call of an operator that writes to an argument."""
 
     graph: Graph
     root: Any = None
@@ -46,7 +52,18 @@ class TracerBase:
     def create_node(
         self, kind: str, target: Target, args: tuple, kwargs: dict, name: str | None = None, type_expr=None
     ) -> Node:
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if kind == "call_function" and self.check_mutable_operations and (op := mutated_by(target, kwargs)):
+            raise RuntimeError(
+                f"Tried to trace mutable operation {op}. FX only supports functional code, so operations that mutate operands in-place "
+                "(e.g. via `out` arguments) are not supported"
+            )
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        copy_meta(node)
+        if self.record_stack_traces and node.stack_trace is None:
+            frames = [f for f, _ in traceback.walk_stack(sys._getframe(1)) if is_user_frame(f)]
+            lines = [traceback.FrameSummary(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames]
+            node.stack_trace = "".join(traceback.format_list(reversed(lines)))
+        return node
 
     def proxy(self, node: Node) -> Proxy:
         return Proxy(node, self)
@@ -59,14 +76,30 @@ class TracerBase:
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:
-        """The node argument for a value; raises NotImplementedError for values a graph can't hold."""
-        return map_aggregate(a, self._leaf)
-
-    def _leaf(self, a: Any) -> Argument:
+        """The node argument for a value; raises NotImplementedError for values a graph can't hold. An object may give it itself
+        (``__fx_create_arg__(tracer)``); a dataclass is a call of its class."""
         if isinstance(a, Proxy):
             return a.node
+        if isinstance(a, tuple):
+            items = tuple(map(self.create_arg, a))
+            return type(a)(*items) if hasattr(a, "_fields") else items
+        if isinstance(a, list):
+            return immutable_list(map(self.create_arg, a))
+        if isinstance(a, dict):
+            if (key := next((k for k in a if isinstance(k, Proxy)), None)) is not None:
+                raise RuntimeError(
+                    f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key.node}"
+                )
+            return immutable_dict((k, self.create_arg(v)) for k, v in a.items())
+        if isinstance(a, slice):
+            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
         if isinstance(a, Node) or isinstance(a, _CONSTANTS):
             return a
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            fields = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
         return self.create_constant(a)
 
     def create_constant(self, a: Any) -> Argument:

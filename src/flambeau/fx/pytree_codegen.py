@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..base import pytree
 from .codegen import CodeGen
+from .proxy import Proxy
 
-__all__ = ["_PyTreeCodeGen", "_PyTreeInfo", "tree_flatten_spec"]
+__all__ = ["_PyTreeCodeGen", "_PyTreeInfo", "register_pytree_flatten_spec", "tree_flatten_spec"]
 
 
 class _PyTreeInfo(NamedTuple):
@@ -23,9 +24,33 @@ class _PyTreeInfo(NamedTuple):
 def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
     """The leaves of ``tree``. TypeError when its structure isn't ``spec``."""
     leaves, found = pytree.tree_flatten(tree)
-    if found != spec:
-        raise TypeError(f"the graph takes arguments of the structure {spec}, got {found}")
-    return leaves
+    if found == spec:
+        return leaves
+    if any(isinstance(x, Proxy) for x in leaves):
+        return list(_by_spec(tree, spec))
+    raise TypeError(f"the graph takes arguments of the structure {spec}, got {found}")
+
+
+# class -> function of an object and its spec that gives the parts: for objects that are Proxies
+_parts: dict[type, Callable[[Any, Any], list[Any]]] = {}
+
+
+def register_pytree_flatten_spec(cls: type, flatten_fn_spec: Callable[[Any, Any], list[Any]], *_unused: Any) -> None:
+    """``flatten_fn_spec(value, spec)`` gives the parts of what stands for an object of the class while it is traced."""
+    _parts[cls] = flatten_fn_spec
+
+
+def _by_spec(tree: Any, spec: Any) -> Iterator[Any]:
+    """The leaves as the structure says, of a tree of which parts are Proxies."""
+    if spec.is_leaf():
+        yield tree
+        return
+    if spec.type in _parts:
+        parts = _parts[spec.type](tree, spec)
+    else:
+        parts = [tree[entry] for entry in spec.entries()]
+    for part, inner in zip(parts, spec.children()):
+        yield from _by_spec(part, inner)
 
 
 class _PyTreeCodeGen(CodeGen):

@@ -6,25 +6,51 @@ work.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
 import operator
 import threading
 import types
+import warnings
 from typing import Any
 
+from ..base import pytree
+from ..core.modes import TorchFunctionMode
+from ..core.operator import OpOverload, Packet
+from ..core.overrides import wrap_function
 from ..core.tensor import Tensor
 from ..modules.module import Module
 from ..modules.parameter import Parameter
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Argument, has_side_effect
-from .proxy import ParameterProxy, Proxy, ProxyableClassMeta, TracerBase  # noqa: F401
+from .node import Argument, has_side_effect, map_aggregate
+from .proxy import ParameterProxy, Proxy, ProxyableClassMeta, TracerBase
+from .pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
 
-__all__ = ["Tracer", "symbolic_trace", "wrap"]
+__all__ = ["PH", "PHBase", "PHWithMeta", "Tracer", "symbolic_trace", "wrap"]
 
 _wrapped: list[tuple[dict, str]] = []
+# (class, method): calls that are given a Proxy stay calls.
+_wrapped_methods_to_patch: list[tuple[type, str]] = []
+
+
+class PHBase:
+    """Stands for an input among the ``concrete_args`` of a trace."""
+
+    def __repr__(self):
+        return "PH"
+
+
+class PHWithMeta(PHBase):
+    """One whose attributes, ``ph_key`` among them, the input's node gets."""
+
+    def __init__(self, ph_key: str | None = None):
+        self.ph_key = ph_key
+
+
+PH = PHBase()
 
 
 def wrap(fn_or_name):
@@ -51,10 +77,11 @@ class Tracer(TracerBase):
     ``autowrap_modules``: functions of these modules stay calls when they are given a Proxy. ``autowrap_functions``: these functions, by the name
     their own module knows them by. A parameter that the program reads is a Proxy (of a ``get_attr`` node), so that what is computed from it alone is
     recorded too; ``param_shapes_constant`` leaves its shape, dtype and device what they are. A buffer is its value while nothing else
-    is a Proxy, unless the class says ``proxy_buffer_attributes``.
+    is a Proxy, unless the class says ``proxy_buffer_attributes``. ``traced_func_name``: the method of a module that is traced.
     """
 
     proxy_buffer_attributes = False
+    traced_func_name = "forward"
 
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant: bool = False):
         self.autowrap_modules = tuple(autowrap_modules)
@@ -67,6 +94,13 @@ class Tracer(TracerBase):
         self._values: dict[int, str] = {}
         self._buffers: set[str] = set()
         self._constants: dict[str, Any] = {}
+
+    def __deepcopy__(self, memo):
+        out = memo[id(self)] = type(self).__new__(type(self))
+        shared = {"autowrap_modules": self.autowrap_modules, "autowrap_functions": self.autowrap_functions}
+        own = {k: v for k, v in vars(self).items() if k not in shared}
+        out.__dict__.update(copy.deepcopy(own, memo), **shared)
+        return out
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         """Modules of ``nn`` stay calls, except Sequential."""
@@ -88,6 +122,9 @@ class Tracer(TracerBase):
 
     def create_constant(self, a: Any) -> Argument:
         path = self._values.get(id(a))
+        if path is None and isinstance(type(a), ProxyableClassMeta):
+            path = self._values[id(a)] = f"_{type(a).__name__}_constant_{len(self._constants)}"
+            self._constants[path] = a
         if path is None and hasattr(a, "dtype") and hasattr(a, "shape"):
             path = f"_tensor_constant{len(self._constants)}"
             self._constants[path] = a
@@ -118,53 +155,116 @@ class Tracer(TracerBase):
         return forward(*args, **kwargs)
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """Trace ``root`` (a function or a module) and return its graph; attributes it uses belong to ``self.root``."""
+        """Trace ``root`` (a function or a module) and return its graph; attributes it uses belong to ``self.root``.
+
+        ``concrete_args``: values of some parameters, by name or all of them in order; those of nested containers may be :data:`PH`, which
+        are inputs of the graph."""
         self.graph = Graph(tracer_cls=type(self))
         is_module = isinstance(root, Module)
         self.root = root if is_module else Module()
-        fn = root.forward if is_module else root
+        if is_module and not hasattr(root, self.traced_func_name):
+            raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
+        fn = getattr(root, self.traced_func_name) if is_module else root
+        plain = inspect.unwrap(fn)
+        code = getattr(plain, "__code__", None)
+        if code is not None:
+            self.graph.traced_from = f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}"
+            if is_module and not code.co_argcount and inspect.ismethod(plain):
+                raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         if is_module:
             self._paths = {id(m): name for name, m in reversed([*root.named_modules(remove_duplicate=False)])}
             self._values = _tensors(root)
             self._buffers = {name for name, _ in root.named_buffers()}
         args = self._placeholders(fn, concrete_args or {})
+        call = fn if isinstance(concrete_args, tuple) and _only_variable(fn) else _positional(fn)
+        leaves, in_spec = pytree.tree_flatten(tuple(args))
+        nested = concrete_args and any(not c.is_leaf() for c in in_spec.children())
+        if nested:
+            args = pytree.tree_unflatten(leaves, in_spec)
         _running.depth = getattr(_running, "depth", 0) + 1
         try:
-            with _patched(self, fn):
-                out = _positional(fn)(*args)
+            with _patched(self, fn), _Operators():
+                out = call(*args)
         finally:
             _running.depth -= 1
+        if nested:
+            names = [p.name for p in _in_order_of_locals(fn)]
+            out, out_spec = pytree.tree_flatten(out)
+            self.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec)))
         self.create_node("output", "output", (self.create_arg(out),), {})
         for path, value in self._constants.items():
             if not hasattr(self.root, path):
-                self.root.register_buffer(path, value)
+                setattr(self.root, path, value) if not isinstance(value, Tensor) else self.root.register_buffer(
+                    path, value
+                )
         return self.graph
 
-    def _placeholders(self, fn, concrete: dict[str, Any]) -> list:
+    def _placeholders(self, fn, concrete: dict[str, Any] | tuple) -> list:
         """A Proxy (or the concrete value) for each parameter, in the order of the code's local variables."""
         args: list[Any] = []
-        for p in _in_order_of_locals(fn):
+        parameters = _in_order_of_locals(fn)
+        if isinstance(concrete, tuple):
+            if _only_variable(fn):
+                return [self._concrete("args", f"input_{k}", (), x) for k, x in enumerate(concrete)]
+            if len(concrete) != len(parameters):
+                raise RuntimeError(
+                    f"Tracing expected {len(parameters)} arguments but got {len(concrete)} concrete arguments"
+                )
+            concrete = dict(zip([p.name for p in parameters], concrete))
+        for p in parameters:
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             default = () if p.default is p.empty else (p.default,)
             if p.name not in concrete:
                 args.append(self.create_proxy("placeholder", stars + p.name, default, {}, name=p.name))
                 continue
-            value = concrete[p.name]
-            given = self.create_proxy("placeholder", f"{p.name}_1", default, {}, name=f"{p.name}_1")
-            if value is None or isinstance(value, bool | int | float | str):
-                message = f"{p.name} has been specialized to have value {value} but got another value"
-                holds = self.create_proxy(
-                    "call_function", operator.is_ if value is None else operator.eq, (given, value), {}
-                )
-                self.create_proxy("call_function", _assert, (holds, message), {})
-            args.append(value)
+            leaves, spec = pytree.tree_flatten(concrete[p.name])
+            given = [self._concrete(p.name, f"{p.name}_{k}", default, x) for k, x in enumerate(leaves, 1)]
+            args.append(pytree.tree_unflatten(given, spec))
         return args
 
+    def _concrete(self, name: str, placeholder: str, default: tuple, value: Any) -> Any:
+        """What a trace is given for one leaf of a concrete argument: a Proxy for PH, else the value."""
+        given = self.create_proxy("placeholder", placeholder, default, {}, name=placeholder)
+        if isinstance(value, PHBase):
+            for key, note in vars(value).items():
+                if not hasattr(given.node, key):
+                    setattr(given.node, key, note)
+            return given
+        message = f"{name} has been specialized to have value {value} but got another value"
+        if value is None or isinstance(value, bool | int | float | str):
+            holds = self.create_proxy(
+                "call_function", operator.is_ if value is None else operator.eq, (given, value), {}
+            )
+            self.create_proxy("call_function", _assert, (holds, message), {})
+        else:
+            warnings.warn(
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user to make sure "
+                "that your inputs match the inputs you specialized the function with.",
+                stacklevel=2,
+            )
+        return value
 
-def _assert(condition, message: str) -> None:
-    """What a traced program does about an argument that was given while tracing."""
-    if not condition:
-        raise AssertionError(message)
+
+class _Operators(TorchFunctionMode):
+    """Calls of operators, which take tensors alone, with a Proxy among the arguments."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if isinstance(func, (OpOverload, Packet)) and (found := _proxies((args, kwargs))):
+            return found[0].tracer.create_proxy("call_function", func, args, kwargs)
+        return func(*args, **kwargs)
+
+
+def _proxies(args: Any) -> list[Proxy]:
+    found: list[Proxy] = []
+    map_aggregate(args, lambda a: found.append(a) if isinstance(a, Proxy) else None)
+    return found
+
+
+@wrap_function
+def _assert(condition, message) -> None:
+    """``assert`` as a function: AssertionError with the message."""
+    assert condition, message
 
 
 has_side_effect(_assert)
@@ -191,6 +291,11 @@ def _in_order_of_locals(fn) -> list[inspect.Parameter]:
         kinds.VAR_KEYWORD,
     )
     return sorted(inspect.signature(fn).parameters.values(), key=lambda p: order.index(p.kind))
+
+
+def _only_variable(fn) -> bool:
+    """Whether ``*args`` and ``**kwargs`` are all its parameters."""
+    return all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in inspect.signature(fn).parameters.values())
 
 
 def _positional(fn):
@@ -244,6 +349,10 @@ class _patched:
             found += [(vars(module), name) for name, value in vars(module).items() if id(value) in modules]
         for fn in tracer.autowrap_functions:
             found.append((getattr(fn, "__globals__", {}), fn.__name__))
+        wrapped = {id(scope[name]) for scope, name in _wrapped if name in scope}
+        found += [(own, name) for name, value in own.items() if id(value) in wrapped]
+        for cls, name in _wrapped_methods_to_patch:
+            self._wrap_method(cls, name)
         for scope, name in {(id(s), n): (s, n) for s, n in [*_wrapped, *found]}.values():
             fn = scope.get(
                 name, __builtins__.get(name) if isinstance(__builtins__, dict) else getattr(__builtins__, name, None)
@@ -255,11 +364,7 @@ class _patched:
     def _wrap(self, scope: dict, name: str, fn):
         @functools.wraps(fn)
         def call(*args, **kwargs):
-            found: list[Proxy] = []
-            from .node import map_aggregate
-
-            map_aggregate((args, kwargs), lambda a: found.append(a) if isinstance(a, Proxy) else None)
-            if found:
+            if found := _proxies((args, kwargs)):
                 return found[0].tracer.create_proxy("call_function", fn, args, kwargs)
             return fn(*args, **kwargs)
 
@@ -267,6 +372,19 @@ class _patched:
         old = scope.get(name)
         scope[name] = call
         self.undo.append(lambda: scope.__setitem__(name, old) if had else scope.pop(name))
+
+    def _wrap_method(self, cls: type, name: str):
+        method = getattr(cls, name)
+
+        @functools.wraps(method)
+        def call(*args, **kwargs):
+            if found := _proxies((args, kwargs)):
+                return found[0].tracer.create_proxy("call_method", name, args, kwargs)
+            return method(*args, **kwargs)
+
+        own = name in vars(cls)
+        setattr(cls, name, call)
+        self.undo.append(lambda: setattr(cls, name, method) if own else delattr(cls, name))
 
     def __exit__(self, *exc):
         for undo in reversed(self.undo):

@@ -23,6 +23,7 @@ from ..fake.constants import LIMIT
 from ..fake.meta import meta_of
 from ..fx import Graph, Node
 from ..fx.node import has_side_effect
+from ..fx.traceback import copy_meta, has_preserved_node_meta
 from .lines import ForwardLines
 from .sizes import SizeNodes
 
@@ -132,6 +133,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         name = f"_tensor_constant{len(self.constants)}"
         self.constants[name] = tensor
         node = self.graph.create_node("get_attr", name, name=name)
+        copy_meta(node)
         node.meta["val"] = self.snapshot(tensor)
         self._alive.append(tensor)
         self._nodes[id(tensor)] = node
@@ -207,6 +209,9 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         stack = user_line() if self.record_stack else self.stack or self.lines.of_backward()
         if stack is not None:
             node.meta["stack"] = stack
+        if has_preserved_node_meta():
+            copy_meta(node)
+            node.meta.setdefault("original_aten", func)
         if _is_mutable(func):
             self._write(func, args, kwargs, node, out, fixed)
         elif (fixed and "draws" not in func.effects) or func is _LIFT_FRESH_COPY:

@@ -15,12 +15,14 @@ from flambeau.core.generator import default_generator
 from ..exc import unsupported
 from ..guards.source import Source
 from ..higher_order.subgraphs import Level
+from ..rules.reflect import module_of
 from ..tracing import trace_logs
 from ..variables.tensors.tensor import TensorVariable
 from . import tensor_queries
 from .inputs import GraphInput
 
 PLACE, NO_WORD = re.compile(r" at 0x[0-9a-f]+>"), re.compile(r"[^a-zA-Z0-9]+")
+TABLE = re.compile(r"\._modules\['([^']+)'\]")
 ESCAPE = "a tensor that a transformed function made leaves it other than as its result"
 
 
@@ -45,6 +47,8 @@ class GraphRecorder:
         self.examples: dict[Any, Any] = {}
         """The tensors of this call, by the nodes of inputs."""
         self.watched = trace_logs.watching()
+        self.modules: dict[str, tuple[str, type]] = {}
+        """The modules whose calls are being traced, outermost first: by name (path, class). It is replaced, never written to."""
 
     def placeholder(self, source: Source):
         # Without the places of keys: the text of a graph must be that of the next process.
@@ -63,7 +67,20 @@ class GraphRecorder:
         with self.root.inserting_before(None) if last is None else self.root.inserting_after(last):
             node = self.root.placeholder(name)
         node.meta["source"] = source.name
+        if self.modules:
+            node.meta["nn_module_stack"] = self.modules
         return node
+
+    @contextlib.contextmanager
+    def within_module(self, source: Source | None, cls: type):
+        """Nodes come from a call of the module."""
+        before = self.modules
+        path = TABLE.sub(r".\1", source.name) if source is not None else cls.__name__
+        self.modules = {**before, NO_WORD.sub("_", path): (path, cls)}
+        try:
+            yield
+        finally:
+            self.modules = before
 
     def input_values(self):
         return (i.node.meta["val"] for i in self.inputs)
@@ -109,9 +126,22 @@ class GraphRecorder:
         stack = tx.user_stack()
         node.meta["stack"] = stack[-1]
         node.meta["user_stack"] = stack
+        if op.startswith("call"):
+            self._note_origin(node)
         if self.output.blocks.errstates:
             node.meta["errstate"] = self.output.blocks.errstates
         return node
+
+    def _note_origin(self, node) -> None:
+        """Which modules the call stands in, and which call of the program it is: that of a module of the library, or its own function."""
+        origin: Any = node.target
+        if self.modules:
+            node.meta["nn_module_stack"] = self.modules
+            innermost = next(reversed(self.modules.values()))[1]
+            module = module_of(innermost)
+            if module.startswith("flambeau.nn.modules.") and module != "flambeau.nn.modules.container":
+                origin = innermost
+        node.meta["source_fn_stack"] = [(node.name, origin)]
 
     @contextlib.contextmanager
     def entered(self, level: Level):

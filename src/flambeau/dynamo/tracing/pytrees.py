@@ -6,6 +6,7 @@ import collections
 from typing import Any
 
 from flambeau.base import pytree
+from flambeau.fx import pytree_codegen
 
 from ..exc import unsupported
 from ..rules.reflect import module_of
@@ -104,6 +105,11 @@ def call_pytree(tx, fn, args: list[Variable], kwargs: dict[str, Variable]) -> Va
 @special(*FUNCTIONS)
 def _(tx, var, args, kwargs):
     return call_pytree(tx, var.value, args, kwargs) if module_of(var.value) == pytree.__name__ else None
+
+
+@special("tree_flatten_spec")
+def _(tx, var, args, kwargs):
+    return call_pytree(tx, var.value, args, kwargs) if module_of(var.value) == pytree_codegen.__name__ else None
 
 
 @special("return_and_correct_aliasing")

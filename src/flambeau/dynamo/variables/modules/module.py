@@ -100,6 +100,10 @@ class ModuleVariable(ObjectVariable):
     HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
     def call(self, tx, args, kwargs):
+        with tx.output.recorder.within_module(self.source, self.cls):
+            return self._call(tx, args, kwargs)
+
+    def _call(self, tx, args, kwargs):
         call = self.class_attr(tx, "__call__")
         if not is_library(call) or not is_library(self.class_attr(tx, "_call_impl")):
             return super().call(tx, args, kwargs)
