@@ -273,6 +273,8 @@ class Lowering(Handler):
         rule = kinds.KINDS.get(op.definition.kind)
         try:
             if rule is None and "lower" not in op.overrides:
+                if "prepared" in op.overrides or "has_side_effects" in op.tags:
+                    return call_eagerly(self, op, full, val)  # a native call of its own, or Python's: no fallback
                 raise NotLowered(f"kind {op.definition.kind}")
             for x in flatten(full):
                 if isinstance(x, LazyTensor):
