@@ -83,6 +83,12 @@ def test_missing_names_are_listed_with_their_place(tmp_path):
             import torch.no_such_module
         except ImportError:
             pass
+        import importlib
+        try:
+            importlib.import_module("torch.nn.no_such_module")
+        except ImportError:
+            pass
+        torch.einsum("i,i", torch.ones(2), torch.ones(2))
         from torch.nn import NoSuchLayer
         """,
     )
@@ -92,7 +98,8 @@ def test_missing_names_are_listed_with_their_place(tmp_path):
         "torch.no_such_function": "program.py:3",
         "torch.Tensor.no_such_method": "program.py:4",
         "torch.no_such_module": "program.py:6",
-        "torch.nn.NoSuchLayer": "program.py:9",
+        "torch.nn.no_such_module": "program.py:11",
+        "torch.nn.NoSuchLayer": "program.py:15",
     }
 
 

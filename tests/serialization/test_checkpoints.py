@@ -84,6 +84,22 @@ def test_a_file_and_mmap(tmp_path):
         torch.load(saved(1), mmap=True)
 
 
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "where", ["cpu", CPU, torch.device("cpu", 0), {"cpu": "cpu"}, lambda storage, place: storage, None]
+)
+def test_map_location(where):
+    assert torch.load(saved({"a": torch.ones(2), "d": CPU}), map_location=where)["a"].tolist() == [1, 1]
+
+
+def test_a_dtype_of_numpys_that_the_user_allows():
+    scalar = {"x": np.float64(2.5)}
+    with torch.serialization.safe_globals([np._core.multiarray.scalar, np.dtype, type(np.dtype("f8"))]):
+        assert torch.load(saved(scalar)) == scalar
+
+
 def test_modules_and_optimizers_resume():
     torch.manual_seed(0)
     model, x = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)), torch.randn(16, 4)

@@ -26,7 +26,7 @@ decorator: disable_nested_graph_breaks dont_skip_tracing skip_frame
 class: allow_c_slot bytecode_debugger
 refuses: replay step_unsupported
 """,
-    "+distributions.transforms": "from distributions.transforms: _InverseTransform=_Inverse",
+    "+distributions.transforms": "from distributions.transforms: _InverseTransform=_Inverse _clipped_sigmoid=_sigmoid",
     "+fake.fake_tensor": "from compat.queries: is_fake\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet\n"
     "from fake.converter: FakeCopyMode unset_fake_temporarily maybe_get_fake_mode",
     "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet",
@@ -96,16 +96,17 @@ why: data pipes are not built
 from utils.data.datapipes: IterDataPipe MapDataPipe DFIterDataPipe DataChunk
 decorator: functional_datapipe argument_validation runtime_validation non_deterministic
 context: guaranteed_datapipes_determinism runtime_validation_disabled
-from compat.utils: _DatasetKind
+from utils.data.loader: _DatasetKind
 """,
-    "+utils.data.loader": "from compat.utils: _DatasetKind\nvalue None: _collate_fn_t _worker_init_fn_t _T_co\nfrom utils.data: get_worker_info\n"
+    "+utils.data.loader": "value None: _collate_fn_t _worker_init_fn_t _T_co\nfrom utils.data: get_worker_info\n"
     "returns None: _sharding_worker_init_fn _share_dist_seed",
     "+utils.data.collate": "from utils.data.collate: np_str_obj_array_pattern=_TEXT\nfrom compat.utils: collate_tensor_fn",
-    "+utils.data.worker": "value None: _worker_info",
+    "+utils.data.worker": "value None: _worker_info\nfrom utils.data.worker: _generate_state=numpy_seed",
     "+testing": "why: comparing text of graphs is not built\nclass: FileCheck",
     "+return_types": "value []: all_return_types\nreturns None: pytree_register_structseq",
     "+compat.jit": "from compat.legacy: TracerWarning\nrefuses: _get_trace_graph",
-    "+compat.utils": "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P\nfrom compat.types: ModuleType",
+    "+compat.utils": "returns None: _get_available_device_type\nfrom compat.defaults: _get_device_module=get_device_module\n"
+    "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P\nfrom compat.types: ModuleType",
     "+compat.masked": "why: masked tensors are not built; the functions of torch.masked take mask=\nclass: MaskedTensor\n"
     "refuses: as_masked_tensor masked_tensor\nreturns False: is_masked_tensor",
 }

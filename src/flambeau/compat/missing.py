@@ -6,6 +6,7 @@ Only in this mode the namespaces get a class of their own, whose ``__getattr__``
 from __future__ import annotations
 
 import collections
+import importlib
 import os
 import sys
 import types
@@ -14,21 +15,18 @@ from . import hook
 
 __all__ = ["report", "watch"]
 
+_IMPORT = ("<frozen", os.path.dirname(importlib.__file__) + os.sep)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _found: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
 
 
 def _note(name: str) -> None:
-    """Remember who asked for ``name``: the first frame outside of flambeau and of the import system."""
+    """Remember who asked for ``name``: the first frame outside of the import system. What flambeau asks itself for doesn't count."""
     frame = sys._getframe(2)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if "importlib" in file and file.endswith("__init__.py"):
-            return  # flambeau's own lazy imports come this way
-        if not file.startswith((_HERE, "<frozen")):
-            _found[name][f"{file}:{frame.f_lineno}"] += 1
-            return
+    while frame is not None and frame.f_code.co_filename.startswith(_IMPORT):
         frame = frame.f_back
+    if frame is not None and not frame.f_code.co_filename.startswith(_HERE):
+        _found[name][f"{frame.f_code.co_filename}:{frame.f_lineno}"] += 1
 
 
 class _Watched(types.ModuleType):

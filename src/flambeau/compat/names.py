@@ -72,6 +72,7 @@ from amp.state: autocast_increment_nesting autocast_decrement_nesting clear_auto
 from amp.state: is_autocast_cache_enabled set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype
 from amp.state: get_autocast_cpu_dtype set_autocast_cpu_dtype is_autocast_cpu_enabled set_autocast_cpu_enabled
 from amp.state: get_autocast_gpu_dtype set_autocast_gpu_dtype
+from compat.legacy: StorageBase=UntypedStorage
 from compat.legacy: OutOfMemoryError AcceleratorError
 returns False: is_autocast_ipu_enabled is_autocast_xla_enabled
 refuses: get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
@@ -154,14 +155,18 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "_C._functorch": "why: functorch's native levels\n"
     "from batching.fallback: _is_vmap_fallback_enabled=is_fallback_enabled _set_vmap_fallback_enabled=set_fallback_enabled\n"
     "from batching.dimensions: reshape_dim_into reshape_dim_outof\n"
-    "returns False: is_batchedtensor is_legacy_batchedtensor is_gradtrackingtensor is_functorch_wrapped_tensor\n"
+    "from batching.by_name: _add_batch_dim=add_batch_dim _remove_batch_dim=remove_batch_dim get_unwrapped is_batchedtensor\n"
+    "from batching.by_name: is_functorch_wrapped_tensor=is_batchedtensor\n"
+    "returns False: is_legacy_batchedtensor is_gradtrackingtensor\n"
     "returns None: peek_interpreter_stack maybe_get_level",
     "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks",
     "_export": "rest export\nmodule: wrappers",
     "_export.wrappers": "why: an internal of PyTorch's export\ndecorator: mark_subclass_constructor_exportable_experimental",
     "_C._distributed_c10d": "class: Store ProcessGroup",
     "_functorch.apis": "from func: vmap grad grad_and_value\nfrom func.mapping: chunk_vmap",
-    "_functorch.vmap": "from func: vmap\nfrom func.mapping: restore_vmap",
+    "_functorch.vmap": "from func: vmap\nfrom func.mapping: restore_vmap _get_name=_name _maybe_remove_batch_dim=maybe_remove_batch_dim\n"
+    "from batching.by_name: _add_batch_dim=add_batch_dim _remove_batch_dim=remove_batch_dim\nfrom base.pytree: _broadcast_to_and_flatten\n"
+    "rest utils._pytree\nfrom core.tensor: Tensor",
     "_functorch.make_functional": "rest func.make_functional",
     "_functorch.eager_transforms": "from func: grad grad_and_value hessian jacfwd jacrev jvp vjp functionalize linearize",
     "_functorch.deprecated": "from func: vmap grad vjp jvp",
@@ -223,8 +228,9 @@ refuses: log_event register_event_handler unregister_event_handler
 """,
     "nested": "why: nested tensors are not built\n"
     "refuses: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
-    "nested._internal": "module: nested_tensor",
-    "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor",
+    "nested._internal": "module: nested_tensor ops",
+    "nested._internal.ops": "why: nested tensors are not built\nrefuses: extract_kwargs",
+    "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor\nvalue {}: _tensor_symint_registry",
     "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper _internal\nrefuses: export\n"
     "returns None: register_custom_op_symbolic unregister_custom_op_symbolic\n"
     "returns False: is_in_onnx_export is_onnxrt_backend_supported\nclass: ONNXProgram OperatorExportTypes",
@@ -289,8 +295,9 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
     "_jit_internal": "from jit: ignore export unused\ndecorator: boolean_dispatch _overload _overload_method _copy_to_script_wrapper\nreturns False: is_scripting\n"
     "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3\nreturns True: _isinstance",
     "_six": "value None: inf",
-    "_guards": "class: Guard Source\nwhy: PyTorch's guard objects; flambeau's are in flambeau.dynamo\nreturns None: detect_fake_mode",
-    "_ops": "from core.operator: OpOverload OpOverloadPacket=Packet",
+    "_subclasses.functional_tensor": "why: functionalize's tensors are others here\nclass: FunctionalTensor\nrefuses: mb_unwrap_functional_tensor",
+    "_guards": "class: Guard Source\nwhy: PyTorch's guard objects; flambeau's are in flambeau.dynamo\nfrom fake.active: active_fake_mode detect_fake_mode",
+    "_ops": "from core.operator: OpOverload OpOverloadPacket=Packet\nfrom core.higher_order: HigherOrderOperator",
     "_higher_order_ops": "module: flex_attention cond while_loop\nwhy: PyTorch's own modules of higher-order operators",
     "_higher_order_ops.flex_attention": "from nn.attention.flex_attention: flex_attention",
     "_decomp": "from library.decompositions: get_decompositions core_aten_decompositions decomposition_table register_decomposition remove_decompositions\n"

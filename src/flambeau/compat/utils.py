@@ -160,13 +160,6 @@ def swap_tensors(t1, t2) -> None:
         t1.__class__, t2.__class__ = type(t2), type(t1)
 
 
-class _DatasetKind:
-    """What kind of dataset a loader reads."""
-
-    Map = 0
-    Iterable = 1
-
-
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """A batch of tensors as one."""
     from ..utils.data.collate import default_collate

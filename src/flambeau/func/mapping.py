@@ -9,14 +9,22 @@ from typing import Any
 from .. import _C
 from ..base import pytree
 from ..batching import level, wrap
+from ..batching.by_name import batches_itself, level_of, remove_batch_dim
 from ..batching.levels import movedim, value_at
+from ..core.bindings import function
 from ..core.generator import default_generator
 from ..core.operator import namespace
 from .ndarrays import holds_arrays, on_arrays, tensor_form
 
-__all__ = ["chunk_vmap", "restore_vmap", "vmap"]
+__all__ = ["chunk_vmap", "maybe_remove_batch_dim", "restore_vmap", "vmap"]
 
 aten = namespace("aten")
+_cat = function("cat")
+
+
+def _flatten(tree):
+    """Leaves and structure; a container that carries mapping out itself is a leaf."""
+    return pytree.tree_flatten(tree, is_leaf=batches_itself)
 
 
 def _name(func) -> str:
@@ -26,7 +34,7 @@ def _name(func) -> str:
 def broadcast_prefix(prefix, tree) -> list | None:
     """``prefix`` (a leaf, or a structure whose leaves stand for whole parts of ``tree``) as one leaf for each leaf of
     ``tree``; None when it doesn't fit."""
-    leaves, spec = pytree.tree_flatten(tree)
+    leaves, _ = _flatten(tree)
     if not isinstance(prefix, (tuple, list, dict)):
         return [prefix] * len(leaves)
     if _is_leaf(tree):
@@ -58,12 +66,21 @@ def broadcast_prefix(prefix, tree) -> list | None:
 
 
 def _is_leaf(tree) -> bool:
-    leaves, _ = pytree.tree_flatten(tree)
+    leaves, _ = _flatten(tree)
     return len(leaves) == 1 and leaves[0] is tree
 
 
 def _is_int(d) -> bool:
     return isinstance(d, int) and not isinstance(d, bool)
+
+
+def _mapped_shape(x):
+    """The dimensions that can be mapped: all of a tensor's, those of the batch of a container."""
+    return x.batch_size if batches_itself(x) else x._shape
+
+
+def _map_over(x, d: int, lvl):
+    return x._add_batch_dim(in_dim=d, vmap_level=lvl) if batches_itself(x) else wrap(movedim(x, d, 0), lvl)
 
 
 def _check_inputs(func, in_dims, args):
@@ -82,7 +99,7 @@ def _check_inputs(func, in_dims, args):
             "a function with no "
             "inputs. The latter is unsupported."
         )
-    flat, spec = pytree.tree_flatten(args)
+    flat, spec = _flatten(args)
     dims = broadcast_prefix(in_dims, args)
     if dims is None:
         raise ValueError(
@@ -96,21 +113,21 @@ def _check_inputs(func, in_dims, args):
             )
         if d is None:
             continue
-        if not isinstance(x, _C.TensorBase):
+        if not isinstance(x, _C.TensorBase) and not batches_itself(x):
             raise ValueError(
                 where
                 + f"Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
                 "arguments, "
                 "please use None as the respective in_dim"
             )
-        if not -x._ndim <= d < x._ndim:
+        rank = len(_mapped_shape(x))
+        if not -rank <= d < rank:
             raise ValueError(
-                where + f"Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x._ndim} so "
-                "expected in_dim to "
-                f"satisfy -{x._ndim} <= in_dim < {x._ndim}."
+                where + f"Got in_dim={d} for some input, but that input is a Tensor of dimensionality {rank} so "
+                f"expected in_dim to satisfy -{rank} <= in_dim < {rank}."
             )
-        dims[i] = d % x._ndim
-    sizes = [x._shape[d] for x, d in zip(flat, dims) if d is not None]
+        dims[i] = d % rank
+    sizes = [_mapped_shape(x)[d] for x, d in zip(flat, dims) if d is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(s != sizes[0] for s in sizes):
@@ -135,8 +152,8 @@ def _check_out_dims(func, out_dims):
 
 def _take_out(func, out, out_dims, lvl):
     """The results with the batch at ``out_dims``."""
-    flat, spec = pytree.tree_flatten(out)
-    if isinstance(out, _C.TensorBase) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    flat, spec = _flatten(out)
+    if (isinstance(out, _C.TensorBase) or batches_itself(out)) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     dims = broadcast_prefix(out_dims, out)
     if dims is None:
@@ -153,6 +170,9 @@ def _take_out(func, out, out_dims, lvl):
             if mapped:
                 raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
             results.append(x)
+            continue
+        if batches_itself(x):
+            results.append(x._maybe_remove_batch_dim(funcname=name, vmap_level=lvl, batch_size=lvl.size, out_dim=d))
             continue
         if not isinstance(x, _C.TensorBase):
             raise ValueError(
@@ -171,14 +191,22 @@ def _take_out(func, out, out_dims, lvl):
 
 def _run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
     with level(size, randomness) as lvl:
-        inputs = [x if d is None else wrap(movedim(x, d, 0), lvl) for x, d in zip(flat, dims)]
+        inputs = [x if d is None else _map_over(x, d, lvl) for x, d in zip(flat, dims)]
         out = func(*pytree.tree_unflatten(inputs, spec), **kwargs)
         results, out_spec = _take_out(func, out, out_dims, lvl)
+    for x, d in zip(flat, dims):
+        # A locked container keeps what it gave for this level, which nobody asks for again.
+        if d is not None and batches_itself(x) and getattr(x, "is_locked", False):
+            x._erase_cache()
     given = {id(x) for x in flat}
     made = [movedim(x[0], 0, x[1]) if isinstance(x, tuple) else x for x in results]
     # An input that comes out again is a new tensor over the same memory.
     made = [aten.alias.default(x) if isinstance(y, tuple) and id(x) in given else x for x, y in zip(made, results)]
     return pytree.tree_unflatten(made, out_spec)
+
+
+def _piece(x, d: int, start: int, end: int):
+    return x[(slice(None),) * d + (slice(start, end),)] if batches_itself(x) else aten.slice.Tensor(x, d, start, end)
 
 
 def _chunked(func, size, flat, dims, spec, out_dims, randomness, kwargs, chunk_size):
@@ -189,16 +217,30 @@ def _chunked(func, size, flat, dims, spec, out_dims, randomness, kwargs, chunk_s
         if drawn is not None:
             default_generator.set_state(drawn)
         n = min(chunk_size, size - start)
-        piece = [x if d is None else aten.slice.Tensor(x, d, start, start + n) for x, d in zip(flat, dims)]
+        piece = [x if d is None else _piece(x, d, start, start + n) for x, d in zip(flat, dims)]
         out = _run(func, n, piece, dims, spec, out_dims, randomness, kwargs)
-        leaves, out_spec = pytree.tree_flatten(out)
+        leaves, out_spec = _flatten(out)
         parts.append(leaves)
         whole = out
     at = broadcast_prefix(
         out_dims[0] if isinstance(out_dims, tuple) and len(out_dims) == 1 and _is_leaf(whole) else out_dims, whole
     )
-    joined = [xs[0] if d is None else aten.cat.default(list(xs), d) for xs, d in zip(zip(*parts), at)]
+    joined = [xs[0] if d is None else _cat(list(xs), d) for xs, d in zip(zip(*parts), at)]
     return pytree.tree_unflatten(joined, out_spec)
+
+
+def maybe_remove_batch_dim(name: str, x, level, batch_size: int, out_dim: int | None):
+    """What ``vmap`` of the function ``name`` returns for its result ``x``: the batch at ``out_dim``, None for what is the same for all examples.
+    ValueError for a mapped result without ``out_dim`` and for what is no tensor."""
+    if out_dim is not None and isinstance(x, _C.TensorBase):
+        return remove_batch_dim(x, level, batch_size, out_dim)
+    if out_dim is None and not (isinstance(x, _C.TensorBase) and value_at(x, level_of(level))[1]):
+        return x
+    if out_dim is None:
+        raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+    raise ValueError(
+        f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None for output?"
+    )
 
 
 def vmap(

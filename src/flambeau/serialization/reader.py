@@ -74,15 +74,17 @@ class _Places:
 
     def __init__(self, map_location):
         self.map_location = map_location
+        # A device is callable too: as a decorator.
+        self.function = map_location if callable(map_location) and not isinstance(map_location, Device) else None
 
     def has_data(self, location: str) -> bool:
-        return callable(self.map_location) or _location(self.map_location, location) != "meta"
+        return self.function is not None or _location(self.map_location, location) != "meta"
 
     def placed(self, storage: Storage, location: str) -> Storage:
         """What a function ``map_location`` makes of a loaded storage; None from it leaves the storage where it was saved."""
-        if not callable(self.map_location):
+        if self.function is None:
             return storage
-        made = self.map_location(storage, location)
+        made = self.function(storage, location)
         if made is None:
             _location(None, location)
             return storage

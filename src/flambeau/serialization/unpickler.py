@@ -60,12 +60,12 @@ def _check_keys(items) -> None:
 
 def _check_state(cls: type, state) -> None:
     """UnpicklingError for a state that sets more than attributes of the program's: nothing that tensors are made of, no method."""
+    if getattr(cls, "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:
+        return  # the class is allowed, and knows what it takes
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     for names in (attributes, slots):
         if names is not None and not (type(names) is dict and all(type(n) is str for n in names)):
             raise _refuse(f"state of a {cls.__name__} must be a dict of names, got {type(names).__name__}")
-    if getattr(cls, "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:
-        return  # the class is allowed, and knows what it takes
     for name in attributes or ():
         if name.startswith("__") or issubclass(cls, Tensor) and hasattr(Tensor, name):
             raise _refuse(f"state of a {cls.__name__} sets {name}, which isn't an attribute of the program's")

@@ -38,6 +38,13 @@ def _single_thread() -> None:
     _runtime.set_num_threads(1)
 
 
+class _DatasetKind:
+    """What kind of dataset a loader reads."""
+
+    Map = 0
+    Iterable = 1
+
+
 class DataLoader(Generic[T_co]):
     """Iterate over batches of ``dataset`` (by index, or an IterableDataset). The arguments are PyTorch's.
 
@@ -93,7 +100,8 @@ class DataLoader(Generic[T_co]):
             generator,
             persistent_workers,
         )
-        self._iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        self._IterableDataset_len_called: int | None = None
         if self._iterable:
             if shuffle not in (False, None):
                 raise ValueError(
@@ -129,7 +137,10 @@ class DataLoader(Generic[T_co]):
         )
         self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
         self._iterator = None
-        self._warned = False
+
+    @property
+    def _iterable(self) -> bool:
+        return self._dataset_kind == _DatasetKind.Iterable
 
     @property
     def _auto_collation(self) -> bool:
@@ -165,22 +176,18 @@ class DataLoader(Generic[T_co]):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
-    def _fetcher(self):
-        return functools.partial(
-            Fetcher,
-            iterable=self._iterable,
-            auto_collation=self._auto_collation,
-            collate_fn=self.collate_fn,
-            drop_last=self.drop_last,
-        )
-
-    def __iter__(self) -> Iterator[Any]:
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        """A new iterator: what subclasses replace."""
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
-        if not self.persistent_workers:
-            return _MultiProcessingDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.num_workers == 0 or not self.persistent_workers:
+            return self._get_iterator()
         if self._iterator is None:
-            self._iterator = _MultiProcessingDataLoaderIter(self)
+            self._iterator = self._get_iterator()
         else:
             self._iterator.reset(self)
         return self._iterator
@@ -188,7 +195,7 @@ class DataLoader(Generic[T_co]):
     def __len__(self):
         if not self._iterable:
             return len(self._index_sampler)
-        n = self._length = len(self.dataset)
+        n = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
@@ -205,12 +212,26 @@ class DataLoader(Generic[T_co]):
             )
 
 
+def _fetcher(loader):
+    """What makes a Fetcher of a dataset."""
+    return functools.partial(
+        Fetcher,
+        iterable=loader._dataset_kind == _DatasetKind.Iterable,
+        auto_collation=loader._auto_collation,
+        collate_fn=loader.collate_fn,
+        drop_last=loader.drop_last,
+    )
+
+
 class _BaseDataLoaderIter:
+    """Reads of a loader what PyTorch's iterators read, and no more: fastai hands them one of its own."""
+
     def __init__(self, loader: DataLoader):
         self._loader = loader
         self._base_seed = draw_seed(loader.generator)
         self._indices = iter(loader._index_sampler)
         self._yielded = 0
+        self._warned = False
 
     def __iter__(self):
         return self
@@ -221,9 +242,13 @@ class _BaseDataLoaderIter:
     def _count(self) -> None:
         self._yielded += 1
         loader = self._loader
-        length = loader.__dict__.get("_length")
-        if loader._iterable and length is not None and self._yielded > (n := len(loader)) and not loader._warned:
-            loader._warned = True
+        if (
+            loader._dataset_kind == _DatasetKind.Iterable
+            and loader._IterableDataset_len_called is not None
+            and self._yielded > (n := len(loader))
+            and not self._warned
+        ):
+            self._warned = True
             warnings.warn(
                 f"Length of IterableDataset {loader.dataset} was reported to be {n}(when accessing len(dataloader)), but {self._yielded} samples "
                 "have been fetched. ",
@@ -234,7 +259,7 @@ class _BaseDataLoaderIter:
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
-        self._fetch = loader._fetcher()(loader.dataset)
+        self._fetch = _fetcher(loader)(loader.dataset)
 
     def __next__(self):
         batch = self._fetch(next(self._indices))
@@ -247,7 +272,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         super().__init__(loader)
-        loader.check_worker_number_rationality()
         context = loader.multiprocessing_context or multiprocessing
         self._workers = []
         self._pid = os.getpid()
@@ -265,7 +289,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     loader.num_workers,
                     self._base_seed,
                     loader.dataset,
-                    loader._fetcher(),
+                    _fetcher(loader),
                     loader.worker_init_fn,
                 ),
                 kwargs={"single_thread": _single_thread},

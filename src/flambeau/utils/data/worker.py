@@ -78,13 +78,17 @@ class Fetcher:
         return self.collate(batch)
 
 
+def numpy_seed(base_seed: int, worker: int) -> list[int]:
+    """The four numbers that NumPy's generator of a worker is seeded with."""
+    return np.random.SeedSequence([worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
+
+
 def seed_worker(base_seed: int, worker: int) -> int:
     """Seed Python's, NumPy's and flambeau's generators as PyTorch seeds its workers'."""
     seed = base_seed + worker
     random.seed(seed)
     manual_seed(seed)
-    entropy = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
+    np.random.seed(numpy_seed(base_seed, worker))
     return seed
 
 
