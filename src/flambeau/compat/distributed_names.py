@@ -51,19 +51,12 @@ class: AllgatherOptions
 """,
     "distributed.utils": "why: sharded modules are not built\nfrom distributed.replicas: _sync_module_states=sync_module_states "
     "_verify_param_shape_across_processes=check_same_shapes",
-    "distributed.fsdp": "module: fully_sharded_data_parallel wrap _fully_shard api sharded_grad_scaler\n"
-    "class: FullyShardedDataParallel FSDPModule ShardingStrategy MixedPrecision CPUOffload BackwardPrefetch StateDictType FullStateDictConfig "
-    "FullOptimStateDictConfig ShardedStateDictConfig ShardedOptimStateDictConfig LocalStateDictConfig MixedPrecisionPolicy CPUOffloadPolicy OffloadPolicy "
-    "OptimStateDictConfig StateDictConfig\nrefuses: fully_shard register_fsdp_forward_method",
-    "distributed.fsdp.fully_sharded_data_parallel": "from distributed.fsdp: FullyShardedDataParallel ShardingStrategy MixedPrecision CPUOffload "
-    "BackwardPrefetch StateDictType FullStateDictConfig FullOptimStateDictConfig ShardedStateDictConfig ShardedOptimStateDictConfig StateDictConfig OptimStateDictConfig",
+    "+distributed.fsdp": "why: it is not built\nmodule: wrap api fully_sharded_data_parallel _fully_shard sharded_grad_scaler\n"
+    "class: FlatParameter FullOptimStateDictConfig ShardedOptimStateDictConfig LocalOptimStateDictConfig OptimStateDictConfig OptimStateKeyType",
     "distributed.fsdp._fully_shard": "from distributed.fsdp: fully_shard FSDPModule\nmodule: _fsdp_api _fsdp_init",
-    "distributed.fsdp._fully_shard._fsdp_api": "from distributed.fsdp: MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy",
     "distributed.fsdp._fully_shard._fsdp_init": "refuses: _get_device_from_mesh",
-    "distributed.fsdp.api": "from distributed.fsdp: ShardingStrategy MixedPrecision CPUOffload BackwardPrefetch StateDictType FullStateDictConfig",
+    "distributed.fsdp._fully_shard._fsdp_api": "from distributed.fsdp: MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy",
     "distributed.fsdp.sharded_grad_scaler": "class: ShardedGradScaler",
-    "distributed.fsdp.wrap": "refuses: size_based_auto_wrap_policy transformer_auto_wrap_policy "
-    "lambda_auto_wrap_policy enable_wrap wrap always_wrap_policy\nclass: ModuleWrapPolicy CustomPolicy _Policy",
     "distributed.algorithms": "module: join model_averaging ddp_comm_hooks _checkpoint",
     "distributed.algorithms._checkpoint": "module: checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "class: CheckpointWrapper CheckpointImpl\n"

@@ -231,15 +231,17 @@ class OptimizedModule:
     def _bind(self):
         module, compiler = self._orig_mod, self._compiler
         forward = getattr(type(module), "forward", None)
+        hooks = getattr(type(module).__call__, "__globals__", {}).get("_hooks")
         direct = (
-            isinstance(forward, types.FunctionType)
+            hooks is not None
+            and isinstance(forward, types.FunctionType)
             and "forward" not in module.__dict__
             and trace_rules.is_library_module_call(type(module).__call__)
         )
         d = self.__dict__
         d["_call_forward"] = wrap_callable(forward, compiler) if direct else None
         d["_bound_call"] = type(module).__call__
-        d["_module_hooks"] = type(module).__call__.__globals__.get("_hooks") if direct else None
+        d["_module_hooks"] = hooks if direct else None
         d["_call_whole"] = wrap_callable(_call_module, compiler)
         d["training"] = module.training
         if _has_lazy(module):

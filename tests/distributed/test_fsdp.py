@@ -1,0 +1,263 @@
+"""Sharded modules: the steps of training are those of one process, on shares of the batch. Ranks are threads."""
+
+import contextlib
+import copy
+import functools
+
+import pytest
+from tests.distributed import models
+
+import flambeau as torch
+from flambeau import nn
+from flambeau.distributed import collectives, threads
+from flambeau.distributed.fsdp import (
+    FSDPModule,
+    FullyShardedDataParallel,
+    MixedPrecisionPolicy,
+    ShardingStrategy,
+    StateDictType,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from flambeau.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
+from flambeau.distributed.tensor import DTensor, Shard, init_device_mesh
+from flambeau.utils.checkpoint import checkpoint
+
+
+def shards_of(model):
+    return [m._fsdp_state.shards for m in model.modules() if isinstance(m, FSDPModule)]
+
+
+def share(rank, ranks):
+    n = 4 // ranks
+    return slice(n * rank, n * rank + n)
+
+
+def layers(model, mesh=None, **options):
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh, **options)
+    return fully_shard(model, mesh=mesh, **options)
+
+
+class Checkpointed(models.Block):
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=False)
+
+
+def recomputed(model):
+    for layer in model.layers:
+        layer.__class__ = Checkpointed
+    return layers(model)
+
+
+def compiled(model):
+    for layer in model.layers:
+        layer.compile(backend="aot_eager")
+    return layers(model)
+
+
+WAYS = {
+    "layers": layers,
+    "whole": fully_shard,
+    "kept": lambda m: layers(m, reshard_after_forward=False),
+    "always freed": lambda m: layers(m, reshard_after_forward=True),
+    "columns": lambda m: layers(m, shard_placement_fn=lambda p: Shard(p.dim() - 1)),
+    "replicas": lambda m: layers(m, init_device_mesh("cpu", (2, 1))),
+    "recomputed": recomputed,
+    "compiled": compiled,
+    "compiled around": layers,
+    "wrapper": lambda m: FullyShardedDataParallel(m, auto_wrap_policy=ModuleWrapPolicy({models.Block, nn.Embedding})),
+    "wrapper by size": lambda m: FullyShardedDataParallel(
+        m,
+        auto_wrap_policy=functools.partial(size_based_auto_wrap_policy, min_num_params=500),
+        sharding_strategy=ShardingStrategy.SHARD_GRAD_OP,
+        sync_module_states=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_training(name):
+    _, parameters = models.wanted()
+    torch._dynamo.reset()
+
+    def run(rank):
+        model = WAYS[name](copy.deepcopy(models.BASE))
+        called = torch.compile(model, backend="aot_eager") if name == "compiled around" else model
+        models.train(called, models.sgd(model), share(rank, 2))
+        models.check(model, parameters)
+        for shards in shards_of(model):
+            assert shards.whole is None and shards.pending is None
+        assert all(p.grad.placements == p.placements for p in model.parameters())
+
+    threads.spawn(run, 2)
+
+
+@pytest.mark.parametrize("mesh", [(4,), (2, 2)])
+def test_four_ranks_and_sizes_that_do_not_divide(mesh):
+    x = torch.randn(4, 5)
+
+    base = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3), nn.Linear(3, 1))
+
+    def step(model, x):
+        optimizer = torch.optim.AdamW(model.parameters(), 0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(x).pow(2).mean().backward()
+            optimizer.step()
+        return model
+
+    want = dict(step(copy.deepcopy(base), x).named_parameters())
+
+    def run(rank):
+        model = copy.deepcopy(base)
+        grid = init_device_mesh("cpu", mesh)
+        fully_shard(model[0], mesh=grid)
+        step(fully_shard(model, mesh=grid), x[rank : rank + 1])
+        models.check(model, {name: p.detach() for name, p in want.items()})
+
+    threads.spawn(run, 4)
+
+
+def test_parameters_are_freed_and_gathered_ahead(monkeypatch):
+    log, gather = [], collectives.all_gather_into_tensor
+
+    def run(rank):
+        def counted(out, given, group, async_op=False):
+            if rank == 0:
+                log.append(async_op)
+            return gather(out, given, group, async_op)
+
+        monkeypatch.setattr(collectives, "all_gather_into_tensor", counted) if rank == 0 else None
+        model = layers(copy.deepcopy(models.BASE), reshard_after_forward=True)
+        seen = []
+        model.layers[0].register_forward_hook(lambda m, x, y: seen.append(type(m.m.up.weight)))
+        for _ in range(2):
+            loss = model(models.TEXT).sum()
+            assert all(s.whole is None for s in shards_of(model))
+            assert isinstance(model.layers[0].m.up.weight, DTensor) and seen[-1] is torch.Tensor
+            if rank == 0:
+                log.append("backward")
+            loss.backward()
+            if rank == 0:
+                log.append("end")
+
+    threads.spawn(run, 1)
+    # three groups forward and backward; from the second pass on the next one is asked for ahead
+    assert log[:4] == [False, False, False, "backward"]
+    assert log.count(True) >= 2 and len(log) == 16
+
+
+def test_gradients_kept_and_precision():
+    _, parameters = models.wanted(steps=1, clip=False)
+
+    def run(rank):
+        model = layers(copy.deepcopy(models.BASE))
+        optimizer = models.sgd(model)
+        rows = share(rank, 2)
+        for k in range(2):  # half of the share at a time, reduced by the second
+            model.set_requires_gradient_sync(k == 1)
+            part = slice(rows.start + k, rows.start + k + 1)
+            loss = nn.functional.cross_entropy(model(models.TEXT[part]).flatten(0, 1), models.NEXT[part].flatten())
+            (loss / 2).backward()
+            assert (next(model.parameters()).grad is None) == (k == 0)
+        optimizer.step()
+        models.check(model, parameters)
+        half = layers(copy.deepcopy(models.BASE), mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+        seen = []
+        half.layers[0].m.up.register_forward_hook(lambda m, x, y: seen.extend((m.weight.dtype, y.dtype)))
+        half(models.TEXT).float().sum().backward()
+        assert seen[:2] == [torch.bfloat16] * 2 and half.head.weight.grad.dtype is torch.float32
+
+    threads.spawn(run, 2)
+
+
+def test_frozen_shared_and_ignored_parameters():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+            self.b.weight = self.a.weight
+            self.c.weight.requires_grad_(False)
+
+        def forward(self, x):
+            return self.c(self.b(self.a(x)))
+
+    torch.manual_seed(0)
+    base, x = Tied(), torch.randn(2, 4)
+
+    def run(rank):
+        want, model = copy.deepcopy(base), copy.deepcopy(base)
+        fully_shard(model, ignored_params={model.c.bias})
+        assert model.a.weight is model.b.weight and not isinstance(model.c.bias, DTensor)
+        want(x).sum().backward()
+        model(x).sum().backward()
+        assert model.c.weight.grad is None
+        torch.testing.assert_close(model.a.weight.grad.full_tensor(), want.a.weight.grad)
+        with torch.no_grad():
+            torch.testing.assert_close(model(x), want(x))
+        with pytest.raises(ZeroDivisionError), contextlib.ExitStack() as stack:
+            handle = model.b.register_forward_pre_hook(lambda m, x: 1 / 0)
+            stack.callback(handle.remove)
+            model(x)
+        assert isinstance(model.a.weight, DTensor) and all(s.whole is None for s in shards_of(model))
+        register_fsdp_forward_method(model, "extra_repr")
+        assert model.extra_repr() == ""
+        handle = model.unshard(async_op=True)
+        handle.wait()
+        assert shards_of(model)[0].whole is not None
+        model.reshard()
+
+    threads.spawn(run, 2)
+
+
+def test_wrapper_state_dicts():
+    def run(rank):
+        model = FullyShardedDataParallel(copy.deepcopy(models.BASE), auto_wrap_policy=ModuleWrapPolicy({models.Block}))
+        state = model.state_dict()
+        assert state.keys() == models.BASE.state_dict().keys() == dict(model.named_parameters()).keys()
+        for name, t in models.BASE.state_dict().items():
+            assert torch.equal(state[name], t)
+        with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+            assert all(isinstance(t, DTensor) for t in model.state_dict().values())
+        model.load_state_dict({name: t + 1 for name, t in state.items()})
+        with FullyShardedDataParallel.summon_full_params(model):
+            assert torch.equal(model.module.head.weight, models.BASE.head.weight + 1)
+            with torch.no_grad():
+                model.module.head.weight.zero_()
+        assert not model.state_dict()["head.weight"].any()
+        model(models.TEXT).sum().backward()
+        assert model.clip_grad_norm_(0.1) > 0.1
+        with model.no_sync():
+            model(models.TEXT).sum().backward()
+        assert model.e.weight is model.module.e.weight
+
+    threads.spawn(run, 2)
+
+
+ERRORS = {
+    "again": (lambda m: fully_shard(fully_shard(m)), ValueError, "sharded already"),
+    "container": (lambda m: fully_shard(nn.ModuleList([m])), ValueError, "containers"),
+    "DTensors": (
+        lambda m: fully_shard(torch.distributed.tensor.distribute_module(m, init_device_mesh("cpu", (1,)))),
+        NotImplementedError,
+        "2-D",
+    ),
+    "no sharding": (
+        lambda m: FullyShardedDataParallel(m, sharding_strategy=ShardingStrategy.NO_SHARD),
+        NotImplementedError,
+        "DistributedDataParallel",
+    ),
+    "meta": (lambda m: fully_shard(nn.Linear(2, 2, device="meta")), NotImplementedError, "meta device"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    fn, kind, text = ERRORS[name]
+
+    def run(rank):
+        with pytest.raises(kind, match=text):
+            fn(nn.Linear(2, 2))
+
+    threads.spawn(run, 1)
