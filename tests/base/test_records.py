@@ -4,10 +4,11 @@ import copy
 import pickle
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
-from flambeau.base.records import replace, slotted
+from flambeau.base.records import astuple, fields_of, made_by, replace, slotted
 
 
 @slotted
@@ -30,6 +31,41 @@ class Counter:
 @slotted(eq=False)
 class Token:
     name: str
+
+
+class Named:
+    def label(self):
+        return "named"
+
+
+@slotted(frozen=False)
+class Group(Named):
+    size: ClassVar = 3
+    points: tuple = ()
+    notes: list = made_by(list)
+
+    def label(self):
+        return super().label() + " group"
+
+
+@slotted(frozen=False)
+class Colored(Group):
+    color: str = "red"
+
+
+@slotted
+class Empty:
+    pass
+
+
+def test_fields_of_bases():
+    a, b = Colored((Point(1), Point(2))), Colored()
+    a.notes.append(1)
+    assert fields_of(Colored) == ("points", "notes", "color") and fields_of(Empty) == () and a.size == 3
+    assert (a.color, a.notes, b.notes, a.label()) == ("red", [1], [], "named group")
+    assert repr(b) == "Colored(points=(), notes=[], color='red')" and b == Colored() != Group() and Empty() == Empty()
+    assert astuple(a) == (((1, 0), (2, 0)), [1], "red")
+    assert copy.copy(a) == a and pickle.loads(pickle.dumps(a)) == a
 
 
 def test_values():

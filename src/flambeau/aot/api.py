@@ -18,9 +18,11 @@ from ..base import process_state, pytree
 from ..base.collector import collecting_later
 from ..base.errors import SharedArguments
 from ..base.logs import artifact
+from ..base.records import replace
 from ..core import modes
 from ..core.layouts import overlaps_itself
 from ..fx import GraphModule, Interpreter
+from ..fx.graph_facts import GraphFacts
 from ..proxy import current_proxy_mode
 from . import cache, gradient_notes
 from .compiled_function import Plan, Ways
@@ -86,9 +88,11 @@ def compile_flat(
         # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
         # all inputs as they were, so that it can be run plainly.
         meta = getattr(captured, "meta", {})
-        part.held = tuple(i for i in held if i not in traced.mutated)
+        part.facts.held = tuple(i for i in held if i not in traced.mutated)
         if not (meta.get("arrays") and traced.fallible):
-            part.output_aliases = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
+            part.facts.output_aliases = {
+                k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad
+            }
         run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
@@ -96,7 +100,7 @@ def compile_flat(
         run = _compile_joint(traced, *parts, ways, compilers)
     call = wrap(traced, run, lifted, len(inputs))
     if call is not run:
-        call.keeps_inputs_at_errors = not traced.joint and not any(part.output_aliases for part in parts)
+        call.keeps_inputs_at_errors = not traced.joint and not any(part.facts.output_aliases for part in parts)
     return call
 
 
@@ -113,16 +117,10 @@ def _once_differentiable(captured: GraphModule) -> bool:
 
 class GraphPart:
     """A graph to compile. ``make`` makes it. A compiler that finds its own result on disk doesn't need that
-    (``compiler.recall(entry, output_aliases)``). ``entry``: a name that determines the graph, None when it has none.
-    ``output_aliases``, ``free``, ``orders``: see inductor.compile_graph. ``held``: inputs that are parameters and
-    buffers of modules and that it doesn't write."""
+    (``compiler.recall(entry, output_aliases)``)."""
 
     def __init__(self, make: Callable[[], GraphModule], entry: str | None = None):
-        self.make, self.entry = make, entry
-        self.output_aliases: dict[int, int] = {}
-        self.held: tuple[int, ...] = ()
-        self.free: tuple[int, ...] = ()
-        self.orders: dict[int, tuple[int, ...]] = {}
+        self.make, self.facts = make, GraphFacts(entry)
 
     @functools.cached_property
     def gm(self) -> GraphModule:
@@ -131,20 +129,15 @@ class GraphPart:
     @collecting_later
     def compile(self, compiler: Callable, example_inputs: list[Any] | None = None) -> Callable:
         recall = getattr(compiler, "recall", None)
-        entry = self.entry
-        if entry is not None and (self.free or self.orders):
-            entry = f"{entry} {self.free} {sorted(self.orders.items())}"
-        found = recall(entry, self.output_aliases) if recall is not None and entry is not None else None
+        facts = self.facts
+        if facts.entry is not None and (facts.free or facts.orders):
+            facts = replace(facts, entry=f"{facts.entry} {facts.free} {sorted(facts.orders.items())}")
+        known = recall is not None and facts.entry is not None
+        found = recall(facts.entry, facts.output_aliases) if known else None
         if found is not None:
             return found
         gm = self.gm
-        gm.output_aliases, gm.entry, gm.held, gm.free, gm.orders = (
-            self.output_aliases,
-            entry,
-            self.held,
-            self.free,
-            self.orders,
-        )
+        gm.facts = facts
         return compiler(gm, _example_inputs(gm) if example_inputs is None else example_inputs)
 
 
@@ -211,10 +204,10 @@ def _compile_joint(traced, fw: GraphPart, bw: GraphPart, ways: Ways, compilers: 
 
     if all(getattr(c, "chooses_orders", False) for c in (compilers.fw, compilers.bw)):
         # What only the two graphs see lies as the forward finds best; the backward is made for that.
-        fw.free = tuple(traced.num_forward + i for i, s in enumerate(ways.saved_from) if s.index is None)
+        fw.facts.free = tuple(traced.num_forward + i for i, s in enumerate(ways.saved_from) if s.index is None)
     made = fw.compile(compilers.fw)
     orders = getattr(getattr(made, "info", None), "orders", {})
-    bw.orders = {k - traced.num_forward: order for k, order in orders.items()}
+    bw.facts.orders = {k - traced.num_forward: order for k, order in orders.items()}
     forward, backward = plain_callable(made), consuming_callable(bw.compile(compilers.bw))
     return Plan(traced, ways, forward, backward, recompile)
 

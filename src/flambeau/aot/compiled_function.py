@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .. import _C, fx
 from .. import autograd as _autograd
 from ..autograd.function import refusing
 from ..autograd.node import Node, Saved, set_history
+from ..base.records import slotted
 from ..base.symint import is_symbolic
 from ..core.dispatch import wrapped
 from ..core.operator import namespace
@@ -172,7 +172,7 @@ class CompiledFunctionBackward(Node):
             self.inputs = None
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class SavedFrom:
     """Which tensor of the caller a saved value is, or shares memory with (``views``): an input or an output; or neither."""
 
@@ -233,7 +233,7 @@ def tangents_together(joint: fx.Graph, num_tangents: int) -> list[frozenset[int]
     return list(steps)
 
 
-@dataclass
+@slotted(frozen=False)
 class Ways:
     """What must be known of a forward and a backward graph to run them."""
 

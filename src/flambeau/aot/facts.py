@@ -4,10 +4,10 @@ written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
+from ..base.records import made_by, slotted
 from ..base.relations import evaluate
 from ..base.symint import NUMBERS
 from ..fx import GraphModule
@@ -16,7 +16,7 @@ from .versions import Kept
 __all__ = ["Computed", "Constant", "InputAlias", "InputView", "Number", "OutputView", "Traced", "sizes_in"]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Computed:
     """The graph's ``index``-th output."""
 
@@ -24,14 +24,14 @@ class Computed:
     requires_grad: bool
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class InputAlias:
     """The input itself."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class View:
     """A view that is made again at each call, so that memory and history are shared as they are without compiling.
 
@@ -90,21 +90,21 @@ class OutputView(View):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Number:
     """A number that follows from the sizes and numbers of the inputs, as an expression."""
 
     expr: Any
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Constant:
     """Not a tensor, or a tensor the graph holds unchanged."""
 
     value: Any
 
 
-@dataclass
+@slotted(frozen=False)
 class Traced:
     """A functional ATen graph and its facts.
 
@@ -118,12 +118,12 @@ class Traced:
     mutated: list[int]
     num_forward: int
     joint: bool
-    tangent_of: list[int] = field(default_factory=list)
-    fake_tangents: list[Any] = field(default_factory=list)
+    tangent_of: list[int] = made_by(list)
+    fake_tangents: list[Any] = made_by(list)
     # Of the mutated inputs, those whose new contents carry gradients.
     mutated_with_grad: frozenset = frozenset()
     # Inputs whose own sizes and strides are changed, and the view of themselves that they become.
-    reshaped: list[tuple[int, InputView]] = field(default_factory=list)
+    reshaped: list[tuple[int, InputView]] = made_by(list)
     random: bool = False
     # Whether an error that depends on data may come out of the graph: an index out of bounds, a matrix that is singular.
     fallible: bool = False
@@ -134,7 +134,7 @@ class Traced:
     # Whether a function of the program's took part whose derivative is marked as not differentiable.
     once_differentiable: bool = False
     # What the tape keeps of the caller's tensors: for each of ``tangent_of``.
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[Kept] = made_by(list)
     # Makes ``gm`` where it was left on disk.
     load: Any = None
 

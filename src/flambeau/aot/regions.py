@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .. import _C
 from ..autograd.function import Function
+from ..base.records import slotted
 from ..base.shapes import is_dense
 from ..base.symint import is_symbolic
 from ..core import modes
@@ -103,7 +103,7 @@ def _(op, mode, body, name, *operands):
 # -- derivatives --
 
 
-@dataclass
+@slotted(frozen=False)
 class Cut:
     """``forward(*operands)`` gives ``n`` results and what ``backward`` gets before the cotangents, of which there is one for each of the results
     ``tangent_of``; ``kept``: operands (by number) and further results of ``forward`` (None), in the order in which ``backward`` wants them.

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .. import _C
+from ..base.records import slotted
 
 __all__ = ["Kept", "Versions", "kept_by", "versions_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Kept:
     """Of the caller's tensors, by index: the inputs and the outputs of a graph that some part of its tape keeps."""
 

@@ -6,8 +6,8 @@ PyTorch's names for them: ``torch._C._functorch._set_vmap_fallback_enabled`` and
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
+from ..base.records import slotted
 from ..core.operator import OpOverload
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-@dataclass
+@slotted(frozen=False)
 class _Settings:
     enabled: bool = True
     warns: bool = False

@@ -4,11 +4,11 @@ results."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .. import _C
 from ..base.errors import MissingFacet
+from ..base.records import slotted
 from ..core import keys as K
 from ..core.dispatch import install, redispatch
 from ..core.operator import FACETS, OpOverload, namespace
@@ -38,7 +38,7 @@ def expand_batch(x, size: int):
     return aten.expand.default(aten.unsqueeze.default(x, 0), [size, *x._shape])
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Call:
     """What a rule knows besides the arguments: batch ``size``; ``mask``, for each argument whether it is mapped (a
     tuple for lists of tensors); ``logical``, the arguments as the caller gave them; the level."""
@@ -54,7 +54,7 @@ class Call:
         return x if mapped or not isinstance(x, _C.TensorBase) else expand_batch(x, self.size)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Unbatched:
     """Returned by a rule whose result is the same for all examples."""
 

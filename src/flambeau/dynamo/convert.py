@@ -15,13 +15,13 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from flambeau import _C, _frame
 from flambeau.base import debug_folder, logs
 from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
 from flambeau.base.collector import collecting_later
+from flambeau.base.records import made_by, slotted
 from flambeau.base.shape_env import ConstraintViolationError
 
 from . import utils
@@ -71,17 +71,17 @@ LOG_START, LOG_METRICS = logs.artifact("compile_start", ""), logs.artifact("comp
 MAX_RESTARTS = 20
 
 
-@dataclass
+@slotted(frozen=False)
 class Event:
     """What came out of one frame: for explain, logs and tests."""
 
     code: types.CodeType
     graph: Any = None
-    guards: list = field(default_factory=list)
+    guards: list = made_by(list)
     break_reason: BreakReason | None = None
     skipped: str | None = None
     seconds: float = 0.0
-    order: int = field(default_factory=itertools.count().__next__)
+    order: int = made_by(itertools.count().__next__)
 
 
 def is_compiling() -> bool:

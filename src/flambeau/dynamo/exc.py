@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import traceback
 import types
-from dataclasses import dataclass, field
 
+from ..base.records import made_by, slotted
 from .rules.reflect import name_of
 
 __all__ = [
@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 
-@dataclass
+@slotted(frozen=False)
 class BreakReason:
     """Why capture stopped. ``id`` is stable, ``reason`` the text, ``user_stack`` innermost last, ``why`` and ``hint`` for the reader.
     ``headline``: the reason in the words of the program, where the text names what only capture knows."""
 
     id: str
     reason: str
-    user_stack: list[traceback.FrameSummary] = field(default_factory=list)
+    user_stack: list[traceback.FrameSummary] = made_by(list)
     why: str = ""
     hint: str = ""
     graph_break: bool = True

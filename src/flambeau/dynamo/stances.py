@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _frame
 
+from ..base.records import slotted
 from .guards.dynamic import Seen
 from .guards.source import LocalSource
 
@@ -66,7 +66,7 @@ def note_sizes(seen: Seen, names: list[str], args: tuple) -> None:
             seen.number(where, value)
 
 
-@dataclass(frozen=True)
+@slotted
 class CallbackArgs:
     """What a callback is told: ``callback_trigger`` (``"DYNAMO"``), and the frame's number with how often it was compiled before."""
 

@@ -16,10 +16,10 @@ import re
 import sys
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Union
 
 from .. import _C
+from ..base.records import slotted
 from ..base.symint import NUMBERS
 from ..core.pickling import public_path
 from .node import Node
@@ -42,7 +42,7 @@ _MAGIC |= {getattr(operator, k): f"{v}{{}}" for k, v in _UNARY.items()}
 _INPLACE_FN = {getattr(operator, k): v for k, v in _INPLACE.items()}
 
 
-@dataclass
+@slotted(frozen=False)
 class PythonCode:
     """``src`` defines ``forward``; ``globals`` are the names it needs; ``imports`` are the lines that bind those which can be imported.
 

@@ -41,6 +41,9 @@ class GraphModule(Module):
     uses is copied.
     """
 
+    # A GraphFacts, where a compiler is told more than the nodes say.
+    facts: Any = None
+
     def __new__(cls, *args, **kwargs):
         # A class of its own for each instance; `forward` is set on it.
         base = next(c for c in cls.__mro__ if "_generated" not in c.__dict__)

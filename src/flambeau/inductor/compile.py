@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import logging
 import time
@@ -12,7 +11,9 @@ from collections import Counter
 from .. import _C
 from ..base.enums import Out
 from ..base.logs import artifact
+from ..base.records import made_by, slotted
 from ..base.shape_env import shape_rules
+from ..fx.graph_facts import facts_of
 from . import debug, metrics
 from .codegen.kernel import write_kernel
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
@@ -59,7 +60,7 @@ _OF_THE_PASSES = (
 )  # what a graph from the disk doesn't know
 
 
-@dataclasses.dataclass
+@slotted(frozen=False)
 class CompiledInfo:
     """What is kept with a compiled graph: its source text, its kernels by name, times of the passes (seconds), operators that run by their
     eager kernel and why; what the native graph is made of. ``steps``: kernels and calls in order, ``launches``: the same with those that are launched
@@ -77,8 +78,8 @@ class CompiledInfo:
     plan: LaunchPlan
     notes: list[Note]
     backward: bool = False
-    choices: list[str] = dataclasses.field(default_factory=list)
-    orders: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    choices: list[str] = made_by(list)
+    orders: dict[int, tuple[int, ...]] = made_by(dict)
 
 
 def _elsewhere(node) -> bool:
@@ -90,11 +91,9 @@ def _elsewhere(node) -> bool:
 
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
-    inputs as positional tensors and returns the list of its outputs. ``gm.output_aliases`` (output -> input, both by
-    position): outputs that may overwrite an input; those that do are None in the list. ``gm.free``: outputs (by
-    position) that nobody but another compiled graph sees: in which order their elements lie is the compiler's choice.
-    ``info.orders`` tells it where it isn't the one of ``meta["val"]`` (output -> dimensions, the outermost in memory
-    first), and ``gm.orders`` of the other graph takes it for its inputs."""
+    inputs as positional tensors and returns the list of its outputs. ``gm.facts`` (GraphFacts): outputs that
+    overwrite an input, as ``output_aliases`` allow, are None in the list; ``info.orders`` tells how free outputs lie where it isn't as
+    ``meta["val"]`` says (output -> dimensions, the outermost in memory first)."""
     start = time.perf_counter()
     if _GIVEN.on:
         _GIVEN("%s", gm.print_readable(print_output=False))
@@ -102,9 +101,10 @@ def compile_graph(gm, example_inputs=None, **_unused):
         return lambda *inputs: list(
             gm(*inputs)
         )  # kernels are the CPU's: the operators themselves say what another device gives
+    facts = facts_of(gm)
     with looking_only(gm):
         program = decompose_graph(gm)
-        output_aliases = getattr(gm, "output_aliases", None) or {}
+        output_aliases = facts.output_aliases
         written = donate(program, output_aliases)
         pass_on(program)
         output_aliases = {k: i for k, i in output_aliases.items() if k not in written}
@@ -113,10 +113,10 @@ def compile_graph(gm, example_inputs=None, **_unused):
     launches = sum(not isinstance(s, ExternCall) for s in info.steps)
     metrics.ir_nodes_pre_fusion += len(made.nodes)
     metrics.generated_kernel_count += launches
-    entry = getattr(gm, "entry", None)
+    entry = facts.entry
     _CACHING("compiled %s", entry or "a graph that isn't kept on disk")
     if entry is not None and autotune.is_whole(info.choices):  # else a later process goes on measuring
-        remember(entry, getattr(gm, "output_aliases", None) or {}, graph, len(made.nodes), launches)
+        remember(entry, facts.output_aliases, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
     for observer in list(debug.observers):
         observer(gm, made, info)
@@ -144,7 +144,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
 
 
 def recalled(entry: str, output_aliases: dict[int, int]):
-    """The native graph that was compiled under this name (``GraphModule.entry``) and is on disk, else None."""
+    """The native graph that was compiled under this name (``GraphFacts.entry``) and is on disk, else None."""
     if any(a.on for a in _OF_THE_PASSES):
         return None
     graph = recall(entry, output_aliases)
@@ -192,7 +192,7 @@ def _numbers(val):
             yield from _numbers(n)
 
 
-@dataclasses.dataclass
+@slotted(frozen=False)
 class CompiledParts:
     """What the passes made on the way, for those who look."""
 

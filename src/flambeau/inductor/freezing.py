@@ -17,9 +17,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _C
+from ..base.records import replace
 from ..core import modes
 from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
+from ..fx.graph_facts import facts_of
 from ..fx.node import map_arg
 from .compile import compile_graph, recalled
 from .passes.folding import fold, follows, number
@@ -31,37 +33,38 @@ aten = namespace("aten")
 
 
 def compile_frozen(gm, example_inputs=None, **_unused) -> Callable:
-    """As ``compile_graph``; ``gm.held``: the positions of inputs that are parameters and buffers of modules and are not written by the graph."""
+    """As ``compile_graph``; what is made of the inputs that ``gm.facts.held`` names is made once."""
+    facts = facts_of(gm)
     work = _copy(gm.graph)
     inputs = [n for n in work.nodes if n.op == "placeholder"]
-    constant = {inputs[i] for i in getattr(gm, "held", ()) if _is_static(inputs[i].meta.get("val"))}
+    constant = {inputs[i] for i in facts.held if _is_static(inputs[i].meta.get("val"))}
     if not constant:
-        return _compiled(gm, gm.graph, getattr(gm, "output_aliases", None) or {}, "")
+        return _compiled(gm, gm.graph, facts.output_aliases, "")
     _made_static(work, constant)
     folds = fold(work, constant)
     packs = pack(work, constant)
     work.eliminate_dead_code()
     wanted = _split(work, constant)
     if not wanted:
-        return _compiled(gm, gm.graph, getattr(gm, "output_aliases", None) or {}, "")
+        return _compiled(gm, gm.graph, facts.output_aliases, "")
     living, kept = _living(work, wanted, constant)
-    output_aliases = {k: kept.index(i) for k, i in (getattr(gm, "output_aliases", None) or {}).items()}
+    output_aliases = {k: kept.index(i) for k, i in facts.output_aliases.items()}
     # What is folded follows from the graph, what is packed from the machine and the environment too; its name says the rest.
-    graph = _compiled(gm, living, output_aliases, f"{sorted(getattr(gm, 'held', ()))} {folds} {packs}")
+    graph = _compiled(gm, living, output_aliases, f"{sorted(facts.held)} {folds} {packs}")
     first, read = _first(work, wanted)
     return _Frozen(GraphModule(gm, first), tuple(read), kept, graph)
 
 
 def _compiled(gm, graph: Graph, output_aliases: dict[int, int], what: str):
     """The compiled graph, from the disk where it is there."""
-    entry = getattr(gm, "entry", None)
+    entry = facts_of(gm).entry
     if entry is not None and what:
         entry = f"{entry} frozen {hashlib.sha256(what.encode()).hexdigest()[:20]}"
     found = recalled(entry, output_aliases) if entry is not None else None
     if found is not None:
         return found
     module = gm if graph is gm.graph else GraphModule(gm, graph)
-    module.output_aliases, module.entry = output_aliases, entry
+    module.facts = replace(facts_of(module), entry=entry, output_aliases=output_aliases)
     return compile_graph(module)
 
 

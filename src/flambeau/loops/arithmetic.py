@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
 from types import EllipsisType
 
 import numpy as np
 
+from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from . import bounds as between

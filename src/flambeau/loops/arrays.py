@@ -6,11 +6,11 @@ reads memory that it is being stored to under another view, it goes through a bu
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
 
+from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, ParameterOperand, integer
 from . import arithmetic, complexes

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from ..base.records import replace
 from ..inductor.assembly.instructions import integer
 from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast

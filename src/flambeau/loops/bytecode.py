@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..base.records import replace
 from . import arithmetic, arrays, gathers, numpy_calls, reductions
 from . import bounds as between
 from .arrays import OnElements

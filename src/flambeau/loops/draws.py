@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, Type, integer
 from . import arrays
@@ -408,7 +408,7 @@ def choice(e, s, a, p=None):
     return integers(e, s, a)
 
 
-@dataclass(frozen=True)
+@slotted
 class Draw:
     """``of(e, stream, *parameters)``: checks the parameters and gives a function that draws one number. ``size``: which argument is the size
     by position, None where it is no argument."""

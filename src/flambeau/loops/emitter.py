@@ -7,10 +7,10 @@ is known. What is written becomes a module in :mod:`.module`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.builder import Builder
 from ..inductor.assembly.code import Code, Given, Names
@@ -59,7 +59,7 @@ class Arithmetic(Code):
         return super().op(operation, x, y, _FAST if self.fast and operation in _ROUNDED else flags)
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class _Opened:
     """A loop whose body is being written: the variable that counts its turns, the store that it starts with, its index, the comparison with
     its end, and the labels of its head and of what follows."""

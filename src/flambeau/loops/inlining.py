@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from ..base.records import slotted
 from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
 from .region import blocks_of
@@ -22,7 +22,7 @@ __all__ = ["Callee", "Inlining"]
 DEEPEST = 8  # calls within calls
 
 
-@dataclass
+@slotted(frozen=False)
 class Callee:
     """A function as a loop calls it: what its names mean there, as in ``interpreter.Inputs``, and functions that give its
     default values (described likewise), by name."""

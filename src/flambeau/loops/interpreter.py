@@ -8,11 +8,11 @@ better than its type (constants, bounds).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from . import arithmetic, arrays, bindings, complexes
@@ -48,7 +48,7 @@ INNER = 24  # turns that an inner loop is taken to have
 _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL"}
 
 
-@dataclass
+@slotted(frozen=False)
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``tuples``: those that are tuples of

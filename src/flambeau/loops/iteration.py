@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays

@@ -8,8 +8,8 @@ numbers of an error message. It returns 0, the number of an error, or -1 when a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code, Names
 from ..inductor.assembly.instructions import Function, Instruction, Operand, ParameterOperand, integer, label
@@ -25,7 +25,7 @@ DATA, META, INTS, FLOATS, OUT = GIVEN = [
 TABLE = Operand("%table", llvm.PTR)
 
 
-@dataclass(frozen=True)
+@slotted
 class Spread:
     """How the turns of the outermost range are spread over threads. ``ends``: where its ends are among the integers; ``grain``: turns that are
     worth a thread."""
@@ -35,7 +35,7 @@ class Spread:
     grain: int
 
 
-@dataclass(frozen=True)
+@slotted
 class KernelArguments:
     """What the kernel is given. ``shapes``: the number of dimensions of each array; ``fresh``: the number of arrays that are results, whose
     addresses follow those of the others; ``written``: the arrays that are written, which share no memory with others. ``owned``: variables whose

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, ParameterOperand
 from . import arrays
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Generator", "Inputs", "Items", "Operands"]
 
 
-@dataclass
+@slotted(frozen=False)
 class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
     ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known;
@@ -44,7 +44,7 @@ class Inputs:
     turns: Callable[[int], int] | None = None
 
 
-@dataclass(frozen=True)
+@slotted
 class Generator:
     """A random generator of the outside, or a method of one: ``token`` and ``sizes`` of its table, as of an array."""
 
@@ -54,7 +54,7 @@ class Generator:
     method: str | None = None
 
 
-@dataclass(frozen=True)
+@slotted
 class Items:
     """A tuple of what the loop may read."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.records import replace, slotted
 from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic
 from .arithmetic import cast, loop_dtypes
@@ -51,7 +51,7 @@ def _combined(op: str):
     return combine
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Reduction:
     """``whole(e, x, sizes, element)``: the number that ``element(indices)`` of these sizes make; ``dtype``: of it, by that of the elements; ``rows``:
     the same where the last dimension is kept, see :mod:`.rows`."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..base.records import slotted
 from .values import Declined
 
 __all__ = ["LoopRegion", "find", "leads_to"]
@@ -12,7 +11,7 @@ _ENDS = ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 
 
-@dataclass(frozen=True)
+@slotted
 class LoopRegion:
     """``blocks``: first instruction of each block -> index after its last. ``header``: where the loop is entered and returned to.
     ``exit``: the one instruction outside that every way out of the loop leads to; None where the region ends with ``return``."""

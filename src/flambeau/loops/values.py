@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import ConstantOperand, Operand, ParameterOperand, Type
 from . import bounds as between
@@ -104,7 +104,7 @@ def alignment(dtype: np.dtype) -> int:
     return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Scalar:
     """A number: ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
     ``bounds``: what an integer is known to lie between. ``const``: its value, when known. ``flag``: where ``weak`` is None, an i8 that is
@@ -125,7 +125,7 @@ class Scalar:
         return self.dtype.kind
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Array:
     """Operand number ``n`` of the loop, where it lies, its byte strides and sizes; one object stands for equal sizes."""
 
@@ -140,7 +140,7 @@ class Array:
         return len(self.sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class ArrayView:
     """Elements in memory: address of the first, sizes and byte strides. ``origins``: the operands (by
     number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
@@ -161,7 +161,7 @@ class ArrayView:
         return len(self.sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Expression:
     """An array that isn't stored: ``element(indices)`` emits one element. It is used up in the statement that makes it: a view that it
     reads may be written after that. ``reads``: the views. ``pairs``: sizes of parts of it and the size of the result that each is broadcast to."""
@@ -169,27 +169,27 @@ class Expression:
     dtype: np.dtype
     sizes: tuple[Size, ...]
     element: Callable[[tuple[Size, ...]], Scalar]
-    reads: tuple[ArrayView, ...] = field(default=())
-    pairs: tuple[tuple[Size, Size], ...] = field(default=())
+    reads: tuple[ArrayView, ...] = ()
+    pairs: tuple[tuple[Size, Size], ...] = ()
 
     @property
     def ndim(self) -> int:
         return len(self.sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Tuple:
     items: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Slice:
     start: Any
     stop: Any
     step: Any
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Iterator:
     """Over a range. ``key`` names its slots; ``step`` is a known number. ``parts``: how elements are made of the counter, where it is over
     arrays (see iteration.py). ``bounds``: what the elements of the range lie between."""
@@ -200,14 +200,14 @@ class Iterator:
     bounds: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Element:
     """The last element of an iterator over arrays, on the stack where the loop's body begins: it is read there."""
 
     of: Iterator
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Known:
     """A Python object that is the same at every call: a module, a function, a string, None. ``origin``: what capture knows it as."""
 
@@ -221,7 +221,7 @@ class Known:
         return id(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Method:
     """A method of an array."""
 
@@ -229,7 +229,7 @@ class Method:
     name: str
 
 
-@dataclass(frozen=True)
+@slotted
 class Symbolic:
     """A Python int or float that is passed to the loop at each call; ``token`` is what capture knows it as."""
 
@@ -237,7 +237,7 @@ class Symbolic:
     dtype: np.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Stream:
     """A random generator: operand number ``n`` is its table (see streams.py), which lies at ``ptr``. ``legacy``: a RandomState."""
 
@@ -246,19 +246,19 @@ class Stream:
     legacy: bool
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class Null:
     """What PUSH_NULL pushes."""
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class ScalarType:
     dtype: np.dtype
     weak: bool | None
     bounds: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class ViewType:
     """``sizes``: those that are known when the kernel starts, None for others. ``dense``: the last stride is one element.
     ``owned``: it may be in a buffer of the loop's own."""
@@ -276,7 +276,7 @@ class ViewType:
         return len(self.sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@slotted
 class TupleType:
     items: tuple[Any, ...]
 
@@ -358,12 +358,12 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
     return CONFLICT
 
 
-@dataclass
+@slotted(frozen=False)
 class State:
     """Types where control enters a block."""
 
     locals: dict[str, Any]
-    stack: tuple[Any, ...] = field(default=())
+    stack: tuple[Any, ...] = ()
 
     def joined(self, other: State, thresholds: tuple[int, ...]) -> State:
         if len(self.stack) != len(other.stack):

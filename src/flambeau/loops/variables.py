@@ -6,9 +6,9 @@ Within a block the value of a variable is known better than its type (constants,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
+from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays
 from .emitter import I64

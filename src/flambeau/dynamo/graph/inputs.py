@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from flambeau.base.relations import as_symbol
 from flambeau.base.shape_env import ConstraintViolationError, hint_int
 
+from ...base.records import slotted
 from ..config import config
 from ..guards.dynamic import SizeSource, after_marks
 from ..guards.source import Source
@@ -18,7 +18,7 @@ from ..variables.values.symbolic import SymbolicVariable
 __all__ = ["GraphInput", "number_input", "symbolic_input"]
 
 
-@dataclass
+@slotted(frozen=False)
 class GraphInput:
     node: Any
     source: Source

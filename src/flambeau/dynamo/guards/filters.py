@@ -7,9 +7,9 @@ more: captured code then runs for calls that it was not made for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...base.records import slotted
 from ..exc import UserError, UserErrorType
 from ..rules.reflect import module_of, name_of
 from .source import ConstSource, Source
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@slotted
 class GuardFilterEntry:
     """``name``: the source as text; ``value``: what the guard compares with; ``guard_type``: its kind (``"TENSOR_MATCH"``, ``"ID_MATCH"``, ...);
     ``is_global``: whether it is about what the program's module or the library holds; ``orig_guard``:

@@ -8,11 +8,11 @@ tree (parent source, access, key), ``load(cg)`` emits the bytecode that pushes t
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from typing import Any
 
 from flambeau.base.cached import cached_property
 
+from ...base.records import slotted
 from ..rules.reflect import instance_dict, name_of
 
 __all__ = [
@@ -74,7 +74,7 @@ class Source:
         raise NotImplementedError(type(self).__name__)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class LocalSource(Source):
     """An argument of the frame, by its place in the flat argument vector."""
 
@@ -93,7 +93,7 @@ class LocalSource(Source):
         cg.load_fast(self.local)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class FuncSource(Source):
     """The function object itself (not reloadable: captured code has no name for it)."""
 
@@ -101,7 +101,7 @@ class FuncSource(Source):
     name = "F"
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class ConstSource(Source):
     """An object that the captured code holds on to."""
 
@@ -123,7 +123,7 @@ class ConstSource(Source):
         cg.load_const(self.value)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class GlobalsSource(Source):
     """The frame's own globals."""
 
@@ -154,7 +154,7 @@ class GlobalSource(Source):
         cg.load_global(self.global_name)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class ClosureCellSource(Source):
     """A cell of the frame's own closure."""
 
@@ -173,7 +173,7 @@ class ClosureCellSource(Source):
         cg.load_closure(self.variable)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class CellSource(Source):
     base: Source
     access = "cell"
@@ -187,7 +187,7 @@ class CellSource(Source):
         cg.load_attr("cell_contents")
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class AttrSource(Source):
     """An attribute found in the instance (no Python runs when it is read)."""
 
@@ -213,7 +213,7 @@ class GetAttrSource(AttrSource):
     access = "getattr"
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class InstanceDictSource(Source):
     """The dict of an object's own attributes. ``hooked``: its class has a ``__getattribute__`` in Python, which must not run for it."""
 
@@ -236,7 +236,7 @@ class InstanceDictSource(Source):
         cg.load_attr("__dict__")
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class ItemSource(Source):
     base: Source
     index: int
@@ -255,7 +255,7 @@ class ItemSource(Source):
         cg.emit("BINARY_SUBSCR")
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class KeySource(Source):
     """A value of a dict. ``in_dict``: read with dict.__getitem__ (the class may override ``[]``)."""
 
@@ -281,7 +281,7 @@ class KeySource(Source):
         cg.emit("BINARY_SUBSCR")
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class TypeSource(Source):
     base: Source
     access = "type"
@@ -294,7 +294,7 @@ class TypeSource(Source):
         cg.call_function(type, lambda: cg.load_source(self.base), 1)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class TypeLookupSource(Source):
     """What the type's method resolution order holds under a name, descriptors left alone."""
 
@@ -314,7 +314,7 @@ class TypeLookupSource(Source):
         cg.load_attr(self.attr)
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class CallSource(Source):
     """A pure function of another source's value."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from flambeau import _C, _frame
 
+from ...base.records import slotted
 from ..rules import trace_rules
 from ..rules.reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, is_a, is_stdlib, qualname_of, type_item
 from . import filters
@@ -29,7 +29,7 @@ ACCESS_NAME = {v: k for k, v in ACCESS.items()}
 CHECK_NAME = {v: k for k, v in CHECK.items()}
 
 
-@dataclass(frozen=True)
+@slotted
 class Guard:
     """One assumption, for people: ``source`` as text, the check's name, and what it compares with."""
 
@@ -66,7 +66,7 @@ SAME = ("NO_KEY", "HAS_KEY", "NO_INSTANCE_KEY", "LENGTH", "CODE_MATCH", "EMPTY_D
 FACT_KIND = {True: "ID_MATCH", False: "EQUALS_MATCH"}
 
 
-@dataclass
+@slotted(frozen=False)
 class Fact:
     """One thing assumed of a dict or a class: what is found under ``key`` (behind the class ``after`` in the MRO), or ABSENT. ``exact``: that
     very object, not an equal constant."""

@@ -8,13 +8,13 @@ of the backward's. A backward with side effects breaks the graph: it would run w
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _C
 from flambeau.autograd.function import Function, is_linearizing
 from flambeau.base import pytree
 
+from ...base.records import slotted
 from ..exc import unsupported
 from ..graph import tensor_queries
 from ..guards.source import GetAttrSource
@@ -225,7 +225,7 @@ def finish(ctx, shared, marked, marks) -> None:
 MOST_OPTIONAL = 3  # results of a Function whose missing gradients are None
 
 
-@dataclass(frozen=True)
+@slotted
 class Backwards:
     """The backward as it was traced: once (None), or for each choice of results that get a gradient."""
 

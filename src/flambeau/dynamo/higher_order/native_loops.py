@@ -7,7 +7,6 @@ there. What it writes goes back into the arrays, the numbers that are used later
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from flambeau.loops.operands import Generator, Inputs, Items
 from flambeau.loops.region import find
 from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
 
+from ...base.records import slotted
 from ..bytecode.instructions import decode, live_locals
 from ..config import config
 from ..exc import Unsupported
@@ -140,7 +140,7 @@ def _with_tape(done, compiled):
     return done, recorded
 
 
-@dataclass
+@slotted(frozen=False)
 class Compiled:
     """A loop that flambeau.loops has compiled, with what is around it in the program."""
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import itertools
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _C, fx
 from flambeau.base import pytree
 
+from ...base.records import slotted
 from ..exc import unsupported
 from ..guards.source import GetAttrSource
 from ..rules import trace_rules
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@slotted
 class Slot:
     """A place in a template."""
 
@@ -124,7 +124,7 @@ class Level:
         self.attributes: dict[str, Any] = {}
 
 
-@dataclass
+@slotted(frozen=False)
 class Traced:
     """A body: the module, the nodes outside that are its last inputs, and its results as a template with "result" slots."""
 
@@ -204,7 +204,7 @@ class Callback:
 # -- the node --
 
 
-@dataclass(frozen=True)
+@slotted
 class Body:
     """One call of a traced function: number of its subgraph, numbers of its lifted operands, template of its results."""
 

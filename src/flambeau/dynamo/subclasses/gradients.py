@@ -12,7 +12,6 @@ As in PyTorch a gradient is taken to be of the class, and to have the parts, of 
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any
 
 from flambeau import _C, autograd, fx
@@ -22,6 +21,7 @@ from flambeau.core.operator import namespace
 from flambeau.fake import FakeTensor
 from flambeau.fake.meta import meta_of
 
+from ...base.records import slotted
 from ..exc import SkipFrame, Unsupported
 from ..graph import tensor_queries
 from ..higher_order.subgraphs import Level, Slot, fill
@@ -37,14 +37,14 @@ aten = namespace("aten")
 __all__ = ["Region", "Runner", "region_of"]
 
 
-@dataclass
+@slotted(frozen=False)
 class Plain:
     """A plain tensor that comes in: its sizes."""
 
     facts: tuple
 
 
-@dataclass
+@slotted(frozen=False)
 class WrapperParts:
     """A wrapper: its class, sizes and attributes, as a template."""
 
@@ -102,7 +102,7 @@ class TangentParts(Parts):
         return Plain(facts_of(v.val))
 
 
-@dataclass
+@slotted(frozen=False)
 class Region:
     """What a frame whose results are wrappers with a history, or come from such, is compiled to."""
 

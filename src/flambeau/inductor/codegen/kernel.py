@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 import platform
-from dataclasses import dataclass, field
 
 from ...base.expr import Expr, Var, floordiv, mod
 from ...base.expr import variables as variables_of
+from ...base.records import made_by, slotted
 from ..assembly.code import Code, Names
 from ..assembly.dtypes import compute_type, itemsize, stored_type
 from ..assembly.instructions import (
@@ -47,7 +47,7 @@ from .tiles import Tiles
 __all__ = ["Kernel", "past_cache", "weight", "write_kernel"]
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Kernel:
     """A fused loop nest. ``items``: ("loop", [nodes run for every inner iteration]) or ("once", node), in order. ``scratch``: buffers that
     only live during one p (name -> dtype), addressed by inner position. ``limits``: inner variable -> (outer variable, n): the loop
@@ -67,9 +67,9 @@ class Kernel:
     total: int = 1
     grain: int = 1
     cost: float = 0.0
-    nodes: list = field(default_factory=list)
-    params: list = field(default_factory=list)
-    renamed: dict = field(default_factory=dict)  # of a duplicate: buffers in the values of its nodes -> its own
+    nodes: list = made_by(list)
+    params: list = made_by(list)
+    renamed: dict = made_by(dict)  # of a duplicate: buffers in the values of its nodes -> its own
 
 
 ARGS, BEGIN, END = (

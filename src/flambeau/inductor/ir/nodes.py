@@ -9,10 +9,10 @@ on data). :func:`verify` holds after every pass.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...base.expr import Expr, Var, variables
+from ...base.records import slotted
 from ...base.sizes import dense_strides
 from .values import Value, loaded_atoms
 
@@ -43,7 +43,7 @@ class BufferKind(enum.Enum):
     OWN = enum.auto()
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Buffer:
     """Memory of ``size`` elements; element ``i`` of a tensor with ``strides`` lies at ``sum(i * strides)`` (outputs and inputs start at
     their first element, so no offset). ``width``: 2 for complex numbers, which are
@@ -67,7 +67,7 @@ class Buffer:
         return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Pointwise:
     """For all loops: ``buffer[index] = value``; with ``combine`` (assign, add, multiply, minimum, maximum) it is a scatter: the buffer keeps
     what it had where nothing is written, and iterations that may meet are run in order."""
@@ -80,7 +80,7 @@ class Pointwise:
     after: frozenset = frozenset()
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Reduction:
     """For all loops: ``buffer[index] = combine over reduced loops of value``. ``limit``: (outer variable, inner variable, n) when the
     reduced loop ``inner`` stops where ``outer * extent + inner`` reaches ``n``."""
@@ -96,7 +96,7 @@ class Reduction:
     after: frozenset = frozenset()
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Region:
     """A strided part of a buffer, as an extern call reads it."""
 
@@ -106,7 +106,7 @@ class Region:
     offset: int = 0
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class ExternCall:
     """``what``: "gemm" (``data``: a Gemm record), "native" (a Native: a kernel of csrc/runtime/kernels.def), "bind" (numbers in memory that
     are the symbols of ``outputs`` from there on) or "call" (the Python callable on tensors). Writes all of ``outputs``."""
@@ -116,11 +116,9 @@ class ExternCall:
     inputs: list[Region]
     outputs: list[str]
     data: Any
-    effect: bool = field(default=False)  # must run in program order, even when its results aren't used
+    effect: bool = False  # must run in program order, even when its results aren't used
     after: frozenset = frozenset()
-    replays: bool = field(
-        default=False
-    )  # it may end the graph so that all is done again plainly: nothing may be overwritten before
+    replays: bool = False  # it may end the graph so that all is done again plainly: nothing may be overwritten before
 
 
 Node = Pointwise | Reduction | ExternCall

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import astuple, dataclass
 from typing import Any
+
+from ...base.records import astuple, slotted
 
 __all__ = ["Line", "Note", "Origin", "origin", "read_notes", "write_notes"]
 
 
-@dataclass(frozen=True)
+@slotted
 class Line:
     """A line of the user's, with its text: a graph from disk may have been compiled when the line stood elsewhere."""
 
@@ -27,7 +28,7 @@ class Line:
         return min(found, key=lambda i: abs(i - self.number), default=0)
 
 
-@dataclass(frozen=True)
+@slotted
 class Origin:
     """An operator of the graph that was lowered: its node's name, the operator's, and the user's line."""
 
@@ -36,7 +37,7 @@ class Origin:
     line: Line | None
 
 
-@dataclass(frozen=True)
+@slotted
 class Note:
     """``kind``: "kernel" (loops made by the compiler), "product", "native" (a kernel written by hand), "call" (Python), "rows" and "planes" (several
     of them, launched as one: ``parts``). ``label``: what it computes. ``bytes``: of the distinct memory that it reads and writes,

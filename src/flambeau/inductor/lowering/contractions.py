@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ...base import blas, dtypes
 from ...base.expr import at_least, maximum
 from ...base.kernels import Product
+from ...base.records import slotted
 from ...core.definition import TensorMeta
 from ..ir.nodes import ExternCall, Region, dense_strides
 from ..ir.values import short
@@ -15,7 +15,7 @@ from ..ir.values import short
 __all__ = ["PACKED", "Gemm", "lower_contraction", "packed_product"]
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Gemm:
     """C = A B in C order, for each element of ``batch`` = ((count, A stride, B stride, C stride), ...), strides in elements."""
 

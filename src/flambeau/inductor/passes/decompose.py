@@ -16,6 +16,7 @@ from ...core.definition import TensorMeta
 from ...core.dispatch import excluding
 from ...core.modes import TorchDispatchMode
 from ...core.tensor import Tensor
+from ...fx.graph_facts import facts_of
 
 __all__ = ["OpCall", "OpProgram", "decompose_graph"]
 
@@ -154,7 +155,8 @@ class _Recording(TorchDispatchMode):
 def decompose_graph(gm) -> OpProgram:
     """The program of an ATen-level graph module whose nodes carry ``meta["val"]``."""
     program = OpProgram()
-    program.free, program.orders = getattr(gm, "free", ()), getattr(gm, "orders", {})
+    facts = facts_of(gm)
+    program.free, program.orders = facts.free, facts.orders
     recording = _Recording(program)
     env: dict[Any, Any] = {}  # node -> OpCall, or a nested list of them for a decomposed composite with several results
     known: set = set()  # symbols that inputs and calls so far have told

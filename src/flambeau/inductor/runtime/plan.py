@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from ... import _runtime
 from ...base import blas, kernels, lapack, ufuncs
 from ...base.enums import Library
 from ...base.errors import AllocationError
+from ...base.records import made_by, replace, slotted
 from ...base.relations import evaluate
 from ...core.messages import Message
 from .records import CallStep, GemmStep, KernelStep, NativeStep, RowsStep
@@ -20,7 +19,7 @@ from .records import CallStep, GemmStep, KernelStep, NativeStep, RowsStep
 __all__ = ["LaunchPlan"]
 
 
-@dataclasses.dataclass
+@slotted(frozen=False)
 class LaunchPlan:
     """The arguments of ``_runtime.Graph`` with tables of records (records.py) in which no kernel has an address yet.
     ``dtypes``: of the tensors among the inputs. ``messages``: what errors of kernels are about. ``checks``: (place of a number that depends
@@ -37,8 +36,8 @@ class LaunchPlan:
     messages: list[Message]
     dtypes: list[Any]
     small: bool
-    checks: list[tuple[int, Any, Any, str]] = dataclasses.field(default_factory=list)
-    together: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    checks: list[tuple[int, Any, Any, str]] = made_by(list)
+    together: list[tuple[int, int]] = made_by(list)
 
     def bind(self, addresses: dict[str, int], info: Any) -> Any:
         """The native graph; ``addresses`` of the kernels by name."""

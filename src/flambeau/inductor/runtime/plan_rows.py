@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ... import _runtime
 from ...base.dtypes import ALL
+from ...base.records import fields_of, slotted
 from ...base.relations import FloatSymbol
 from ...core.higher_order import HigherOrderOperator
 from ...core.messages import About, Message
@@ -23,7 +23,7 @@ from .plan import LaunchPlan
 __all__ = ["dtype_name", "read_plan", "write_plan"]
 
 _RECORDS = {name: getattr(records, name) for name in records.__all__}
-_FIELDS = {cls: tuple(f.name for f in dataclasses.fields(cls)) for cls in _RECORDS.values()}
+_FIELDS = {cls: fields_of(cls) for cls in _RECORDS.values()}
 _DTYPES = {d.np.name: d.np for d in ALL}
 
 
@@ -164,7 +164,7 @@ def _read_call(row: dict, dec: Decoder, constants: list, addresses: dict) -> Eag
     return cls.of(call, tree(row["template"]), floats, row["orders"], row["count"])
 
 
-@dataclasses.dataclass
+@slotted(frozen=False)
 class _Info:
     """What a graph that was read has in the place of its source."""
 

@@ -6,10 +6,10 @@ A *place* is one of the frame's (frame.py), a *slot* is one of the plan's. ``vie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ...base.enums import Out, Slot, Step
+from ...base.records import made_by, slotted
 
 __all__ = [
     "ArenaSlot", "BindStep", "Binding", "CallStep", "ConstantOutput", "ConstantSlot", "GemmStep", "InputOutput", "InputSlot",
@@ -17,7 +17,7 @@ __all__ = [
     "SlotOutput", "ValueOutput", "ValueSlot", "ViewRecord",
 ]  # fmt: skip
 
-record = dataclass(slots=True)
+record = slotted(frozen=False)
 
 
 @record
@@ -218,7 +218,7 @@ class CallStep:
     views: list[ViewRecord]
     results: list[int]
     stage: int
-    numbers: list[int] = field(default_factory=list)
+    numbers: list[int] = made_by(list)
 
 
 # ---- outputs -----------------------------------------------------------------------------------------------------------

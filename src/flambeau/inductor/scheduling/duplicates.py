@@ -3,10 +3,10 @@ its kernel serves all."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from ...base.expr import Expr, Symbol, Var
+from ...base.records import replace
 from ..codegen.kernel import Kernel
 from ..ir.nodes import Reduction
 from ..ir.values import Value
@@ -113,4 +113,4 @@ class Duplicates:
         nodes = [
             StoredRow(renamed[n.buffer], n.value, n.index, n.combine, n.internal, n.reduction) for n in kernel.nodes
         ]
-        return dataclasses.replace(kernel, args=[renamed[a] for a in kernel.args], nodes=nodes, renamed=renamed)
+        return replace(kernel, args=[renamed[a] for a in kernel.args], nodes=nodes, renamed=renamed)

@@ -9,10 +9,10 @@ write. Where only one kernel reads the result, at the element that it writes, it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ...base.expr import Expr
+from ...base.records import made_by, slotted
 from ..assembly.dtypes import itemsize
 from ..ir.nodes import BufferKind, ExternCall
 from ..ir.values import walk
@@ -23,7 +23,7 @@ from .rows import RowChain
 __all__ = ["PlaneChain", "chain_planes"]
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class PlaneChain:
     """A convolution, then the kernels that take its result of ``rows`` planes in multiples of ``unit``; ``ratios``: planes to an
     iteration of each kernel. ``over``: the result -> the buffer in whose memory it lies, that of the kernel which is its only reader."""
@@ -32,7 +32,7 @@ class PlaneChain:
     rows: int
     unit: int
     ratios: list[Fraction]
-    over: dict[str, str] = field(default_factory=dict)
+    over: dict[str, str] = made_by(dict)
 
     @property
     def locals(self) -> dict[str, str]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from ...base.expr import Expr
+from ...base.records import slotted
 from ..assembly.dtypes import itemsize
 from ..ir.nodes import BufferKind, ExternCall, dense_strides
 from .chains import Chains, OpenChain, kernel_ratio
@@ -40,7 +40,7 @@ def _is_symbolic(product) -> bool:
     return any(type(x) is Expr for x in numbers)
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class RowChain:
     """``steps`` over ``rows`` rows, in blocks that are multiples of ``unit``, best of ``block``, and end where a ``period`` does (the rows of a
     matrix, where products are batched). ``ratios``: rows to an iteration of each kernel (to a product: 1, or 0 where it is a sum over the rows of

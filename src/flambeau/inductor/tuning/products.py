@@ -16,7 +16,6 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from ...base import blas, disk, kernels
 from ...base.kernels import Product, Way
 from ...base.logs import ARTIFACTS
 from ...base.memory_format import is_last
+from ...base.records import slotted
 from ...base.threads import get_num_threads
 from ..ir.nodes import ExternCall
 from ..lowering.contractions import PACKED, Gemm
@@ -65,7 +65,7 @@ _EPS = {np.dtype(np.float32): 2.0**-23, np.dtype(np.float64): 2.0**-52}
 _known: dict[str, str] = {}  # key -> name of a way
 
 
-@dataclass
+@slotted(frozen=False)
 class Choice:
     """A step to choose for. ``key`` tells all that the answer depends on but the machine; ``ways``: name -> number, the usual one first;
     ``run(number)`` makes the result once; ``agrees(result, usual result)``."""

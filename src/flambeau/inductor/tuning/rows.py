@@ -6,7 +6,6 @@ blocks of any size; another way of products has another order of sums."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import time
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from ... import _C, _runtime
 from ...base import blas, kernels
+from ...base.records import replace
 from ...base.threads import get_num_threads
 from ..lowering.contractions import PACKED
 from ..runtime.records import GemmStep, KernelStep, NativeStep, RowsStep
@@ -46,7 +46,7 @@ def tune(plan, launches: list, lowering, addresses: dict[str, int], end: float):
         steps[i] = _changed(steps[i], *ways[name or "usual"])
     for line in lines:
         autotune.AUTOTUNING("%s", line)
-    return dataclasses.replace(plan, steps=steps), lines
+    return replace(plan, steps=steps), lines
 
 
 def _products(chain: RowChain) -> list:
@@ -76,8 +76,8 @@ def _ways(chain: RowChain) -> dict[str, tuple[int, int]]:
 def _changed(step: RowsStep, block: int, way: int) -> RowsStep:
     """A step of a plan with another block and way."""
     free = lambda s: isinstance(s, GemmStep) and s.choice < PACKED  # noqa: E731
-    steps = [dataclasses.replace(s, choice=way) if free(s) else s for s in step.steps]
-    return dataclasses.replace(step, block=block, steps=steps)
+    steps = [replace(s, choice=way) if free(s) else s for s in step.steps]
+    return replace(step, block=block, steps=steps)
 
 
 def _may_run(plan) -> bool:
@@ -128,7 +128,7 @@ def _measured(plan, missing: dict, lowering, addresses, end: float) -> dict:
             for i, ways in missing.values():
                 if t < len(ways):
                     steps[i] = _changed(steps[i], *list(ways.values())[t])
-            graph = dataclasses.replace(plan, steps=steps).bind(addresses, None)
+            graph = replace(plan, steps=steps).bind(addresses, None)
             try:
                 start = autotune.clock()
                 made = [np.array(x._array) for x in graph(*inputs) if isinstance(x, _C.TensorBase)]

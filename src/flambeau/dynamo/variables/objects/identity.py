@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import copy
 import operator
-from dataclasses import dataclass
 from typing import Any
 
+from ....base.records import slotted
 from ...exc import unsupported
 from ...guards.source import ConstSource
 from ...tracing.current_frame import current
@@ -22,7 +22,7 @@ SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented), type)
 COPY = copy.deepcopy.__code__.co_filename
 
 
-@dataclass(frozen=True)
+@slotted
 class IdKey:
     """The number as a key, which it is by what it is the identity of."""
 

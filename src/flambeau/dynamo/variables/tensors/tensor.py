@@ -6,7 +6,6 @@ import functools
 import operator
 import types
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from flambeau.core.subscript import BYTES_MASK
 from flambeau.core.tensor import strided
 from flambeau.modules.parameter import is_lazy
 
+from ....base.records import slotted
 from ...config import config
 from ...exc import SkipFrame, unsupported
 from ...graph import tensor_queries
@@ -84,7 +84,7 @@ NOT_TRACED_METHODS = {
 }
 
 
-@dataclass(frozen=True)
+@slotted
 class TensorKey:
     """A tensor made while tracing, as a key of a dict or set."""
 

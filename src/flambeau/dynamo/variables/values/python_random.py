@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import functools
 import random
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flambeau import _C
 
+from ....base.records import slotted
 from ...bytecode.codegen import TEMP
 from ...exc import unsupported
 from ...graph.inputs import GraphInput
@@ -167,7 +167,7 @@ def as_tensor(number):
     return _C.from_array(np.array(number, "int64" if type(number) is int else "float64"))
 
 
-@dataclass(eq=False)
+@slotted(frozen=False, eq=False)
 class DrawSource(Source):
     """What the beginning of captured code keeps of a draw."""
 

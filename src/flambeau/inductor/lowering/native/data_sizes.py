@@ -7,11 +7,11 @@ is bound the same way."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from ....base import dtypes, kernels
 from ....base.expr import Symbol, at_least, of, symbols
 from ....base.kernels import ORDERED, Sign, element
+from ....base.records import made_by, slotted
 from ....base.relations import Junction, Rel
 from ....base.relations import symbols as symbols_of
 from ....base.shapes import broadcast_shapes
@@ -43,11 +43,11 @@ __all__ = [
 _SIGNS = {"==": Sign.EQUAL, "!=": Sign.UNEQUAL, ">=": Sign.AT_LEAST}
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Bound:
     """The data of a bind step."""
 
-    numbers: list = field(default_factory=list)
+    numbers: list = made_by(list)
 
 
 def bind(lowering, number: Region, n, text: str = "") -> None:

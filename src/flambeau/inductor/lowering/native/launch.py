@@ -5,12 +5,12 @@ What they are handed: core/native_kernels.py."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from ....base import kernels
 from ....base.expr import Expr, at_least
 from ....base.memory_format import is_last
+from ....base.records import slotted
 from ....base.sizes import size
 from ...assembly.dtypes import itemsize
 from ...ir.nodes import ExternCall, Region, dense_strides
@@ -20,7 +20,7 @@ from ...settings import config
 __all__ = ["as_dtype", "biased", "full", "image", "image_strides", "launch", "other_view", "part"]
 
 
-@dataclass(slots=True)
+@slotted(frozen=False)
 class Native:
     """A kernel, its numbers, and about how many operations it makes. ``given``: whether each of its views is there."""
 
