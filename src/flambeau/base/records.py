@@ -85,7 +85,7 @@ def slotted(cls=None, *, frozen: bool = True, eq: bool = True) -> Any:
     return made
 
 
-def fields_of(cls: type) -> tuple[str, ...]:
+def fields_of(cls: Any) -> tuple[str, ...]:
     """The names of a record's fields, in order."""
     return cls.__match_args__
 
