@@ -134,6 +134,7 @@ def _storage_type(self):
     return getattr(legacy, legacy.BY_DTYPE[self.dtype].replace("Tensor", "Storage"))
 
 
+_storage.__name__, _storage_type.__name__ = "storage", "storage_type"
 Tensor.storage, Tensor.storage_type = _storage, _storage_type
 
 
@@ -142,6 +143,13 @@ def _of(module, name):
     return lambda: getattr(_importlib.import_module(f"flambeau.{module}"), name)
 
 
+def _higher_order(name):
+    """The operator ``torch.ops.higher_order.<name>``, with the module that makes it."""
+    _importlib.import_module("flambeau.aot.control_flow")
+    return _importlib.import_module("flambeau.core.higher_order").NAMED.get(name)
+
+
+ops.higher_order._unbuilt = _higher_order
 _upper_levels.provide("composites that PyTorch decomposes", _of("ops.aten_names", "DECOMPOSED"))
 _upper_levels.provide("config.verify", _of("debug.verify", "verified"))
 _upper_levels.provide("config.repro_after", _of("debug.repro", "watch"))

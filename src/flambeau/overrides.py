@@ -120,7 +120,7 @@ def _functions(path: str, space) -> dict[str, object]:
                 given[name] = v.__get__
     else:
         if path == "torch":
-            names = {*EXPOSED["function"], *parse(""), *vars(space)}
+            names = {*EXPOSED["function"], *parse(""), *dir(space)}
         else:
             names = getattr(space, "__all__", None) or dir(space)
         given = {n: getattr(space, n, None) for n in names if n and not n.startswith("__")}
@@ -197,7 +197,7 @@ _MAKERS = """
 arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fft frombuffer full hamming_window hann_window
 kaiser_window linspace logspace normal ones rand randint randn randperm range scalar_tensor tensor tril_indices triu_indices vander zeros
 is_tensor manual_seed seed get_default_dtype set_default_dtype promote_types no_grad enable_grad set_grad_enabled is_grad_enabled from_numpy
-from_file result_type can_cast rand_like randn_like randint_like sparse_coo_tensor complex
+from_file result_type can_cast rand_like randn_like randint_like sparse_coo_tensor
 """.split()
 _PLAIN_METHODS = """
 __delattr__ __delitem__ __dir__ __getattribute__ __hash__ __init__ __iter__ __init_subclass__ __new__ __setattr__ __torch_dispatch__

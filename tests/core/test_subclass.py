@@ -184,3 +184,38 @@ def test_return_and_correct_aliasing():
     w = Aliasing(torch.zeros(2, 3))
     assert w.view(3, 2).untyped_storage() is w.untyped_storage()
     assert w.mul_(2) is w
+
+
+def _answering(answers, **options):
+    class Answering(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return answers.get(str(func), NotImplemented)
+
+    options = dict(dtype=torch.float32, **options)
+    return torch.Tensor._make_wrapper_subclass(Answering, (6, 2), **options)
+
+
+ANSWERS = {
+    "sizes": ("sizes", "aten.sym_size.default", lambda t: (t.size(), t.shape), ((5, 3), (5, 3)), (5, 3)),
+    "one size": ("sizes", "aten.sym_size.default", lambda t: t.size(-1), 3, (5, 3)),
+    "sizes, by default": ("sizes", "aten.sym_size.default", lambda t: t.size(), (6, 2), None),
+    "dimensions": ("sizes", "aten.dim.default", lambda t: (t.dim(), t.ndim), (7, 7), 7),
+    "strides": ("strides", "aten.sym_stride.default", lambda t: t.stride(), (4, 2), (4, 2)),
+    "contiguity": ("strides", "aten.is_contiguous.default", lambda t: t.is_contiguous(), False, False),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_subclasses_answer_for_their_metadata(name):
+    policy, op, ask, expected, answer = ANSWERS[name]
+    assert ask(_answering({op: answer}, dispatch_sizes_strides_policy=policy)) == expected
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.ops.aten"):
+        ask(_answering({}, dispatch_sizes_strides_policy=policy))
+
+
+def test_subclasses_answer_for_device_and_layout():
+    t = _answering({"prim.device.default": torch.device("meta")}, dispatch_device=True)
+    assert t.device.type == "meta" and torch.ones(1).device.type == "cpu"
+    t = _answering({"prim.layout.default": torch.sparse_csr}, dispatch_layout=True)
+    assert t.layout is torch.sparse_csr and torch.ones(1).layout is torch.strided

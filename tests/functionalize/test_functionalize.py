@@ -136,3 +136,78 @@ def test_slice_scatter(args):
     (out * out).sum().backward()
     assert torch.equal(src.grad, 2 * src.detach())
     assert torch.equal(x.grad, 2 * x.detach() * (x.detach() == expected))
+
+
+def of_its_own(x):
+    """What a program makes itself is functional too."""
+    y = torch.zeros(2, 3)
+    y[0].add_(x[0])
+    z = torch.ones(3)
+    y[1] = z
+    return y.t(), y
+
+
+def in_a_loop(x):
+    return torch.ops.higher_order.while_loop(lambda y: (y.sum() < 40,), lambda y: (y.clone().add_(1),), (x,), ())[0]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+@pytest.mark.parametrize("program", [*PROGRAMS, of_its_own], ids=lambda f: f.__name__)
+def test_what_is_removed(program, remove):
+    x = torch.arange(6.0).reshape(2, 3)
+    gm = make_fx(functionalize(program, remove=remove))(x.clone())
+    a, b = x.clone(), x.clone()
+    expected, got = program(a), gm(b)
+    assert torch.equal(a, b) and all(torch.equal(e, g) for e, g in zip(leaves(expected), leaves(got), strict=True))
+    operators = [n.target for n in gm.graph.nodes if n.op == "call_function" and hasattr(n.target, "_schema")]
+    written = [op for op in operators if op._schema.is_mutable]
+    assert all(op is torch.ops.aten.copy_.default for op in written)
+    if remove == "mutations_and_views":
+        assert not any(op._schema.is_view for op in operators), gm.code
+
+
+def test_another_word_for_what_is_removed_is_an_error():
+    with pytest.raises(RuntimeError, match="Valid options"):
+        functionalize(through_view, remove="views")
+
+
+def test_bodies_of_loops_are_functional():
+    x = torch.arange(6.0)
+    gm = make_fx(functionalize(in_a_loop))(x)
+    assert torch.equal(gm(x), in_a_loop(x)) and torch.equal(functionalize(in_a_loop)(x), in_a_loop(x))
+    bodies = [m for m in gm.children()]
+    assert bodies and not any(n.is_impure() for m in bodies for n in m.graph.nodes if n.op == "call_function")
+
+
+@pytest.fixture
+def real():
+    """A tensor made before functionalization was switched on."""
+    made = torch.ones(5)
+    torch._enable_functionalization(reapply_views=True)
+    yield made
+    torch._disable_functionalization()
+
+
+def test_functional_tensors(real):
+    t = torch._to_functional_tensor(real)
+    assert torch._is_functional_tensor(t) and not torch._is_functional_tensor(real)
+    assert torch._from_functional_tensor(t) is real
+    first, second = t[:2], t[:2]
+    first.add_(1)
+    for x in (t, first, second):
+        torch._sync(x)
+    held = [torch._from_functional_tensor(x) for x in (t, first, second)]
+    assert [h.tolist() for h in held] == [[2, 2, 1, 1, 1], [2, 2], [2, 2]] and real.tolist() == [1] * 5
+    assert len({h.untyped_storage()._cdata for h in held}) == 1  # aliases of one memory stay aliases
+    assert torch._is_functional_tensor(torch.zeros(2))
+    torch._freeze_functional_tensor(t)
+    with pytest.raises(RuntimeError, match="frozen"):
+        second.mul_(2)
+    with pytest.raises(RuntimeError, match="nesting is not currently supported"):
+        torch._enable_functionalization()
+
+
+def test_overlapping_windows_are_not_written(real):
+    t = torch._to_functional_tensor(real).unfold(0, 3, 2)
+    with pytest.raises(RuntimeError, match="internal overlap"):
+        t.abs_()

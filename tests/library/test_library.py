@@ -276,3 +276,37 @@ def test_context_of_a_shape_rule_is_there_only_while_it_runs(rows):
 def test_a_name_without_a_home_is_one_object():
     assert torch.library.triton_op is torch.library.triton_op
     assert torch.compile(lambda x: (x + 1, torch.library.triton_op.__name__))(torch.ones(1))[1] == "triton_op"
+
+
+def test_registrations_live_as_long_as_their_library():
+    def define():
+        library = torch.library.Library("_lives", "DEF")
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CPU")
+        return library
+
+    library = define()
+    assert torch.ops._lives.twice(torch.ones(1)).tolist() == [2.0]
+    del library
+    assert not hasattr(torch.ops._lives, "twice")
+    again = define()  # the namespace is free
+    assert torch.ops._lives.twice(torch.ones(1)).tolist() == [2.0]
+    again._destroy()
+
+
+REFUSED_LIBRARIES = {
+    "a reserved namespace": (lambda: torch.library.Library("prim", "FRAGMENT"), ValueError, "reserved namespace"),
+    "another kind": (lambda: torch.library.Library("_lives", "BLA"), ValueError, "Unsupported kind"),
+    "another key than the library's": (
+        lambda: torch.library.Library("aten", "IMPL", "CPU").impl("sum", torch.sum, "Meta"),
+        RuntimeError,
+        "inconsistent with the dispatch key",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_LIBRARIES)
+def test_libraries_that_are_refused(name):
+    make, error, words = REFUSED_LIBRARIES[name]
+    with pytest.raises(error, match=words):
+        make()

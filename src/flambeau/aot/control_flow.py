@@ -106,20 +106,25 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     carry, and the ``y`` stacked along a new first dimension in the order of the slices."""
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
+    return _scan(combine_fn, init, xs, (), dim, reverse)
+
+
+def _scan(combine_fn: Callable, init: Any, xs: Any, others: tuple, dim: int = 0, reverse: bool = False):
+    """:func:`scan` of a ``combine_fn`` that takes tensors ``others`` too, the same for each slice: gradients reach them."""
     inits, init_spec = pytree.tree_flatten(init)
     slices, xs_spec = pytree.tree_flatten(xs)
     if not slices:
         raise RuntimeError("scan() operator requires non-empty xs.")
-    lengths = {x.shape[dim] for x in slices}
-    if len(lengths) != 1:
-        raise RuntimeError(f"scan() operator requires xs of one length along dim {dim}, got {sorted(lengths)}")
+    lengths = [x.shape[dim] for x in slices]
+    if any(n != lengths[0] for n in lengths):
+        raise RuntimeError(f"scan() operator requires xs of one length along dim {dim}, got {lengths}")
     slices = [aten.movedim.int(x, dim, 0) if dim else x for x in slices]
     y_spec: list = []
 
     def combine(*values):
         carry = pytree.tree_unflatten(list(values[: len(inits)]), init_spec)
-        x = pytree.tree_unflatten(list(values[len(inits) :]), xs_spec)
-        carry, y = combine_fn(carry, x)
+        x = pytree.tree_unflatten(list(values[len(inits) : len(inits) + len(slices)]), xs_spec)
+        carry, y = combine_fn(carry, x, *values[len(inits) + len(slices) :])
         leaves, spec = pytree.tree_flatten(y)
         new, new_spec = pytree.tree_flatten(carry)
         if new_spec != init_spec:
@@ -127,14 +132,42 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         y_spec[:] = [spec]
         return (*new, *leaves)
 
-    out = scan_op(combine, tuple(inits), tuple(slices), (), reverse)
+    out = scan_op(combine, tuple(inits), tuple(slices), others, reverse)
     carry = pytree.tree_unflatten(list(out[: len(inits)]), init_spec)
     return carry, pytree.tree_unflatten(list(out[len(inits) :]), y_spec[0])
 
 
 def map(f: Callable, xs: Any, *args):
-    """``f(x, *args)`` for each slice ``x`` of ``xs`` along the first dimension, stacked."""
-    return scan(lambda carry, x: ((), f(x, *args)), (), xs)[1]
+    """``f(x, *args)`` for each slice ``x`` of ``xs`` along the first dimension, stacked. RuntimeError for leaves that aren't tensors, that differ in
+    the first dimension, or that have nothing in it."""
+    leaves = pytree.tree_leaves(xs)
+    if not all(is_tensor(x) for x in leaves):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
+    shapes = [x.shape for x in leaves]
+    if any(shape[0] != shapes[0][0] for shape in shapes):
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
+    if any(shape[0] == 0 for shape in shapes):
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    given, spec = pytree.tree_flatten(args)
+
+    def combine(carry, x, *others):
+        left = iter(others)
+        return (), f(x, *pytree.tree_unflatten([next(left) if is_tensor(a) else a for a in given], spec))
+
+    return _scan(combine, (), xs, tuple(a for a in given if is_tensor(a)))[1]
+
+
+def _unstack_pytree(xs: Any) -> list:
+    """What ``xs`` is at each index of the first dimension of its leaves, which are tensors of one length."""
+    leaves, spec = pytree.tree_flatten(xs)
+    return [pytree.tree_unflatten(list(parts), spec) for parts in zip(*(aten.unbind.int(x) for x in leaves))]
+
+
+def _stack_pytree(trees: list) -> Any:
+    """Trees of one structure as one, their leaves stacked along a new first dimension."""
+    flat = [pytree.tree_flatten(tree) for tree in trees]
+    stacked = [aten.stack.default(list(parts)) for parts in zip(*(leaves for leaves, _ in flat))]
+    return pytree.tree_unflatten(stacked, flat[0][1])
 
 
 def associative_scan(combine_fn: Callable, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "generic"):

@@ -145,12 +145,11 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    outputs, inputs = _tensors(outputs), _tensors(inputs)
-    tensors = [t for t in (*outputs, *inputs) if isinstance(t, _C.TensorBase)]
-    if _C.has_override(*tensors):
+    outputs, inputs = (tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in (outputs, inputs))
+    if _C.has_override(*outputs, *inputs):
         return handle_torch_function(
             grad,
-            tensors,
+            (*outputs, *inputs),
             outputs,
             inputs,
             grad_outputs=grad_outputs,
@@ -161,6 +160,7 @@ def grad(
             is_grads_batched=is_grads_batched,
             materialize_grads=materialize_grads,
         )
+    outputs, inputs = _tensors(outputs), _tensors(inputs)
     create = bool(create_graph)
     keep = create if retain_graph is None else bool(retain_graph)
     edges = _edges(inputs)

@@ -124,6 +124,7 @@ ALL = (
     complex128,
 )
 # What came after typed tensors and typed storages (FloatTensor, FloatStorage) and has none.
+_FLOAT8 = frozenset((float8_e4m3fn, float8_e5m2))
 LATE = frozenset((uint16, uint32, uint64, float8_e4m3fn, float8_e5m2))
 globals()["bool"] = bool_  # DType.__reduce__ finds it by name
 
@@ -214,9 +215,13 @@ bool_type = type(True)  # noqa: UP003  (`bool` is a dtype in this module's users
 
 @functools.cache
 def promote_types(a: DType, b: DType) -> DType:
-    """Smallest dtype of PyTorch's lattice that both convert to."""
+    """Smallest dtype of PyTorch's lattice that both convert to. RuntimeError for a float of 8 bits beside another dtype."""
     if a is b:
         return a
+    if a in _FLOAT8 or b in _FLOAT8:
+        raise RuntimeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {a.scalar_type} and {b.scalar_type}"
+        )
     if a.category != b.category:
         lo, hi = (a, b) if a.category < b.category else (b, a)
         if hi.is_complex and lo.is_floating_point:

@@ -6,12 +6,59 @@ The names are those of ``torch.utils._pytree``.
 from __future__ import annotations
 
 import collections
+import warnings
 
 from . import pytree_nodes
 from .forks import held_while_forking
 from .pytree_nodes import SUPPORTED_NODES
 from .pytree_nodes import node_type as _get_node_type  # noqa: F401  (libraries import it)
 from .records import slotted
+
+__all__ = [
+    "Context",
+    "DumpableContext",
+    "FlattenFn",
+    "FromDumpableContextFn",
+    "GetAttrKey",
+    "LeafSpec",
+    "MappingKey",
+    "PyTree",
+    "SequenceKey",
+    "ToDumpableContextFn",
+    "TreeSpec",
+    "UnflattenFn",
+    "arg_tree_leaves",
+    "is_leaf_class",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "key_get",
+    "keystr",
+    "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
+    "tree_any",
+    "tree_any_only",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
+    "tree_iter",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
+    "tree_structure",
+    "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
+    "treespec_pprint",
+]
 
 _NS = "flambeau"
 
@@ -115,6 +162,65 @@ def register_pytree_node(
     """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    _set_node(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+        flatten_with_keys_fn,
+    )
+
+
+def _register_pytree_node(
+    cls,
+    flatten_fn,
+    unflatten_fn,
+    to_str_fn=None,
+    maybe_from_str_fn=None,
+    *,
+    serialized_type_name=None,
+    to_dumpable_context=None,
+    from_dumpable_context=None,
+    flatten_with_keys_fn=None,
+):
+    """The old name of :func:`register_pytree_node`, with a FutureWarning. A class may be registered again, with a UserWarning."""
+    warnings.warn(
+        "torch.utils._pytree._register_pytree_node is deprecated. Please use torch.utils._pytree.register_pytree_node instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=2
+        )
+        optree.unregister_pytree_node(cls, namespace=_NS)
+    _set_node(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+        flatten_with_keys_fn,
+    )
+
+
+def _register_namedtuple(cls, *, serialized_type_name: str) -> None:
+    """``serialized_type_name`` stands for the namedtuple class in JSON."""
+    pytree_nodes.name_namedtuple(cls, serialized_type_name)
+
+
+def _set_node(
+    cls,
+    flatten_fn,
+    unflatten_fn,
+    serialized_type_name,
+    to_dumpable_context,
+    from_dumpable_context,
+    flatten_with_keys_fn,
+):
     if (to_dumpable_context is None) ^ (from_dumpable_context is None):
         raise ValueError(
             f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered, but one of them is given alone."
@@ -310,14 +416,14 @@ class LeafSpec(metaclass=_SpecType):
 
 
 def treespec_dumps(treespec, protocol=None) -> str:
-    """The spec as JSON, in PyTorch's format."""
+    """The spec as JSON, in PyTorch's format. ValueError for a protocol other than 1, which is the only one."""
     if not isinstance(treespec, optree.PyTreeSpec):
         raise TypeError(
             f"treespec_dumps(spec): Expected `spec` to be instance of TreeSpec but got item of type {type(treespec)}."
         )
     from .pytree_json import dumps  # json is imported by those who write it
 
-    return dumps(treespec.unflatten([0] * treespec.num_leaves))
+    return dumps(treespec.unflatten([0] * treespec.num_leaves), protocol)
 
 
 def treespec_loads(serialized: str):
@@ -340,7 +446,6 @@ def treespec_pprint(treespec) -> str:
 PyTree = object
 Context = DumpableContext = object
 FlattenFn = UnflattenFn = ToDumpableContextFn = FromDumpableContextFn = FlattenWithKeysFn = object
-_register_pytree_node = register_pytree_node
 
 
 def _is_leaf(tree, is_leaf=None) -> bool:

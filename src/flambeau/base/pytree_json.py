@@ -11,8 +11,11 @@ __all__ = ["dumps", "loads"]
 _PROTOCOL = 1
 
 
-def dumps(tree) -> str:
-    """The structure of a tree as JSON. NotImplementedError for a registered type without ``serialized_type_name``."""
+def dumps(tree, protocol: int | None = None) -> str:
+    """The structure of a tree as JSON. NotImplementedError for a registered type without ``serialized_type_name``, ValueError for another
+    protocol."""
+    if protocol not in (None, _PROTOCOL):
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{_PROTOCOL}]")
     return json.dumps([_PROTOCOL, _dump(tree)])
 
 

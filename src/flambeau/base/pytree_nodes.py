@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["SUPPORTED_NODES", "NodeDef", "node_type", "sample"]
+__all__ = ["SUPPORTED_NODES", "NodeDef", "name_namedtuple", "node_type", "sample"]
 
 
 class NodeDef(NamedTuple):
@@ -32,9 +32,33 @@ def _named(kind):
         lambda values, cls: cls(*values),
         None,
         "collections.namedtuple",
-        lambda cls: f"{cls.__module__}.{cls.__qualname__}",
-        lambda name: _found(*name.rsplit(".", 1)),
+        _name_of,
+        lambda name: next((cls for cls, n in _NAMES.items() if n == name), None) or _found(*name.rsplit(".", 1)),
     )
+
+
+_NAMES: dict[type, str] = {}  # of namedtuple classes in JSON, where they were given one
+
+
+def name_namedtuple(cls: type, name: str) -> None:
+    """``name`` stands for the namedtuple class in JSON."""
+    _NAMES[cls] = name
+
+
+def _name_of(cls: type) -> str:
+    """The name given, else the path that the class can be imported by. NotImplementedError where there is neither."""
+    if cls in _NAMES:
+        return _NAMES[cls]
+    try:
+        importable = _found(cls.__module__, cls.__qualname__) is cls
+    except (AttributeError, ImportError):
+        importable = False
+    if not importable:
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {cls} because we didn't register a serializated_type_name. "
+            "Please register using `_register_namedtuple`."
+        )
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _default(d):

@@ -13,6 +13,7 @@ from ..base.device import as_device
 from ..base.dtypes import DType
 from ..core import conversion
 from ..core.nested import old_style
+from ..core.overrides import wrap_function
 from ..core.tensor import Tensor
 from ..core.typed_storage import TypedStorage
 
@@ -120,6 +121,7 @@ class DispatchKeySet(frozenset):
         return key in self
 
 
+@wrap_function
 def _parse_to(*args, **kwargs):
     """(device, dtype, non_blocking, memory_format) from the arguments of ``Module.to``."""
     device, dtype = kwargs.get("device"), kwargs.get("dtype")

@@ -114,7 +114,7 @@ from compat.legacy: DispatchKey DispatchKeySet
 from compat.dispatch_guards: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch
 from compat.dispatch_guards: _DisableFuncTorch
 context: _EnablePythonDispatcher
-from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction
+from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction _EnableTorchFunction=EnableTorchFunction
 from core.generator: Generator
 from linalg: _LinAlgError=LinAlgError
 from base.shapes: Size

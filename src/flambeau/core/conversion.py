@@ -171,6 +171,7 @@ for _name, _dtype in (
     ("cdouble", dtypes.complex128),
 ):
     setattr(Tensor, _name, _converter(_name, _dtype))
+type_.__name__ = "type"
 Tensor.type = wrap_function(type_)
 
 

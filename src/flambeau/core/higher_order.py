@@ -2,8 +2,8 @@
 
 A :class:`HigherOrderOperator` is the target of a ``call_function`` node; its subgraphs are GraphModules that the surrounding module holds
 (``get_attr`` nodes), and what they read from outside is handed to them as operands. It has one rule for each layer that a call passes
-through, as operators have a facet: ``"vmap"``, ``"autograd"``, ``"functionalize"``, a rule for a class of dispatch modes, and ``"eager"``,
-which is also what a mode without a rule gets to see the parts of.
+through, as operators have a facet: ``"vmap"``, ``"autograd"``, a rule for a class of dispatch modes, and ``"eager"``, which is also what a
+mode without a rule gets to see the parts of. Functional tensors are unwrapped around it, and its bodies run on functional tensors again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from .. import _C
 from . import modes
-from .keys import TRANSFORM
+from .dispatch import HANDLERS
+from .keys import FUNCTIONALIZE, TRANSFORM
 
 __all__ = ["NAMED", "HigherOrderOperator", "tensors_in"]
 
@@ -59,6 +60,8 @@ class HigherOrderOperator:
         found = list(tensors_in((args, kwargs)))
         if "vmap" in self.rules and any(t._keys & TRANSFORM for t in found):
             return self.rules["vmap"](self, *args, **kwargs)
+        if any(t._keys & FUNCTIONALIZE for t in found):
+            return HANDLERS["functional bodies"](self, args, kwargs)
         stack = modes.dispatch_stack()
         if stack:
             recording = _C.tls("grad_enabled") and any(t._requires_grad for t in found)

@@ -103,6 +103,16 @@ def wrap_function(fn, operands_from: int | None = None, module: str | None = Non
     return out
 
 
+class EnableTorchFunction:
+    """As long as the object lives, arguments and modes override, whatever was disabled before."""
+
+    def __init__(self):
+        self._before = _C.tls("function_disabled", 0)
+
+    def __del__(self):
+        _C.tls("function_disabled", self._before)
+
+
 class DisableTorchFunctionSubclass(_C.Guard):
     """Arguments don't override; modes still do."""
 

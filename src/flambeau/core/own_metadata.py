@@ -2,7 +2,8 @@
 
 Sizes, strides, device or layout of such tensors are what ``__torch_dispatch__`` of their class says when it is handed ``aten.sym_size``,
 ``aten.sym_stride``, ``aten.dim``, ``aten.numel``, ``aten.is_contiguous``, ``prim.device`` or ``prim.layout``; None means what the tensor was made
-with, NotImplemented is a TypeError. The methods are put on the class, so that no other tensor pays for them.
+with, NotImplemented is a TypeError. ``size``, ``stride`` and ``layout`` of Tensor ask for themselves where the class has ``_answers``; the
+rest is put on the class.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..base import shapes
 from ..base.memory_format import MemoryFormat, contiguous_format, has_format
 from .operator import OpOverload, namespace
 
-__all__ = ["answer"]
+__all__ = ["answer", "layout_of", "size_of", "stride_of"]
 
 
 def answer(cls: type, sizes_strides: str | None, device: bool, layout: bool) -> None:
@@ -21,16 +22,18 @@ def answer(cls: type, sizes_strides: str | None, device: bool, layout: bool) -> 
     where these are true. RuntimeError for another policy."""
     if sizes_strides not in (None, "sizes", "strides"):
         raise RuntimeError(f"unknown dispatch_sizes_strides_policy {sizes_strides!r}: it is 'sizes' or 'strides'")
-    asked: dict[str, Any] = {}
+    answers, asked = set(cls._answers), dict[str, Any]()
     if sizes_strides is not None:
-        asked |= _STRIDES
+        answers.add("stride")
+        asked["is_contiguous"] = _is_contiguous
     if sizes_strides == "sizes":
+        answers.add("size")
         asked |= _SIZES
     if device:
         asked["device"] = property(lambda self: _asked(self, _prim("device"), default=self._device))
     if layout:
-        given = cls.layout
-        asked["layout"] = property(lambda self: _asked(self, _prim("layout"), default=given.__get__(self)))
+        answers.add("layout")
+    cls._answers = frozenset(answers)
     for name, value in asked.items():
         if name not in vars(cls):
             setattr(cls, name, value)
@@ -55,14 +58,19 @@ def _one(values: Any, dim: int | None) -> Any:
     return values if dim is None else values[shapes.normalize_dim(dim, len(values))]
 
 
-def _stride(self, dim=None):
-    """Strides in elements, or that of ``dim``."""
+def stride_of(self, dim=None):
+    """What ``stride(dim)`` is."""
     return _one(tuple(_asked(self, namespace("aten").sym_stride.default, default=self._strides)), dim)
 
 
-def _size(self, dim=None):
-    """Shape, or the size of ``dim``."""
+def size_of(self, dim=None):
+    """What ``size(dim)`` is."""
     return _one(shapes.Size(_asked(self, namespace("aten").sym_size.default, default=self._shape)), dim)
+
+
+def layout_of(self, default: Any) -> Any:
+    """What ``layout`` is; ``default`` when the class doesn't say."""
+    return _asked(self, _prim("layout"), default=default)
 
 
 def _dim(self):
@@ -84,10 +92,8 @@ def _is_contiguous(self, memory_format: MemoryFormat = contiguous_format):
     return _asked(self, packet.memory_format, memory_format, default=default)
 
 
-_STRIDES = {"stride": _stride, "is_contiguous": _is_contiguous}
 _SIZES = {
-    "size": _size,
-    "shape": property(_size),
+    "shape": property(size_of),
     "dim": _dim,
     "ndimension": _dim,
     "ndim": property(_dim),

@@ -114,8 +114,14 @@ def check_scalars(op: OpOverload, args, compute: DType) -> None:
             check_number(x, dtypes.float32 if compute in (dtypes.float16, dtypes.bfloat16) else compute)
 
 
+REFUSALS: dict[str, str] = {}  # operators that tell more than that they aren't implemented for a dtype
+
+
 def refuse(op: OpOverload, dtype: DType):
     """The error for a dtype that the operator doesn't take."""
+    told = REFUSALS.get(op._opname.removesuffix("_"))
+    if told is not None and dtype is not dtypes.bool_:
+        raise RuntimeError(told)
     refused(op._opname, dtype)
 
 

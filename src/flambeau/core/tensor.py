@@ -37,6 +37,7 @@ class Tensor(_C.TensorBase):
     __torch_dispatch__ = _C._disabled_torch_dispatch_impl
     __hash__ = _C.TensorBase.__hash__
     __array_priority__ = 1000
+    _answers: frozenset[str] = frozenset()  # what the class says of its own metadata: "size", "stride", "layout"
 
     def __new__(cls, *data, dtype=None, device=None, requires_grad=False, size=None):
         if len(data) == 1 and isinstance(data[0], _C.TensorBase):
@@ -143,25 +144,33 @@ class Tensor(_C.TensorBase):
         """Strides in elements, or that of ``dim``."""
         if has_torch_function((self,)):
             return handle_torch_function(Tensor.stride, (self,), self, *(() if dim is None else (dim,)))
+        if "stride" in self._answers:
+            return own_metadata.stride_of(self, dim)
         return self._strides if dim is None else self._strides[shapes.normalize_dim(dim, self._ndim)]
 
     def size(self, dim=None):
         """Shape, or the size of ``dim``."""
         if has_torch_function((self,)):
             return handle_torch_function(Tensor.size, (self,), self, *(() if dim is None else (dim,)))
+        if "size" in self._answers:
+            return own_metadata.size_of(self, dim)
         return self._shape if dim is None else self._shape[shapes.normalize_dim(dim, self._ndim)]
 
     def dim(self):
         """The number of dimensions."""
         return self._ndim
 
-    ndimension = dim
+    def ndimension(self):
+        """The number of dimensions, by its second name."""
+        return self.dim()
 
     def numel(self):
         """The number of elements."""
         return self._shape.numel()
 
-    nelement = numel
+    def nelement(self):
+        """The number of elements, by its second name."""
+        return self.numel()
 
     def storage_offset(self):
         """Where the first element lies in the storage, in elements."""
@@ -239,7 +248,12 @@ class Tensor(_C.TensorBase):
         """The index of the device; -1 for the CPU."""
         return -1 if self._device.type == "cpu" else self._device.index or 0
 
-    layout = property(lambda self: strided if self._has_data else getattr(self._payload, "layout", strided))
+    @property
+    def layout(self):
+        """How the elements are kept: torch.strided, or one of the sparse layouts."""
+        found = strided if self._has_data else getattr(self._payload, "layout", strided)
+        return own_metadata.layout_of(self, found) if "layout" in self._answers else found
+
     is_sparse = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_coo)
     is_sparse_csr = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_csr)
     is_quantized = property(lambda self: False)

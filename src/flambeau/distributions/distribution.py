@@ -22,11 +22,12 @@ _broadcast = function("broadcast_tensors")
 
 
 def broadcast_all(*values):
-    """Numbers and tensors as tensors of one shape."""
-    tensors = [v for v in values if isinstance(v, Tensor)]
+    """Numbers and tensors, or what stands for tensors, as tensors of one shape."""
+    tensors = [v for v in values if hasattr(type(v), "__torch_function__")]
     dtype = tensors[0].dtype if tensors else get_default_dtype()
     device = tensors[0].device if tensors else None
-    return tuple(_broadcast([v if isinstance(v, Tensor) else tensor(v, dtype=dtype, device=device) for v in values]))
+    like = [v if hasattr(type(v), "__torch_function__") else tensor(v, dtype=dtype, device=device) for v in values]
+    return tuple(_broadcast(like))
 
 
 def sum_rightmost(value, dim: int):

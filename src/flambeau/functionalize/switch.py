@@ -13,10 +13,12 @@ from ..base import pytree
 from ..core import keys as K
 from ..core.operator import namespace
 from .views import settings
-from .wrapper import FunctionalTensor, crossref
+from .wrapper import FunctionalTensor, beneath, crossref
 
 __all__ = [
+    "CppFunctionalizeAPI",
     "FunctionalTensorMode",
+    "PythonFunctionalizeAPI",
     "crossref_functionalize",
     "disable",
     "dispatch_functionalize",
@@ -172,3 +174,37 @@ def functionalize(fn: Callable, *, remove: str = "mutations") -> Callable:
         return pytree.tree_map(unwrap, out)
 
     return run
+
+
+class CppFunctionalizeAPI:
+    """What a functionalization rule of a higher-order operator is written with."""
+
+    def wrap_tensors(self, args: Any) -> Any:
+        """Tensors of nested ``args`` as functional tensors."""
+        return pytree.tree_map(FunctionalTensor.to_functional, args)
+
+    def unwrap_tensors(self, args: Any) -> Any:
+        """What the functional tensors of nested ``args`` hold."""
+        return pytree.tree_map(lambda a: a.sync() if isinstance(a, FunctionalTensor) else a, args)
+
+    def functionalize(self, inner_f: Callable) -> Callable:
+        """``inner_f`` without in-place operators."""
+        return functionalize(inner_f)
+
+    def redispatch_to_next(self):
+        """Context manager: what runs in it is below functionalization."""
+        return beneath()
+
+    def sync(self, tensor: Any) -> None:
+        """As :func:`sync`."""
+        sync(tensor)
+
+
+class PythonFunctionalizeAPI(CppFunctionalizeAPI):
+    """The same beside a :class:`FunctionalTensorMode`; ``functionalize`` forgets what is written to arguments."""
+
+    def __init__(self, mode: FunctionalTensorMode | None = None, pre_dispatch: bool = False):
+        self.mode, self.pre_dispatch = mode or FunctionalTensorMode(pre_dispatch), pre_dispatch
+
+    def functionalize(self, inner_f: Callable) -> Callable:
+        return dispatch_functionalize(inner_f, self.mode)

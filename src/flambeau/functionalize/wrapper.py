@@ -19,7 +19,7 @@ from ..core.operator import OpOverload, namespace
 from ..core.tensor import Tensor
 from .values import Memory, Value, call
 
-__all__ = ["FunctionalTensor", "crossref"]
+__all__ = ["FunctionalTensor", "beneath", "crossref"]
 
 
 class FunctionalTensor(Tensor):
@@ -53,12 +53,12 @@ class FunctionalTensor(Tensor):
 
     def unwrap(self) -> Any:
         """The contents now."""
-        with _beneath():
+        with beneath():
             return self._payload.tensor
 
     def sync(self) -> Any:
         """The contents now, as a view of what its memory holds: aliases of one memory stay aliases."""
-        with _beneath():
+        with beneath():
             return self._payload.sync()
 
     @staticmethod
@@ -86,7 +86,7 @@ def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
     given = {id(a._payload): a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, FunctionalTensor)}
     if op._schema.is_mutable and not given:
         # Switched on for all calls; a write among tensors that aren't functional stays one.
-        with _beneath():
+        with beneath():
             return op(*args, **kwargs)
     if op.kind in ("inplace", "out"):
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
@@ -99,7 +99,7 @@ def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
                     )
     values = tuple(map(_payloads, args))
     named = {k: _payloads(v) for k, v in kwargs.items()}
-    with _beneath():
+    with beneath():
         out = call(op, values, named)
     if op._schema.is_mutable:
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
@@ -121,7 +121,7 @@ def _wrapped(v: Any, given: dict[int, FunctionalTensor]) -> Any:
 
 
 @contextlib.contextmanager
-def _beneath() -> Iterator[None]:
+def beneath() -> Iterator[None]:
     """What runs in the block is below autograd, and functional only where its tensors are."""
     included = _C.tls("included")
     with dispatch.excluding(K.AUTOGRAD):
@@ -151,4 +151,28 @@ def _compare(op: OpOverload, out: Any) -> None:
                     )
 
 
+def _run_bodies(op, args: tuple, kwargs: dict) -> Any:
+    """A higher-order operator on functional tensors: its bodies are given functional tensors, and return what these hold."""
+    included = _C.tls("included") & K.FUNCTIONALIZE
+
+    def opened(x):
+        if isinstance(x, FunctionalTensor):
+            return x.unwrap()
+        return body(x) if callable(x) and not isinstance(x, _C.TensorBase) else x
+
+    def body(fn):
+        def run(*operands):
+            with _C.Guard(include=included):
+                out = fn(*pytree.tree_map(FunctionalTensor.to_functional, operands))
+            return pytree.tree_map(opened, out)
+
+        return run
+
+    args, kwargs = pytree.tree_map(opened, (args, kwargs))
+    with beneath():
+        out = op(*args, **kwargs)
+    return pytree.tree_map(lambda x: FunctionalTensor.wrap(x) if isinstance(x, _C.TensorBase) else x, out)
+
+
 dispatch.install(K.FUNCTIONALIZE, _handler)
+dispatch.install("functional bodies", _run_bodies)

@@ -12,7 +12,7 @@ from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import OpOverload
 from .infer import infer_schema
-from .registry import Library, call, find, run_on_fakes, when_defined
+from .registry import Library, call, find, kept, run_on_fakes, when_defined
 
 __all__ = ["CustomOpDef", "custom_op", "register_autograd", "register_fake", "register_kernel", "register_vmap"]
 
@@ -47,9 +47,10 @@ class CustomOpDef:
         existing = next((op for op in lib._ops if op._opname == self._name), None)
         if existing is not None:  # defined again, as in a notebook
             fresh = Library(self._namespace, "FRAGMENT")
-            fresh._ops = [existing]
+            fresh._ops.append(existing)
             lib._ops.remove(existing)
-            lib._impls = {k: v for k, v in lib._impls.items() if k[0] is not existing}
+            for key in [key for key in lib._impls if key[0] is existing]:
+                del lib._impls[key]
             fresh._destroy()
         lib.define(self._name + schema, tags=tags)
         self._lib = lib
@@ -134,7 +135,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     def give(fn):
         target = find(op)
         if "cpu" in ([device_types] if isinstance(device_types, str) else device_types or ["cpu"]):
-            (lib or Library(target.namespace, "IMPL")).impl(
+            (lib or kept(Library(target.namespace, "IMPL"))).impl(
                 target, _checked(target, fn), "CPU", allow_override=True, autograd_fallback=False
             )
         return fn

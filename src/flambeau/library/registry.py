@@ -371,13 +371,17 @@ def define(qualname: str | Library, schema: str, alias_analysis: str = "", *, li
     if "::" not in qualname:
         raise ValueError(f'expected qualname to be of the form "namespace::name", got {qualname!r}')
     ns, name = qualname.split("::")
-    library = lib or Library(ns, "FRAGMENT")
+    library = lib or kept(Library(ns, "FRAGMENT"))
     library.define(name + schema, tags=tags)
-    if lib is None:
-        _kept.append(library)
 
 
 _kept: list[Library] = []
+
+
+def kept(library: Library) -> Library:
+    """A library whose registrations last, for whoever gets no hold of it."""
+    _kept.append(library)
+    return library
 
 
 def impl(qualname, types, func=None, *, lib: Library | None = None):
@@ -390,11 +394,9 @@ def impl(qualname, types, func=None, *, lib: Library | None = None):
     if func is None:
         return lambda func: impl(qualname, types, func, lib=lib) or func
     op = find(qualname)
-    library = lib or Library(op.namespace, "IMPL")
+    library = lib or kept(Library(op.namespace, "IMPL"))
     for t in [types] if isinstance(types, str) else types:
         library.impl(op, func, {"cpu": "CPU", "cuda": "CUDA", "default": "CompositeExplicitAutograd"}.get(t, t))
-    if lib is None:
-        _kept.append(library)
 
 
 def has_kernel(qualname: str, key: str) -> bool:

@@ -6,7 +6,7 @@ from ...base import dtypes
 from ...base.symint import SymFloat, SymInt, is_int
 from ...core.declare import INTEGERS, composite, pointwise
 from ...core.operator import namespace
-from ...core.promotion import one_dtype
+from ...core.promotion import REFUSALS, one_dtype
 
 aten = namespace("aten")
 
@@ -269,6 +269,10 @@ def addcdiv(s, self, tensor1, tensor2, value):
     return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
+REFUSALS["addcdiv"] = (
+    "Integer division with addcdiv is no longer supported: convert the tensors to a floating type, or use "
+    "self + value * torch.trunc(tensor1 / tensor2) for what it did before."
+)
 _LERP = one_dtype("expected dtype {} for `end` but got dtype {}")
 
 
