@@ -249,6 +249,8 @@ SerializationStorageContext: Any
 ShortStorage: Any
 ShortTensor: Any
 StaticModule: Any
+Storage: Any
+StorageBase: Any
 Stream: Any
 StreamObjType: Any
 StringType: Any
