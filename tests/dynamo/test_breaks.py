@@ -10,6 +10,7 @@ import flambeau as torch
 from flambeau.compiler import compile, disable, explain, graph_break
 from flambeau.dynamo import exc
 from flambeau.dynamo.config import config
+from flambeau.dynamo.tracing import executor
 
 X = torch.tensor([1.0, -2.0, 3.0])
 Y = torch.tensor([2.0, 1.0, -1.0])
@@ -269,3 +270,17 @@ def test_fullgraph_never_runs_a_frame_plainly_in_silence():
     with pytest.raises(exc.Unsupported, match=r"exec\(\)"):
         compile(f, backend="eager", fullgraph=True)(X)
     assert compile(lambda n: n + 1, backend="eager", fullgraph=True)(1) == 2
+
+
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def test_a_recursion_that_branches_runs_plainly(monkeypatch):
+    """Its calls are 1.6 times as many with each level: no trace inlines all of them."""
+    monkeypatch.setattr(executor, "MAX_RECURSIVE_CALLS", 50)
+    assert torch.compile(fibonacci, backend="eager")(15) == 610
+    g = torch.compile(lambda x: x * fibonacci(15) + 1, backend="eager")
+    assert torch.equal(g(torch.ones(2)), torch.full((2,), 611.0))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="more than 50 recursive calls"):
+        torch.compile(fibonacci, backend="eager", fullgraph=True)(15)

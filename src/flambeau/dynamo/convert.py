@@ -35,6 +35,7 @@ from .exc import (
     InternalTorchDynamoError,
     RecompileError,
     RestartAnalysis,
+    SkipForGood,
     SkipFrame,
     TorchDynamoException,
     TorchRuntimeError,
@@ -271,6 +272,9 @@ class Compiler(_frame.Context):
         if self.fullgraph and top and not isinstance(e, NothingCaptured):
             where = traceback.FrameSummary(code.co_filename, code.co_firstlineno, shown_name(code), lookup_line=False)
             raise Unsupported(event.break_reason or BreakReason("skipped-frame", str(e), [where])) from e
+        if isinstance(e, SkipForGood):
+            cache.skip = True
+            return False
         return self._again_later(cache)
 
     def _defect(self, code, cache, event: Event, e: Exception) -> bool:

@@ -152,6 +152,10 @@ class SkipFrame(TorchDynamoException):
     """The frame is to be run plainly; the message says why."""
 
 
+class SkipForGood(SkipFrame):
+    """As SkipFrame, whatever the arguments of the next call are."""
+
+
 class RestartAnalysis(TorchDynamoException):
     """Trace the frame again from its start, and break in front of root instruction number ``visit``; None: without unrolling loops over
     iterators that existed before."""

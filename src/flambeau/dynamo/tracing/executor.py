@@ -20,7 +20,7 @@ from ..bytecode import resume
 from ..bytecode.codegen import STACK_ARGUMENT, resume_code
 from ..bytecode.instructions import Inst, decode, shown_name
 from ..bytecode.versions import PY312, PY313
-from ..exc import BreakReason, RestartAnalysis, SkipFrame, Unsupported, UserRaises, unsupported
+from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, Unsupported, UserRaises, unsupported
 from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
 from ..guards.source import ConstSource
@@ -63,6 +63,8 @@ __all__ = ["Frame", "InlineFrame", "RootFrame"]
 
 
 MAX_INLINE_DEPTH = 120
+# A recursion that branches is inlined call by call, and their number may double with each level.
+MAX_RECURSIVE_CALLS = 1000
 
 
 class Frame(Opcodes):
@@ -323,11 +325,18 @@ class Frame(Opcodes):
         return self.result
 
     def inline(self, f: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-        depth, p = 0, self
+        depth, p, recursive = 0, self, False
         while p is not None:
-            depth, p = depth + 1, p.parent
+            recursive = recursive or p.code is f.code
+            depth, root, p = depth + 1, p, p.parent
         if depth > MAX_INLINE_DEPTH:
             unsupported("inline-depth", f"more than {MAX_INLINE_DEPTH} nested calls", "Deep recursion is not traced.")
+        root.recursive_calls += recursive
+        root.recurses |= root.code is f.code
+        if root.recursive_calls > MAX_RECURSIVE_CALLS:
+            unsupported(
+                "recursion", f"more than {MAX_RECURSIVE_CALLS} recursive calls", f"{f.name} is inlined call by call."
+            )
         if isinstance(f, UserFunctionVariable):
             what, why = trace_rules.inline_reason(f.fn)
             if what == "skip":
@@ -618,6 +627,8 @@ class RootFrame(Frame):
         self.visits = 0
         self.instructions: list | None = None
         self.needs_eval = False
+        self.recursive_calls = 0  # that were inlined
+        self.recurses = False  # by way of itself
         self.unrolled = False  # elements of an iterator that existed before were taken one by one
 
     def load_global(self, name: str) -> Variable:
@@ -651,6 +662,8 @@ class RootFrame(Frame):
                 e.reason.user_stack = self.user_stack()
             if e.reason.id == "finalizer":  # a frame that is continued elsewhere keeps what it was given
                 raise SkipFrame(e.reason.reason) from e
+            if e.reason.id == "recursion" and self.recurses:
+                raise SkipForGood(e.reason.reason) from e
             if self.unrolled and self.break_at is None:
                 # The loop goes on after the break, so what is left of it has another length each time: one iteration is captured.
                 raise RestartAnalysis(None, e.reason, e) from e
