@@ -2,8 +2,10 @@
 
 import datetime
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -11,6 +13,10 @@ import numpy as np
 import flambeau as torch
 import flambeau.distributed as dist
 from flambeau import nn
+from flambeau.distributed import checkpoint
+from flambeau.distributed.fsdp import fully_shard
+from flambeau.distributed.tensor import DTensor, init_device_mesh
+from flambeau.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from flambeau.nn.parallel import DistributedDataParallel as DDP
 
 
@@ -53,6 +59,7 @@ def everything(rank):
     assert x.item() == 2 and (alone == dist.GroupMember.NON_GROUP_MEMBER) == (rank == 0)
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
     data_parallel(rank)
+    sharded(rank)
     began = time.process_time()
     if rank == 0:
         time.sleep(0.5)
@@ -61,27 +68,61 @@ def everything(rank):
         assert time.process_time() - began < 0.25, "waiting costs time of the processor"
 
 
+def trained(model, x, y):
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+def made():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
+
+
+def batch():
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(8, 16, generator=generator), torch.randn(8, 4, generator=generator)
+
+
+def check(model, wanted):
+    for a, b in zip(model.parameters(), wanted.parameters(), strict=True):
+        a = a.full_tensor() if isinstance(a, DTensor) else a
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), atol=1e-6)
+
+
 def data_parallel(rank):
     """Ten steps on halves of the batch are those of one process."""
-    generator = torch.Generator().manual_seed(1)
-    x, y = torch.randn(8, 16, generator=generator), torch.randn(8, 4, generator=generator)
+    x, y = batch()
+    rows = slice(4 * rank, 4 * rank + 4)
+    check(trained(DDP(made(), bucket_cap_mb=0.001), x[rows], y[rows]), trained(made(), x, y))
 
-    def train(model, x, y):
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        for _ in range(10):
-            optimizer.zero_grad()
-            ((model(x) - y) ** 2).mean().backward()
-            optimizer.step()
-        return [p.detach().numpy() for p in model.parameters()]
 
-    def made():
-        torch.manual_seed(0)
-        return nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
-
-    wanted = train(made(), x, y)
-    found = train(DDP(made(), bucket_cap_mb=0.001), x[4 * rank : 4 * rank + 4], y[4 * rank : 4 * rank + 4])
-    for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+def sharded(rank):
+    """So are those of sharded parameters, and of products over shards; a checkpoint holds them."""
+    x, y = batch()
+    rows = slice(4 * rank, 4 * rank + 4)
+    wanted, model = trained(made(), x, y), made()
+    fully_shard(model[0])
+    check(trained(fully_shard(model), x[rows], y[rows]), wanted)
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    checkpoint.save(model.state_dict(), checkpoint_id=folder[0])
+    parallel = parallelize_module(
+        made(), init_device_mesh("cpu", (2,)), {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    )
+    check(trained(parallel, x, y), wanted)
+    for fresh in made(), fully_shard(made()):
+        state = fresh.state_dict()
+        checkpoint.load(state, checkpoint_id=folder[0])
+        fresh.load_state_dict(state)
+        check(fresh, wanted)
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(folder[0])
 
 
 def raises(rank):

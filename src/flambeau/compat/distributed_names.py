@@ -70,14 +70,12 @@ class: AllgatherOptions
     "distributed._tensor": "rest distributed.tensor",
     "distributed._tensor.experimental": "rest distributed.tensor.experimental",
     "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\nclass: DistributedOptimizer PostLocalSGDOptimizer",
-    "distributed.checkpoint": "refuses: save load async_save save_state_dict load_state_dict\nmodule: state_dict "
-    "filesystem default_planner optimizer format_utils planner metadata stateful\nclass: FileSystemReader FileSystemWriter DefaultLoadPlanner DefaultSavePlanner",
-    "distributed.checkpoint.state_dict": "refuses: get_model_state_dict get_optimizer_state_dict get_state_dict "
-    "set_model_state_dict set_optimizer_state_dict set_state_dict\nclass: StateDictOptions",
-    "distributed.checkpoint.stateful": "class: Stateful",
-    "distributed.checkpoint.planner": "class: LoadPlanner SavePlanner",
-    "distributed.checkpoint.metadata": "class: Metadata TensorStorageMetadata",
-    "distributed.checkpoint.filesystem": "from distributed.checkpoint: FileSystemReader FileSystemWriter",
+    "+distributed.checkpoint": "why: it is not built\nmodule: state_dict filesystem default_planner optimizer format_utils planner metadata stateful "
+    "state_dict_saver state_dict_loader\nclass: LoadPlan LoadPlanner SavePlan SavePlanner StorageReader StorageWriter ReadItem WriteItem "
+    "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "distributed.checkpoint.state_dict_saver": "from distributed.checkpoint: save async_save save_state_dict",
+    "distributed.checkpoint.state_dict_loader": "from distributed.checkpoint: load load_state_dict",
+    "distributed.checkpoint.planner": "class: LoadPlanner SavePlanner LoadPlan SavePlan ReadItem WriteItem",
     "distributed.checkpoint.default_planner": "from distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.optimizer": "refuses: load_sharded_optimizer_state_dict",
     "distributed.checkpoint.format_utils": "class: _EmptyStateDictLoadPlanner\nrefuses: dcp_to_torch_save torch_save_to_dcp",
