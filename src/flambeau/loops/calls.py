@@ -111,7 +111,7 @@ class Calls(InterpreterPart):
             except TypeError:
                 raise Declined(f"a call of {f.__name__} with these arguments") from None
             return assembled(e, f"{f.__name__}@{self.machine.at}", *args, **kwargs)
-        if f in (range, enumerate, zip):  # for GET_ITER
+        if f in (range, enumerate, zip, np.ndindex):  # for GET_ITER
             return fn, args, kwargs
         if kwargs:
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
@@ -153,6 +155,12 @@ class Iteration(InterpreterPart):
             part = self.part(args[0], key, lengths)
             self.e.set(f"{name}.first", llvm.I64, start.v)
             return "enumerate", f"{name}.first", part
+        if _is_call(v, np.ndindex) and v[1] and not v[2]:
+            sizes = arrays.given_sizes(self.e, v[1][0] if len(v[1]) == 1 else Tuple(tuple(v[1])))
+            for d, n in enumerate(sizes):
+                self.e.set(f"{name}.{d}", llvm.I64, n)
+            lengths.append(arrays.count(self.e, sizes))
+            return "places", tuple((f"{name}.{d}", self.e.bounds_of(n)) for d, n in enumerate(sizes))
         if _is_call(v, zip) and v[1] and not v[2]:
             return "zip", *(self.part(a, key, lengths) for a in v[1])
         raise Declined(f"a loop over a {type(v).__name__.lower()}")
@@ -172,9 +180,19 @@ class Iteration(InterpreterPart):
                 return Tuple(
                     (Scalar(I64, True, integer(e.add(e.get(name, llvm.I64), at))), self.element(inner, at, bounds))
                 )
+            case ("places", sizes):
+                places: list[Scalar] = []
+                for size, known in reversed(sizes):  # the last one changes first
+                    place, at = (at, at) if len(places) == len(sizes) - 1 else self.parted(at, e.get(size, llvm.I64))
+                    places.append(Scalar(I64, True, integer(place), (0, known[1] - 1 if known else LARGEST)))
+                return Tuple(tuple(reversed(places)))
             case ("zip", *parts):
                 return Tuple(tuple(self.element(p, at, bounds) for p in parts))
         raise AssertionError(part)
+
+    def parted(self, at: Operand, n: Operand) -> tuple[Operand, Operand]:
+        """(remainder, quotient) of a number that isn't negative."""
+        return self.e.op("urem", at, n), self.e.op("udiv", at, n)
 
     def chosen(self, items: list, at: Operand):
         """That of the items which has number ``at``."""

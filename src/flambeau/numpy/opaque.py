@@ -48,6 +48,11 @@ FUNCTIONS_BY_MODULE = {
         "cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank multi_dot outer pinv qr "
         "slogdet solve svd svdvals tensordot tensorinv tensorsolve trace vecdot vector_norm"
     ),
+    "numpy.polynomial.polynomial": "polyval polyval2d polyval3d polygrid2d polyder polyint polyvander polyvander2d polyfit",
+    "numpy.polynomial.chebyshev": "chebval chebval2d chebder chebint chebvander chebfit chebpts1 chebpts2 chebgauss",
+    "numpy.polynomial.legendre": "legval legval2d legder legint legvander legfit leggauss",
+    "numpy.polynomial.hermite": "hermval hermder hermint hermvander hermfit hermgauss",
+    "numpy.polynomial.laguerre": "lagval lagder lagint lagvander lagfit laggauss",
     "numpy.fft": (
         "fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn"
     ),
@@ -72,7 +77,7 @@ _SHAPE_GIVING = {
 
 def _literal(x, arrays: list) -> Any:
     """A value as a literal: ("a", number) for arrays ("o" for those that are written), ("v", value), ("s", dtype, value) for scalars,
-    ("d", name) for dtypes, or a container."""
+    ("d", name) for dtypes, ("z", ends and step) for slices, or a container."""
     if is_tensor(x) or isinstance(x, np.ndarray):
         arrays.append(x)
         return ("a", len(arrays) - 1)
@@ -86,6 +91,8 @@ def _literal(x, arrays: list) -> Any:
         return ("d", np.dtype(x).str)
     if isinstance(x, type) and x in (bool, int, float, complex):
         return ("d", np.dtype(x).str)
+    if type(x) is slice:
+        return ("z", [_literal(y, arrays) for y in (x.start, x.stop, x.step)])
     if type(x) in (list, tuple):
         return ("l" if type(x) is list else "t", [_literal(y, arrays) for y in x])
     raise TypeError(f"{type(x).__name__} can't be an argument of a NumPy function in a graph")
@@ -107,7 +114,7 @@ def _value(item, arrays):
     if kind == "d":
         return np.dtype(item[1])
     values = [_value(y, arrays) for y in item[1]]
-    return values if kind == "l" else tuple(values)
+    return values if kind == "l" else slice(*values) if kind == "z" else tuple(values)
 
 
 @functools.lru_cache(4096)

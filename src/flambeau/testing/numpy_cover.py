@@ -14,11 +14,13 @@ import numpy as np
 import flambeau.numpy  # noqa: F401  # fills the tables in
 
 from ..dynamo.numpy import numpy_bridge
-from ..dynamo.variables.numpy.routines import TRACED
+from ..dynamo.variables.numpy import places as _places  # noqa: F401  # fills ATTRIBUTES in
+from ..dynamo.variables.numpy.traced import TRACED
+from ..dynamo.variables.tensors.tensor import ATTRIBUTES
 from ..loops.streams import CLASSES
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
 
-__all__ = ["REASONS", "START", "status", "table"]
+__all__ = ["REASONS", "START", "is_called", "status", "table"]
 
 START = "# NumPy functions in captured code"
 
@@ -29,16 +31,15 @@ DERIVED = "called, with a derivative"
 CONSTANT = "constant"
 REASONS = {
     "the size of the result, or which Python object it is, depends on values": (
-        "allclose argwhere array_equiv bincount compress count_nonzero extract flatnonzero histogram_bin_edges intersect1d nonzero "
+        "argwhere array_equiv bincount compress extract flatnonzero histogram_bin_edges intersect1d nonzero "
         "poly polydiv real_if_close roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values"
     ),
-    "it calls a Python function": "apply_along_axis apply_over_axes fromfunction fromiter frompyfunc piecewise",
-    "it writes into an argument by index": "place put put_along_axis",
+    "it calls a Python function": "apply_along_axis apply_over_axes fromiter frompyfunc piecewise",
     "it is about memory: flags, order, views with negative strides, what is shared": (
-        "asarray_chkfinite asfortranarray from_dlpack frombuffer isfortran may_share_memory nested_iters require rot90 "
+        "asarray_chkfinite asfortranarray from_dlpack frombuffer isfortran may_share_memory nested_iters require "
         "shares_memory"
     ),
-    "it returns views or arrays in a form of its own": "asmatrix bmat diag_indices_from dsplit einsum_path ix_ row_stack",
+    "it returns views or arrays in a form of its own": "asmatrix bmat einsum_path row_stack",
     "text, files, dates and settings": (
         "array2string array_repr array_str base_repr binary_repr busday_count busday_offset datetime_as_string datetime_data format_float_positional "
         "format_float_scientific fromfile fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr geterrcall info is_busday "
@@ -58,6 +59,11 @@ def functions(module) -> Iterator[tuple[str, object]]:
             yield name, f
 
 
+def is_called(impl) -> bool:
+    """Whether an implementation calls NumPy."""
+    return impl.__module__ in ("flambeau.numpy.opaque", "flambeau.numpy.rewriting") and not hasattr(impl, "__wrapped__")
+
+
 def status(module, name: str, f) -> tuple[str, str]:
     """(what becomes of it, why where it is left to plain code)"""
     if f in numpy_bridge.DESCRIPTIONS or f in numpy_bridge.ATTRIBUTE_OF:
@@ -69,7 +75,7 @@ def status(module, name: str, f) -> tuple[str, str]:
         if module is np.random:
             return (CALLED, "") if drawn(f) else ("plain", RANDOM)
         return "plain", next((why for why, names in REASONS.items() if name in names.split()), "")
-    if impl.__module__ == "flambeau.numpy.opaque" and not hasattr(impl, "__wrapped__"):
+    if is_called(impl):
         return (DERIVED if differentiable(module.__name__, name) else CALLED), ""
     return KERNEL, ""
 
@@ -95,7 +101,8 @@ def table() -> str:
         "*Kernel*: operators of the graph, fused and differentiable (what an operator has no rule for, half precision for example, is called).",
         "*Called*: one node of the graph that calls NumPy; its result's shapes are known from those of the arguments. *Constant*: it follows from",
         "shapes and dtypes. Everything else runs as plain NumPy between two graphs; `torch._dynamo.explain` names the line and the reason. Ufuncs'",
-        "`reduce`, `accumulate`, `outer` and `reduceat` are kernels or called, `at` is plain.",
+        "`reduce`, `accumulate`, `outer`, `reduceat` and `at` are kernels or called. So are `np.mgrid`, `ogrid`, `r_`, `c_`, `s_`,",
+        "`index_exp`, `ndindex` and `ndenumerate`.",
         "",
     ]
     for module in MODULES:
@@ -121,6 +128,10 @@ def table() -> str:
         "",
         *(f"- {cls.__name__}: {' '.join(sorted(n for c, n in numpy_bridge.draws if c is cls))}" for cls in CLASSES),
         "",
+        "## Polynomials",
+        "",
+        *(f"- {m}: {names}" for m, names in sorted(FUNCTIONS_BY_MODULE.items()) if m.startswith("numpy.polynomial.")),
+        "",
         "## SciPy",
         "",
         "Called, once the program has imported the module; with a derivative where marked by a star:",
@@ -132,7 +143,7 @@ def table() -> str:
             out.append(f"- {module}: {' '.join(marked)}{', and all ufuncs' if module == 'scipy.special' else ''}")
     out.append("")
     methods = [n for n in dir(np.ndarray) if not n.startswith("_")]
-    described = {"shape", "ndim", "size", "itemsize", "nbytes", "dtype"}
+    described = {"shape", "ndim", "size", "itemsize", "nbytes", "dtype", *ATTRIBUTES}
     known = [n for n in methods if n in numpy_bridge.methods or n in numpy_bridge.attributes or n in described]
     out += [
         "## Methods and attributes of ndarray",

@@ -7,6 +7,7 @@ there. What it writes goes back into the arrays, the numbers that are used later
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from ..variables.functions.python_functions import NestedFunctionVariable, UserF
 from ..variables.iterators.builtin_iterators import EnumerateVariable, ZipVariable
 from ..variables.iterators.container_iterators import NumpyIteratorVariable
 from ..variables.iterators.protocol import IteratorVariable
+from ..variables.numpy.places import IndicesVariable
 from ..variables.numpy.random_generators import DrawVariable, NumpyGeneratorVariable
 from ..variables.tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 from ..variables.values.constant import ConstantVariable
@@ -393,6 +395,9 @@ def _iterable(tx, operands: dict, v):
     if isinstance(v, EnumerateVariable):
         inner = _iterable(tx, operands, v.it)
         return inner and ((Known(enumerate), [inner[0], constant(v.at)]), *inner[1:])
+    if isinstance(v, IndicesVariable) and not v.at and 0 not in v.sizes:
+        n = math.prod(v.sizes)
+        return (Known(np.ndindex), [constant(k) for k in v.sizes]), n, n
     if not isinstance(v, ZipVariable) or v.strict:
         return None
     inner = [_iterable(tx, operands, it) for it in v.its]

@@ -45,6 +45,7 @@ from ..variables.modules import hooks as hooks
 from ..variables.modules import module as module
 from ..variables.modules import optimizer as optimizer
 from ..variables.numpy import flips as flips
+from ..variables.numpy import places as places
 from ..variables.numpy import random_generators as random_generators
 from ..variables.numpy import routines as routines
 from ..variables.objects import builtin_subclass as builtin_subclass

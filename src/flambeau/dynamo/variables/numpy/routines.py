@@ -17,8 +17,7 @@ from ..functions.builtin import PURE, BuiltinVariable
 from ..functions.python_functions import SkippedFunctionVariable
 from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
 from ..values.constant import ConstantVariable
-from ..values.graph_numbers import NumberVariable
-from .flips import AXES, flip
+from .traced import TRACED
 
 __all__ = ["of_numpy"]
 
@@ -104,23 +103,8 @@ class NumpyFunctionVariable(_Function):
         return ConstantVariable(value)
 
 
-def same_elements(tx, fn, args, kwargs) -> Variable | None:
-    """np.array_equal of arrays, a truth value of Python's; None where NumPy has to say."""
-    if len(args) != 2 or kwargs or not all(isinstance(a, NumpyNdarrayVariable) and not a.scalar for a in args):
-        return None
-    a, b = args
-    if a.val.ndim != b.val.ndim or any(bool(m != n) for m, n in zip(a.val.shape, b.val.shape)):
-        return ConstantVariable(False)
-    same = of_table(np.equal, None).call(tx, args, {})
-    every = of_table(np.all, None).call(tx, [same], {})
-    return NumberVariable(every.node, every.val, bool)
-
-
-TRACED = {**dict.fromkeys(AXES, flip), np.array_equal: same_elements}
-
-
 class NumpyTracedVariable(_Function):
-    """A function of NumPy that is made of others: ``TRACED`` has (tx, function, args, kwargs) for it, which gives None for what NumPy does itself."""
+    """A function of NumPy that is made of others, see :mod:`.traced`."""
 
     def getattr(self, tx, name):
         return world.library_attr(tx, self, self.value, self.source, name)

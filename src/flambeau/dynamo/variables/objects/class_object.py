@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import types
+from collections.abc import Callable
 
 from ...bytecode.versions import PY313
 from ...exc import unsupported
@@ -207,9 +208,15 @@ def is_plain(tx, cls: type) -> bool:
     return all(world.class_attr(tx, cls, n) is ABSENT for n in ("__get__", "__set__", "__delete__", "__set_name__"))
 
 
+MAKERS: dict[type, Callable] = {}
+"""Classes of libraries that captured code makes objects of in a way of its own: (tx, args, kwargs) -> variable, or None."""
+
+
 def construct(tx, var: ClassVariable, args, kwargs):
     """An instance of a user class, made while tracing."""
     cls = var.value
+    if cls in MAKERS and (made := MAKERS[cls](tx, args, kwargs)) is not None:
+        return made
     if issubclass(cls, enum.Enum) and all(a.can_constant() for a in args) and not kwargs:
         try:
             return tx.wrap_known(cls(*[a.as_constant() for a in args]))

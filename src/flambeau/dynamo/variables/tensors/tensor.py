@@ -6,6 +6,7 @@ import functools
 import operator
 import types
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -386,6 +387,10 @@ MOST_PARTS = 32
 """Of an index that is captured: each may be a dimension of its own beside those of the array."""
 
 
+ATTRIBUTES: dict[str, Callable] = {}
+"""Attributes of ndarray that are neither tensors nor constants: (tx, array) -> variable."""
+
+
 class NumpyNdarrayVariable(TensorVariable):
     """An ndarray; in the graph a tensor over the same memory."""
 
@@ -430,6 +435,8 @@ class NumpyNdarrayVariable(TensorVariable):
             return tx.wrap_known({"ndim": len(self.val.shape), "size": n, "itemsize": item, "nbytes": n * item}[name])
         if name == "dtype":
             return ConstantVariable(numpy_bridge.np_dtype(self.val))
+        if name in ATTRIBUTES and not self.scalar:
+            return ATTRIBUTES[name](tx, self)
         numpy_bridge.load()
         impl = numpy_bridge.attributes.get(name)
         if impl is not None:

@@ -1,0 +1,30 @@
+"""``np.mgrid[...]``, ``np.ogrid``, ``np.r_`` and ``np.c_`` as functions of their keys: NumPy makes them from inside a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .opaque import FUNCTIONS_BY_MODULE, opaque
+from .table import FUNCTIONS
+
+__all__ = ["c_", "mgrid", "ogrid", "r_"]
+
+
+def mgrid(key):
+    return np.mgrid[key]
+
+
+def ogrid(key):
+    return np.ogrid[key]
+
+
+def r_(key):
+    return np.r_[key]
+
+
+def c_(key):
+    return np.c_[key]
+
+
+FUNCTIONS_BY_MODULE[__name__] = " ".join(__all__)
+FUNCTIONS.extend((getattr(np, name), opaque(__name__, name)) for name in __all__)

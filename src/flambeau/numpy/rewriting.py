@@ -1,0 +1,65 @@
+"""What writes into an array by index: ``np.add.at``, ``np.put``, ``np.place``, ``np.put_along_axis`` and the method ``partition``.
+
+``numpy::written(Tensor[] arrays, str call) -> Tensor`` gives the first array as NumPy's call leaves it, and the graph writes that back.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from ..base.device import CPU
+from ..base.shapes import contiguous_strides
+from ..core.declare import extern
+from ..core.definition import TensorMeta
+from ..dynamo.numpy.numpy_bridge import ufunc_methods
+from .opaque import _literal, _value
+from .promotion import is_tensor
+from .table import METHODS, implements
+
+__all__ = ["written"]
+
+_FUNCTIONS = {"put": np.put, "place": np.place, "put_along_axis": np.put_along_axis, "partition": np.ndarray.partition}
+
+
+def _meta(arrays, call):
+    a = arrays[0]
+    return TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, CPU)
+
+
+@extern("numpy::written(Tensor[] arrays, str call) -> Tensor", meta=_meta, variants="", tags=("has_side_effects",))
+def written(arrays, call):
+    """Its errors are effects: it is called though its result is not used."""
+    name, args, kwargs = ast.literal_eval(call)
+    f = _FUNCTIONS.get(name) or getattr(np, name).at
+    out = np.array(arrays[0], order="C")
+    f(out, *(_value(a, arrays) for a in args), **{k: _value(v, arrays) for k, v in kwargs.items()})
+    return out
+
+
+def _writing(name: str):
+    def write(a, *args, **kwargs):
+        if not is_tensor(a) or a.requires_grad or not a.ndim:
+            raise TypeError(f"np.{name} into something else than an array without a gradient")
+        arrays = [a]
+        given = [_literal(x, arrays) for x in args]
+        named = {k: _literal(v, arrays) for k, v in kwargs.items()}
+        if any(isinstance(x, np.ndarray) for x in arrays) or any(x.requires_grad for x in arrays):
+            raise TypeError(
+                f"np.{name} with an array that isn't an argument of the captured function, or has a gradient"
+            )
+        a.copy_(written(arrays, repr((name, given, named))))
+
+    write.__name__ = write.__qualname__ = f"numpy_{name}"
+    return write
+
+
+for _name in ("put", "place", "put_along_axis"):
+    implements(getattr(np, _name))(_writing(_name))
+for _name in ("put", "partition"):
+    METHODS[_name] = _writing(_name)
+for _name in dir(np):
+    _f = getattr(np, _name)
+    if isinstance(_f, np.ufunc) and _f.__name__ == _name and _f.signature is None and _f.nout == 1:
+        ufunc_methods[_name, "at"] = _writing(_name)
