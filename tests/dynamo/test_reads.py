@@ -22,6 +22,7 @@ ALLOWED = {
     "variables/containers/lists.py:RangeVariable.getattr": "a range, guarded as a whole",
     "variables/values/stdlib_values.py:ValueClassVariable.found": "a classmethod of the library, guarded on the class before",
     "variables/values/stdlib_values.py:ValueVariable.getattr": "an immutable object of the library, guarded by value, whose class is pinned before",
+    "variables/tensors/torch_functions.py:of_context": "what the library keeps in the context of a backward, guarded where it is read",
     "variables/tensors/torch_functions.py:TorchClassVariable.getattr": "whether what was found on a class of the library can be called",
 }
 

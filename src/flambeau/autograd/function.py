@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import threading
+import warnings
 from typing import Any
 
 from .. import _C
@@ -152,10 +153,11 @@ class Function(metaclass=_Meta):
     ``backward(ctx, *grad_outputs)``; call through :meth:`apply`."""
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you "
-            "should invoke them on the "
-            "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+            "should invoke them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
         )
 
     generate_vmap_rule = (

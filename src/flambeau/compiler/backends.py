@@ -102,7 +102,7 @@ def aot_autograd(**compilers) -> Callable:
     return importlib.import_module("flambeau.aot").aot_autograd(**compilers)
 
 
-@register_backend
+@register_backend(tags=("debug",))
 def eager(gm, example_inputs, **kwargs):
     return gm.forward
 

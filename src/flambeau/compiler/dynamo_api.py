@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import types
 
@@ -103,11 +104,26 @@ def is_inductor_supported() -> bool:
 
 
 def optimize(backend="inductor", *, nopython: bool = False, disable: bool = False, dynamic: bool | None = None):
-    """The older spelling of compile(): ``optimize(backend)(fn)``; ``nopython`` is ``fullgraph``."""
-    if disable:
-        return lambda fn: fn
-    compiler = compiler_for(backend, nopython, dynamic)
-    return lambda fn: wrap_callable(fn, compiler)
+    """The older spelling of compile(): ``optimize(backend)(fn)``; ``nopython`` is ``fullgraph``. As a context manager it captures what is
+    called in the block."""
+    disable = disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1"
+    return _Optimize(None if disable else compiler_for(backend, nopython, dynamic))
+
+
+class _Optimize:
+    def __init__(self, compiler):
+        self.compiler, self.before = compiler, []
+
+    def __call__(self, fn):
+        return fn if self.compiler is None else wrap_callable(fn, self.compiler)
+
+    def __enter__(self):
+        self.before.append(_frame.set_context(self.compiler))
+        return self
+
+    def __exit__(self, *exc):
+        _frame.set_context(self.before.pop())
+        return False
 
 
 def optimize_assert(backend, *, dynamic: bool | None = None):

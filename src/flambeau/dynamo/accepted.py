@@ -80,7 +80,6 @@ _ONLY = {
     "dont_skip_tracing": False,
     "enable_trace_load_build_class": False,
     "enable_trace_unittest": False,
-    "error_on_nested_fx_trace": True,
     "error_on_nested_jit_trace": True,
     "force_compile_during_fx_trace": False,
     "graph_break_on_nn_param_ctor": True,

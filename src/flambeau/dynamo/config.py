@@ -48,6 +48,9 @@ KNOBS = {
     "specialize_int": Knob(False, "integers are guarded by value even when they vary"),
     "specialize_float": Knob(False, "floats are guarded by value even when they vary"),
     "assume_static_by_default": Knob(True, "sizes are constants until they are seen to vary"),
+    "error_on_nested_fx_trace": Knob(
+        True, "a compiled function that torch.fx traces is an error, else it is traced as it was written"
+    ),
     "automatic_dynamic_shapes": Knob(True, "sizes and numbers that vary become symbols"),
     "automatic_dynamic_shapes_mark_as": Knob("dynamic", "what they become: only dynamic is built", only=True),
     "allow_ignore_mark_dynamic": Knob(False, "what mark_dynamic names may be made constant by the program"),

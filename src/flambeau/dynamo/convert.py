@@ -23,6 +23,7 @@ from flambeau.base import forks as _forks  # noqa: F401  a fork waits for import
 from flambeau.base.collector import collecting_later
 from flambeau.base.records import made_by, slotted
 from flambeau.base.shape_env import ConstraintViolationError
+from flambeau.fx.tracer import is_fx_tracing
 
 from . import utils
 from .bytecode.codegen import assemble, flat_argument_names
@@ -213,6 +214,12 @@ class Compiler(_frame.Context):
         top = code in self.top_codes
         stance = current_stance()
         if config.disable or stance.name == "force_eager":
+            return False
+        if is_fx_tracing():
+            if config.error_on_nested_fx_trace:
+                raise RuntimeError(
+                    "Detected that you are using FX to symbolically trace a dynamo-optimized function. This is not supported at the moment."
+                )
             return False
         if stance.name == "fail_on_recompile" and top:
             raise RuntimeError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 
 from .config import config
 from .values import clone_input, clone_inputs, hashable, istype, same  # noqa: F401
 
-__all__ = ["CompileProfiler", "compile_times", "counters", "record_compile"]
+__all__ = ["CompileProfiler", "compile_times", "counters", "disable_cache_limit", "record_compile"]
 
 recompile_records: list[list[tuple[str, str, str]]] = []  # (function, where, failing guard), for each active profiler
 
@@ -36,6 +37,11 @@ def compile_times(repr: str = "str", aggregate: bool = False):
 def clear() -> None:
     counters.clear()
     _times.clear()
+
+
+def disable_cache_limit():
+    """Within this block (or the function it decorates) any number of variants of one frame is kept."""
+    return config.patch(cache_size_limit=sys.maxsize, accumulated_cache_size_limit=sys.maxsize)
 
 
 class CompileProfiler:

@@ -35,7 +35,7 @@ def is_constant_value(v) -> bool:
         return True
     if is_a(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.inexact)):
         return True
-    return module_of(t).startswith("flambeau.base") and name_of(t) in (
+    return module_of(t).startswith(("flambeau.base", "flambeau.core.tensor")) and name_of(t) in (
         "DType",
         "Device",
         "dtype",

@@ -164,7 +164,7 @@ def _(tx, var, args, kwargs):
 
 def sizes(v: Variable):
     if isinstance(v, SequenceVariable):
-        return tuple(e.as_constant() if e.can_constant() else e.value for e in v.realized())
+        return tuple(e.as_constant() if e.can_constant() else e.number for e in v.realized())
     return v.as_constant()
 
 

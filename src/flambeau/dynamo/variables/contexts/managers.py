@@ -65,7 +65,10 @@ class GradModeVariable(ContextManagerVariable):
         tx.output.set_grad_mode(tx, self.previous)
 
     def call(self, tx, args, kwargs):
-        """Used as a decorator while tracing: a function run under the mode."""
+        """Used as a decorator while tracing: a function run under the mode. ``set_grad_enabled`` set it when it was made."""
+        if self.previous is not None:
+            self.exit(tx)
+            self.previous = None
         return ModeWrapped(self, args[0])
 
     def reconstruct(self, cg):

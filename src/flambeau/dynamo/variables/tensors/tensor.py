@@ -42,7 +42,7 @@ from .storage_offsets import storage_offset
 __all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
 
 # What gives symbols where data-dependent numbers, or sizes, may be captured.
-GIVES_NUMBERS = frozenset({"item", "__int__", "__float__", "__index__"})
+GIVES_NUMBERS = frozenset({"item", "tolist", "__int__", "__float__", "__index__"})
 GIVES_SIZES = frozenset({"nonzero", "unique", "masked_select"})
 
 # Attributes that depend on more than metadata, or whose use changes autograd state: the graph breaks.
@@ -222,8 +222,21 @@ class TensorVariable(Variable):
             return TensorMethodVariable(self, name)
         return tx.wrap_known(value)
 
+    def keeps_attribute(self, tx, name) -> bool:
+        """Whether writing it puts something of the program's own on an input, and does nothing else."""
+        return (
+            type(self) is TensorVariable
+            and self.source is not None
+            and self.cls is tensor_queries.Tensor
+            and tensor_queries.is_tensor(tx.output.recorder.example_of(self))
+            and not name.startswith("_")
+            and world.class_attr(tx, self.cls, name) is world.ABSENT
+        )
+
     def own_attribute(self, tx, name) -> Variable | None:
         """What the program put on this very tensor; a result of the graph has nothing of its own."""
+        if name in self.written:
+            return self.written[name]
         if self.source is None or not tensor_queries.is_tensor(tx.output.recorder.example_of(self)):
             return None
         return world.instance_attr(tx, tx.output.recorder.example_of(self), self.source, name)
@@ -242,6 +255,10 @@ class TensorVariable(Variable):
             return
         if name == "data":
             tx.set_data(tx, self, value)
+            return
+        if self.keeps_attribute(tx, name):
+            self.written[name] = value
+            tx.side_effects.touch(self)
             return
         unsupported(
             "tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph."
@@ -331,6 +348,8 @@ class TensorMethodVariable(MethodOf):
                 "It changes how autograd treats an input.",
                 headline=".requires_grad_() of an argument isn't captured.",
             )
+        if self.name == "tolist" and not args and not kwargs and type(self.owner) is TensorVariable:
+            return numbers_of(tx, self.owner)
         if self.name in ("__int__", "__float__", "__index__"):
             owner = self.owner
             if owner.val.dtype.name == "bool":
@@ -350,6 +369,13 @@ class TensorMethodVariable(MethodOf):
             return arithmetic(tx, operator.ne, [number, ConstantVariable(0)])
         none_ok = self.name in ("__setitem__",)
         return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
+
+
+def numbers_of(tx, t: TensorVariable) -> Variable:
+    """``t.tolist()``: a number of the graph for each element."""
+    if not t.val.ndim:
+        return t.call_method(tx, "item", [], {})
+    return ListVariable([numbers_of(tx, row) for row in t.items(tx)])
 
 
 class GraphCallableVariable(Variable):

@@ -12,6 +12,7 @@ from flambeau.base.compiling import is_exporting
 from ...config import config
 from ...exc import unsupported
 from ...graph import tensor_queries
+from ...guards.source import GetAttrSource
 from ...higher_order import opaque, subgraphs
 from ...modes.autocast import AutocastVariable, asked, is_autocast
 from ...rules import trace_rules
@@ -205,6 +206,9 @@ class UnboundTensorMethod(HeldVariable):
     def key_object(self):
         return self.value
 
+    def as_proxy(self):
+        return self.value
+
     def getattr(self, tx, name):
         return world.library_attr(tx, self, self.value, self.source, name)
 
@@ -250,6 +254,16 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(None)
 
 
+@special("saved_tensors", "needs_input_grad")
+def of_context(tx, var, args, kwargs):
+    """Of the context of a backward that is captured itself: read from it by captured code as well."""
+    owner = args[0]
+    if module_of(var.value) != "flambeau.autograd.function" or getattr(owner, "value", None) is None:
+        return None
+    name = var.value.__name__
+    return tx.wrap(getattr(owner.value, name), GetAttrSource(owner.source, name))
+
+
 @special("_assert", "_assert_async", "_check_tensor_all")
 def _(tx, var, args, kwargs):
     condition = tx.realize(args[0] if args else next(iter(kwargs.values())))
@@ -285,7 +299,15 @@ def _(tx, var, args, kwargs):
 
 @special("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 def _(tx, var, args, kwargs):
-    return ConstantVariable(False)
+    # The library's own functions are captured as those of plain tensors are: what they call asks again.
+    if kwargs or tx.globals.get("__name__", "").split(".")[0] == "flambeau":
+        return ConstantVariable(False)
+    asked = args[0].items(tx) if var.value.__name__ == "has_torch_function" else args
+    kinds = {v.unwrap().python_type() for v in asked} - {tensor_queries.Tensor}
+    overridden = any(map(tensor_queries.overrides_function, kinds))
+    return ConstantVariable(
+        (overridden or bool(tx.output.blocks.function_modes)) and not tx.output.blocks.function_disabled
+    )
 
 
 @special("graph_break")

@@ -179,7 +179,10 @@ class ValueMethod(MethodOf):
 
 def computed(tx, fn, method: str, given: list, named: dict) -> Variable:
     """The result of a pure function, or of one that the guard asks again, on these values."""
-    if not all(map(pure.is_plain, (*given, *named.values()))) and method != "asked of its object":
+    subscript = (
+        getattr(fn, "__name__", "") == "__getitem__" and module_of(type(given[0])) == "typing"
+    )  # of classes, kept as they are
+    if not subscript and not all(map(pure.is_plain, (*given, *named.values()))) and method != "asked of its object":
         unsupported(
             "library-function",
             f"call to {fn.__qualname__} with objects of the program",
