@@ -98,12 +98,32 @@ typedef struct {
     int kind, f64;
 } Polynomials;
 
-static double polynomial(int kind, double x, double degree) {
+/* Closed forms in t of |x| = cos t, beyond 1 cosh t (ops/pointwise/orthogonal_polynomials.py). */
+static double chebyshev(int kind, double x, double n) {
+    if (kind >= POLYNOMIAL_SHIFTED_T) {
+        kind += POLYNOMIAL_CHEBYSHEV_T - POLYNOMIAL_SHIFTED_T;
+        x = 2 * x - 1;
+    }
+    int halves = kind == POLYNOMIAL_CHEBYSHEV_V || kind == POLYNOMIAL_CHEBYSHEV_W;
+    int odd = halves ? (x < 0) == (kind == POLYNOMIAL_CHEBYSHEV_V) : kind == POLYNOMIAL_CHEBYSHEV_U;
+    double part = halves ? 0.5 : odd, sign = x < 0 && fmod(n, 2) == 1 ? -1 : 1;
+    x = fabs(x);
+    if (x == 1) return sign * (odd ? (n + part) / part : 1);
+    double t = x < 1 ? acos(x) : acosh(x), whole = (n + part) * t;
+    part *= t;
+    if (odd) return sign * (x < 1 ? sin(whole) / sin(part) : sinh(whole) / sinh(part));
+    return sign * (x < 1 ? cos(whole) / cos(part) : cosh(whole) / cosh(part));
+}
+
+static double polynomial(int kind, double x, double degree, int f64) {
     double n = trunc(degree), before = 1, now, next;
-    if (n != n) return 1;
-    if (x != x && n > 0) return x;
-    if (n < 0) return 0;
-    if (n < 1 || isinf(n)) return 1;
+    if (!isfinite(n) || n < 0) return 0;
+    if (n < 1) return 1;
+    if (x != x) return x;
+    if (kind < POLYNOMIAL_HERMITE_H && n > 10000) return chebyshev(kind, x, n);
+    if (kind == POLYNOMIAL_HERMITE_H || kind == POLYNOMIAL_HERMITE_HE) {
+        if (n > (f64 ? 512 : 128)) return NAN;
+    } else if (n > 1000000) return NAN;
     switch (kind) {
     case POLYNOMIAL_CHEBYSHEV_T:
     case POLYNOMIAL_HERMITE_HE:
@@ -135,10 +155,10 @@ static void polynomials(void *context, int64_t begin, int64_t end) {
         const char *x = p->v->points.ptr, *degree = p->v->degrees.ptr;
         if (p->f64)
             ((double *)p->v->values.ptr)[i] =
-                polynomial(p->kind, ((const double *)x)[i], ((const double *)degree)[i]);
+                polynomial(p->kind, ((const double *)x)[i], ((const double *)degree)[i], 1);
         else
             ((float *)p->v->values.ptr)[i] =
-                (float)polynomial(p->kind, ((const float *)x)[i], ((const float *)degree)[i]);
+                (float)polynomial(p->kind, ((const float *)x)[i], ((const float *)degree)[i], 0);
     }
 }
 

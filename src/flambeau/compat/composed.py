@@ -106,9 +106,13 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    n = input.numel()
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    index = np.array(list(pick(range(input.numel()), r)), np.int64).reshape(-1, r)
-    return input[_C.from_array(index)] if r else input.new_empty(0)
+    count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    # The memory first: what doesn't fit is an error at once.
+    index = aten.empty.memory_format([count, r], dtype=dtypes.int64)
+    index.numpy().reshape(-1)[:] = np.fromiter(itertools.chain.from_iterable(pick(range(n), r)), np.int64, count * r)
+    return input[index]
 
 
 def chain_matmul(*matrices, out=None):

@@ -1,6 +1,8 @@
 """Orthogonal polynomials of torch.special, by their three-term recurrences; the degree is a tensor and truncates to an integer.
 
-Beyond |x| = 1 Chebyshev's are also given by recurrence; at the ends of the interval by their closed values, as in PyTorch.
+A degree is a user's number, so no loop runs over all of it: Chebyshev's have closed forms above ``RECURRENT`` (T. Rivlin, "Chebyshev
+Polynomials", 1.2), Hermite's are NaN above 128 in single and 512 in double precision as in PyTorch, the others are NaN above
+``LARGEST``. csrc/kernels/special.c does the same in graphs.
 """
 
 from __future__ import annotations
@@ -17,18 +19,47 @@ aten = namespace("aten")
 _REFUSED = ("float16", "bfloat16", "complex64", "complex128")
 
 
-def _recurrence(x, n, first, step, negative=0.0):
-    """p_n of p_0 = 1, p_1 = first(x), p_{k+1} = step(k, x, p_k, p_{k-1}); ``negative`` for n < 0."""
+RECURRENT, LARGEST = 10_000, 1_000_000
+
+
+def _recurrence(x, n, name, first, step):
+    """p_n of p_0 = 1, p_1 = first(x), p_{k+1} = step(k, x, p_k, p_{k-1}); 0 where n is negative or not finite."""
     x, n = np.broadcast_arrays(np.asarray(x), np.asarray(n))
     kind = x.dtype
     x, n = x.astype(np.float64), np.trunc(n.astype(np.float64))
-    out = np.where(n < 0, negative, 1.0)
-    top = int(n[np.isfinite(n)].max(initial=0)) if n.size else 0
+    n = np.where(np.isfinite(n), n, -1)
+    out = np.where(n < 0, 0.0, 1.0)
+    last = RECURRENT if "chebyshev" in name else LARGEST
+    if "hermite" in name:
+        last = 128 if kind == np.float32 else 512
     before, now = np.ones_like(x), first(x)
-    for k in range(1, top + 1):
+    for k in range(1, int(n[n <= last].max(initial=0)) + 1):
         out = np.where(n == k, now, out)
         before, now = now, step(k, x, now, before)
+    if (n > last).any():
+        out = np.where(n > last, _chebyshev(name, x, n) if "chebyshev" in name else np.nan, out)
     return np.where(np.isnan(x) & (n > 0), np.nan, out).astype(kind)
+
+
+def _chebyshev(name, x, n):
+    """Closed forms in t of |x| = cos t, beyond 1 cosh t; V(-x) is W(x) and W(-x) is V(x) for even n, their negatives for odd n."""
+    x, family = 2 * x - 1 if "shifted" in name else x, name[-1]
+    if family in "vw":
+        middle = n + 0.5, 0.5
+        swapped = (x < 0) == (family == "v")
+    else:
+        middle = (n, 0) if family == "t" else (n + 1, 1)
+        swapped = np.full(x.shape, family == "u")
+    sign, x = np.where((x < 0) & (n % 2 == 1), -1.0, 1.0), np.abs(x)
+    inside = x < 1
+    t = np.where(inside, np.arccos(np.minimum(x, 1)), np.arccosh(np.maximum(x, 1)))
+    even, odd = (
+        [np.where(inside, round_(part * t), long(part * t)) for part in middle]
+        for round_, long in ((np.cos, np.cosh), (np.sin, np.sinh))
+    )
+    at_one = np.where(swapped, middle[0] / (middle[1] or 1), 1.0)
+    ratio = np.where(swapped, odd[0] / odd[1], even[0] / even[1])
+    return sign * np.where(x == 1, at_one, ratio)
 
 
 _FAMILIES = {  # in the order of kernels.Polynomial
@@ -48,7 +79,7 @@ _FAMILIES = {  # in the order of kernels.Polynomial
 
 
 def _declare(family, name, first, step):
-    scalar(f"special_{name}", 2, "float", lambda x, n: _recurrence(x, n, first, step), {})
+    scalar(f"special_{name}", 2, "float", lambda x, n: _recurrence(x, n, name, first, step), {})
     op = pointwise(
         f"special_{name}(Tensor x, Tensor n) -> Tensor", promote="float", variants="", inplace=False, refuse=_REFUSED
     )(lambda s, x, n: getattr(s, f"special_{name}")(x, n)).derivative()  # PyTorch has none either

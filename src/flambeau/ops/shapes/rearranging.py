@@ -6,6 +6,7 @@ import numpy as np
 
 from ...base import dtypes
 from ...base.device import CPU
+from ...base.errors import AllocationError
 from ...base.memory_format import contiguous_format
 from ...base.shape_env import data_dependent_size
 from ...base.shapes import broadcast_shapes, infer_size, normalize_dim, same_shape
@@ -194,6 +195,10 @@ def _splittable(self):
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
 
 
+# A view takes some 200 bytes: no machine holds as many.
+_MOST_VIEWS = 1 << 30
+
+
 def _pieces(self, cuts, dim):
     n, out, at = self.shape[dim], [], 0
     for cut in [*cuts, n]:
@@ -207,6 +212,8 @@ def tensor_split(self, sections, dim):
     _splittable(self)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    if sections > _MOST_VIEWS:
+        raise AllocationError(f"tensor_split: {sections} views don't fit into memory")
     q, r = divmod(self.shape[normalize_dim(dim, self.ndim)], sections)
     return _pieces(self, [k * q + min(k, r) for k in range(1, sections)], dim)
 

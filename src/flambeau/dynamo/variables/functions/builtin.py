@@ -142,6 +142,10 @@ class BuiltinVariable(KnownVariable):
         if fn is bool and len(args) == 1:
             return ConstantVariable(args[0].truth(tx))
         if fn in (min, max) and len(args) == 2 and not kwargs:
+            if any(a.is_constant() and isinstance(a.as_constant(), bool) for a in args):
+                # One of the two, not a number that equals it.
+                other = binary(tx, operator.lt if fn is min else operator.gt, args[1], args[0])
+                return args[1] if other.truth(tx) else args[0]
             return arithmetic(tx, sym_min if fn is min else sym_max, args)
         if fn is pow and len(args) == 2:
             return arithmetic(tx, operator.pow, args)
@@ -319,9 +323,20 @@ def _(tx, args, kwargs):
     return None
 
 
+def _attribute_name(tx, fn, args, most: int) -> str:
+    """The second argument of ``getattr`` and its like; Python's own error where it is no name, or where arguments are too many or few."""
+    name = args[1].as_constant() if 2 <= len(args) <= most else None
+    if not isinstance(name, str):
+        try:
+            fn(None, *[name] * (len(args) - 1))
+        except TypeError as e:
+            tx.raise_user(e)
+    return name
+
+
 @handles(getattr)
 def _(tx, args, kwargs):
-    name = args[1].as_constant()
+    name = _attribute_name(tx, getattr, args, 3)
     if len(args) == 2:
         return tx.attribute(args[0], name)
     try:
@@ -334,18 +349,18 @@ def _(tx, args, kwargs):
 
 @handles(hasattr)
 def _(tx, args, kwargs):
-    return ConstantVariable(bool(args[0].hasattr(tx, args[1].as_constant())))
+    return ConstantVariable(bool(args[0].hasattr(tx, _attribute_name(tx, hasattr, args, 2))))
 
 
 @handles(setattr)
 def _(tx, args, kwargs):
-    args[0].setattr(tx, args[1].as_constant(), args[2])
+    args[0].setattr(tx, _attribute_name(tx, setattr, args, 3), args[2])
     return ConstantVariable(None)
 
 
 @handles(delattr)
 def _(tx, args, kwargs):
-    args[0].delattr(tx, args[1].as_constant())
+    args[0].delattr(tx, _attribute_name(tx, delattr, args, 2))
     return ConstantVariable(None)
 
 

@@ -90,10 +90,12 @@ class SymbolicVariable(Variable):
         return _ask(bool, self.number)
 
     def getattr(self, tx, name):
-        if name in ("real", "numerator"):
+        if name == "real" or (name == "numerator" and isinstance(self.number, SymInt)):
             return self
-        if name in ("imag", "denominator"):
-            return ConstantVariable(0 if name == "imag" else 1)
+        if name == "imag":
+            return ConstantVariable(self.python_type()(0))
+        if name == "denominator" and isinstance(self.number, SymInt):
+            return ConstantVariable(1)
         if name == "__class__":
             return tx.wrap_known(self.python_type())
         return specialized(tx, self).getattr(tx, name)
