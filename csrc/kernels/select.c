@@ -232,7 +232,8 @@ FLB_KERNEL(histogram) {
     for (int64_t i = 0; i < total; i++) {
         double x = AT(i);
         if (!(x >= low && x <= high)) continue;
-        double at = (x - low) / width * (double)bins; /* nan where the range is one number */
+        /* A number too large to have neighbours at a distance of 1 lies in the middle. */
+        double at = width > 0 ? (x - low) / width * (double)bins : (double)(bins / 2);
         counts[at > 0 ? at < (double)bins ? (int64_t)at : bins - 1 : 0]++;
     }
     for (int64_t k = 0; k < bins; k++) {

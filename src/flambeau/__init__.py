@@ -173,6 +173,8 @@ def is_floating_point(input):
 @_wrap_function
 def numel(input):
     """Number of elements."""
+    if not isinstance(input, _C.TensorBase):
+        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.numel()
 
 

@@ -380,3 +380,28 @@ def test_a_tensor_set_to_itself():
     with pytest.raises(RuntimeError):
         leaf([1.0]).set_(leaf([1.0]))
     assert not torch.vander(leaf([2.0])).requires_grad and torch.vander(leaf([2.0, 3.0])).requires_grad
+
+
+# What a user's number asks for without end: (expression of x, values of x, expected), at once and the same compiled.
+BOUNDED = [
+    (lambda x: torch.special.chebyshev_polynomial_t(x, 2**40), [1, -1, 2, -3, NAN], [1, 1, INF, INF, NAN]),
+    (lambda x: torch.special.chebyshev_polynomial_u(x, 2**40), [1, -1, 2], [2**40 + 1, 2**40 + 1, INF]),
+    (lambda x: torch.special.chebyshev_polynomial_v(x, 2**40 + 1), [1, -1, -2], [1, -(2**41) - 3, -INF]),
+    (lambda x: torch.special.chebyshev_polynomial_w(x, 2**40 + 1), [1, -1, -2], [2**41 + 3, -1, -INF]),
+    (lambda x: torch.special.shifted_chebyshev_polynomial_t(x, 2**40), [1, 0, 2], [1, 1, INF]),
+    (lambda x: torch.special.chebyshev_polynomial_t(x, 10_001), [0.5, -0.5, 0.3], [0.5, -0.5, math.cos(10_001 * math.acos(0.3))]),
+    (lambda x: torch.special.hermite_polynomial_h(x, 2**40), [1, 0], [NAN, NAN]),
+    (lambda x: torch.special.legendre_polynomial_p(x, 2**40), [0.5, 2], [NAN, NAN]),
+    (lambda x: torch.special.laguerre_polynomial_l(x, INF), [0.5, 2], [0, 0]),
+    (lambda x: torch.histc(x, 5), [1e30, 1e30], [0, 0, 2, 0, 0]),
+    (lambda x: torch.histc(x, 4, 3, 3), [3, 3], [0, 0, 2, 0]),
+    (lambda x: F.ctc_loss(x.view(1, 1, 2), torch.ones(1, 1).long(), [0], [0], reduction="none"), [-1, -2], [0]),
+    (lambda x: F.ctc_loss(x.view(1, 1, 2), torch.ones(1, 1).long(), [0], [1], reduction="none"), [-1, -2], [INF]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", range(len(BOUNDED)))
+def test_large_numbers_end_at_once(row):
+    fn, x, expected = BOUNDED[row]
+    for f in (fn, torch.compile(fn)):
+        np.testing.assert_allclose(f(torch.tensor(x, dtype=torch.float64)).numpy(), expected, rtol=1e-9)

@@ -197,13 +197,14 @@ def histc(a, bins, min, max):
         low, high = low - 1, high + 1
     if not (np.isfinite(low) and np.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
-    if low >= high:
+    if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     if a.dtype.name in ("float32", "float64"):
         return select.histogram(a, bins, low, high)
     flat = a.reshape(-1).astype(np.float64)
     flat = flat[(flat >= low) & (flat <= high)]
-    at = np.minimum(((flat - low) / (high - low) * bins).astype(np.int64), bins - 1)
+    share = (flat - low) / (high - low) if low < high else np.full_like(flat, 0.5)
+    at = np.minimum((share * bins).astype(np.int64), bins - 1)
     return np.bincount(at, minlength=bins).astype(a.dtype)
 
 

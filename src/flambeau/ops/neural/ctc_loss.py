@@ -64,6 +64,12 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity
     b = aten.squeeze.dim(aten.gather.default(final, 1, aten.clamp_min.default(aten.sub.Tensor(end, 1), 0)), 1)
     b = aten.where.ScalarOther(aten.gt.Scalar(lengths, 0), b, lowest)
     loss = aten.neg.default(_logsumexp3(a, b, aten.full_like.default(a, lowest)))
+    if 0 in input_lengths:
+        # Without steps there is one path for an empty target and none for another.
+        none = aten.where.self(
+            aten.eq.Scalar(lengths, 0), aten.zeros_like.default(loss), aten.full_like.default(loss, math.inf)
+        )
+        loss = aten.where.self(aten.eq.Scalar(ends, 0), none, loss)
     if zero_infinity:
         loss = aten.where.ScalarOther(aten.ne.Scalar(loss, math.inf), loss, 0.0)
     return loss
@@ -140,5 +146,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
     variants="function",
 )
 def ctc_loss_tensor(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    for name, t in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if t.dtype.is_floating_point or t.dtype.is_complex:
+            raise RuntimeError(f"{name} must be integral")
     lengths = [aten.reshape.default(t, [-1]).tolist() for t in (input_lengths, target_lengths)]
     return _ctc_checked(log_probs, targets, *lengths, blank, reduction, zero_infinity)

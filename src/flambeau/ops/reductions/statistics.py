@@ -81,10 +81,21 @@ def _nonempty(x, ord, dim) -> None:
     tags=("own_complex_derivative",),
 )
 def vector_norm(self, ord, dim, keepdim, dtype):
+    if dtype is not None and (self.dtype.is_floating_point or self.dtype.is_complex):
+        if self.dtype.is_complex is not dtype.is_complex:
+            kind = "complex" if self.dtype.is_complex else "real"
+            raise RuntimeError(
+                f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.scalar_type}"
+            )
+        if dtypes.promote_types(self.dtype, dtype) is not dtype:
+            raise RuntimeError(
+                f"linalg.vector_norm: the dtype of the input ({self.dtype.scalar_type}) should be convertible without narrowing to the "
+                f"specified dtype ({dtype.scalar_type})"
+            )
     x = self if dtype is None else aten._to_copy.default(self, dtype=dtype)
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+    if not (self.dtype.is_floating_point or self.dtype.is_complex):
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name_of(x.dtype)}"
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_name_of(self.dtype)}"
         )
     if x.dtype in (dtypes.float16, dtypes.bfloat16):  # squares of half precision overflow
         wide = aten._to_copy.default(x, dtype=dtypes.float32)

@@ -90,6 +90,10 @@ def tile(self, dims):
 def repeat_interleave(self, repeats, dim, output_size):
     x = aten.reshape.default(self, [-1]) if dim is None else self
     d = 0 if dim is None else normalize_dim(dim, x.ndim)
+    if output_size is not None and output_size != x.shape[d] * repeats:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {x.shape[d] * repeats} but got {output_size}"
+        )
     wide = aten.expand.default(aten.unsqueeze.default(x, d + 1), [*x.shape[: d + 1], repeats, *x.shape[d + 1 :]])
     return aten.reshape.default(
         aten.clone.default(wide, memory_format=contiguous_format),
