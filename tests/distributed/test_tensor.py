@@ -65,6 +65,11 @@ CASES = {
     "embedding": (lambda w, i: F.embedding(i, w), [A], [ROWS]),
     "gather": (lambda a, i: a.gather(1, i), [A], [PLACES]),
     "cross_entropy": (lambda a, i: F.cross_entropy(a, i) + F.nll_loss(a, i, reduction="none").sum(), [A], [LABELS]),
+    "resized": (lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"), [IMAGES]),
+    "composites": (
+        lambda a: F.adaptive_max_pool1d(a, 3) + torch.mvlgamma(a.abs() + 3, 2)[:, :3] + F.pdist(a).sum(),
+        [A],
+    ),
     "no rule": (lambda a: torch.linalg.svdvals(a), [A]),
 }
 

@@ -57,7 +57,11 @@ class DTensor(Tensor):
         out._spec, out._local_tensor = spec, local_tensor
         return out
 
-    __torch_function__ = _C._disabled_torch_function_impl
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        with _C.DisableTorchFunctionSubclass(), _dispatch.opening(args, kwargs):
+            return func(*args, **kwargs)
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):

@@ -32,7 +32,7 @@ from ._strategies import (
 )
 from .placement_types import DTensorSpec, Placement, Replicate, Shard, local_box
 
-__all__ = ["dispatch", "implicit_replication", "install"]
+__all__ = ["dispatch", "implicit_replication", "install", "opening"]
 
 aten = namespace("aten")
 _log = artifact("dtensor", "operators on DTensors whose arguments are moved between ranks")
@@ -55,6 +55,14 @@ def implicit_replication():
         yield
     finally:
         _state.implicit = before
+
+
+def opening(args: tuple, kwargs: dict):
+    """The block of a call by a program. Operators that are made of others make tensors of numbers on their way, which all ranks have; the
+    program's own plain tensors are refused."""
+    tensors, _ = _leaves((*args, *kwargs.values()))
+    mixed = any(t._ndim and not isinstance(t, _wrapper) for t in tensors)
+    return contextlib.nullcontext() if mixed else implicit_replication()
 
 
 def dispatch(op: OpOverload, args: tuple, kwargs: dict):
