@@ -140,6 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _line(error: Exception) -> str:
+    """What an error says, without the system's number for it."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
+
+
 def _command(name: str):
     """A command of commands.py, which is loaded when it runs: ``--help`` needs nothing of the package."""
 
@@ -150,8 +157,11 @@ def _command(name: str):
             return getattr(commands, name)(args)
         except BrokenPipeError:
             raise
+        except commands.ProgramError as failed:
+            failed.show(sys.stderr)
+            return 1
         except (commands.CommandError, OSError) as error:
-            print(f"flambeau {name}: error: {error}", file=sys.stderr)
+            print(f"flambeau {name}: error: {_line(error)}", file=sys.stderr)
             return 2
 
     return run
@@ -219,7 +229,7 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         corpus = prepare(options)
     except (OSError, ValueError) as error:
-        print(f"flambeau demo: error: {error}", file=sys.stderr)
+        print(f"flambeau demo: error: {_line(error)}", file=sys.stderr)
         return 2
     return demo(options, corpus)
 

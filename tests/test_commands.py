@@ -4,11 +4,16 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import types
+from pathlib import Path
 
 import pytest
 
 import flambeau as torch
 from flambeau.cli import main
+
+SOURCE = Path(torch.__file__).parents[1]  # of the flambeau that is tested: installed, or a checkout
 
 SCRIPT = """
 import flambeau as torch
@@ -91,6 +96,11 @@ REFUSED = [
     (["explain", "nothing"], "expected script.py:function"),
     (["explain", "/no/such.py:f"], "no such file: /no/such.py"),
     (["bench", "{script}:absent"], "has no function 'absent'; it has: broken, scores"),
+    (["explain", "{script}:example_inputs"], "is a tuple, not a function"),
+    (
+        ["explain", "{script}:scores", "--calls", "1", "--html", "/no/such/folder/x.html"],
+        "No such file or directory: /no/such",
+    ),
 ]
 
 
@@ -98,6 +108,92 @@ REFUSED = [
 def test_refuses(arguments, text, script, capsys):
     assert main([a.replace("{script}", script) for a in arguments]) == 2
     assert text in capsys.readouterr().err
+
+
+# A program's text, what the last line on stderr is, the exit status: the traceback begins in the program.
+FAULTY = [
+    ("def f(", "SyntaxError", 1),
+    ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'", 1),
+    ("def f(x): return x.nope()\nexample_inputs = (1,)", "AttributeError: 'int' object has no attribute 'nope'", 1),
+    ("def f(x): return x", "give the arguments as a tuple `example_inputs` in the script", 2),
+    ("def f(x): return x\nexample_inputs = 5", "is a int, not a tuple of arguments", 2),
+]
+
+
+@pytest.mark.parametrize("command", ["explain", "bench"])
+@pytest.mark.parametrize("text, last, status", FAULTY, ids=[row[1][:20] for row in FAULTY])
+def test_a_faulty_program(command, text, last, status, tmp_path, capsys):
+    path = tmp_path / "faulty.py"
+    path.write_text(text)
+    assert main([command, f"{path}:f"]) == status
+    told = capsys.readouterr().err
+    assert last in told.splitlines()[-1] and "flambeau/" not in told and len(told.splitlines()) <= 6
+
+
+# What is wrong with the machine -> (command, exit status, what is told). {folder}: an empty one, {python}: this interpreter
+COMMAND = "{python} -m flambeau.cli"
+MACHINES = {
+    "stdout is full": (f"{COMMAND} info > /dev/full", 2, "flambeau info: error: No space left on device"),
+    "nobody reads": (f"set -o pipefail; {COMMAND} info | true", 141, ""),
+    "no output": (f"{COMMAND} info >&- 2>&-", 0, ""),
+    "a full disk": (f"{COMMAND} explain s.py:scores --calls 1 --html /dev/full >/dev/null", 2, "error: No space left on device"),
+    "torch.save": ("{python} -c 'import flambeau as t; t.save(t.ones(9), \"/dev/full\")'", 1, "OSError: [Errno 28] No space left on device"),
+    "the cache is a file": ("touch c; FLAMBEAU_CACHE_DIR=$PWD/c {python} s.py && FLAMBEAU_CACHE_DIR=$PWD/c " + COMMAND + " cache", 2,
+                            "Not a directory"),
+    "the cache can't be made": ("FLAMBEAU_CACHE_DIR=/proc/none {python} s.py", 0, ""),
+    "one core": ("taskset -c 0 {python} s.py", 0, ""),
+    "little memory": ("ulimit -v 1500000; {python} s.py", 0, ""),
+    "no terminal and nothing open": ("{python} s.py <&- >&- 2>&-", 0, ""),
+    "no file": (f"{COMMAND} run none.py", 2, "can't open file"),
+    "no module": (f"{COMMAND} run -m none", 1, "No module named none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_poor_machine(name, script, tmp_path):
+    command, status, told = MACHINES[name]
+    (tmp_path / "s.py").write_text(SCRIPT + "\ntorch.compile(scores)(*example_inputs)\n")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "FLAMBEAU_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        ["bash", "-c", command.replace("{python}", f"'{sys.executable}'")],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    assert (told in done.stderr.splitlines()[-1]) if told else not done.stderr, done.stderr
+
+
+def test_an_interrupted_bench_tells_what_it_has(script, monkeypatch, capsys):
+    from flambeau import commands
+
+    times = iter(range(1000))
+
+    def clock():
+        now = next(times)
+        if now == 8:
+            raise KeyboardInterrupt
+        return float(now)
+
+    monkeypatch.setattr(commands, "time", types.SimpleNamespace(perf_counter=clock))
+    assert main(["bench", f"{script}:scores", "--pairs", "50"]) == 130
+    told = capsys.readouterr()
+    assert "median of 1 pairs" in told.out and told.err == "interrupted: 1 of 50 pairs were timed\n"
+
+
+def test_interrupted_before_there_is_a_result(script, monkeypatch, capsys):
+    monkeypatch.setattr("flambeau.commands._target", lambda text: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert main(["bench", f"{script}:scores"]) == 130 and capsys.readouterr().err == "interrupted\n"
+
+
+def test_help_imports_nothing_of_the_package():
+    code = "import sys, flambeau_command\ntry: flambeau_command.main(['--help'])\nexcept SystemExit: pass\nsys.exit('flambeau' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0 and "COMMAND" in done.stdout
 
 
 def test_recompilations_are_at_their_function():

@@ -44,9 +44,8 @@ def has_signature(value) -> bool:
 
 
 def documentation(value) -> str:
-    """The docstring of its own, not one that a class has from ``object``, ``type`` or a class of the interpreter's."""
-    doc = inspect.getdoc(value) or ""
-    return "" if isinstance(value, type) and doc in (object.__doc__, type.__doc__, Exception.__doc__) else doc
+    """Its docstring; of a class the one of its own, which libraries add theirs to."""
+    return (value.__doc__ if isinstance(value, type) else inspect.getdoc(value)) or ""
 
 
 def rows() -> dict[str, dict[str, tuple[bool, bool]]]:

@@ -588,6 +588,12 @@ done:
     return r;
 }
 /* Tensors whose .grad is kept move to the node that makes them now. */
+/* Whether `t.grad` will be filled though `t` is no leaf. */
+int flb_keeps_grad(FlbTensor *t) {
+    FlbNode *n = (FlbNode *)t->grad_fn;
+    return n && n->extra && n->extra->retained && PyDict_Size(n->extra->retained) > 0;
+}
+
 static int move_retained(FlbTensor *t, FlbNode *to, int nr) {
     FlbNode *from = (FlbNode *)t->grad_fn;
     if (!from || !from->extra || !from->extra->retained) return 0;

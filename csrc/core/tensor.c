@@ -450,6 +450,20 @@ static PyObject *get_requires_grad(FlbTensor *t, void *c) {
     int r = flb_requires_grad(t);
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
+int flb_keeps_grad(FlbTensor *t);
+/* What a program reads: of a tensor in the middle of a graph None is most likely not what it wants. */
+static PyObject *get_public_grad(FlbTensor *t, void *c) {
+    PyObject *grad = get_grad(t, c);
+    if (grad != Py_None || !t->grad_fn || flb_keeps_grad(t)) return grad;
+    if (PyErr_WarnEx(PyExc_UserWarning,
+                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                     "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+                     "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
+                     "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
+                     1) < 0)
+        Py_CLEAR(grad);
+    return grad;
+}
 static PyObject *get_is_leaf(FlbTensor *t, void *c) {
     flb_recorder_spoil();
     return flb_refresh(t) < 0 ? NULL : PyBool_FromLong(t->grad_fn == NULL);
@@ -503,7 +517,7 @@ static Property properties[] = {{"shape", (getter)get_shape},
                                 {"dtype", (getter)get_dtype},
                                 {"device", (getter)get_device},
                                 {"ndim", (getter)get_ndim},
-                                {"grad", (getter)get_grad, (setter)assign_grad},
+                                {"grad", (getter)get_public_grad, (setter)assign_grad},
                                 {"requires_grad", (getter)get_requires_grad, (setter)set_requires_grad},
                                 {"grad_fn", (getter)get_grad_fn},
                                 {"is_leaf", (getter)get_is_leaf}};

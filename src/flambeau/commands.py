@@ -9,16 +9,35 @@ import runpy
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["CommandError", "bench", "cache", "explain", "info"]
+__all__ = ["CommandError", "ProgramError", "bench", "cache", "explain", "info"]
 
 # environment variables that change results or times
 
 
 class CommandError(Exception):
     """What the user can mend: one line, exit status 2."""
+
+
+class ProgramError(Exception):
+    """The user's code failed: its traceback, exit status 1."""
+
+    def __init__(self, error: Exception):
+        super().__init__(str(error))
+        self.error = error
+
+    def show(self, file: Any) -> None:
+        """The traceback from the first frame on that is neither ours nor the interpreter's way to it."""
+        ours = (os.path.dirname(os.path.abspath(__file__)), "<frozen ")
+        tb = self.error.__traceback__
+        while tb is not None and tb.tb_frame.f_code.co_filename.startswith(ours):
+            tb = tb.tb_next
+        if tb is None and not isinstance(self.error, SyntaxError):
+            tb = self.error.__traceback__  # a fault of ours
+        traceback.print_exception(type(self.error), self.error, tb, file=file)
 
 
 def _target(text: str) -> tuple[str, Callable, list[Any]]:
@@ -30,13 +49,38 @@ def _target(text: str) -> tuple[str, Callable, list[Any]]:
     if not os.path.isfile(path):
         raise CommandError(f"no such file: {path}")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    names = runpy.run_path(path, run_name="__flambeau__")
+    names = _own(lambda: runpy.run_path(path, run_name="__flambeau__"))
     if name not in names:
         known = sorted(k for k, v in names.items() if callable(v) and getattr(v, "__module__", None) == "__flambeau__")
         raise CommandError(f"{path} has no function {name!r}; it has: {', '.join(known) or 'none'}")
+    if not callable(names[name]):
+        raise CommandError(f"{name} of {path} is a {type(names[name]).__name__}, not a function")
     given = names.get("example_inputs", ())
-    args = list(given() if callable(given) else given)
-    return name, names[name], args
+    given = _own(given) if callable(given) else given
+    if not isinstance(given, tuple | list):
+        raise CommandError(f"example_inputs of {path} is a {type(given).__name__}, not a tuple of arguments")
+    return name, names[name], list(given)
+
+
+def _own(call: Callable[[], Any]) -> Any:
+    """What the program's own code gives. ProgramError, its traceback without our frames, when it fails."""
+    try:
+        return call()
+    except CommandError:
+        raise
+    except Exception as error:
+        raise ProgramError(error) from error
+
+
+def _call(name: str, call: Callable[[], Any]) -> Any:
+    """:func:`_own` of the function that a command is for: without its arguments that is what to mend."""
+    try:
+        return _own(call)
+    except ProgramError as failed:
+        if isinstance(failed.error, TypeError) and "argument" in str(failed.error):
+            text = f"{name}: {failed.error}; give the arguments as a tuple `example_inputs` in the script"
+            raise CommandError(text) from failed.error
+        raise
 
 
 def explain(args: argparse.Namespace) -> int:
@@ -44,12 +88,7 @@ def explain(args: argparse.Namespace) -> int:
     name, fn, inputs = _target(args.target)
     import flambeau as torch
 
-    try:
-        made = torch.compiler.report(fn, calls=args.calls)(*inputs)
-    except TypeError as error:
-        if "argument" not in str(error):
-            raise
-        raise CommandError(f"{name}: {error}; give the arguments as a tuple `example_inputs` in the script") from error
+    made = _call(name, lambda: torch.compiler.report(fn, calls=args.calls)(*inputs))
     if args.json:
         print(json.dumps(_as_data(made), indent=2))
     else:
@@ -127,6 +166,8 @@ def cache(args: argparse.Namespace) -> int:
     from flambeau.base import disk
 
     root = disk.root()
+    if trouble := disk.trouble():
+        raise CommandError(f"nothing is kept in {root}: {trouble}")
     entries = _entries(root)
     kept = [(path, size) for path, size in entries if f"{os.sep}entries{os.sep}" in path]
     if args.action == "clear":
@@ -173,25 +214,34 @@ def bench(args: argparse.Namespace) -> int:
 
     compiled = torch.compile(fn)
     begin = time.perf_counter()
-    compiled(*inputs)
+    _call(name, lambda: compiled(*inputs))
     first = time.perf_counter() - begin
     times: dict[str, list[float]] = {"plain": [], "compiled": []}
-    for _ in range(2):
-        fn(*inputs), compiled(*inputs)
-    for i in range(args.pairs):
-        for way, call in (("plain", fn), ("compiled", compiled))[:: 1 if i % 2 == 0 else -1]:
-            begin = time.perf_counter()
-            call(*inputs)
-            times[way].append(time.perf_counter() - begin)
+    interrupted = False
+    try:
+        for _ in range(2):
+            fn(*inputs), compiled(*inputs)
+        for i in range(args.pairs):
+            for way, call in (("plain", fn), ("compiled", compiled))[:: 1 if i % 2 == 0 else -1]:
+                begin = time.perf_counter()
+                call(*inputs)
+                times[way].append(time.perf_counter() - begin)
+    except KeyboardInterrupt:
+        if not (times["plain"] and times["compiled"]):
+            raise
+        interrupted = True
     ratios = [a / b for a, b in zip(times["plain"], times["compiled"])]
     low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
     middle = {way: statistics.median(t) for way, t in times.items()}
-    data = {"function": name, "first_call_seconds": first, "pairs": args.pairs, "plain_seconds": middle["plain"],
+    data = {"function": name, "first_call_seconds": first, "pairs": len(ratios), "plain_seconds": middle["plain"],
             "compiled_seconds": middle["compiled"], "speed_up": statistics.median(ratios), "quartiles": [low, high]}  # fmt: skip
     _say(
         args,
         data,
         f"{name}: first compiled call {first:.2f} s\nplain {1000 * middle['plain']:.3f} ms, compiled {1000 * middle['compiled']:.3f} ms: "
-        f"{data['speed_up']:.2f}x (median of {args.pairs} pairs, half of them between {low:.2f}x and {high:.2f}x)",
+        f"{data['speed_up']:.2f}x (median of {len(ratios)} pairs, half of them between {low:.2f}x and {high:.2f}x)",
     )
+    if interrupted:
+        print(f"interrupted: {len(ratios)} of {args.pairs} pairs were timed", file=sys.stderr)
+        return 130
     return 0

@@ -23,6 +23,18 @@ def test_retain_graph_allows_a_second_pass():
     assert torch.allclose(x.grad, 2 * first)
 
 
+def test_grad_of_what_is_no_leaf_warns_unless_it_is_kept():
+    w = torch.ones(3, requires_grad=True)
+    y = w * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor.*retain_grad"):
+        assert y.grad is None
+    kept = w * 3
+    kept.retain_grad()
+    assert kept.grad is None and w.grad is None and (w.detach() * 2).grad is None and y._grad is None
+    kept.sum().backward()
+    assert kept.grad.tolist() == [1, 1, 1]
+
+
 def test_gradients_of_shared_cotangents_are_not_the_same_memory():
     a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     (a + b).sum().backward()

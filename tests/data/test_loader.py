@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -195,3 +196,28 @@ def test_seeds_and_order_are_pytorchs():
         for name in ("torch", "flambeau")
     ]
     assert out[0] == out[1]
+
+
+APART = [
+    (
+        [torch.ones(2), torch.ones(3)],
+        RuntimeError,
+        r"sample\[0\] is a tensor of shape \[2\], sample\[1\] a tensor of shape \[3\]",
+    ),
+    (
+        [(1, torch.ones(2)), (1, "text")],
+        TypeError,
+        r"sample\[0\]\[1\] is a tensor of shape \[2\], sample\[1\]\[1\] a str",
+    ),
+    ([{"a": 1}, {"b": 1}], KeyError, r"sample\[0\] has the key 'a', sample\[1\] hasn't"),
+    ([{"a": [1, 2]}, {"a": [1]}], RuntimeError, r"sample\[0\]\['a'\] has 2 elements, sample\[1\]\['a'\] has 1"),
+    ([1, "a"], TypeError, r"sample\[0\] is a int, sample\[1\] a str"),
+]
+
+
+@pytest.mark.parametrize("samples, kind, text", APART, ids=[row[2][:30] for row in APART])
+def test_samples_that_make_no_batch_are_named(samples, kind, text):
+    with pytest.raises(kind) as caught:
+        next(iter(data.DataLoader(samples, batch_size=2)))
+    (note,) = caught.value.__notes__
+    assert re.search(text, note) and "collate_fn" in note

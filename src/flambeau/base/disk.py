@@ -11,6 +11,7 @@ What has not been used for a while, and the oldest of what is too much together,
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 
 from .config import Knob
 
-__all__ = ["link_entry", "linked_entry", "read_entry", "root", "sweep", "write_entry"]
+__all__ = ["link_entry", "linked_entry", "read_entry", "root", "sweep", "trouble", "write_entry"]
 
 log = logging.getLogger("flambeau")
 
@@ -111,6 +112,15 @@ def _folder(parts: list[str], make: bool = False) -> Iterator[int]:
     finally:
         if at is not None:
             os.close(at)
+
+
+def trouble() -> str | None:
+    """Why entries can't be kept in the cache's folder, which is made if it is absent; None when they can."""
+    try:
+        with _folder([], make=True) as folder:
+            return None if os.access(".", os.W_OK, dir_fd=folder) else os.strerror(errno.EACCES)
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _digest(name: str, body: bytes) -> bytes:

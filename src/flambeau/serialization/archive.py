@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import zipfile
@@ -134,7 +135,8 @@ class ArchiveWriter:
     def __init__(self, f):
         named = isinstance(f, (str, os.PathLike))
         self.prefix = os.path.splitext(os.path.basename(os.fspath(f)))[0] if named else "archive"
-        self.zip = zipfile.ZipFile(f, "w", zipfile.ZIP_STORED)
+        self.own = open(f, "wb") if named else None
+        self.zip = zipfile.ZipFile(f if self.own is None else self.own, "w", zipfile.ZIP_STORED)
         self._digest = 0
 
     def record(self, name: str, data) -> None:
@@ -151,3 +153,12 @@ class ArchiveWriter:
         self.record("version", b"3\n")
         self.record(".data/serialization_id", f"{self._digest:040d}".encode())
         self.zip.close()
+        if self.own is not None:
+            self.own.close()
+
+    def abandon(self) -> None:
+        """Leave the file unfinished: without a directory nobody takes it for whole."""
+        self.zip.fp = None
+        if self.own is not None:
+            with contextlib.suppress(OSError):  # the disk is full, say: what stopped the writing is told already
+                self.own.close()

@@ -105,8 +105,10 @@ def write(obj, f, protocol: int = 2) -> None:
         out.record("byteorder", sys.byteorder.encode())
         for key, held, _ in pickler.contents():
             out.record(f"data/{key}", held)
-    finally:
         out.close()
+    except BaseException:
+        out.abandon()
+        raise
 
 
 def _write_parts(obj, out, protocol: int) -> None:

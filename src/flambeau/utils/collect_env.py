@@ -50,7 +50,7 @@ def environment() -> dict[str, Any]:
         "threads": _runtime.get_num_threads(),
         "packages": {n: _version(n) for n in PACKAGES},
         "blas": _blas(np),
-        "cache": disk.root(),
+        "cache": disk.root() + (f" (nothing is kept there: {trouble})" if (trouble := disk.trouble()) else ""),
         "settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)},
     }
 

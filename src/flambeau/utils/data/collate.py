@@ -111,6 +111,39 @@ default_collate_fn_map = {
 }
 
 
+def _kind(x) -> str:
+    return f"tensor of shape {list(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+
+
+def _apart(batch, path: str = "") -> str | None:
+    """Where the samples of a batch are not alike: the first such place. None when they are."""
+    first = batch[0]
+    for i, other in enumerate(batch):
+        alike = isinstance(other, type(first)) or isinstance(first, type(other))
+        if not alike or isinstance(first, Tensor) and first.shape != other.shape:
+            return f"sample[0]{path} is a {_kind(first)}, sample[{i}]{path} a {_kind(other)}"
+        if (
+            isinstance(first, collections.abc.Mapping)
+            and (gone := next((k for k in first if k not in other), None)) is not None
+        ):
+            return f"sample[0]{path} has the key {gone!r}, sample[{i}]{path} hasn't"
+        if isinstance(first, tuple | list) and len(first) != len(other):
+            return f"sample[0]{path} has {len(first)} elements, sample[{i}]{path} has {len(other)}"
+    places: collections.abc.Iterable = ()
+    if isinstance(first, collections.abc.Mapping):
+        places = first
+    elif isinstance(first, tuple | list):
+        places = range(len(first))
+    return next(filter(None, (_apart([d[k] for d in batch], f"{path}[{k!r}]") for k in places)), None)
+
+
 def default_collate(batch):
-    """Stack tensors and arrays, make tensors of numbers, go into containers. TypeError for what has no batch form."""
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    """Stack tensors and arrays, make tensors of numbers, go into containers. TypeError for what has no batch form; a note says which samples
+    don't fit together."""
+    try:
+        return collate(batch, collate_fn_map=default_collate_fn_map)
+    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        where = _apart(batch)
+        if where is not None:
+            error.add_note(f"The samples make no batch: {where}. Make them alike, or give DataLoader a collate_fn.")
+        raise

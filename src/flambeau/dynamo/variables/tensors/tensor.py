@@ -193,7 +193,7 @@ class TensorVariable(Variable):
                     "getattr TensorVariable() grad",
                     "The gradient of an intermediate tensor is not captured.",
                 )
-            return tx.wrap(tx.output.recorder.example_of(self).grad, GetAttrSource(self.source, "grad"))
+            return tx.wrap(tx.output.recorder.example_of(self)._grad, GetAttrSource(self.source, "grad"))
         if name == "__class__":
             return tx.wrap_known(self.cls)
         cls_attr = world.class_attr(tx, self.cls, name)
