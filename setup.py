@@ -1,4 +1,4 @@
-"""The native core: four extension modules, one for each place where microseconds are counted."""
+"""The native core: five extension modules, one for each place where microseconds are counted."""
 
 import glob
 import os
@@ -36,6 +36,8 @@ setup(
         extension("flambeau._runtime", ("runtime", "kernels"), libraries=["pthread", "dl"]),
         # Collectives over shared memory, the watch over ranks; loaded by flambeau.distributed alone.
         extension("flambeau._exchange", ("distributed",), libraries=["pthread"]),
+        # The driver interface of a second device; loaded where there is one.
+        extension("flambeau._device", ("device",), libraries=["pthread"]),
     ],
     # The modules are compiled side by side.
     options={"build_ext": {"parallel": os.cpu_count()}},

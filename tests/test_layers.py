@@ -25,7 +25,7 @@ LOWER = [
     "inductor",
     "dynamo",
 ]
-NATIVE = {"_C", "_frame", "_runtime"}
+NATIVE = {"_C", "_device", "_frame", "_runtime"}
 SUBPACKAGES = {p.name for p in ROOT.iterdir() if p.is_dir()}
 FILES = sorted(f for d in LOWER for f in (ROOT / d).rglob("*.py"))
 LLVM_ALLOWED = {"inductor/machine/llvm.py", "inductor/machine/cache.py"}

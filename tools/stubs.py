@@ -519,7 +519,7 @@ def every() -> dict[Path, str]:
         "utils/_pytree": lambda: PLAIN_HEAD + "from flambeau.base.pytree import *\n",
     }
     made_files = {place: functools.partial(made, place) for place in MADE_MODULES}
-    natives = {name: functools.partial(native, name) for name in ("_C", "_frame", "_runtime", "_exchange")}
+    natives = {name: functools.partial(native, name) for name in ("_C", "_frame", "_runtime", "_exchange", "_device")}
     return {PACKAGE / f"{name}.pyi": make() for name, make in {**files, **made_files, **natives}.items()}
 
 

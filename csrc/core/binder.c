@@ -267,11 +267,11 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
     case P_DTYPE: ok = t == flb_dtype_class ? YES : number || is_tensor(o) ? NO : UNSURE; break;
     case P_FORMAT: ok = t == flb_format_class ? YES : NO; break;
     case P_DEVICE:
-        if (t == &PyUnicode_Type) {
+        if (o != flb_cpu_device && (t == &PyUnicode_Type || t == Py_TYPE(flb_cpu_device))) {
             *value = PyObject_CallOneArg(flb_device_handler, o);
             return *value ? YES : FAILED;
         }
-        ok = t == Py_TYPE(flb_cpu_device) ? YES : UNSURE;
+        ok = o == flb_cpu_device ? YES : UNSURE;
         break;
     }
     if (ok == YES) *value = Py_NewRef(o);
@@ -347,7 +347,11 @@ int flb_bind_user(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject
         if (!op->parameters[i].fallback) goto out;
         if (op->factory && op->parameters[i].type == P_DEVICE) {
             FlbLayer *l = flb_stack(FLB_DEVICES);
-            values[i] = Py_NewRef(l ? l->value : flb_cpu_device);
+            values[i] = l ? PyObject_CallOneArg(flb_device_handler, l->value) : Py_NewRef(flb_cpu_device);
+            if (!values[i]) {
+                status = FAILED;
+                goto out;
+            }
         } else {
             values[i] = Py_NewRef(op->parameters[i].fallback);
         }

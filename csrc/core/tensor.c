@@ -18,12 +18,14 @@ static PyObject *dtype_by_descr = NULL; /* dict: np.dtype -> DType, for the exte
 static int storage_traverse(FlbStorage *self, visitproc visit, void *arg) {
     Py_VISIT((PyObject *)self->memory);
     Py_VISIT(self->owner);
+    Py_VISIT(self->device_memory);
     Py_VISIT(self->dict);
     return 0;
 }
 static int storage_clear(FlbStorage *self) {
     Py_CLEAR(self->memory);
     Py_CLEAR(self->owner);
+    Py_CLEAR(self->device_memory);
     Py_CLEAR(self->dict);
     return 0;
 }
@@ -39,6 +41,7 @@ static PyObject *storage_get_nbytes(FlbStorage *self, void *c) {
 }
 static PyObject *storage_nbytes(FlbStorage *self, PyObject *unused) { return storage_get_nbytes(self, NULL); }
 static PyObject *storage_data_ptr(FlbStorage *self, PyObject *unused) {
+    if (self->device_memory) return PyObject_GetAttrString(self->device_memory, "address");
     if (!self->owner) return PyLong_FromLong(0);
     return PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)self->owner));
 }
@@ -96,6 +99,7 @@ static PyMethodDef storage_methods[] = {
     {NULL}};
 static PyMemberDef storage_members[] = {
     {"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
+    {"device_memory", T_OBJECT, offsetof(FlbStorage, device_memory), READONLY, "memory of another device, or None"},
     {"version", T_PYSSIZET, offsetof(FlbStorage, version), READONLY, "number of in-place writes so far"},
     {"recorded", T_PYSSIZET, offsetof(FlbStorage, recorded), READONLY,
      "number of writes that autograd recorded"},
@@ -124,7 +128,7 @@ static FlbStorage *storage_new(PyObject *owner, Py_ssize_t nbytes) {
     if (!s) return NULL;
     s->owner = Py_XNewRef(owner);
     s->nbytes = nbytes, s->version = s->recorded = 0, s->inference = s->written_dual = 0;
-    s->memory = NULL, s->dict = s->weakrefs = NULL, s->stamp = ++flb_stamps;
+    s->memory = NULL, s->device_memory = s->dict = s->weakrefs = NULL, s->stamp = ++flb_stamps;
     PyObject_GC_Track(s);
     return s;
 }
@@ -777,6 +781,7 @@ static PyObject *py_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     FlbStorage *own = storage_new(s->owner, s->nbytes);
     if (!own) return Py_DECREF(out), NULL;
     own->memory = (FlbStorage *)Py_NewRef((PyObject *)s);
+    own->device_memory = Py_XNewRef(s->device_memory);
     Py_XSETREF(((FlbTensor *)out)->storage, own);
     return out;
 }
@@ -842,6 +847,37 @@ static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     return (PyObject *)t;
+}
+/* device_storage(memory, nbytes): the storage of memory of another device. */
+static PyObject *py_device_storage(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    Py_ssize_t nbytes = n == 2 ? PyLong_AsSsize_t(args[1]) : -1;
+    if (nbytes < 0)
+        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError, "device_storage(memory, nbytes)"), NULL);
+    FlbStorage *s = storage_new(NULL, nbytes);
+    if (!s) return NULL;
+    s->device_memory = Py_NewRef(args[0]);
+    s->inference = flb_tls()->inference;
+    if (s->inference) flb_inference_used = 1;
+    return (PyObject *)s;
+}
+/* take_place(tensor, other): the tensor's elements are those of the other, in its memory and on its device. */
+static PyObject *py_take_place(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyObject_TypeCheck(args[1], &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "take_place(tensor, other): two tensors are needed"), NULL;
+    flb_recorder_spoil();
+    FlbTensor *t = (FlbTensor *)args[0], *v = (FlbTensor *)args[1];
+    FlbStorage *s = flb_storage(v);
+    if (!s) return NULL;
+    if (s->memory) s = s->memory;
+    Py_INCREF(s);
+    Py_XSETREF(t->array, Py_XNewRef(v->array));
+    Py_SETREF(t->dtype, Py_NewRef(v->dtype));
+    Py_SETREF(t->device, Py_NewRef(v->device));
+    Py_XSETREF(t->shape, Py_XNewRef(v->shape));
+    Py_XSETREF(t->strides, Py_XNewRef(v->strides));
+    Py_XSETREF(t->offset, Py_XNewRef(v->offset));
+    Py_XSETREF(t->storage, s);
+    Py_RETURN_NONE;
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"size",     "cpu",           "tensor", "parameter", "dtypes",
@@ -918,6 +954,10 @@ PyMethodDef flb_tensor_functions[] = {
      "alias(tensor, cls): same data and storage, no autograd history."},
     {"without_data", (PyCFunction)(void (*)(void))py_without_data, METH_FASTCALL,
      "without_data(cls, shape, strides, dtype, device, offset, storage): tensor without an array."},
+    {"device_storage", (PyCFunction)(void (*)(void))py_device_storage, METH_FASTCALL,
+     "device_storage(memory, nbytes): the storage of memory of another device."},
+    {"take_place", (PyCFunction)(void (*)(void))py_take_place, METH_FASTCALL,
+     "take_place(tensor, other): the tensor's elements are the other's, in its memory and on its device."},
     {"configure", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS,
      "Tell the native core the Python classes it creates."},
     {"set_operators", flb_set_operators, METH_VARARGS,

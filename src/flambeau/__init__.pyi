@@ -80,6 +80,7 @@ from flambeau.base.dtypes import finfo as finfo
 from flambeau.base.dtypes import get_default_dtype as get_default_dtype
 from flambeau.base.dtypes import iinfo as iinfo
 from flambeau.base.dtypes import set_default_dtype as set_default_dtype
+from flambeau.base.errors import OutOfMemoryError as OutOfMemoryError
 from flambeau.base.memory_format import MemoryFormat as memory_format
 from flambeau.base.shapes import Size as Size
 from flambeau.base.symint import SymBool as SymBool
@@ -122,7 +123,6 @@ from flambeau.compat.jit import wait as wait
 from flambeau.compat.legacy import AcceleratorError as AcceleratorError
 from flambeau.compat.legacy import DispatchKey as DispatchKey
 from flambeau.compat.legacy import FatalError as FatalError
-from flambeau.compat.legacy import OutOfMemoryError as OutOfMemoryError
 from flambeau.compat.legacy import Tag as Tag
 from flambeau.compat.legacy import _Named as qscheme
 from flambeau.compat.queries import can_cast as can_cast

@@ -1,4 +1,4 @@
-"""Devices. ``cpu`` computes with NumPy, ``meta`` only with shapes; a FakeTensor may claim any other."""
+"""Devices. ``cpu`` computes with NumPy, ``cuda`` where accelerator.py finds one, ``meta`` only with shapes; a FakeTensor may claim any."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import threading
 
 from .. import _C
+from . import accelerator
 
 _KINDS = ("cpu", "meta", "cuda", "mps", "xpu")
 
@@ -79,7 +80,8 @@ _default = _Default()
 
 def current_device() -> Device:
     """Device of factories that name none."""
-    return _C.innermost("devices") or CPU
+    pushed = _C.innermost("devices")
+    return as_device(pushed) if pushed else CPU
 
 
 def set_default(device: Device) -> None:
@@ -93,7 +95,10 @@ def set_default(device: Device) -> None:
 
 
 def as_device(value) -> Device:
-    """A Device from a Device, a string or None (cpu)."""
+    """A Device from a Device, a string or None (cpu). A second device that is named without a number is this thread's current one."""
     if value is None:
         return CPU
-    return value if isinstance(value, Device) else Device(value)
+    device = value if isinstance(value, Device) else Device(value)
+    if device.index is None and device.type == "cuda" and accelerator.driver() is not None:
+        return Device("cuda", accelerator.current_index())
+    return device

@@ -25,10 +25,15 @@ class AllocationError(RuntimeError, MemoryError):
     """A tensor doesn't fit into memory, or its size into 64 bits. PyTorch's is a RuntimeError, Python's a MemoryError: this is both."""
 
 
+class OutOfMemoryError(RuntimeError):
+    """The memory of a device is used up. ``torch.OutOfMemoryError``."""
+
+
 class LinAlgError(RuntimeError):
     """A matrix that an algorithm can't take: singular, not positive-definite, not converging. ``torch.linalg.LinAlgError``."""
 
 
+OutOfMemoryError.__module__ = "flambeau"
 LinAlgError.__module__ = "flambeau.linalg"
 
 

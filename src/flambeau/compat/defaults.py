@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from ..base import dtypes
+from ..base import accelerator, dtypes
 from ..base.device import Device, as_device, current_device, set_default
 from ..base.switches import SWITCHES
 
@@ -15,9 +15,9 @@ def get_default_device() -> Device:
 
 
 def set_default_device(device) -> None:
-    """Factories that name no device use ``device`` ("cpu" or "meta"); None gives the CPU. RuntimeError for a device that isn't there."""
+    """Factories that name no device use ``device`` ("cpu", "cuda" or "meta"); None gives the CPU. RuntimeError for a device that isn't there."""
     device = as_device(device)
-    if device.type not in ("cpu", "meta"):
+    if device.type not in ("cpu", "meta") and not (device.type == "cuda" and accelerator.count()):
         raise RuntimeError(f"Torch not compiled with {device.type.upper()} enabled")
     set_default(device)
 

@@ -1,4 +1,5 @@
-"""Devices that this system doesn't have, and libraries that it doesn't use: what asking for them answers. See namespaces.py for the rules."""
+"""Devices that this system doesn't have, and libraries that it doesn't use: what asking for them answers. See namespaces.py for the rules.
+Where there is a CUDA device, cuda_device.py has the names of ``torch.cuda`` first."""
 
 _STREAMS = """
 class: Event Stream StreamContext ExternalStream
@@ -36,6 +37,7 @@ _TYPED = "BFloat16 Bool Byte Char Double Float Half Int Long Short"
 DEVICES: dict[str, str] = {
     "cuda": f"""
 why: Torch not compiled with CUDA enabled (flambeau runs on the CPU)
+from base.errors: OutOfMemoryError
 {_ABSENT}{_STREAMS}{_MEMORY}{_RANDOM}
 module: amp graphs memory nvtx random streams profiler tunable sparse nccl jiterator
 class: CUDAGraph CUDAPluggableAllocator CudaError DeferredCudaCallError GreenContext _CudaDeviceProperties

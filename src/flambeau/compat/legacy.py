@@ -152,10 +152,6 @@ class FatalError(RuntimeError):
     """``torch.FatalError``."""
 
 
-class OutOfMemoryError(RuntimeError):
-    """``torch.OutOfMemoryError``: raised by accelerators; never here."""
-
-
 class AcceleratorError(RuntimeError):
     """``torch.AcceleratorError``: raised by accelerators; never here."""
 

@@ -73,7 +73,8 @@ from amp.state: is_autocast_cache_enabled set_autocast_cache_enabled get_autocas
 from amp.state: get_autocast_cpu_dtype set_autocast_cpu_dtype is_autocast_cpu_enabled set_autocast_cpu_enabled
 from amp.state: get_autocast_gpu_dtype set_autocast_gpu_dtype
 from compat.legacy: StorageBase=UntypedStorage
-from compat.legacy: OutOfMemoryError AcceleratorError
+from base.errors: OutOfMemoryError
+from compat.legacy: AcceleratorError
 returns False: is_autocast_ipu_enabled is_autocast_xla_enabled
 refuses: get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled
 from compat.queries: is_complex is_conj is_inference is_neg is_nonzero is_same_size is_signed is_storage typename can_cast result_type

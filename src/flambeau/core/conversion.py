@@ -47,7 +47,7 @@ def as_tensor(data, dtype=None, device=None):
         and (dtype is None or dtype.np == data.dtype)
         and not any(s < 0 for s in data.strides)
     ):
-        return from_numpy(data)
+        return to(from_numpy(data), current_device() if device is None else device)
     return tensor(data, dtype=dtype, device=device)
 
 

@@ -7,6 +7,7 @@ in double precision, with the second of each pair kept for the next call.
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..base.device import as_device
 from ..base.dtypes import uint8
 from ..base.kernels import Distribution, Draw
 
-__all__ = ["Generator", "default_generator", "manual_seed", "seed"]
+__all__ = ["Generator", "default_generator", "drawing_on", "generator_on", "manual_seed", "seed"]
 
 # PyTorch's CPU generator in memory: the first part is that of its oldest releases, with a 64-bit word for each of the engine's 32 bits.
 _STATE = np.dtype(
@@ -189,10 +190,47 @@ default_generator._engine = _runtime.default_engine()
 default_generator.manual_seed(default_generator.initial_seed())
 
 
+_on_devices: dict[int, Generator] = {}  # the default generators of the second device, made when they are asked for
+_seed_of_all = default_generator.initial_seed()
+
+
+def generator_on(device) -> Generator:
+    """The default generator of a device."""
+    if device.type == "cpu":
+        return default_generator
+    found = _on_devices.get(device.index)
+    if found is None:
+        found = _on_devices[device.index] = Generator(device).manual_seed(_seed_of_all)
+    return found
+
+
+@contextlib.contextmanager
+def drawing_on(device):
+    """Draws of the host's default generator are those of ``device`` in the block."""
+    if device.type == "cpu":
+        yield
+        return
+    own, host = generator_on(device), default_generator.place()
+    default_generator.go_back(own.place())
+    try:
+        yield
+    finally:
+        own.go_back(default_generator.place())
+        default_generator.go_back(host)
+
+
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator with ``int(seed)``."""
-    return default_generator.manual_seed(int(seed))
+    """Seed the default generators of all devices with ``int(seed)``."""
+    global _seed_of_all
+    made = default_generator.manual_seed(int(seed))
+    _seed_of_all = int(seed)
+    for own in _on_devices.values():
+        own.manual_seed(int(seed))
+    return made
 
 
 def seed() -> int:
-    return default_generator.seed()
+    """Seed the default generators of all devices from the operating system's entropy; returns the seed."""
+    made = default_generator.seed()
+    manual_seed(made)
+    return made

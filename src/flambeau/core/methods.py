@@ -8,10 +8,11 @@ from .. import _C
 from ..base import shapes
 from ..base.device import as_device
 from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
-from . import rebuild as _rebuild  # noqa: F401  (how tensors are pickled)
+from . import rebuild  # also: how tensors are pickled
 from . import shared as _shared  # noqa: F401  (tensors in shared memory)
 from . import storage as _storage
 from .conversion import tensor, to
+from .device_memory import on_device
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -48,8 +49,11 @@ def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, 
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
-    """Refuses: there is no such device here. See ``torch.cuda.is_available``."""
-    return to(self, as_device("cuda" if device is None else device))
+    """The tensor on a CUDA device (the current one when not given), itself if it is there. AssertionError where there is none."""
+    device = as_device("cuda" if device is None else device)
+    if device.type != "cuda":
+        raise RuntimeError(f"Invalid device, must be cuda device but got {device}")
+    return to(self, device, memory_format=memory_format)
 
 
 def xpu(self, device=None, non_blocking=False, memory_format=None):
@@ -63,8 +67,10 @@ def pin_memory(self, device=None):
 
 
 def record_stream(self, stream):
-    """Refuses: there are no streams."""
-    raise RuntimeError("record_stream: tensors on the CPU have no streams")
+    """The tensor's memory isn't used again before the work of ``stream`` is done. RuntimeError on the CPU."""
+    if not on_device(self):
+        raise RuntimeError("record_stream: tensors on the CPU have no streams")
+    self._storage.device_memory.used_by_others()
 
 
 def is_nonzero(self) -> bool:
@@ -156,13 +162,13 @@ def map2_(self, x, y, callable):
 
 def _take_over(self, other):
     """Make ``self`` the view of memory that ``other`` is; autograd doesn't see it."""
-    self._array, self._storage = other._array, other._storage
+    _C.take_place(self, other)
     self._autograd = None
     return self
 
 
 def _plain(self, name: str):
-    if self._array is None or self._keys:
+    if self._keys or not (self._has_data or on_device(self)):
         raise RuntimeError(f"{name} needs a tensor with data of its own, not a {type(self).__name__}")
     if self._requires_grad and _C.tls("grad_enabled"):
         raise RuntimeError(f"cannot resize variables that require grad: {name} on a tensor that requires a gradient")
@@ -183,10 +189,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         flat = source
     else:
         storage = getattr(source, "_untyped_storage", source)
-        memory = _storage.memory(storage)
-        memory = memory[: len(memory) // self.dtype.itemsize * self.dtype.itemsize]
-        flat = _C.from_array(memory.view(self.dtype.np))
-        flat._storage = storage
+        flat = rebuild.make(storage, self.dtype, 0, (_storage.span(storage) // self.dtype.itemsize,), (1,))
         size = (flat.numel() - storage_offset,) if size is None else size
     stride = shapes.contiguous_strides(tuple(size)) if stride is None else stride
     return _take_over(self, aten.as_strided(flat.detach(), size, stride, storage_offset))

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ..base import dtypes
+from .device_memory import on_device, read
 from .lazy import resolved
 
 _PROFILES = {
@@ -156,7 +157,8 @@ def _tensor_str(t, contents: str | None) -> str:
     name = "Parameter containing:\n" if t._flags & 2 else ""
     if t._array is None and not t._keys and hasattr(t._payload, "named_parts"):
         return name + _sparse_str(t, t._payload)
-    a = resolved(t)._array
+    plain = resolved(t)
+    a = read(plain) if not t._keys and on_device(plain) else plain._array
     cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__
     indent = len(cls) + 1
     tail = []
@@ -175,6 +177,8 @@ def _tensor_str(t, contents: str | None) -> str:
     text = _array_text(a, indent, summarize)
     if a.size == 0 and a.ndim != 1:
         tail.append(f"size={tuple(a.shape)}")
+    if t._device.type != "cpu":
+        tail.insert(0, f"device='{t._device}'")
     if t._dtype not in _unsaid_dtypes() or (a.size == 0 and t._dtype is not dtypes.get_default_dtype()):
         tail.append(f"dtype={t._dtype}")
     return name + _with_tail(t, f"{cls}({text}", tail, indent)

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _C
 from ..base.errors import AllocationError
 from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
+from .device_memory import on_device, resized_on_device
 from .operator import namespace
 from .promotion import check_can_hold
 
@@ -144,7 +145,8 @@ def resize_(self, *sizes, memory_format=None):
     size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    if self._array is None:
+    placed = on_device(self)
+    if self._array is None and not placed:
         raise NotImplementedError("resize_ needs a tensor with data")
     if any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
@@ -156,18 +158,19 @@ def resize_(self, *sizes, memory_format=None):
     strides = format_strides(size, format)
     if any(abs(s) >= 1 << 63 for s in strides):
         raise RuntimeError("Stride calculation overflowed")
-    n, kind = math.prod(size), self._array.dtype
+    n, kind = math.prod(size), self._dtype.np
     room = self._storage.nbytes() // self._dtype.itemsize - self._offset
-    if n <= room:
+    if n <= room and not placed:
         made = _C.strided(self, size, strides, 0)
+    elif placed:
+        made = resized_on_device(self, size, strides, n <= room)
     else:
         if n * kind.itemsize >= 1 << 63:
             raise AllocationError(f"Storage size calculation overflowed with sizes={list(size)}")
         memory = np.empty(n, kind)
         memory[: max(room, 0)] = _C.strided(self, (max(room, 0),), (1,), 0)._array if room > 0 else []
         made = _C.strided(_C.from_array(memory), size, strides, 0)
-    self._array = made._array
-    self._storage = made._storage
+    _C.take_place(self, made)
     self._bump_version()
     return self
 

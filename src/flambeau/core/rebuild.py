@@ -16,6 +16,7 @@ from ..base import dtypes
 from ..base.device import CPU, META
 from ..base.dtypes import DType
 from . import lazy
+from .device_memory import on_device
 from .storage import Storage, memory, span
 from .tensor import Tensor, strided
 from .typed_storage import TypedStorage
@@ -51,7 +52,7 @@ def make(storage, dtype: DType, offset: int, size, stride) -> Tensor:
             f"{last * item} are out of bounds for storage of size {nbytes}"
         )
     if storage.owner is None:
-        return _C.without_data(Tensor, size, stride, dtype, META, offset, storage)
+        return _C.without_data(Tensor, size, stride, dtype, storage.device, offset, storage)
     owned = memory(storage)
     at = offset * item if last else min(offset * item, len(owned))
     out = _C.from_array(np.ndarray(size, dtype.np, owned, at, tuple(s * item for s in stride)))
@@ -113,6 +114,8 @@ def set_state(obj, state) -> None:
 def place(t: Tensor) -> tuple[Storage, int, tuple[int, ...]]:
     """(storage, offset and strides in elements) of a tensor with data; a copy's where elements don't lie at multiples of their size."""
     storage, array, item = t._storage, t._array, t._dtype.itemsize
+    if array is None:  # on a device
+        return storage, t._offset, tuple(t._strides)
     offset = array.__array_interface__["data"][0] - storage.owner.__array_interface__["data"][0] if array.size else 0
     if offset % item or any(s % item for s in array.strides):
         copied = _C.from_array(np.ascontiguousarray(array))
@@ -127,7 +130,7 @@ def _plain(t: Tensor):
     plain = t._plain()
     if plain is not None:
         held, metadata = plain, ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)
-    if held._array is None:
+    if held._array is None and not on_device(held):
         if t._device != META:
             raise RuntimeError(f"can't pickle a {type(t).__name__} without data")
         return _rebuild_meta_tensor_no_storage, (t._dtype, tuple(t._shape), tuple(t._strides), t._requires_grad)

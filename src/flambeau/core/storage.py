@@ -8,9 +8,10 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
-from ..base.device import CPU, META, as_device
+from ..base.device import CPU, META, Device, as_device
+from .device_memory import contents, storage_on
 
-__all__ = ["Storage", "memory", "span"]
+__all__ = ["Storage", "memory", "seen", "span", "to"]
 
 Storage = _C.UntypedStorage
 
@@ -46,13 +47,17 @@ def span(self) -> int:
 def memory(self) -> np.ndarray:
     """The memory as uint8, shared."""
     owner = self.owner
+    if self.device_memory is not None:
+        raise RuntimeError(
+            f"a storage on device '{self.device}' has no bytes that the host can reach: copy it to the CPU"
+        )
     if owner is None:
         raise RuntimeError("a storage without data (meta, fake, wrapper) has no bytes")
     return owner.reshape(-1).view(np.uint8) if owner.flags.c_contiguous else np.asarray(_Memory(owner))
 
 
 def _make(cls, *args, device=None, allocator=None):
-    """``UntypedStorage()``, ``UntypedStorage(bytes)`` or ``UntypedStorage([0, 255])``; ``device`` "cpu" or "meta"."""
+    """``UntypedStorage()``, ``UntypedStorage(bytes)`` or ``UntypedStorage([0, 255])``; ``device`` "cpu", "cuda" or "meta"."""
     if len(args) > 1 or allocator is not None:
         given = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"{_NAME}() received an invalid combination of arguments - got ({given})")
@@ -60,6 +65,8 @@ def _make(cls, *args, device=None, allocator=None):
     if isinstance(size, int) and not isinstance(size, bool):
         if size < 0:
             raise RuntimeError(f"{_NAME}(): a storage of {size} bytes: the size must not be negative")
+        if device is not None and as_device(device).type == "cuda":
+            return storage_on(as_device(device), size)
         if device is not None and as_device(device) is not CPU:
             return _C.without_data(_C.TensorBase, (size,), (1,), dtypes.uint8, as_device(device), 0, None)._storage
         return _C.from_array(np.empty(size, np.uint8))._storage
@@ -91,39 +98,77 @@ def getitem(self, index):
             raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
         # Through a buffer: NumPy's owner of a slice would be the whole memory.
         return _C.from_array(np.frombuffer(memoryview(memory(self)[index]), np.uint8)).untyped_storage()
-    return int(memory(self)[index])
+    return int(seen(self)[index])
 
 
 def setitem(self, index, value) -> None:
     """Write bytes."""
-    memory(self)[index] = value
+    if self.device_memory is not None:
+        changed = contents(self)
+        changed[index] = value
+        self.device_memory.write(0, changed)
+    else:
+        memory(self)[index] = value
     self._note_written()
 
 
 def copy_(self, source, non_blocking=None):
     """Take over the bytes of another storage of the same size."""
-    memory(self)[:] = memory(source.untyped())
+    source = source.untyped()
+    here, there = self.device_memory, source.device_memory
+    if self.nbytes() != source.nbytes():
+        raise RuntimeError(f"a storage of {source.nbytes()} bytes doesn't fit into one of {self.nbytes()}")
+    if here is not None and there is not None:
+        here.copy(0, there, 0, here.nbytes)
+    elif here is not None:
+        here.write(0, memory(source))
+    else:
+        memory(self)[:] = seen(source)
     self._note_written()
     return self
 
 
 def fill_(self, value):
-    memory(self)[:] = value
+    if self.device_memory is not None:
+        self.device_memory.fill(0, self.device_memory.nbytes, value)
+    else:
+        memory(self)[:] = value
     self._note_written()
     return self
 
 
 def tolist(self) -> list:
-    return memory(self).tolist()
+    return seen(self).tolist()
 
 
 def clone(self):
     """A copy of the memory."""
+    if self.device_memory is not None:
+        return storage_on(self.device, self.nbytes()).copy_(self)
     return _C.from_array(memory(self).copy()).untyped_storage()
 
 
 def _from_bytes(data):
     return _C.from_array(np.array(np.frombuffer(data, np.uint8)))._storage
+
+
+def _on_device(device: Device, data):
+    return to(_from_bytes(data), device)
+
+
+def to(self, device):
+    """The storage on a device: itself, or a copy."""
+    device = as_device(device)
+    if device == self.device:
+        return self
+    if device.type == "meta" or self.device == META:
+        return _make(Storage, self.nbytes(), device=device)
+    return _make(Storage, self.nbytes(), device=device).copy_(self)
+
+
+def seen(self) -> np.ndarray:
+    """The bytes, for reading: of a storage on a device a copy."""
+    return memory(self) if self.device_memory is None else contents(self)
 
 
 def _without_data(nbytes: int):
@@ -132,6 +177,8 @@ def _without_data(nbytes: int):
 
 def reduce_ex(self, protocol):
     """Pickles hold the bytes."""
+    if self.device_memory is not None:
+        return _on_device, (self.device, contents(self).tobytes())
     if self.owner is None:
         return _without_data, (self.nbytes(),)
     return _from_bytes, (pickle.PickleBuffer(memory(self)) if protocol >= 5 else memory(self).tobytes(),)
@@ -145,17 +192,28 @@ def deepcopy(self, memo):
 
 
 def describe(self) -> str:
-    values = "" if self.owner is None else "".join(f" {b}\n" for b in tolist(self))
+    values = "" if self.owner is None and self.device_memory is None else "".join(f" {b}\n" for b in tolist(self))
     return f"{values}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
-Storage.device = property(lambda self: META if self.owner is None else CPU)
-Storage.is_cuda = property(lambda self: False)
+def _device(self) -> Device:
+    if self.device_memory is not None:
+        return Device("cuda", self.device_memory.device)
+    return META if self.owner is None else CPU
+
+
+Storage.device = property(_device)
+Storage.is_cuda = property(lambda self: self.device_memory is not None)
+Storage.cpu, Storage.cuda, Storage.to = (
+    lambda self: to(self, CPU),
+    lambda self, device=None, non_blocking=False: to(self, "cuda" if device is None else device),
+    lambda self, device, non_blocking=False: to(self, device),
+)
 Storage.tolist, Storage.clone, Storage._make = tolist, clone, classmethod(_make)
 Storage.__reduce_ex__, Storage.__copy__, Storage.__deepcopy__, Storage.__repr__ = reduce_ex, clone, deepcopy, describe
 Storage.from_file = classmethod(from_file)
 Storage._item, Storage._set_item, Storage.copy_, Storage.fill_ = getitem, setitem, copy_, fill_
-Storage.__array__ = lambda self, dtype=None, copy=None: np.asarray(memory(self), dtype)
+Storage.__array__ = lambda self, dtype=None, copy=None: np.asarray(seen(self), dtype)
 Storage._cdata = property(id)  # tells storages apart, as long as they live
 Storage.element_size = lambda self: 1
 Storage.untyped = lambda self: self

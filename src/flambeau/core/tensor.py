@@ -198,6 +198,8 @@ class Tensor(_C.TensorBase):
         """Address of the first element; 0 without data, and without elements."""
         if self.layout is not strided:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+        if self._array is None and self._storage.device_memory is not None:
+            return self._storage.data_ptr() + self._offset * self._dtype.itemsize if self.numel() else 0
         memory = self._array if self._array is not None else getattr(self._plain(), "_array", None)
         return 0 if memory is None or not memory.size else memory.__array_interface__["data"][0]
 
@@ -273,10 +275,9 @@ class Tensor(_C.TensorBase):
     def data(self, value):
         if not isinstance(value, _C.TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self._array is None or value._array is None:
+        if not (_has_elements(self) and _has_elements(value)):
             raise RuntimeError("setting .data needs tensors with data on both sides")
-        self._array = value._array
-        self._storage = value._storage
+        _C.take_place(self, value)
 
     # -- to Python and NumPy -------------------------------------------------------------------------------------------
     def item(self):
@@ -299,6 +300,8 @@ class Tensor(_C.TensorBase):
         if self._array is None or self._keys:
             if self._plain() is not None:
                 return aten.clone.default(aten.detach.default(self)).tolist()
+            if self._device.type == "cuda" and not self._keys:
+                return self.cpu().tolist()
             return [x.tolist() for x in self.unbind(0)]
         return self._array.tolist()
 
@@ -313,9 +316,11 @@ class Tensor(_C.TensorBase):
                 )
             if self._plain() is not None:
                 return self._numpy_of_view(force)
-            if self.is_meta:
+            if self._device.type != "cpu" and not self._keys:
+                if force and self._device.type == "cuda":
+                    return self.detach().cpu().numpy()
                 raise TypeError(
-                    "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+                    f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
                 )
             raise RuntimeError(
                 f"{type(self).__name__} has no data of its own: .numpy() is not supported for tensor subclasses"
@@ -335,6 +340,27 @@ class Tensor(_C.TensorBase):
     def __array__(self, dtype=None, copy=None):
         a = self.numpy()
         return a if dtype is None else a.astype(dtype, copy=False)
+
+    @property
+    def __cuda_array_interface__(self):
+        if self._device.type != "cuda" or not _has_elements(self):
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.{self._dtype.scalar_type}Tensor. If CUDA data is "
+                "required use tensor.cuda() to copy tensor to device memory."
+            )
+        if self._requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use var.detach() to get "
+                "Variable that doesn't require grad."
+            )
+        item = self._dtype.itemsize
+        return {
+            "typestr": self._dtype.np.str,
+            "shape": tuple(self._shape),
+            "strides": None if self.is_contiguous() else tuple(s * item for s in self._strides),
+            "data": (self.data_ptr(), False),
+            "version": 2,
+        }
 
     def __dlpack__(self, **kwargs):
         return self.numpy().__dlpack__(**kwargs)
@@ -410,6 +436,8 @@ class Tensor(_C.TensorBase):
             if self._requires_grad:
                 out.requires_grad_(True)
             return out
+        if self._array is None and self._storage.device_memory is not None and not self._keys:
+            return _deep_copied_on_device(self, memo)
         if self._array is None and self._device == META and type(self) is Tensor:
             shape, strides = tuple(self._shape), tuple(self._strides)
             out = memo[id(self)] = _C.without_data(Tensor, shape, strides, self._dtype, META, self._offset, None)
@@ -427,13 +455,29 @@ class Tensor(_C.TensorBase):
                 out = out.detach()
         else:
             out = _deep_copied(self, memo)
-        memo[id(self)] = out
-        out.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        if self._requires_grad:
-            out.requires_grad_(True)
-        if self._grad is not None:
-            out._grad = copy.deepcopy(self._grad, memo)
-        return out
+        return _completed(out, self, memo)
+
+
+def _completed(out, t, memo):
+    """A copy of a tensor with copies of what belongs to the tensor."""
+    memo[id(t)] = out
+    out.__dict__.update(copy.deepcopy(t.__dict__, memo))
+    if t._requires_grad:
+        out.requires_grad_(True)
+    if t._grad is not None:
+        out._grad = copy.deepcopy(t._grad, memo)
+    return out
+
+
+def _has_elements(t) -> bool:
+    """Whether the elements lie in some memory, and not only their description."""
+    return t._has_data or t._storage.device_memory is not None
+
+
+def _deep_copied_on_device(t, memo):
+    copied = copy.deepcopy(t._storage, memo)
+    out = _C.without_data(type(t), t._shape, t._strides, t._dtype, t._device, t._offset, copied)
+    return _completed(out, t, memo)
 
 
 def _deep_copied(t, memo):

@@ -1596,7 +1596,10 @@ Device: Any
 Layout: Any
 _as_class: Any
 _check_grad: Any
+_completed: Any
 _deep_copied: Any
+_deep_copied_on_device: Any
+_has_elements: Any
 _public: Any
 _requires_grad_: Any
 _set_requires_grad: Any

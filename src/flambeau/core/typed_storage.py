@@ -7,7 +7,7 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.dtypes import DType
-from .storage import memory
+from .storage import seen
 
 __all__ = ["TypedStorage"]
 
@@ -28,7 +28,7 @@ class TypedStorage:
 
     @property
     def _elements(self) -> np.ndarray:
-        held = memory(self._untyped_storage)
+        held = seen(self._untyped_storage)
         return held[: len(held) // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype.np)
 
     def untyped(self):
@@ -45,7 +45,7 @@ class TypedStorage:
     def _cdata(self) -> int:
         return self._untyped_storage._cdata
 
-    is_cuda = False
+    is_cuda = property(lambda self: self._untyped_storage.is_cuda)
     is_sparse = False
 
     def size(self) -> int:
@@ -74,11 +74,14 @@ class TypedStorage:
         return found.item() if found.ndim == 0 else type(self)(found, dtype=self.dtype)
 
     def __setitem__(self, index, value):
-        self._elements[index] = value
+        changed = self._elements
+        changed[index] = value
+        if self._untyped_storage.device_memory is not None:
+            self._untyped_storage.device_memory.write(0, changed.view(np.uint8))
         self._untyped_storage._note_written()
 
     def clone(self):
-        return type(self)(self._elements.copy(), dtype=self.dtype)
+        return type(self)(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
 
     def is_shared(self) -> bool:
         return self._untyped_storage.is_shared()

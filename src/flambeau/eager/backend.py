@@ -6,6 +6,7 @@ import itertools
 import math
 
 from .. import _C
+from ..base import accelerator
 from ..base.device import Device
 from ..base.errors import DataDependentOutputException, MissingFacet
 from ..core import keys as K
@@ -15,7 +16,7 @@ from ..core.layouts import in_order
 from ..core.operator import FACETS, OpOverload, namespace
 from ..core.promotion import DIFFERENT_DEVICES
 from ..core.tensor import meta_tensor, strided
-from . import lazy, sparse
+from . import lazy, sparse, through_host
 
 RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 
@@ -145,9 +146,11 @@ def kernel_of(op: OpOverload):
 
 
 def _elsewhere(op: OpOverload, device, values):
-    """An operator asked for a result on another device: only meta is one."""
+    """An operator of the CPU's asked for a result on another device."""
     if device.type == "meta":
         return wrap_meta(op.facet("meta")(*values))
+    if device.type == "cuda" and accelerator.driver() is not None:
+        return through_host.made_on(op, device, values)
     raise AssertionError(
         f"Torch not compiled with {device.type.upper()} enabled: device '{device}' has no kernels here; use 'cpu' or 'meta'"
     )
@@ -159,7 +162,11 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         if lazy.among(args, kwargs):
             return lazy.run(op, args, kwargs)
         found = sparse.among(args, kwargs)
-        return sparse.run(op, args, kwargs, found) if found else _on_meta(op, args, kwargs)
+        if found:
+            return sparse.run(op, args, kwargs, found)
+        if through_host.among((*args, *kwargs.values())) and not _wants_meta(args, kwargs):
+            return through_host.run(op, args, kwargs)
+        return _on_meta(op, args, kwargs)
     if op.kernel is None:
         op.set_kernel(*kernel_of(op))
     return op.run(*args, **kwargs)
@@ -167,7 +174,7 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
 
 def _on_meta(op: OpOverload, args, kwargs):
     device = next((x for x in (*args, *kwargs.values()) if isinstance(x, Device)), None)
-    if device is not None and device.type == "cpu" and any(map(_is_meta, args)):
+    if device is not None and device.type != "meta" and any(map(_is_meta, args)):
         if op.kind not in ("factory", "random"):
             raise NotImplementedError(_NO_DATA)
         # What is made like another tensor looks at its shape, strides and dtype only: memory of the same kind stands for it.
@@ -189,6 +196,11 @@ def _on_meta(op: OpOverload, args, kwargs):
         raise NotImplementedError(
             f"{op}: attempted to run this operator with Meta tensors, but there was no meta rule for this operator"
         ) from None
+
+
+def _wants_meta(args, kwargs) -> bool:
+    """Whether a result on the meta device is asked for."""
+    return any(isinstance(x, Device) and x.type == "meta" for x in (*args, *kwargs.values()))
 
 
 _NO_DATA = "Cannot copy out of meta tensor; no data!"

@@ -8,13 +8,12 @@ import logging
 import time
 from collections import Counter
 
-from .. import _C
 from ..base.enums import Out
 from ..base.logs import artifact
 from ..base.records import made_by, slotted
 from ..base.shape_env import shape_rules
 from ..fx.graph_facts import facts_of
-from . import debug, metrics
+from . import debug, metrics, on_host
 from .codegen.kernel import write_kernel
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
 from .ir.notes import Note
@@ -82,13 +81,6 @@ class CompiledInfo:
     orders: dict[int, tuple[int, ...]] = made_by(dict)
 
 
-def _elsewhere(node) -> bool:
-    """Whether a result of the node isn't on the CPU."""
-    val = node.meta.get("val")
-    values = val if isinstance(val, (list, tuple)) else (val,)
-    return any(isinstance(v, _C.TensorBase) and v._device.type != "cpu" for v in values)
-
-
 def compile_graph(gm, example_inputs=None, **_unused):
     """Compile an ATen-level ``fx.GraphModule`` (functional operators, ``meta["val"]`` on its nodes). The result is called with the graph's
     inputs as positional tensors and returns the list of its outputs. ``gm.facts`` (GraphFacts): outputs that
@@ -97,11 +89,14 @@ def compile_graph(gm, example_inputs=None, **_unused):
     start = time.perf_counter()
     if _GIVEN.on:
         _GIVEN("%s", gm.print_readable(print_output=False))
-    if any(map(_elsewhere, gm.graph.nodes)):
-        return lambda *inputs: list(
-            gm(*inputs)
-        )  # kernels are the CPU's: the operators themselves say what another device gives
     facts = facts_of(gm)
+    elsewhere = on_host.devices_of(gm)
+    if elsewhere:
+        (device, *others) = elsewhere
+        host = on_host.host_graph(gm) if not others and device.type == "cuda" else None
+        if host is None:
+            return lambda *inputs: list(gm(*inputs))  # the operators themselves say what another device gives
+        return on_host.OnHost(compile_graph(host), gm, device)
     with looking_only(gm):
         program = decompose_graph(gm)
         output_aliases = facts.output_aliases

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from flambeau.base.device import META
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.modules import hooks as _hooks
@@ -360,7 +361,7 @@ class Module(StateDict):
             if param is None:
                 continue
             grad, made = param.grad, fn(param.data)
-            if made._has_data != param._has_data:  # from or to the meta device: another object must stand for it
+            if (made._device == META) != (param._device == META):  # another object must stand for it
                 self._parameters[name] = param = Parameter(made, param.requires_grad)
             else:
                 param.data = made
@@ -408,7 +409,7 @@ class Module(StateDict):
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device=None):
-        raise RuntimeError("Module.cuda(): flambeau is not built with CUDA; only the cpu and meta devices exist")
+        return self._apply(lambda t: t.cuda(device))
 
     def xpu(self, device=None):
         raise RuntimeError("Module.xpu(): flambeau is not built with XPU; only the cpu and meta devices exist")

@@ -70,7 +70,7 @@ def load(
     """The object that :func:`save` (or PyTorch) wrote to ``f``.
 
     ``weights_only`` (the default) allows tensors, containers, numbers, strings and the names added by :func:`add_safe_globals`; whatever else is
-    refused with UnpicklingError, naming it. ``map_location``: "cpu", "meta", a device, a dict of names, or a function. ``mmap``: map the file instead
+    refused with UnpicklingError, naming it. ``map_location``: a device or its name, a dict of names, or a function. ``mmap``: map the file instead
     of reading it. RuntimeError for files that are no checkpoints, are broken, or claim more than they hold.
     """
     if weights_only is None:

@@ -12,8 +12,9 @@ import tarfile
 import numpy as np
 
 from .. import _C
-from ..base.device import META, Device
-from ..core.storage import Storage, memory
+from ..base import accelerator
+from ..base.device import CPU, META, Device, as_device
+from ..core.storage import Storage, memory, to
 from ..core.tensor import Tensor
 from ..core.typed_storage import TypedStorage
 from .archive import Archive
@@ -24,16 +25,24 @@ from .writer import MAGIC, PROTOCOL
 __all__ = ["read"]
 
 
-def _location(map_location, tag: str) -> str:
-    """The device ("cpu" or "meta") that a storage saved on ``tag`` goes to. RuntimeError for one that isn't here."""
+def _location(map_location, tag: str) -> Device:
+    """The device that a storage saved on ``tag`` goes to. RuntimeError for one that isn't here."""
     if isinstance(map_location, dict):
         tag = map_location.get(tag, tag)
         map_location = None
     if map_location is not None:
-        tag = Device(map_location).type if not isinstance(map_location, Device) else map_location.type
+        tag = str(Device(map_location))
     kind = str(tag).split(":")[0]
     if kind in ("cpu", "meta"):
-        return kind
+        return Device(kind)
+    if kind == "cuda" and accelerator.count():
+        device = as_device(str(tag))
+        if device.index >= accelerator.count():
+            raise RuntimeError(
+                f"Attempting to deserialize object on CUDA device {device.index} but torch.cuda.device_count() is {accelerator.count()}. "
+                "Please use torch.load with map_location to map your storages to an existing device."
+            )
+        return device
     if kind == "cuda":
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, "
@@ -77,17 +86,17 @@ class _Places:
         # A device is callable too: as a decorator.
         self.function = map_location if callable(map_location) and not isinstance(map_location, Device) else None
 
-    def has_data(self, location: str) -> bool:
-        return self.function is not None or _location(self.map_location, location) != "meta"
+    def device(self, location: str) -> Device:
+        """Where a storage goes first; a function may place it elsewhere."""
+        return CPU if self.function is not None else _location(self.map_location, location)
 
     def placed(self, storage: Storage, location: str) -> Storage:
-        """What a function ``map_location`` makes of a loaded storage; None from it leaves the storage where it was saved."""
+        """A loaded storage on its device. None from a function ``map_location`` leaves it where it was saved."""
         if self.function is None:
-            return storage
+            return to(storage, self.device(location))
         made = self.function(storage, location)
         if made is None:
-            _location(None, location)
-            return storage
+            return to(storage, _location(None, location))
         made = getattr(made, "_untyped_storage", made)
         if not isinstance(made, Storage):
             raise RuntimeError(f"torch.load: map_location gave a {type(made).__name__}, expected a storage or None")
@@ -118,7 +127,7 @@ class _Zip:
         there = self.archive.size(name)
         if there != expected:
             raise RuntimeError(f"storage has wrong byte size: expected {expected} got {there} (record {name})")
-        if not self.places.has_data(location):
+        if self.places.device(location) == META:
             return Storage(there, device=META)
         array = self.archive.mapped(name) if self.mmap else self.archive.array(name)
         if self.swap and _item(kind) > 1:
@@ -194,10 +203,7 @@ class _Stream:
                 raise RuntimeError(f"invalid checkpoint: a storage of {nbytes} bytes in a file that is smaller")
             self.kinds[key] = kind
             self.loaded[key] = _C.from_array(np.zeros(nbytes, np.uint8)).untyped_storage()
-            has_data = self.places.has_data(location)
-            self.given[key] = (
-                self.places.placed(self.loaded[key], location) if has_data else Storage(nbytes, device=META)
-            )
+            self.given[key] = self.places.placed(self.loaded[key], location)
         return _seen_as(self.given[key] if view is None else self._part(self.given[key], kind, view), kind)
 
     def _part(self, root: Storage, kind: StorageType, view) -> Storage:
@@ -261,3 +267,5 @@ def _fill(file, storages: _Stream, key: str, swap: bool) -> None:
         raise EOFError(f"unexpected EOF, expected {nbytes - len(data)} more bytes. The file might be corrupted.")
     array = np.frombuffer(data, np.uint8)
     memory(stored)[:] = _turned(array, kind) if swap and _item(kind) > 1 else array
+    if storages.given[key].device_memory is not None:
+        storages.given[key].copy_(stored)

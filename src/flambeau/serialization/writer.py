@@ -12,7 +12,7 @@ from .. import _C
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
-from ..core.storage import Storage, memory
+from ..core.storage import Storage, seen, span
 from ..core.tensor import Layout, strided
 from ..core.typed_storage import TypedStorage
 from . import rebuild
@@ -48,7 +48,7 @@ class Pickler(pickle._Pickler):
         if self.storages.setdefault(key, (storage, kind))[1] is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         item = 1 if kind.dtype is None else kind.dtype.itemsize
-        nbytes = storage.nbytes() if storage.owner is None else memory(storage).nbytes
+        nbytes = span(storage)
         return "storage", kind, key, str(storage.device), nbytes // item, *self._more
 
     def save(self, obj, save_persistent_id=True):
@@ -88,7 +88,7 @@ class Pickler(pickle._Pickler):
         """(key, whole elements as bytes, number of elements) of the storages."""
         for key, (storage, kind) in self.storages.items():
             item = 1 if kind.dtype is None else kind.dtype.itemsize
-            held = memory(storage)
+            held = seen(storage)
             yield key, held[: held.nbytes // item * item], held.nbytes // item
 
 

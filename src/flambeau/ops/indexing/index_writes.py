@@ -140,7 +140,9 @@ put.derivative(
     self=lambda ct, index, source_like, accumulate: (
         ct
         if accumulate
-        else aten.put.default(ct, index, aten.zeros.default(list(source_like.shape), dtype=ct.dtype), False)
+        else aten.put.default(
+            ct, index, aten.zeros.default(list(source_like.shape), dtype=ct.dtype, device=ct.device), False
+        )
     ),
     source=lambda ct, index, source_like: aten.reshape.default(aten.take.default(ct, index), list(source_like.shape)),
 )

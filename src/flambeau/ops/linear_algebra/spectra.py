@@ -442,7 +442,7 @@ def pinverse(self, rcond):
 def _rank(self, atol, rtol, hermitian):
     matrix("torch.linalg.matrix_rank", self)
     if self.numel() == 0:
-        return aten.zeros.default(list(self.shape[:-2]), dtype=int64)
+        return aten.zeros.default(list(self.shape[:-2]), dtype=int64, device=self.device)
     s = aten.abs.default(aten.linalg_eigvalsh.default(self)) if hermitian else aten.linalg_svdvals.default(self)
     largest = aten.amax.default(s, [-1], True)
     bound = _cut(largest, atol, rtol, self.shape[-2:], self.dtype)
@@ -724,12 +724,12 @@ def linalg_cond(self, p):
         s = aten.linalg_svdvals.default(self)
         last = s.shape[-1] - 1
         if self.numel() == 0:
-            return aten.zeros.default(list(self.shape[:-2]), dtype=s.dtype)
+            return aten.zeros.default(list(self.shape[:-2]), dtype=s.dtype, device=s.device)
         top, low = aten.select.int(s, -1, 0), aten.select.int(s, -1, last)
         return aten.div.Tensor(low, top) if p == -2 else aten.div.Tensor(top, low)
     square(name, self)
     if self.numel() == 0:
-        return aten.zeros.default(list(self.shape[:-2]), dtype=self.dtype.to_real())
+        return aten.zeros.default(list(self.shape[:-2]), dtype=self.dtype.to_real(), device=self.device)
     return _cond_by(self, lambda x: aten.linalg_matrix_norm.default(x, p))
 
 
@@ -745,7 +745,7 @@ def linalg_cond_named(self, p):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     square("linalg.cond", self)
     if self.numel() == 0:
-        return aten.zeros.default(list(self.shape[:-2]), dtype=self.dtype.to_real())
+        return aten.zeros.default(list(self.shape[:-2]), dtype=self.dtype.to_real(), device=self.device)
     if p == "nuc":  # of a singular matrix as well: what the least singular values say
         s = aten.linalg_svdvals.default(self)
         return aten.mul.Tensor(aten.sum.dim_IntList(s, [-1]), aten.sum.dim_IntList(aten.reciprocal.default(s), [-1]))

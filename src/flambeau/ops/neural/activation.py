@@ -349,7 +349,9 @@ def rrelu(self, lower, upper, training, generator):
     # One draw in double precision for each element that isn't positive, in order.
     below = aten.le.Scalar(self, 0)
     count = aten.sum.default(below).item()
-    draws = aten.uniform_.default(aten.empty.memory_format([count], dtype=float64), lower, upper, generator=generator)
+    draws = aten.uniform_.default(
+        aten.empty.memory_format([count], dtype=float64, device=self.device), lower, upper, generator=generator
+    )
     slopes = aten.masked_scatter.default(
         aten.ones_like.default(self), below, aten._to_copy.default(draws, dtype=self.dtype)
     )

@@ -30,7 +30,7 @@ def streams(query, key, value, mask, dropout_p, grouped) -> bool:
     """Whether attention of these goes by the streaming kernel: four dimensions, the last one side by side in memory, one dtype."""
     if not 0 <= dropout_p < 1 or query.ndim != 4 or key.ndim != 4 or value.ndim != 4 or query.dtype not in _KINDS:
         return False
-    if not (query.dtype is key.dtype is value.dtype) or query.device.type != "cpu":
+    if not (query.dtype is key.dtype is value.dtype) or query.device.type == "meta":
         return False
     if any(strides_of(x)[-1] != 1 for x in (query, key, value)):
         return False
@@ -65,7 +65,7 @@ def streamed_whole(query, key, value, mask, dropout_p, causal, scale, grouped):
     sizes = [n for x in tensors for n in x.shape]
     if not 0 <= dropout_p < 1 or any(type(n) is not int or n < 1 for n in sizes) or min(x.ndim for x in tensors) < 2:
         return None
-    if query.dtype not in _KINDS or any(x.dtype is not query.dtype or x.device.type != "cpu" for x in tensors):
+    if query.dtype not in _KINDS or any(x.dtype is not query.dtype or x.device.type == "meta" for x in tensors):
         return None
     if mask is not None and (mask.ndim < 2 or mask.dtype not in (dtypes.bool_, query.dtype)):
         return None

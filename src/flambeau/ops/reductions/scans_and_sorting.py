@@ -272,7 +272,7 @@ def kthvalue(self, k, dim, keepdim):
     if not 1 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if not self.ndim:
-        return aten.clone.default(self), aten.zeros.default([], dtype=int64)
+        return aten.clone.default(self), aten.zeros.default([], dtype=int64, device=self.device)
     found = [aten.narrow.default(t, dim, k - 1, 1) for t in aten.sort.default(self, dim)]
     return tuple(
         aten.clone.default(t if keepdim else aten.squeeze.dim(t, dim), memory_format=contiguous_format) for t in found

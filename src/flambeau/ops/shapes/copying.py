@@ -42,14 +42,17 @@ def _copy_dtype(args):
     out=_copy_dtype,
     variants="",
     inplace=False,
+    tags=("pointwise", "crosses_devices"),
 )
 def _to_copy(s, self, dtype, *_):
     return self if dtype is None else s.cast(self, dtype)
 
 
 def _returned(ct, like):
-    """A cotangent in the dtype of the argument it goes to: of a real one its real part."""
+    """A cotangent in the dtype and on the device of the argument it goes to: of a real one its real part."""
     ct = aten.real.default(ct) if ct.dtype.is_complex and not like.dtype.is_complex else ct
+    if ct.device != like.device:
+        return aten._to_copy.default(ct, dtype=like.dtype, device=like.device)
     return aten._to_copy.default(ct, dtype=like.dtype)
 
 
@@ -62,6 +65,7 @@ _to_copy.derivative(self=lambda ct, self_like: _returned(ct, self_like))
     operands=("self",),
     out=lambda args: args[0].dtype,
     variants="method",
+    tags=("pointwise", "crosses_devices"),
 )
 def copy(s, self, src, non_blocking):
     """``copy_`` is its in-place form: src broadcast to self and converted to its dtype."""

@@ -1,0 +1,60 @@
+/* What is asked of a device besides the host: memory, copies, streams and events, as a table of functions.
+ *
+ * All of it may be called without the GIL. Work that is given to a stream is done in the order in which it was given, some time
+ * before the stream is next waited for; copies to the host have arrived when the call returns. A status is 0 or says what failed. */
+#ifndef FLB_DRIVER_H
+#define FLB_DRIVER_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVALID_ADDRESS, FLB_INVALID_HANDLE };
+
+enum { FLB_MOST_DEVICES = 16 };
+
+typedef struct {
+    char name[96];
+    int major, minor, multiprocessors, warp_size, threads_per_block, threads_per_multiprocessor;
+    size_t total_memory, shared_memory_per_block;
+} FlbDeviceProperties;
+
+/* Bytes and blocks, now and the most so far. `reserved` is what was taken from the system. */
+typedef struct {
+    int64_t allocated, peak_allocated, reserved, peak_reserved, blocks, allocations, frees, refusals;
+} FlbMemoryCounters;
+
+typedef struct FlbStream FlbStream; /* NULL: the device's default stream */
+typedef struct FlbEvent FlbEvent;
+
+typedef struct {
+    const char *name;
+    int (*count)(void);
+    int (*properties)(int device, FlbDeviceProperties *out);
+    int (*memory)(int device, size_t *available, size_t *total);
+    int (*counters)(int device, FlbMemoryCounters *out, int reset_peaks);
+    int (*trim)(int device); /* free memory that is kept goes back to the system */
+
+    int (*allocate)(int device, size_t bytes, FlbStream *stream, uint64_t *address);
+    int (*release)(int device, uint64_t address, FlbStream *stream);
+    int (*copy_in)(int device, uint64_t to, const void *from, size_t bytes, FlbStream *stream);
+    int (*copy_out)(int device, void *to, uint64_t from, size_t bytes, FlbStream *stream);
+    int (*copy)(int device, uint64_t to, int from_device, uint64_t from, size_t bytes, FlbStream *stream);
+    int (*fill)(int device, uint64_t to, int byte, size_t bytes, FlbStream *stream);
+
+    /* Streams last as long as the process. */
+    int (*stream_create)(int device, FlbStream **out);
+    int (*stream_done)(int device, FlbStream *stream);
+    int (*stream_synchronize)(int device, FlbStream *stream);
+    int (*stream_wait_event)(int device, FlbStream *stream, FlbEvent *event);
+    int (*synchronize)(int device);
+
+    int (*event_create)(int device, FlbEvent **out);
+    int (*event_destroy)(FlbEvent *event);
+    int (*event_record)(FlbEvent *event, int device, FlbStream *stream);
+    int (*event_done)(FlbEvent *event);
+    int (*event_synchronize)(FlbEvent *event);
+    int (*event_elapsed)(FlbEvent *begin, FlbEvent *end, double *milliseconds);
+} FlbDriver;
+
+/* simulated.c: `count` devices in this process's memory. NULL when memory for them can't be had. */
+const FlbDriver *flb_simulated_driver(int count);
+#endif

@@ -1,0 +1,105 @@
+"""Tensors whose elements lie in the memory of the second device: made, read and moved.
+
+Such a tensor has no array. Its storage owns the device's memory (``storage.device_memory``), and shape, strides and offset say where its elements
+are. So nothing that reads the host's memory can take it for a tensor of the CPU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _C
+from ..base import accelerator
+from .layouts import empty_strided
+from .tensor import Tensor
+
+__all__ = [
+    "allocate",
+    "bytes_of",
+    "contents",
+    "extent",
+    "make",
+    "on_device",
+    "read",
+    "resized_on_device",
+    "storage_on",
+    "upload",
+]
+
+
+def on_device(t) -> bool:
+    """Whether a tensor's elements lie in a device's memory. (A fake tensor only says so.)"""
+    return not t._has_data and t._device.type == "cuda" and t._storage.device_memory is not None
+
+
+def extent(shape, strides) -> int:
+    """Elements from the first to the last of a tensor, gaps included."""
+    return 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides))
+
+
+def storage_on(device, nbytes: int):
+    """A storage of ``nbytes`` in the memory of ``device``; what it holds is undefined."""
+    return _C.device_storage(accelerator.needed().Memory(device.index or 0, nbytes), nbytes)
+
+
+def make(shape, strides, dtype, device, offset: int, storage, cls=Tensor):
+    """A tensor over a storage of a device."""
+    return _C.without_data(cls, tuple(shape), tuple(strides), dtype, device, offset, storage)
+
+
+def allocate(shape, strides, dtype, device):
+    """A tensor on ``device`` whose elements are undefined."""
+    return make(shape, strides, dtype, device, 0, storage_on(device, extent(shape, strides) * dtype.itemsize))
+
+
+class _Span:
+    """The memory from an array's first element to its last, for ``np.asarray``."""
+
+    def __init__(self, array: np.ndarray, nbytes: int):
+        self._array = array
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
+def bytes_of(array: np.ndarray, nbytes: int) -> np.ndarray:
+    """The memory of an array without negative strides, gaps included, as uint8."""
+    if not nbytes:
+        return np.empty(0, np.uint8)
+    return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else np.asarray(_Span(array, nbytes))
+
+
+def upload(t, device, cls=Tensor):
+    """A copy of a tensor of the CPU on ``device``, laid out as it is."""
+    out = allocate(t._shape, t._strides, t._dtype, device)
+    memory = out._storage.device_memory
+    memory.write(0, bytes_of(t._array, memory.nbytes))
+    return out if cls is Tensor else _C.alias(out, cls)
+
+
+def read(t) -> np.ndarray:
+    """A copy of the elements as an array, laid out as they are."""
+    n, item = extent(t._shape, t._strides), t._dtype.itemsize
+    if not n:
+        return empty_strided(t._shape, t._strides, t._dtype.np)
+    held = np.empty(n * item, np.uint8)
+    t._storage.device_memory.read(t._offset * item, held)
+    return np.ndarray(tuple(t._shape), t._dtype.np, held, 0, tuple(s * item for s in t._strides))
+
+
+def contents(storage) -> np.ndarray:
+    """A copy of all bytes of a storage of a device."""
+    held = np.empty(storage.device_memory.nbytes, np.uint8)
+    storage.device_memory.read(0, held)
+    return held
+
+
+def resized_on_device(t, shape, strides, fits: bool):
+    """What ``t`` becomes when it is resized: over its own memory where that ``fits``, else over new memory that begins with its contents."""
+    if fits:
+        return make(shape, strides, t._dtype, t._device, t._offset, t._storage)
+    item = t._dtype.itemsize
+    out = allocate(shape, strides, t._dtype, t._device)
+    kept = max(t._storage.nbytes() - t._offset * item, 0) // item * item
+    if kept:
+        out._storage.device_memory.copy(0, t._storage.device_memory, t._offset * item, kept)
+    return out
