@@ -153,6 +153,7 @@ ops.higher_order._unbuilt = _higher_order
 _upper_levels.provide("composites that PyTorch decomposes", _of("ops.aten_names", "DECOMPOSED"))
 _upper_levels.provide("config.verify", _of("debug.verify", "verified"))
 _upper_levels.provide("config.repro_after", _of("debug.repro", "watch"))
+_upper_levels.provide("order of collectives", _of("distributed.collective_order", "compared"))
 _upper_levels.provide("strict calls", _of("debug.strict_calls", "call"))
 for _name in ("aoti_compile_and_package", "aoti_load_package"):
     _upper_levels.provide(_name, _of("export.package", _name))

@@ -207,6 +207,40 @@ def test_functional_collectives():
     threads.spawn(run, 2)
 
 
+def test_ranks_that_captured_other_collectives():
+    """An error on all ranks before the graph runs; none where one rank alone compiles again."""
+
+    def run(rank):
+        group = dist.group.WORLD
+
+        def f(x, more, k=1):
+            y = funcol.all_reduce(x, "sum", group)
+            return funcol.all_reduce(y, "max", group) if more else y + k
+
+        compiled, x = torch.compile(f, backend="eager", fullgraph=True, dynamic=False), torch.ones(2)
+        for k in (1, 2) if rank == 0 else (1, 1):
+            assert compiled(x, False, k).tolist() == [2.0 + k] * 2
+        with pytest.raises(
+            dist.DistBackendError, match="different collectives:(.|\n)*rank 0: .*max.*\n.*rank 1: .*min"
+        ):
+            torch.compile(lambda x: funcol.all_reduce(x, "min" if rank else "max", group), backend="eager")(x)
+        with pytest.raises(
+            dist.DistBackendError, match="called different collectives"
+        ):  # rank 1 has compared its order
+            torch.compile(f, backend="eager")(x, rank == 0)
+
+    torch._dynamo.reset()
+    threads.spawn(run, 2)
+
+
+def test_collectives_under_vmap():
+    def run(rank):
+        with pytest.raises(RuntimeError, match="is a collective, which has no batching rule"):
+            torch.vmap(lambda x: funcol.all_reduce(x, "sum", dist.group.WORLD))(torch.ones(3, 2))
+
+    threads.spawn(run, 1)
+
+
 def test_collectives_that_can_be_differentiated():
     from flambeau.distributed import differentiable as functional
 

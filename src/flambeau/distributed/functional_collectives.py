@@ -81,7 +81,7 @@ def _exchanged(input, output_split_sizes, input_split_sizes, group_name):
     return _rows(input, sum(output_split_sizes))
 
 
-_EFFECTS = {"variants": "", "tags": ("has_side_effects",)}
+_EFFECTS = {"variants": "", "tags": ("has_side_effects", "collective")}
 
 
 @extern(
@@ -180,6 +180,19 @@ _all_to_all.derivative(
         ct, input_split_sizes, output_split_sizes, group_name
     )
 )
+
+
+def _unbatched(op):
+    def refuse(call, *values):
+        raise RuntimeError(
+            f"vmap: {op} is a collective, which has no batching rule: examples would be moved one by one. Call it outside of vmap"
+        )
+
+    op.override("batch", refuse)
+
+
+for _collective in (_all_reduce, _broadcast, _all_gather, _reduce_scatter, _all_to_all):
+    _unbatched(_collective)
 
 
 # ---- public ------------------------------------------------------------------------------------------------

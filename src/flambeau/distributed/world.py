@@ -67,6 +67,7 @@ class World:
         self.groups: dict[str, ProcessGroup] = {}
         self.ranks: dict[str, tuple[int, ...]] = {}  # those too that this rank isn't in
         self.counter = itertools.count()
+        self.orders: set[tuple[str, str]] = set()  # collective_order.py: what was compared in which group
         self.job: Job | None = None
         self.threads = None  # threads.Crew of a rank that is a thread
         self.timeout = default_pg_timeout
@@ -75,6 +76,7 @@ class World:
         self.default = self.job = None
         self.groups.clear()
         self.ranks.clear()
+        self.orders.clear()
         self.counter = itertools.count()
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _C, _frame
-from flambeau.base import debug_folder, logs
+from flambeau.base import debug_folder, logs, upper_levels
 from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
 from flambeau.base.collector import collecting_later
 from flambeau.base.records import made_by, slotted
@@ -174,7 +174,10 @@ class Compiler(_frame.Context):
 
     def call_backend(self, gm, examples):
         with compiling(), _C.Guard(clear="saved_hooks"):  # hooks are for what a call saves, not for the tape of a trace
-            return wrapped(current_stance().backend or self.backend)(gm, examples)
+            compiled = wrapped(current_stance().backend or self.backend)(gm, examples)
+        if any("collective" in getattr(n.target, "tags", ()) for n in gm.graph.nodes):
+            return upper_levels.ask("order of collectives")(gm, compiled)
+        return compiled
 
     @property
     def compiler(self) -> Compiler:
