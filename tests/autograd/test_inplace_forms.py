@@ -150,3 +150,28 @@ def test_errors_come_before_anything_is_written():
     with pytest.raises(RuntimeError, match="can't be cast"):
         y.multiply_(torch.ones(3, dtype=torch.complex64))
     assert y.tolist() == [2.0] * 3 and y._version == 0 and x.tolist() == [1.0] * 3
+
+
+ORDERS = {
+    "a dimension of size 1 amid others": (lambda: torch.arange(32.0).reshape(4, 4, 2).permute(2, 0, 1).unsqueeze(1)),
+    "of size 1 in front": (lambda: torch.arange(32.0).reshape(4, 4, 2).permute(2, 0, 1).unsqueeze(0)),
+    "two of size 1": (lambda: torch.arange(16.0).reshape(8, 2).t()[:, None, None]),
+    "channels last, one row": (lambda: torch.arange(24.0).reshape(2, 3, 1, 4).to(memory_format=torch.channels_last)),
+    "permuted": (lambda: torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_gradient_behind_a_write_into_a_part(name, dim):
+    """The root's own order of memory, whatever dimensions of size 1 it has."""
+    x = ORDERS[name]().requires_grad_()
+    base = x * x
+    n = base.shape[dim]
+    part = base.narrow(dim, n // 2, n - n // 2)
+    part.mul_(2)
+    ct = torch.arange(1.0, x.numel() + 1).reshape(x.shape)
+    base.backward(ct)
+    expected = 2 * x.detach() * ct
+    expected.narrow(dim, n // 2, n - n // 2).mul_(2)
+    assert torch.equal(x.grad, expected)

@@ -5,6 +5,7 @@ import math
 import pytest
 
 import flambeau as torch
+from flambeau.aot import control_flow
 from flambeau.proxy import make_fx
 
 
@@ -163,3 +164,77 @@ def test_a_question_about_data_names_the_line_and_the_check():
 
     with pytest.raises(RuntimeError, match=r"(?s)u0 >= 4.*test_make_fx.py.*torch._check\(u0 >= 4\)"):
         make_fx(f, tracing_mode="symbolic")(torch.ones(3))
+
+
+def mapped_gradients(xs, y):
+    out = control_flow.map(lambda x, y: x * y, xs, y)
+    return torch.autograd.grad(out, (xs, y), torch.ones_like(out))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_gradients_of_what_map_reads_beside_its_slices(mode):
+    def example(n):
+        return (torch.arange(2.0 * n).reshape(n, 2) + 1).requires_grad_(), torch.tensor([3.0, 5.0], requires_grad=True)
+
+    gm = make_fx(mapped_gradients, tracing_mode=mode)(*example(3))
+    n = 4 if mode == "symbolic" else 3
+    for got, expected in zip(gm(*example(n)), mapped_gradients(*example(n)), strict=True):
+        assert torch.equal(got, expected)
+
+
+def test_pre_dispatch_keeps_composites_and_grad_modes():
+    def f(a, b):
+        c = torch.matmul(a, b)
+        with torch.no_grad():
+            d = c.sin()
+        return c + d
+
+    a, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 2)
+    gm = make_fx(f, pre_dispatch=True)(a, b)
+    names = [n.target.__name__ for n in gm.graph.nodes if n.op == "call_function"]
+    assert names == ["matmul.default", "_set_grad_enabled", "sin.default", "_set_grad_enabled", "add.Tensor"]
+    x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
+    f(x, b).sum().backward()
+    gm(y, b).sum().backward()
+    assert torch.equal(x.grad, y.grad) and torch.is_grad_enabled()
+
+
+def written_constant():
+    x = torch.tensor(1.0)
+    x.add_(2)
+    return torch.full((2,), x)
+
+
+def drawn_constant():
+    x = torch.tensor([2.0])
+    x.normal_()
+    return bool(x.item() == 2.1)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_numbers_of_constants(mode):
+    assert make_fx(written_constant, tracing_mode=mode)()().tolist() == [3.0, 3.0]
+    part = make_fx(lambda: torch.unbind(torch.tensor([2]), 0)[0].item(), tracing_mode=mode)()
+    assert part() == 2
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        make_fx(drawn_constant, tracing_mode=mode)()
+
+
+def test_numbers_of_inputs_are_kept_where_that_is_asked_for():
+    f = lambda x: x * x.item()  # noqa: E731
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        make_fx(f)(torch.tensor(3.0))
+    gm = make_fx(f, _error_on_data_dependent_ops=False)(torch.tensor(3.0))
+    assert gm(torch.tensor(2.0)).item() == 6.0
+
+
+def test_a_trace_within_a_trace_is_its_own():
+    inner = []
+
+    def f(x):
+        inner.append(make_fx(lambda y: y.sin())(x))
+        return x.cos()
+
+    outer = make_fx(f)(torch.ones(2))
+    assert [n.target.__name__ for n in outer.graph.nodes if n.op == "call_function"] == ["cos.default"]
+    assert [n.target.__name__ for n in inner[0].graph.nodes if n.op == "call_function"] == ["sin.default"]

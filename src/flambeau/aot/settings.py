@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.config import Config, Knob
-from ..fake.constants import set_real_propagation
+from ..fake.constants import set_allow_meta, set_real_propagation
 
 __all__ = ["config"]
 
@@ -35,7 +35,6 @@ _ACCEPTED = {
     "donated_buffer": True,
     "enable_autograd_cache": True,
     "enable_remote_autograd_cache": None,
-    "fake_tensor_allow_meta": True,
     "guess_tangent_strides_as_outputs": True,
     "max_dist_from_bw": 1000,
     "static_weight_shapes": True,
@@ -69,12 +68,16 @@ KNOBS["fake_tensor_propagate_real_tensors"] = Knob(
     False, "modes of fake tensors made from now on keep the values that theirs were made from"
 )
 
+KNOBS["fake_tensor_allow_meta"] = Knob(True, "fake tensors may be of the device meta")
+
 config = Config("torch._functorch.config", KNOBS)
 
 
 def _tell(name: str, value: Any) -> None:
     if name == "fake_tensor_propagate_real_tensors":
         set_real_propagation(value)
+    elif name == "fake_tensor_allow_meta":
+        set_allow_meta(value)
 
 
 config._listeners.append(_tell)

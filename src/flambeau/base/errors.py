@@ -6,7 +6,11 @@ class InternalError(RuntimeError):
     """A broken invariant inside flambeau; the message names it."""
 
 
-class MissingFacet(NotImplementedError):
+class UnsupportedOperatorException(NotImplementedError):
+    """An operator that fake tensors can't be given to."""
+
+
+class MissingFacet(UnsupportedOperatorException):
     """An operator lacks what a subsystem needs of it; names operator, kind and facet."""
 
     def __init__(self, who: str, op, facet: str):

@@ -223,18 +223,11 @@ def _symbolic_view(shape, strides, new_shape) -> tuple | None:
 
 
 def dense_order(shape, strides) -> tuple[int, ...]:
-    """Dimensions from outermost to innermost by stride; ties and dimensions of size 1 keep their place relative to their left one."""
-    order = list(range(len(shape)))
-    # Insertion sort, because the comparison is partial: size-1 and stride-0 dimensions compare equal to everything.
-    for i in range(1, len(order)):
-        j = i
-        while j > 0:
-            a, b = order[j - 1], order[j]
-            if shape[a] == 1 or shape[b] == 1 or strides[a] == 0 or strides[b] == 0 or strides[a] >= strides[b]:
-                break
-            order[j - 1], order[j] = b, a
-            j -= 1
-    return tuple(order)
+    """Dimensions from outermost to innermost by stride; those of size 1 or stride 0 keep their places, and ties their order."""
+    counted = [d for d in range(len(shape)) if shape[d] != 1 and strides[d] != 0]
+    by_stride = iter(sorted(counted, key=lambda d: strides[d], reverse=True))
+    places = set(counted)
+    return tuple(next(by_stride) if d in places else d for d in range(len(shape)))
 
 
 def is_dense(shape, strides) -> bool:

@@ -27,9 +27,9 @@ class: allow_c_slot bytecode_debugger
 refuses: replay step_unsupported
 """,
     "+distributions.transforms": "from distributions.transforms: _InverseTransform=_Inverse _clipped_sigmoid=_sigmoid",
-    "+fake.fake_tensor": "from compat.queries: is_fake\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet\n"
+    "+fake.fake_tensor": "from compat.queries: is_fake\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException\n"
     "from fake.converter: FakeCopyMode unset_fake_temporarily maybe_get_fake_mode",
-    "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException=MissingFacet",
+    "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException",
     "+dynamo.exc": "class: TensorifyScalarRestartAnalysis\nfrom dynamo.exc: UncapturedHigherOrderOpError=Unsupported",
     "+func": "from compat.queries: debug_unwrap\nfrom func.einops: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
     "+inductor.settings": "",

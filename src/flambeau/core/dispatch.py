@@ -132,15 +132,24 @@ def python_key(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     types = tuple(overriding_types(_python_tensors(args, kwargs))) if keys & K.SUBCLASS else ()
     if not _C.innermost("dispatch_modes"):
         return _subclasses(op, types, args, kwargs, [])
+    tried: list = []
+    result = _modes(op, types, args, kwargs, tried)
+    if result is not NotImplemented:
+        return _checked(op, result, tried[-1], args, kwargs)
+    # Every mode declined: what the subclass does is shown to all of them again.
+    if types:
+        return _subclasses(op, types, args, kwargs, tried)
+    raise _declined(op, tried)
+
+
+def _modes(op, types, args, kwargs, tried: list):
+    """What the innermost mode that doesn't decline makes of the call, with it and those within it off; they are added to ``tried``."""
     with modes.popped("dispatch") as mode:
+        tried.append(mode)
         result = mode.__torch_dispatch__(op, types, args, kwargs)
-        if result is NotImplemented:
-            if _C.tls("dispatch_modes"):
-                return python_key(op, keys, args, kwargs)
-            if types:
-                return _subclasses(op, types, args, kwargs, [mode])
-            raise _declined(op, [mode])
-    return _checked(op, result, mode, args, kwargs)
+        if result is NotImplemented and _C.tls("dispatch_modes"):
+            return _modes(op, types, args, kwargs, tried)
+        return result
 
 
 def _subclasses(op, types, args, kwargs, tried):

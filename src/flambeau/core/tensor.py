@@ -31,6 +31,22 @@ def _public(fn):
     return out
 
 
+def _refuse_wrapped(cls, data) -> None:
+    """RuntimeError where ``data`` is a tensor of another subclass that has no data and takes operators over: it can't be a ``cls`` too."""
+    own = type(data)
+    if (
+        cls is not Tensor
+        and data._array is None
+        and own.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
+        and not issubclass(own, cls)
+        and not issubclass(cls, own)
+    ):
+        raise RuntimeError(
+            f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python object of type "
+            f"{own.__name__}"
+        )
+
+
 class Tensor(_C.TensorBase):
     """A multi-dimensional array over NumPy memory. See torch.Tensor."""
 
@@ -41,6 +57,7 @@ class Tensor(_C.TensorBase):
 
     def __new__(cls, *data, dtype=None, device=None, requires_grad=False, size=None):
         if len(data) == 1 and isinstance(data[0], _C.TensorBase):
+            _refuse_wrapped(cls, data[0])
             return _C.alias(data[0], cls)
         arr = old_style(data if size is None else (shapes.Size(size),), dtype or dtypes.get_default_dtype())
         if cls is Tensor and _C.tls("dispatch_modes"):
@@ -92,6 +109,7 @@ class Tensor(_C.TensorBase):
             raise TypeError(f"_make_subclass expects a Tensor, got {type(data).__name__}")
         if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
             own_metadata.answer(cls, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+        _refuse_wrapped(cls, data)
         out = _C.alias(data, cls)
         if require_grad:
             out.requires_grad_(True)
@@ -133,6 +151,7 @@ class Tensor(_C.TensorBase):
 
     def as_subclass(self, cls):
         """The same data seen as ``cls``; autograd history is kept."""
+        _refuse_wrapped(cls, self)
         out = _C.alias(self, cls)
         if self._requires_grad and _C.tls("grad_enabled"):
             same = aten.alias.default(self)
@@ -302,14 +321,21 @@ class Tensor(_C.TensorBase):
                 return aten.clone.default(aten.detach.default(self)).tolist()
             if self._device.type == "cuda" and not self._keys:
                 return self.cpu().tolist()
+            self._refuse_wrapper("tolist")
             return [x.tolist() for x in self.unbind(0)]
         return self._array.tolist()
+
+    def _refuse_wrapper(self, name: str) -> None:
+        """RuntimeError for a subclass that has no data of its own and takes operators over: it must say what ``name`` is."""
+        if self._array is None and type(self).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
+            raise RuntimeError(f".{name}() is not supported for tensor subclasses.")
 
     def numpy(self, *, force=False):
         """The ndarray sharing this tensor's memory. RuntimeError for tensors that require grad (unless ``force``) or have no data."""
         if has_torch_function((self,)):
             return handle_torch_function(Tensor.numpy, (self,), self, force=force)
         if self._array is None or self._keys:
+            self._refuse_wrapper("numpy")
             if self.layout is not strided:
                 raise TypeError(
                     f"can't convert {kind_of(self.layout)} layout tensor to numpy. Use Tensor.to_dense() first."

@@ -1502,6 +1502,7 @@ class Tensor(TensorBase):
     _output_nr: Any
     _payload: Any
     _plain: Any
+    _refuse_wrapper: Any
     _requires_grad: Any
     _shape: Any
     _storage: Any
@@ -1601,6 +1602,7 @@ _deep_copied: Any
 _deep_copied_on_device: Any
 _has_elements: Any
 _public: Any
+_refuse_wrapped: Any
 _requires_grad_: Any
 _set_requires_grad: Any
 attribute_of: Any

@@ -14,7 +14,15 @@ from .. import _C
 from ..base.records import slotted
 from ..core import modes
 
-__all__ = ["LIMIT", "Constants", "real_propagation", "run_for_real", "set_real_propagation"]
+__all__ = [
+    "LIMIT",
+    "Constants",
+    "allow_meta",
+    "real_propagation",
+    "run_for_real",
+    "set_allow_meta",
+    "set_real_propagation",
+]
 
 LIMIT = 1  # elements of a constant; PyTorch's bound
 
@@ -22,6 +30,7 @@ LIMIT = 1  # elements of a constant; PyTorch's bound
 @slotted(frozen=False, eq=False)
 class _Setting:
     propagate: bool = False
+    meta: bool = True
 
 
 _setting = _Setting()
@@ -35,6 +44,16 @@ def set_real_propagation(on: bool) -> None:
 def real_propagation() -> bool:
     """What :func:`set_real_propagation` said last; False at the start."""
     return _setting.propagate
+
+
+def set_allow_meta(on: bool) -> None:
+    """Whether modes may make tensors of the device meta."""
+    _setting.meta = bool(on)
+
+
+def allow_meta() -> bool:
+    """What :func:`set_allow_meta` said last; True at the start."""
+    return _setting.meta
 
 
 class Constants:

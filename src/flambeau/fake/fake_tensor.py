@@ -10,8 +10,8 @@ import functools
 import weakref
 
 from .. import _C
-from ..base.device import CPU, as_device
-from ..base.errors import DataDependentOutputException, MissingFacet, Uncaptured
+from ..base.device import CPU, META, as_device
+from ..base.errors import DataDependentOutputException, MissingFacet, Uncaptured, UnsupportedOperatorException
 from ..base.records import replace
 from ..base.shape_env import shape_rules
 from ..base.shapes import same_shape
@@ -24,7 +24,7 @@ from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
 from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
 from ..core.tensor import Tensor
-from .constants import LIMIT, Constants, real_propagation, run_for_real
+from .constants import LIMIT, Constants, allow_meta, real_propagation, run_for_real
 from .meta import meta_of
 
 aten = namespace("aten")
@@ -130,9 +130,11 @@ class FakeTensorMode(TorchDispatchMode):
         """The fake twin of ``t``: one for each tensor; views of one memory stay views of one (fake) storage. In a mode with a ``shape_env``
         its sizes are symbols, unless ``static_shapes``; ``symbolic_context(dim)`` and ``source`` as in ``ShapeEnv.create_shape``."""
         if isinstance(t, FakeTensor):
-            if t.fake_mode is not self:
+            if t.fake_mode is self:
+                return t
+            if self.shape_env is None or t.fake_mode.shape_env is not self.shape_env:
                 raise AssertionError("Mixing fake modes NYI: this FakeTensor belongs to another mode")
-            return t
+            return self._memo.setdefault(id(t), (weakref.ref(t), FakeTensor(self, meta_of(t))))[1]
         found = self._memo.get(id(t))
         if found is not None:
             return found[1]
@@ -148,7 +150,8 @@ class FakeTensorMode(TorchDispatchMode):
                 self._storages[t._storage] = out._storage
             if t._requires_grad:
                 out.requires_grad_(True)
-            out._flags |= t._flags & K.PARAMETER
+            if t._flags & K.PARAMETER:
+                out._is_param = True  # what isinstance(x, Parameter) asks tensors of other classes for
         if t._is_leaf and t._grad is not None:
             out._grad = self.from_tensor(t._grad, static_shapes=static_shapes)
         mode, key = weakref.ref(self), id(t)
@@ -255,7 +258,9 @@ class FakeTensorMode(TorchDispatchMode):
         except MissingFacet:
             if not func._schema.returns:
                 return None  # it only writes, which changes no description
-            raise NotImplementedError(f"{func} has no meta (fake) rule: register one with register_fake") from None
+            raise UnsupportedOperatorException(
+                f"{func} has no meta (fake) rule: register one with register_fake"
+            ) from None
         base = values[0] if func._schema.is_view and isinstance(values[0], _C.TensorBase) else None
         made = self._wrap(metas, None if base is None else base._counter)
         if base is not None and func.tracks_views:
@@ -297,6 +302,10 @@ class FakeTensorMode(TorchDispatchMode):
 
     def _wrap(self, metas, storage):
         if isinstance(metas, TensorMeta):
+            if metas.device is META and not allow_meta():
+                raise AssertionError(
+                    "a FakeTensorMode makes no tensors of the device meta where torch._functorch.config.fake_tensor_allow_meta is False"
+                )
             return FakeTensor(self, metas, storage)
         if isinstance(metas, (list, tuple)):
             return type(metas)(self._wrap(m, storage) for m in metas)

@@ -156,7 +156,7 @@ def einsum(subscripts, /, *operands, out=None, dtype=None, order="K", casting="s
     sizes: dict[str, int] = {}
     for x, t in pairs:
         for c, n in zip(t, x.shape):
-            sizes[c] = max(sizes.get(c, 1), n)
+            sizes[c] = n if sizes.get(c, 1) == 1 else sizes[c]
     # A dimension of size one broadcasts against the same letter elsewhere.
     pairs = [
         (x.expand([sizes[c] for c in t]) if any(n != sizes[c] for c, n in zip(t, x.shape)) else x, t) for x, t in pairs

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
+
+from ...func.modules import _swapped
 
 __all__ = ["functional_call"]
 
@@ -20,3 +24,12 @@ def functional_call(
         stacklevel=2,
     )
     return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+@contextlib.contextmanager
+def _reparametrize_module(
+    module, parameters_and_buffers: dict, *, tie_weights: bool = False, strict: bool = False
+) -> Iterator[None]:
+    """Within the block the module has these parameters and buffers. RuntimeError with ``strict`` where names differ."""
+    with _swapped(module, parameters_and_buffers, tie_weights, strict):
+        yield
