@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import os
 import runpy
@@ -129,6 +130,23 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", action="store_true", help="print JSON")
     bench.set_defaults(run=_command("bench"))
 
+    plan = commands.add_parser(
+        "plan",
+        help="predict memory, traffic and time of a training step on many ranks",
+        description="Measure a step of training of the model that a function of a script makes, and predict it for many ranks. The function "
+        "returns (model, inputs) or (model, inputs, loss), where loss(result) is a number.",
+    )
+    plan.add_argument("target", help=target)
+    plan.add_argument("-n", default="2..64", help="numbers of ranks: 2..10000 (by doubling) or 2,3,8 (default: 2..64)")
+    plan.add_argument(
+        "--link", default="10GB/s", help="rate in and out of each rank: 10GB/s, 100Gbit/s (default: 10GB/s)"
+    )
+    plan.add_argument("--latency", type=float, default=20.0, help="microseconds of a message (default: 20)")
+    plan.add_argument("--measure", action="store_true", help="also run two processes here and compare")
+    plan.add_argument("--plot", metavar="FILE", help="draw steps and memory into a picture")
+    plan.add_argument("--json", action="store_true", help="print JSON")
+    plan.set_defaults(run=_command("plan", "planning"))
+
     info = commands.add_parser("info", help="versions, processor, threads, libraries, cache: for bug reports")
     info.add_argument("--json", action="store_true", help="print JSON")
     info.set_defaults(run=_command("info"))
@@ -147,14 +165,14 @@ def _line(error: Exception) -> str:
     return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
 
 
-def _command(name: str):
-    """A command of commands.py, which is loaded when it runs: ``--help`` needs nothing of the package."""
+def _command(name: str, module: str = "commands"):
+    """A command of commands.py, or of another module, which is loaded when it runs: ``--help`` needs nothing of the package."""
 
     def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from flambeau import commands
 
         try:
-            return getattr(commands, name)(args)
+            return getattr(importlib.import_module(f"flambeau.{module}"), name)(args)
         except BrokenPipeError:
             raise
         except commands.ProgramError as failed:
