@@ -478,16 +478,16 @@ PLAIN_HEAD = '"""Written by tools/stubs.py."""\n\n# ruff: noqa\n# mypy: ignore-e
 def enumerations() -> str:
     """base/enums.py: the enumerations that C declares."""
     module = importlib.import_module("flambeau.base.enums")
-    lines = ["import enum", "from typing import Any", "", "_ENUMS: dict[str, Any]", ""]
-    for name, members in module._ENUMS.items():
-        lines += [f"class {name}(enum.IntEnum):", *(f"    {m.name} = {m.value}" for m in members), ""]
+    lines = ["import enum", ""]
+    for name in module.__all__:
+        lines += [f"class {name}(enum.IntEnum):", *(f"    {m.name} = {m.value}" for m in getattr(module, name)), ""]
     return PLAIN_HEAD + "\n".join(lines)
 
 
 def kernels() -> str:
     """base/kernels.py: its functions, the enumerations, and a name for each kernel."""
     module = importlib.import_module("flambeau.base.kernels")
-    enums = sorted(importlib.import_module("flambeau.base.enums")._ENUMS)
+    enums = sorted(importlib.import_module("flambeau.base.enums").__all__)
     lines = [
         "from typing import Any",
         "",

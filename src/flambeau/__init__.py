@@ -111,12 +111,6 @@ def _describe(function):
     return _importlib.import_module("flambeau.core.describe").describe(function)
 
 
-def _higher_order(name):
-    """The operators ``torch.ops.higher_order``, which are defined with control flow."""
-    _importlib.import_module("flambeau.aot.control_flow")
-    return _importlib.import_module("flambeau.core.higher_order").NAMED.get(name)
-
-
 def _vmap(fn):
     """What autograd.grad(is_grads_batched=True) maps with, imported when it is first asked for."""
     return _importlib.import_module("flambeau.func").vmap(fn)
@@ -157,7 +151,6 @@ _upper_levels.provide("order of collectives", _of("distributed.collective_order"
 _upper_levels.provide("strict calls", _of("debug.strict_calls", "call"))
 for _name in ("aoti_compile_and_package", "aoti_load_package"):
     _upper_levels.provide(_name, _of("export.package", _name))
-ops.higher_order._unbuilt = _higher_order
 _participate()
 autograd.engine.set_vmap(_vmap)
 _C.set_handlers(describe=_describe)

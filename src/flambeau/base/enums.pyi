@@ -4,9 +4,6 @@
 # mypy: ignore-errors
 
 import enum
-from typing import Any
-
-_ENUMS: dict[str, Any]
 
 class Field(enum.IntEnum):
     OPERAND = 0

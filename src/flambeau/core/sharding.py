@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..base.records import slotted
 
 __all__ = ["Apart", "Letters"]
 
@@ -16,7 +16,7 @@ class Letters:
         self.ins, self.outs = left.split(","), right.split(",")
 
 
-@dataclass(frozen=True)
+@slotted
 class Apart:
     """All tensors, arguments and results, have the same dimensions, and whatever isn't in the argument ``dim`` is gone along one by one.
     ``linear``: the result is linear in all tensors together."""
