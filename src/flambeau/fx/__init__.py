@@ -4,6 +4,8 @@ Enter at graph.py (Graph, its invariants and :meth:`Graph.lint`), node.py, codeg
 graph that can be called), interpreter.py. Nothing here knows tensors: targets are any callables, operators are
 recognised by their ``_schema``."""
 
+import importlib
+
 from .codegen import CodeGen as CodeGen
 from .graph import Graph as Graph
 from .graph_module import GraphModule as GraphModule
@@ -19,8 +21,16 @@ from .proxy import Attribute as Attribute
 from .proxy import Proxy as Proxy
 from .proxy import ProxyableClassMeta as ProxyableClassMeta
 from .proxy import TraceError as TraceError
-from .subgraph_rewriter import replace_pattern as replace_pattern
 from .tracer import PH as PH
 from .tracer import Tracer as Tracer
 from .tracer import symbolic_trace as symbolic_trace
 from .tracer import wrap as wrap
+
+
+def __getattr__(name):
+    """What a first call of compiled code has no use for loads when it is asked for: ``replace_pattern`` with its matcher, and the tools."""
+    if name == "replace_pattern":
+        return importlib.import_module("flambeau.fx.subgraph_rewriter").replace_pattern
+    if name in ("experimental", "operator_schemas", "passes", "subgraph_rewriter", "traceback"):
+        return importlib.import_module(f"flambeau.fx.{name}")
+    raise AttributeError(f"module 'torch.fx' has no attribute {name!r}")
