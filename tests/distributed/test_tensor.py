@@ -71,6 +71,7 @@ CASES = {
         [A],
     ),
     "no rule": (lambda a: torch.linalg.svdvals(a), [A]),
+    "memory": (lambda a: (a * 2).t().as_strided((3, 4), (2, 1), 1) + a.as_strided((4,), (6,), 2), [A]),
 }
 
 
@@ -229,6 +230,25 @@ def test_writes_in_place():
         torch.testing.assert_close(x.full_tensor(), A.t())
         with pytest.raises(RuntimeError, match="resize"):
             x.resize_(2, 2)
+
+    threads.spawn(run, 2)
+
+
+def test_writes_through_views_have_gradients():
+    def f(x):
+        y = x * 1
+        y[:, 1:3].mul_(2)
+        y.t()[0].zero_()
+        return (y * y).sum()
+
+    want = A.clone().requires_grad_()
+    f(want).backward()
+
+    def run(rank):
+        for placement in (Replicate(), Shard(0)):
+            x = distribute_tensor(A, init_device_mesh("cpu", (2,)), [placement]).requires_grad_()
+            f(x).backward()
+            torch.testing.assert_close(x.grad.full_tensor(), want.grad)
 
     threads.spawn(run, 2)
 

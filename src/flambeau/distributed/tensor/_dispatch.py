@@ -188,6 +188,8 @@ def _run(op: OpOverload, values, replicated: bool = False):
     r = Replicate()
     chosen = [Strategy((r,) * len(tensors), (r,))] * mesh.ndim if replicated else _chosen(op, values, tensors, at)
     local = _brought(op, tensors, chosen)
+    if not has_rule(op):  # it may ask how its arguments lie in memory: as_strided does
+        local = [_laid_out(x, t) for x, t in zip(local, tensors)]
     outs = _on_parts(op, values, tensors, at, local, chosen)
     if op.effects & {"draws"}:
         outs = [_of_first(x, mesh) for x in outs] if isinstance(outs, list) else _of_first(outs, mesh)
@@ -198,6 +200,17 @@ def _run(op: OpOverload, values, replicated: bool = False):
     if op._schema.is_view:
         _mark_copies(tensors[0], made)
     return made
+
+
+def _laid_out(x, t):
+    """A whole tensor in the strides that the DTensor shows."""
+    if x._strides == t._strides and x._offset == t._offset:
+        return x
+    for d, (stride, n) in enumerate(zip(t._strides, t._shape)):
+        if stride == 0 and n > 1:
+            x = x.narrow(d, 0, 1)  # expanded
+    out = aten.empty_strided.default(list(x._shape), list(t._strides), dtype=x._dtype, device=x._device)
+    return aten.expand.default(aten.copy_.default(out, x), list(t._shape))
 
 
 def _of_first(x, mesh):

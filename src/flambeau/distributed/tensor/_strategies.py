@@ -141,8 +141,12 @@ def _is_linear(root, names: set[str]) -> bool:
             made = linear if sorted(map(str, args)) == ["0", "1"] else None
         elif node.op == "div":
             made = linear if args == [linear, constant] else None
-        elif node.op == "neg" or node.op == "cast":
+        elif node.op == "neg":
             made = args[0]
+        elif node.op == "cast":  # to a dtype or NumPy's
+            to = node.args[1]
+            rounds = to.kind not in "fc" if hasattr(to, "kind") else not (to.is_floating_point or to.is_complex)
+            made = None if rounds else args[0]
         elif node.op == "where":
             zero = [a == linear or (type(x) in (int, float) and x == 0) for a, x in zip(args[1:], node.args[1:])]
             made = linear if args[0] == constant and all(zero) else None
