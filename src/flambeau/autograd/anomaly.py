@@ -6,6 +6,7 @@ import warnings
 
 from .. import _C
 from ..base.switches import SWITCHES
+from ..core.device_memory import on_device
 from ..core.operator import namespace
 from .record import fit
 
@@ -94,7 +95,7 @@ def _run(node, cts):
             for k, g in enumerate(got):
                 if (
                     g is not None
-                    and g._array is not None
+                    and (g._has_data or on_device(g))
                     and g._dtype.category >= 2
                     and aten.isnan.default(g).any().item()
                 ):

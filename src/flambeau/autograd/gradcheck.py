@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _C
+from ..core import device_memory
+from ..core.conversion import to
 from ..core.tensor import Tensor
 from . import engine
 from .engine import grad
@@ -69,7 +71,12 @@ def _seeds(t):
         for unit in _units(t):
             seed = np.zeros(t._shape, t._dtype.np)
             seed.reshape(-1)[k] = unit
-            yield _C.from_array(seed)
+            yield _beside(seed, t)
+
+
+def _beside(array: np.ndarray, t):
+    """A tensor of an array, on the device of ``t``."""
+    return to(_C.from_array(array), t._device)
 
 
 def _values(t) -> np.ndarray:
@@ -89,7 +96,7 @@ def _reals(a) -> np.ndarray:
 def _random(rng, t):
     """A cotangent or direction like ``t``, a tensor."""
     a = rng.uniform(0.2, 1.0, t._shape) * (1 if not t._dtype.is_complex else np.exp(0.25j * np.pi))
-    return _C.from_array(np.asarray(a).astype(t._dtype.np))
+    return _beside(np.asarray(a).astype(t._dtype.np), t)
 
 
 # ---- difference quotients --------------------------------------------------------------------------------------------------
@@ -99,6 +106,9 @@ def _write(x, values: np.ndarray) -> None:
     """Give ``x`` other elements, unseen by its history. A wrapper subclass is written to by its own operators."""
     if x._array is not None:
         x._array[...] = values
+        return
+    if not x._keys and device_memory.on_device(x):
+        device_memory.overwrite(x, values)
         return
     with no_grad():
         x.detach().copy_(_C.from_array(np.ascontiguousarray(values, x._dtype.np)))
@@ -127,7 +137,7 @@ def _numerical(case: _Case, x) -> list[np.ndarray]:
     """The Jacobian of every output by ``x``."""
     columns = []
     for seed in _seeds(x):
-        columns.append([_reals(d / case.eps) for d in _difference(case, x, seed.numpy() * case.eps)])
+        columns.append([_reals(d / case.eps) for d in _difference(case, x, _values(seed) * case.eps)])
     return [np.stack(c, 1) for c in zip(*columns)]
 
 
@@ -280,7 +290,7 @@ def _check_repeats(case: _Case, outputs, which, tolerance: float) -> None:
 def _check_zero_cotangents(case: _Case, outputs, which, undefined: bool) -> None:
     """What is pulled back from zeros, or from nothing, is zero."""
     picked = [outputs[k] for k in which]
-    zeros = [_C.from_array(np.zeros(o._shape, o._dtype.np)) for o in picked]
+    zeros = [_beside(np.zeros(o._shape, o._dtype.np), o) for o in picked]
     for (_, x), g in zip(case.wanted, _pulled(case, picked, zeros)):
         if g is None:
             continue
@@ -304,7 +314,7 @@ def _check_zero_cotangents(case: _Case, outputs, which, undefined: bool) -> None
 
 def _check_zero_tangents(case: _Case) -> None:
     for _, x in case.wanted:
-        for _, t in _pushed(case, x, _C.from_array(np.zeros(x._shape, x._dtype.np))):
+        for _, t in _pushed(case, x, _beside(np.zeros(x._shape, x._dtype.np), x)):
             if t is not None and _values(t).any():
                 raise GradcheckError("Expected all tangents to be undefined or zero when the input's tangent is zero.")
 
@@ -521,4 +531,4 @@ def _cotangent(rng, like, spread: bool):
         wide = np.zeros((*a.shape[:-1], a.shape[-1] * 2), a.dtype)
         wide[..., ::2] = a
         a = wide[..., ::2]
-    return _C.from_array(a)
+    return _beside(a, like)

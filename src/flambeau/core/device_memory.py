@@ -17,9 +17,12 @@ __all__ = [
     "allocate",
     "bytes_of",
     "contents",
+    "elements",
+    "elements",
     "extent",
     "make",
     "on_device",
+    "overwrite",
     "read",
     "resized_on_device",
     "storage_on",
@@ -84,6 +87,18 @@ def read(t) -> np.ndarray:
     held = np.empty(n * item, np.uint8)
     t._storage.device_memory.read(t._offset * item, held)
     return np.ndarray(tuple(t._shape), t._dtype.np, held, 0, tuple(s * item for s in t._strides))
+
+
+def elements(t) -> np.ndarray | None:
+    """The elements as an array, for those who look at them before an operator runs; None where there are none, or they aren't known yet."""
+    return t._array if t._has_data else read(t) if not t._keys and on_device(t) else None
+
+
+def overwrite(t, values) -> None:
+    """Give ``t`` other elements; no version counts it."""
+    held = read(t)
+    held[...] = values
+    t._storage.device_memory.write(t._offset * t._dtype.itemsize, bytes_of(held, held.nbytes and held.base.nbytes))
 
 
 def contents(storage) -> np.ndarray:

@@ -12,6 +12,7 @@ from ..base.device import CPU
 from ..base.dtypes import check_number
 from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
+from .device_memory import elements
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -58,7 +59,7 @@ def _as_tensor(x):
 
 def _is_known_flag(k) -> bool:
     """Whether ``k`` is a mask without dimensions whose element can be read: it is as good as True or False."""
-    return isinstance(k, _C.TensorBase) and k._ndim == 0 and k._array is not None and k._dtype.name in ("bool", "uint8")
+    return isinstance(k, _C.TensorBase) and k._ndim == 0 and k._dtype.name in ("bool", "uint8") and elements(k) is not None
 
 
 def _steps(x, key):

@@ -14,6 +14,7 @@ from flambeau._C import Function
 from flambeau._C import has_override as has_torch_function
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function as _binding
+from flambeau.core.device_memory import elements
 from flambeau.core.operator import namespace
 from flambeau.core.overrides import handle_torch_function
 from flambeau.core.public import overwrite
@@ -455,10 +456,10 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
             "Please ensure they have the same size."
         )
-    values = None if is_compiling() or type(input) is not Tensor else input._array
+    values = None if is_compiling() or type(input) is not Tensor else elements(input)
     if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):  # nan isn't either
         raise RuntimeError("all elements of input should be between 0 and 1")
-    wanted = None if is_compiling() or type(target) is not Tensor else target._array
+    wanted = None if is_compiling() or type(target) is not Tensor else elements(target)
     if wanted is not None and wanted.size and (wanted.min() < 0 or wanted.max() > 1):
         raise RuntimeError("all elements of target should be between 0 and 1")
     return _bce(input, target, weight, code)

@@ -11,6 +11,7 @@ from ...base.dtypes import finfo, int64
 from ...base.errors import LinAlgError
 from ...base.shapes import broadcast_shapes, normalize_dim
 from ...core.declare import composite, explicit
+from ...core.device_memory import elements
 from ...core.dispatch import differentiated
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
@@ -82,7 +83,8 @@ def _over(x, gap):
 def _refuse_phases(diagonal, name, vectors="eigenvectors", what="quantity, so it is ill-defined") -> None:
     """RuntimeError when a loss depends on the phase of complex vectors, which nothing determines. ``diagonal``: of V^H gV; a trace has no elements to ask."""
     transposed = aten.imag.default(diagonal) if diagonal.dtype.is_complex else None
-    if transposed is not None and transposed._array is not None and (np.abs(transposed._array) > 1e-2).any():
+    values = None if transposed is None else elements(transposed)
+    if values is not None and (np.abs(values) > 1e-2).any():
         raise RuntimeError(
             f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function "
             f"depends on this {what}."

@@ -12,6 +12,7 @@ from ...base.kernels import Order
 from ...base.shapes import contiguous_strides, normalize_dim
 from ...core.declare import COMPLEX, composite, explicit, extern
 from ...core.definition import TensorMeta
+from ...core.device_memory import elements
 from ...core.operator import namespace
 
 aten = namespace("aten")
@@ -329,7 +330,7 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
 
         @composite(f"{name}(Tensor self, Tensor q, {tail}", has_out=True, out_rules="exact")
         def of_tensor(self, q, dim, keepdim, interpolation):
-            if q._array is not None and q.numel() and q.dtype.is_floating_point and not _are_shares(q):
+            if elements(q) is not None and q.numel() and q.dtype.is_floating_point and not _are_shares(q):
                 raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
             return _quantile(name, self, q, dim, keepdim, interpolation, skip)
 

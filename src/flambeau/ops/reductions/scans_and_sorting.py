@@ -11,6 +11,7 @@ from ...base.memory_format import contiguous_format
 from ...base.shapes import contiguous_strides, normalize_dim
 from ...core.declare import COMPLEX, composite, explicit, extern, index
 from ...core.definition import TensorMeta
+from ...core.device_memory import elements
 from ...core.dispatch import derivatives_asked
 from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
@@ -118,7 +119,8 @@ def _cumprod_vjp(ct, self, result, dim):
     """
     if not self.ndim:
         return ct
-    if derivatives_asked() and self._array is not None and not self._array.all():
+    values = elements(self) if derivatives_asked() else None
+    if values is not None and not values.all():
         # What follows is right as a gradient, but not as a function to differentiate once more: after a zero it is a constant.
         return _cumprod_slope(ct, self, dim)
     zeros = aten.cumsum.default(aten.eq.Scalar(self, 0), dim)

@@ -8,6 +8,7 @@ from ...base import dtypes
 from ...base.shapes import normalize_dims
 from ...base.symint import sym_float, sym_max
 from ...core.declare import COMPLEX, composite, explicit
+from ...core.device_memory import elements
 from ...core.operator import namespace
 from .basic import as_dtype, correction_of, moment, var_vjp, wider
 
@@ -343,7 +344,8 @@ def _observation_weights(fweights, aweights, n, x):
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.numel()} != {n}"
             )
-        if w.numel() and w._array is not None and (w._array < 0).any():
+        values = elements(w)
+        if values is not None and (values < 0).any():
             raise RuntimeError(f"cov(): {name} cannot be negative")
     if fweights is None or aweights is None:
         return fweights if aweights is None else aweights

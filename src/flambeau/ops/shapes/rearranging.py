@@ -13,6 +13,7 @@ from ...base.shapes import broadcast_shapes, infer_size, normalize_dim, same_sha
 from ...base.symint import is_int
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
+from ...core.device_memory import elements
 from ...core.images import as_image
 from ...core.layouts import image_format, strides_of
 from ...core.operator import namespace
@@ -465,7 +466,7 @@ def one_hot(self, num_classes):
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {self.dtype}")
     if num_classes < -1:
         raise RuntimeError("num_classes should be positive")
-    if self._array is not None and self.numel() and int(aten.min.default(self).item()) < 0:
+    if elements(self) is not None and self.numel() and int(aten.min.default(self).item()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         if not self.numel():
@@ -473,12 +474,12 @@ def one_hot(self, num_classes):
         num_classes = int(aten.max.default(self).item()) + 1
         if num_classes < 1:
             raise RuntimeError("Class values must be non-negative.")
-    elif self._array is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
+    elif elements(self) is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     elif num_classes == 0 and self.numel():
         raise RuntimeError("Class values must be smaller than num_classes.")
     classes = aten.arange.default(num_classes, device=self.device)
-    if self._array is None:
+    if elements(self) is None:
         # The values aren't known yet: a read at each, which a kernel checks, is the value itself.
         flat = aten.gather.default(classes, 0, aten.reshape.default(self, [-1]))
         self = aten.view.default(flat, list(self.shape))
