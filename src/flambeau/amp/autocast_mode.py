@@ -1,7 +1,7 @@
 """autocast: matrix products and convolutions in a 16-bit dtype, what needs range in float32, the rest as it comes.
 
 A function mode: it sees the public functions, casts the tensors among the arguments and calls on. The casts are operators that autograd records, so
-gradients arrive in the dtype of the parameters. The lists are PyTorch's for the CPU.
+gradients arrive in the dtype of the parameters. The lists are PyTorch's, for the CPU and for CUDA; each mode casts tensors of its own device.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import warnings
 
 from .. import _C
-from ..base import dtypes
+from ..base import accelerator, dtypes
 from ..base.device import Device
 from ..core.operator import namespace
 from ..core.tensor import Tensor
@@ -32,22 +32,37 @@ FLOAT32 = frozenset(
     "fft ifft fft2 ifft2 fftn ifftn rfft irfft cond matrix_rank slogdet solve svd det logdet eigh eigvals lstsq geqrf".split()
 )
 WIDEST = frozenset(["stack", "cat", "index_copy", "concat", "concatenate"])
+CUDA_LOWER = frozenset(
+    "__matmul__ __rmatmul__ __imatmul__ addbmm addmm addmv addr baddbmm bmm chain_matmul multi_dot linalg_multi_dot linalg_vecdot vecdot conv1d "
+    "conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d einsum gru gru_cell linear lstm lstm_cell matmul mm mv prelu "
+    "rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell scaled_dot_product_attention".split()
+)
+CUDA_FLOAT32 = frozenset(
+    "__pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity "
+    "cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log log10 log1p log2 "
+    "log_softmax logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow "
+    "prod reciprocal renorm rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss".split()
+)
+CUDA_WIDEST = frozenset(
+    "addcdiv addcmul atan2 bilinear cat cross dot grid_sample index_put scatter_add stack tensordot".split()
+)
 
 
-def _cast(x, dtype, only=None):
+def _cast(x, dtype, on):
+    """Tensors on the devices ``on`` as ``dtype``."""
     if isinstance(x, Tensor):
         if (
             x.is_floating_point()
             and x.dtype is not dtype
             and x.dtype is not dtypes.float64
-            and x.device.type in ("cpu", "meta")
+            and x.device.type in on
         ):
             return x.to(dtype)
         return x
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*(_cast(v, dtype) for v in x))
+        return type(x)(*(_cast(v, dtype, on) for v in x))
     if isinstance(x, (list, tuple)):
-        return type(x)(_cast(v, dtype) for v in x)
+        return type(x)(_cast(v, dtype, on) for v in x)
     return x
 
 
@@ -57,15 +72,18 @@ def _floating(x):
     return [d for v in x for d in _floating(v)] if isinstance(x, (list, tuple)) else []
 
 
-_POLICIES: dict = {}  # dtype -> {function: policy}
+_POLICIES: dict = {}  # (device, dtype) -> {function: policy}
 
 
 class _Mode(Layer):
-    """csrc/core/autocast.c runs it where the arguments are plain tensors and numbers. The innermost one alone casts."""
+    """csrc/core/autocast.c runs it where the arguments are plain tensors and numbers. The innermost one of a device alone casts."""
+
+    on = ("cpu", "meta")
+    lower, float32, widest = LOWER, FLOAT32, WIDEST
 
     def __init__(self, device, enabled, dtype, cache):
         super().__init__(device, enabled, dtype, cache)
-        self.policies = _POLICIES.setdefault(dtype if enabled else None, {})
+        self.policies = _POLICIES.setdefault((device, dtype if enabled else None), {})
 
     def policy(self, func):
         """What calls of ``func`` do: a dtype that its arguments are cast to, None for nothing, True to run with the mode still on (a function over
@@ -73,11 +91,11 @@ class _Mode(Layer):
         if not self.enabled:
             return None
         name = getattr(func, "__name__", "")
-        if name in LOWER:
+        if name in self.lower:
             return self.dtype
-        if name in FLOAT32:
+        if name in self.float32:
             return dtypes.float32
-        if name in WIDEST:
+        if name in self.widest:
             return False
         inner = getattr(func, "impl", None)
         inside = inner is not None and getattr(inner, "__globals__", {}).get("__name__", "").startswith("flambeau.nn")
@@ -88,14 +106,22 @@ class _Mode(Layer):
         if target is True:
             with self:
                 return func.impl(*args, **kwargs)
-        others = [m for m in _C.stack("function_modes") if type(m) is not _Mode]
+        others = [m for m in _C.stack("function_modes") if not (isinstance(m, _Mode) and m.device == self.device)]
         with _C.Guard(replace="function_modes", value=others):
             if target is False:
                 found = _floating(args)
                 target = functools.reduce(dtypes.promote_types, found) if found else None
             if target is not None:
-                args, kwargs = _cast(args, target), {k: _cast(v, target) for k, v in kwargs.items()}
+                args = _cast(args, target, self.on)
+                kwargs = {k: _cast(v, target, self.on) for k, v in kwargs.items()}
             return func(*args, **kwargs)
+
+
+class _CudaMode(_Mode):
+    """Native code doesn't know it: tensors of a device have no array."""
+
+    on = ("cuda",)
+    lower, float32, widest = CUDA_LOWER, CUDA_FLOAT32, CUDA_WIDEST
 
 
 _C.set_autocast(_Mode, namespace("aten")._to_copy.default)
@@ -103,7 +129,8 @@ _C.set_autocast(_Mode, namespace("aten")._to_copy.default)
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast can be used on ``device_type``."""
-    return Device(device_type).type == "cpu"
+    kind = Device(device_type).type
+    return kind == "cpu" or (kind == "cuda" and accelerator.count() > 0)
 
 
 def autocast_decorator(autocast_instance, func):
@@ -130,7 +157,7 @@ class autocast(_C.Guard):  # noqa: N801
         now = current(self.device)
         self.fast_dtype = now[1] if dtype is None else dtype
         self.cache_enabled = now[2] if cache_enabled is None else cache_enabled
-        if self.device == "cuda" and enabled:
+        if self.device == "cuda" and enabled and not accelerator.count():
             warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2)
             enabled = False
         if self.device == "cpu" and enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
@@ -141,9 +168,10 @@ class autocast(_C.Guard):  # noqa: N801
             )
             enabled = False
         self._enabled = enabled
-        if self.device == "cpu":
+        if self.device == "cpu" or (self.device == "cuda" and accelerator.count()):
+            mode = _Mode if self.device == "cpu" else _CudaMode
             super().__init__(
-                push="function_modes", value=_Mode(self.device, enabled, self.fast_dtype, self.cache_enabled)
+                push="function_modes", value=mode(self.device, enabled, self.fast_dtype, self.cache_enabled)
             )
         else:
             super().__init__()
@@ -189,7 +217,8 @@ def custom_fwd(fwd=None, *, device_type: str = "cpu", cast_inputs=None):
             return fwd(*args, **kwargs)
         args[0]._fwd_used_autocast = False
         with autocast(device_type, enabled=False):
-            return fwd(*_cast(args, cast_inputs), **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})
+            on = (_CudaMode if device_type == "cuda" else _Mode).on
+            return fwd(*_cast(args, cast_inputs, on), **{k: _cast(v, cast_inputs, on) for k, v in kwargs.items()})
 
     return decorate_fwd
 

@@ -6,6 +6,7 @@ import enum
 from collections import defaultdict
 
 from ..autograd.grad_mode import no_grad
+from ..base import accelerator
 from ..core.conversion import tensor
 from ..core.tensor import Tensor
 
@@ -26,7 +27,7 @@ class GradScaler:
         enabled: bool = True,
     ):  # fmt: skip
         self._device = device
-        if enabled and device == "cuda":
+        if enabled and device == "cuda" and not accelerator.count():
             import warnings
 
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
