@@ -71,6 +71,7 @@ ALIASES: dict[str, str] = {
     "random": "compat.random",
     "types": "compat.types",
     "cpu": "compat.cpu",
+    "accelerator": "compat.accelerator",
     "cuda": "compat.cuda",
     "hub": "compat.hub",
     "jit": "compat.jit",

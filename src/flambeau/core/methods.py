@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from .. import _C
-from ..base import shapes
+from ..base import accelerator, shapes
 from ..base.device import as_device
 from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
 from . import rebuild  # also: how tensors are pickled
@@ -61,9 +63,26 @@ def xpu(self, device=None, non_blocking=False, memory_format=None):
     return to(self, as_device("xpu" if device is None else device))
 
 
+_pinned: weakref.WeakSet = weakref.WeakSet()  # storages
+
+
 def pin_memory(self, device=None):
-    """Refuses: page-locked memory is for copies to an accelerator, and there is none."""
-    raise RuntimeError("Cannot access accelerator device when none is available: pin_memory() needs one")
+    """The elements in memory that is meant for copies to a device; the simulated one copies from any. RuntimeError where there is no device, and for
+    tensors on it."""
+    if not accelerator.count():
+        raise RuntimeError("Cannot access accelerator device when none is available: pin_memory() needs one")
+    if not self._has_data:
+        raise RuntimeError(f"cannot pin '{self.type()}' on device '{self._device}': only dense CPU tensors can be pinned")
+    if is_pinned(self):
+        return self
+    out = aten.clone.default(self)
+    _pinned.add(out._storage)
+    return out
+
+
+def is_pinned(self, device=None) -> bool:
+    """Whether the memory was made by :meth:`pin_memory`."""
+    return bool(_pinned) and self._has_data and self._storage in _pinned
 
 
 def record_stream(self, stream):
@@ -252,6 +271,7 @@ for _fn in (
         cuda,
         xpu,
         pin_memory,
+        is_pinned,
         record_stream,
         is_nonzero,
         is_same_size,

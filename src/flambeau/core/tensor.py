@@ -249,10 +249,6 @@ class Tensor(_C.TensorBase):
         """Whether the dtype has negative numbers."""
         return self._dtype.is_signed
 
-    def is_pinned(self):
-        """False: there is no pinned memory here."""
-        return False
-
     def is_conj(self):
         """Whether the elements are the conjugates of what lies in memory."""
         return self._array is None and getattr(self._payload, "conj", False)
@@ -392,7 +388,7 @@ class Tensor(_C.TensorBase):
         return self.numpy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self):
-        return (1, 0)
+        return (2, self._device.index) if self._device.type == "cuda" else (1, 0)
 
     def __bool__(self):
         if self.numel() != 1:
