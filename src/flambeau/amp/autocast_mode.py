@@ -51,12 +51,7 @@ CUDA_WIDEST = frozenset(
 def _cast(x, dtype, on):
     """Tensors on the devices ``on`` as ``dtype``."""
     if isinstance(x, Tensor):
-        if (
-            x.is_floating_point()
-            and x.dtype is not dtype
-            and x.dtype is not dtypes.float64
-            and x.device.type in on
-        ):
+        if x.is_floating_point() and x.dtype is not dtype and x.dtype is not dtypes.float64 and x.device.type in on:
             return x.to(dtype)
         return x
     if isinstance(x, tuple) and hasattr(x, "_fields"):

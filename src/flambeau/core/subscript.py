@@ -59,7 +59,9 @@ def _as_tensor(x):
 
 def _is_known_flag(k) -> bool:
     """Whether ``k`` is a mask without dimensions whose element can be read: it is as good as True or False."""
-    return isinstance(k, _C.TensorBase) and k._ndim == 0 and k._dtype.name in ("bool", "uint8") and elements(k) is not None
+    return (
+        isinstance(k, _C.TensorBase) and k._ndim == 0 and k._dtype.name in ("bool", "uint8") and elements(k) is not None
+    )
 
 
 def _steps(x, key):

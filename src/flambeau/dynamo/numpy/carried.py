@@ -89,9 +89,15 @@ def asks_not(array) -> bool:
     return not asks(array)
 
 
+def on_host(t):
+    """The tensor where arrays can be: one of a device is copied, with its history."""
+    return t if t._has_data or t.device.type != "cuda" else t.cpu()
+
+
 def carried(t, number: bool, always: bool = False):
     """A tensor as the array that plain code gets. ``number``: results without dimensions are NumPy's numbers. ``always``: of this class even
     without a gradient."""
+    t = on_host(t)
     if not t.requires_grad and not always:
         return t.numpy()[()] if number else t.numpy()
     array = t.detach().numpy().view(Carried)

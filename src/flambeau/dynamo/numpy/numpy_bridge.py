@@ -9,11 +9,12 @@ import numpy as np
 
 from flambeau import _C
 
+from ...base.device import current_device
 from ..exc import AccuracyError
 from .carried import Carried as Carried
 from .carried import asks as asks
 from .carried import asks_not as asks_not
-from .carried import carried, tensor_of
+from .carried import carried, on_host, tensor_of
 from .function_table import ATTRIBUTE_OF as ATTRIBUTE_OF
 from .function_table import DESCRIPTIONS as DESCRIPTIONS
 from .function_table import attributes as attributes
@@ -42,7 +43,7 @@ def from_ndarray(a: np.ndarray):
 
 def to_ndarray(t) -> np.ndarray:
     """The graph's output, as the array that the user's code holds. One that carries a gradient is of a class of its own (see carried.py)."""
-    return carried(t, False) if t.requires_grad else t.numpy()
+    return carried(t, False) if t.requires_grad else on_host(t).numpy()
 
 
 def to_read_only(t) -> np.ndarray:
@@ -70,7 +71,7 @@ def to_scalar(t) -> np.generic:
     if t.requires_grad:
         return carried(t, True)
     plain = t._array is not None and not t._keys  # as nearly always: numpy() takes as long as a small kernel
-    return (t._array if plain else t.numpy())[()]
+    return (t._array if plain else on_host(t).numpy())[()]
 
 
 def array_of_tensor(t) -> np.ndarray:
@@ -79,8 +80,9 @@ def array_of_tensor(t) -> np.ndarray:
 
 
 def tensor_of_array(a):
-    """For wrap_numpy: the way back."""
-    return tensor_of(a) if isinstance(a, np.ndarray) else _C.from_array(np.asarray(a))
+    """For wrap_numpy: the way back, to the device that factories use."""
+    made, device = tensor_of(a) if isinstance(a, np.ndarray) else _C.from_array(np.asarray(a)), current_device()
+    return made if device.type != "cuda" else made.to(device)
 
 
 def is_ours(error: Exception) -> bool:
