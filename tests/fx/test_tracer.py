@@ -11,6 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau import fx
 from flambeau.fx import traceback as fx_traceback
+from flambeau.fx.annotate import annotate
 from flambeau.fx.tracer import PH, PHWithMeta
 
 Pair = collections.namedtuple("Pair", "x y")
@@ -158,3 +159,53 @@ def test_absent_references_are_told():
         gm.graph.get_attr("nix")
     with pytest.warns(UserWarning, match="insert a call_module Node"):
         gm.graph.call_module("a.b")
+
+
+def checked(x, limit=2):
+    """assert x in the text stays"""
+    assert x.shape[0] > limit, "too few"
+    y: torch.Tensor = x.sin()
+    return y
+
+
+class Checked(torch.nn.Module):
+    def __init__(self, inner=None):
+        super().__init__()
+        self.inner, self.limit = inner, 1
+
+    def forward(self, x):
+        assert x.dim() == self.limit
+        return super().extra_repr() + "x" if self.inner is None else self.inner(x) * 2
+
+
+class Plain(Checked):
+    def forward(self, x):
+        assert x.dtype == torch.float32, f"""got
+{x}"""
+        return x + 1
+
+
+def test_sources_are_rewritten():
+    tracer = fx.experimental.rewriter.RewritingTracer()
+    gm = fx.GraphModule(torch.nn.Module(), tracer.trace(checked))
+    assert torch.equal(gm(X), X.sin())
+    assert [n.type for n in gm.graph.nodes if n.target == "sin"] == [torch.Tensor]
+    with pytest.raises(AssertionError, match="too few"):
+        gm(X[:1])
+
+    model = Checked(Plain())
+    tracer = fx.experimental.rewriter.RewritingTracer()
+    gm = fx.GraphModule(model, tracer.trace(model))
+    assert torch.equal(gm(X), model(X)) and sum(n.target is torch._assert for n in gm.graph.nodes) == 2
+    with pytest.raises(AssertionError):
+        gm(X[None])
+
+    bound = 3
+
+    def closes_over(x):
+        assert x.numel() == bound
+        return x
+
+    assert fx.GraphModule(torch.nn.Module(), tracer.trace(closes_over))(X) is X
+    with pytest.raises(RuntimeError, match="already had a type"):
+        fx.symbolic_trace(lambda x: annotate(annotate(x, int), int))

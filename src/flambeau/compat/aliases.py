@@ -60,6 +60,10 @@ ALIASES: dict[str, str] = {
     "fx.experimental": "proxy",
     "fx.experimental.const_fold": "fx.const_fold",
     "proxy.const_fold": "fx.const_fold",
+    "fx.experimental.rewriter": "fx.rewriter",
+    "proxy.rewriter": "fx.rewriter",
+    "proxy.proxy_tensor": "proxy",
+    "proxy.symbolic_shapes": "base.shape_env",
     "fx._symbolic_trace": "fx.tracer",
     "fx.experimental._config": "base.shape_settings:config",
     "fx.experimental.proxy_tensor": "proxy",
@@ -126,7 +130,7 @@ class _Beside(types.ModuleType):
 _EXTENDED = """
 autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api distributed
 distributed.checkpoint distributed.fsdp distributed.tensor distributed.tensor.parallel
-distributions distributions.transforms dynamo.exc export fake fake.fake_tensor func library modules.module nn nn.functional nn.init
+distributions distributions.transforms dynamo.exc export fake fake.fake_tensor func fx library modules.module nn nn.functional nn.init
 nn.modules nn.modules.transformer nn.parallel optim overrides proxy return_types serialization sparse testing utils
 utils._python_dispatch utils.data utils.data.collate utils.data.loader utils.data.worker
 """

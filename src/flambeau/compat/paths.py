@@ -21,7 +21,6 @@ signal.windows: signal.windows: windows
 func: func: _random
 multiprocessing: multiprocessing: pool queue
 masked: masked: _ops
-fx: fx: annotate
 utils.data: utils.data: graph backward_compatibility
 utils.benchmark.utils: utils.benchmark: sparse_fuzzer
 export: export: _trace _unlift _draft_export
