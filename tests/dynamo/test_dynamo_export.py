@@ -1,5 +1,7 @@
 """``torch._dynamo.export``: a graph that is called as the function is, checked against the function."""
 
+import dataclasses
+
 import pytest
 
 import flambeau as torch
@@ -185,3 +187,17 @@ def test_constants_of_what_is_computed():
     assert torch.equal(given, x + 1)
     with pytest.raises(torch._dynamo.exc.Unsupported, match="made while tracing"):
         torch.compile(lambda x: Holder().scaled(x), backend="eager", fullgraph=True)(x)
+
+
+@dataclasses.dataclass
+class Both:
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+def test_classes_that_are_no_containers():
+    pair = Both(torch.ones(2), torch.ones(2))
+    with pytest.raises(torch._dynamo.exc.UserError, match="one of the inputs with type .*Both"):
+        torch._dynamo.export(lambda t: t.x + t.y)(pair)
+    with pytest.raises(torch._dynamo.exc.UserError, match="one of the outputs with type .*Both"):
+        torch._dynamo.export(lambda x: Both(x.sin(), x))(torch.ones(2))

@@ -57,6 +57,7 @@ PROGRAMS = {
     "annotations of classes": (annotated, lambda: (X,)),
     "layouts": (lambda x: (torch.zeros(2, layout=x.layout), x.layout == torch.strided, x.layout is torch.sparse_coo), lambda: (X,)),
     "grad modes as decorators": (modes, lambda: (X,)),
+    "new() of a size": (lambda x: (x.new(x[None].size()).shape, x.new(2, 3).shape, x.new((2, 3)), x.new(x.shape[0]).shape), lambda: (X,)),
     "vmap of a method": (lambda x: torch.vmap(torch.Tensor.sin)(x), lambda: (X,)),
     "overrides of a tensor": (overridden, lambda: (X,)),
     "overrides of a parameter": (overridden, lambda: (torch.nn.Parameter(X),)),

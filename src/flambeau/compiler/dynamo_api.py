@@ -177,6 +177,22 @@ backends.common = _submodule("backends.common", "What backends are made of.", ao
 testing = _submodule(
     "testing", "Backends for tests.", CompileCounter=CompileCounter, EagerAndRecordGraphs=CompileCounter
 )
+decorators = _submodule(
+    "decorators",
+    "What is put on functions, and on tensors.",
+    allow_in_graph=allow_in_graph,
+    assume_constant_result=assume_constant_result,
+    disable=disable,
+    disallow_in_graph=disallow_in_graph,
+    forbid_in_graph=forbid_in_graph,
+    graph_break=graph_break,
+    mark_dynamic=mark_dynamic,
+    mark_static=mark_static,
+    maybe_mark_dynamic=maybe_mark_dynamic,
+    set_stance=set_stance,
+    skip=skip,
+    substitute_in_graph=substitute_in_graph,
+)
 callback = _submodule(
     "callback",
     "Who hears that a frame is compiled.",

@@ -7,6 +7,7 @@ The function runs once, captured whole. What the graph was given is found among 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import re
@@ -20,6 +21,7 @@ from ..compiler.wrap import wrap_callable
 from ..core.generator import default_generator
 from ..core.tensor import Tensor
 from ..dynamo.convert import Compiler, Event
+from ..dynamo.exc import UserError, UserErrorType
 from ..dynamo.guards.dynamic import given_sizes
 from ..fx import Graph, GraphModule, Interpreter
 from ..fx.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -105,12 +107,14 @@ def export(
         compiler = Compiler(recorder, "export", fullgraph=True, dynamic=dynamic)
         compiler.listeners.append(events.append)
         leaves, in_spec = pytree.tree_flatten((args, kwargs))
+        _check_leaves("input", leaves)
         specified = _Specified()
         with specified.sizes(f, args, kwargs, dynamic_shapes) if dynamic_shapes else contextlib.nullcontext():
             result = wrap_callable(f, compiler)(*args, **kwargs)
         if specified.symbols is not None and not disable_constraint_solver:
             specified.symbols.check()
         results, out_spec = pytree.tree_flatten(result)
+        _check_leaves("output", results)
         if not recorder.graphs and not same_signature:
             raise AssertionError(
                 "Failed to produce a graph during tracing as no tensor operations were found and same_signature is False."
@@ -132,6 +136,18 @@ def export(
         )
         return inner(*extra_args, **extra_kwargs)
     return inner
+
+
+def _check_leaves(kind: str, leaves: list) -> None:
+    """UserError for an object of a dataclass that isn't registered as a container: its parts can't be inputs or results of a graph."""
+    bad = next((x for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)), None)
+    if bad is not None:
+        raise UserError(
+            UserErrorType.INVALID_INPUT if kind == "input" else UserErrorType.INVALID_OUTPUT,
+            f"It looks like one of the {kind}s with type `{type(bad)}` is not supported or pytree-flattenable. Exported graphs {kind}s can only "
+            "contain tensors, numbers, strings and None. If you are using a custom class object, please register a pytree_flatten/unflatten "
+            "function using `torch.utils._pytree.register_pytree_node` or `torch.export.register_dataclass`.",
+        )
 
 
 class _Specified:

@@ -13,6 +13,7 @@ import numpy as np
 
 from flambeau import _C
 from flambeau.base.device import META
+from flambeau.base.shapes import Size
 from flambeau.core.subscript import BYTES_MASK
 from flambeau.core.tensor import strided
 from flambeau.modules.parameter import is_lazy
@@ -348,6 +349,8 @@ class TensorMethodVariable(MethodOf):
                 "It changes how autograd treats an input.",
                 headline=".requires_grad_() of an argument isn't captured.",
             )
+        if self.name == "new" and len(args) == 1 and args[0].python_type() is Size:
+            args = args[0].items(tx)  # in the graph it is a tuple, which would be the elements
         if self.name == "tolist" and not args and not kwargs and type(self.owner) is TensorVariable:
             return numbers_of(tx, self.owner)
         if self.name in ("__int__", "__float__", "__index__"):
