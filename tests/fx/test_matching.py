@@ -1,6 +1,9 @@
 """Patterns found and replaced, and partitions by source."""
 
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -116,3 +119,24 @@ def test_source_partitions(aten_graph):
     assert check_subgraphs_connected(first, again) and not check_subgraphs_connected(first, last)
     assert len(last.params) == 2 and len(last.output_nodes) == 1
     assert not get_source_partitions(graph, [torch.nn.Linear], filter_fn=lambda n: False)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "experimental.proxy_tensor.make_fx",
+        "experimental.symbolic_shapes.ShapeEnv",
+        "passes.shape_prop",
+        "replace_pattern",
+    ],
+)
+def test_tools_are_found_as_attributes(path):
+    """In a process that imported nothing but the package."""
+    code = f"import flambeau as torch; print(torch.fx.{path}.__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0 and done.stdout, done.stderr

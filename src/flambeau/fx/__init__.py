@@ -31,6 +31,10 @@ def __getattr__(name):
     """What a first call of compiled code has no use for loads when it is asked for: ``replace_pattern`` with its matcher, and the tools."""
     if name == "replace_pattern":
         return importlib.import_module("flambeau.fx.subgraph_rewriter").replace_pattern
-    if name in ("experimental", "operator_schemas", "passes", "subgraph_rewriter", "traceback"):
+    if name in ("operator_schemas", "passes", "subgraph_rewriter", "traceback"):
         return importlib.import_module(f"flambeau.fx.{name}")
+    if name == "experimental":
+        importlib.import_module("flambeau.fx.experimental.proxy_tensor")
+        importlib.import_module("flambeau.fx.experimental.symbolic_shapes")
+        return importlib.import_module("flambeau.fx.experimental")
     raise AttributeError(f"module 'torch.fx' has no attribute {name!r}")
