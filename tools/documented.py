@@ -28,6 +28,10 @@ TABLES = (
 )
 
 
+# How the documentation of what does nothing begins.
+NEUTRAL = ("Can't be made", "Refuses:", "Answers ", "A block that changes nothing", "Gives the function back")
+
+
 def _module(name: str):
     if name == "Tensor":
         return importlib.import_module("flambeau").Tensor
@@ -60,7 +64,7 @@ def rows() -> dict[str, dict[str, tuple[bool, bool]]]:
                 continue
             value = getattr(where, name)
             doc = documentation(value) if callable(value) else ""
-            if not callable(value) or doc.startswith(("Can't be made", "Refuses:")):
+            if not callable(value) or doc.startswith(NEUTRAL):
                 continue
             found.setdefault(module, {})[name] = (has_signature(value), bool(doc))
     return found

@@ -129,6 +129,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def autocast_decorator(autocast_instance, func):
+    """``func`` with each call under a new block like ``autocast_instance``."""
+
     @functools.wraps(func)
     def decorated(*args, **kwargs):
         with autocast_instance:

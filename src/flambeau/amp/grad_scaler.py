@@ -14,6 +14,8 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(enum.Enum):
+    """How far a GradScaler is with an optimizer in this step."""
+
     READY = 0
     UNSCALED = 1
     STEPPED = 2

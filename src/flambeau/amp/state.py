@@ -48,6 +48,7 @@ def current(device: str) -> tuple[bool, DType | None, bool]:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on, for ``device_type`` where one is given."""
     return current(device_type)[0]
 
 
@@ -59,53 +60,65 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> DType:
+    """The dtype that autocast computes in on a device."""
     if device_type not in state.dtype:
         raise RuntimeError(f"unknown device type for autocast in get_autocast_dtype: {device_type}")
     return current(device_type)[1]
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    """Let autocast compute in ``dtype`` on a device."""
     state.dtype[device_type] = dtype
 
 
 def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on for the CPU."""
     return current("cpu")[0]
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Turn autocast on or off for the CPU."""
     state.enabled["cpu"] = bool(enabled)
 
 
 def get_autocast_cpu_dtype() -> DType:
+    """The dtype that autocast computes in on the CPU."""
     return current("cpu")[1]
 
 
 def set_autocast_cpu_dtype(dtype: DType) -> None:
+    """Let autocast compute in ``dtype`` on the CPU."""
     state.dtype["cpu"] = dtype
 
 
 def get_autocast_gpu_dtype() -> DType:
+    """The dtype that autocast would compute in on a GPU."""
     return state.dtype["cuda"]
 
 
 def set_autocast_gpu_dtype(dtype: DType) -> None:
+    """Let autocast compute in ``dtype`` on a GPU."""
     state.dtype["cuda"] = dtype
 
 
 def is_autocast_cache_enabled() -> bool:
+    """Whether autocast keeps the casts of weights."""
     return current("cpu")[2]
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Let autocast keep the casts of weights, or not."""
     state.cache = bool(enabled)
 
 
 def autocast_increment_nesting() -> int:
+    """One block of autocast more; how many there are."""
     state.nesting += 1
     return state.nesting
 
 
 def autocast_decrement_nesting() -> int:
+    """One block of autocast less; how many there are."""
     state.nesting -= 1
     return state.nesting
 

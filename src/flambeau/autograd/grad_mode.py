@@ -14,6 +14,7 @@ from .generator_mode import generator_under
 
 
 def is_grad_enabled() -> bool:
+    """Whether operations are recorded for derivatives now."""
     return bool(_C.tls("grad_enabled"))
 
 
@@ -97,6 +98,7 @@ class inference_mode(_Switch):
 
 
 def is_inference_mode_enabled() -> bool:
+    """Whether a block of ``inference_mode`` is running."""
     return bool(_C.tls("inference"))
 
 

@@ -104,6 +104,7 @@ def tree_unflatten(leaves, spec):
 
 
 def tree_leaves(tree, is_leaf=None):
+    """A list of the leaves."""
     return optree.tree_leaves(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
 
 
@@ -113,6 +114,7 @@ def arg_tree_leaves(*args, **kwargs):
 
 
 def tree_structure(tree, is_leaf=None):
+    """The structure without its leaves."""
     return optree.tree_structure(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
 
 
@@ -129,23 +131,28 @@ def tree_map_only(types, fn, tree, is_leaf=None):
 
 
 def tree_map_(fn, tree, *rests, is_leaf=None):
+    """Call ``fn`` with each leaf for what it does; ``tree`` itself comes back."""
     tree_map(fn, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def tree_any(pred, tree, is_leaf=None):
+    """Whether ``pred`` holds for a leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all(pred, tree, is_leaf=None):
+    """Whether ``pred`` holds for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any_only(types, pred, tree, is_leaf=None):
+    """Whether ``pred`` holds for a leaf of the given types."""
     return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, types))
 
 
 def tree_all_only(types, pred, tree, is_leaf=None):
+    """Whether ``pred`` holds for all leaves of the given types."""
     return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, types))
 
 
@@ -331,6 +338,7 @@ def _child(container, entry):
 
 
 def tree_leaves_with_path(tree, is_leaf=None):
+    """A list of (path, leaf)."""
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
@@ -342,39 +350,48 @@ def tree_map_with_path(fn, tree, *rests, is_leaf=None):
 
 
 def tree_iter(tree, is_leaf=None):
+    """The leaves, one after the other."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_is_leaf(tree, is_leaf=None) -> bool:
+    """Whether ``tree`` is a leaf itself."""
     return optree.tree_is_leaf(tree, is_leaf=is_leaf, none_is_leaf=True, namespace=_NS)
 
 
 def tree_map_only_(types, fn, tree, is_leaf=None):
+    """:func:`tree_map_` for leaves of the given types."""
     tree_map_only(types, fn, tree, is_leaf)
     return tree
 
 
 def is_namedtuple_class(cls) -> bool:
+    """Whether ``cls`` is a class of named tuples."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
 def is_namedtuple_instance(obj) -> bool:
+    """Whether ``obj`` is a named tuple."""
     return is_namedtuple_class(type(obj))
 
 
 def is_namedtuple(obj) -> bool:
+    """Whether ``obj`` is a named tuple or a class of them."""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
 def is_structseq_class(cls) -> bool:
+    """Whether ``cls`` is a class of structures of the interpreter's."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
 
 
 def is_structseq_instance(obj) -> bool:
+    """Whether ``obj`` is a structure of the interpreter's."""
     return is_structseq_class(type(obj))
 
 
 def is_structseq(obj) -> bool:
+    """Whether ``obj`` is a structure of the interpreter's (``time.struct_time``) or a class of them."""
     return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 

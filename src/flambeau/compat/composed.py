@@ -236,4 +236,5 @@ def default_restore_location(storage, location):
 
 
 def normalize_storage_type(storage_type):
+    """``storage_type`` itself: classes of storages need no translation here."""
     return storage_type

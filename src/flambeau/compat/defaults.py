@@ -43,6 +43,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_float32_matmul_precision() -> str:
+    """What was set: "highest", "high" or "medium"."""
     return SWITCHES["float32_matmul_precision"]
 
 
@@ -54,6 +55,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_num_interop_threads() -> int:
+    """What ``set_num_interop_threads`` set."""
     return SWITCHES["interop_threads"]
 
 
@@ -74,18 +76,22 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
+    """What ``use_deterministic_algorithms`` set."""
     return SWITCHES["deterministic"] > 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether only a warning was asked for."""
     return SWITCHES["deterministic"] == 1
 
 
 def get_deterministic_debug_mode() -> int:
+    """0 ("default"), 1 ("warn") or 2 ("error")."""
     return SWITCHES["deterministic"]
 
 
 def set_deterministic_debug_mode(mode) -> None:
+    """Remembered: "default", "warn" or "error", or 0 to 2. RuntimeError for others."""
     levels = {"default": 0, "warn": 1, "error": 2}
     if mode not in levels and mode not in levels.values():
         raise RuntimeError(
@@ -95,8 +101,10 @@ def set_deterministic_debug_mode(mode) -> None:
 
 
 def is_warn_always_enabled() -> bool:
+    """What ``set_warn_always`` set."""
     return SWITCHES["warn_always"]
 
 
 def set_warn_always(on: bool) -> None:
+    """Remembered: whether warnings are to come at each call."""
     SWITCHES["warn_always"] = bool(on)

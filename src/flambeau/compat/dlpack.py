@@ -12,6 +12,8 @@ __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
 class DLDeviceType(enum.IntEnum):
+    """DLPack's numbers of devices."""
+
     kDLCPU = 1  # noqa: N815
     kDLCUDA = 2  # noqa: N815
 

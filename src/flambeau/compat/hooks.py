@@ -16,6 +16,7 @@ def unserializable_hook(f):
 
 
 def warn_if_has_hooks(tensor) -> None:
+    """Warn when ``tensor`` has hooks, which a pickle loses."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(

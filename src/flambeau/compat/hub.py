@@ -61,6 +61,7 @@ def _get_torch_home() -> str:
 
 
 def set_dir(d) -> None:
+    """Keep repositories and files below ``d`` from now on. See :func:`get_dir` for the folder unless it is set."""
     global _dir
     _dir = os.path.expanduser(str(d))
 

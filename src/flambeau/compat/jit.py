@@ -89,6 +89,7 @@ class Attribute:
 
 
 def annotate(the_type, the_value):
+    """``the_value`` itself."""
     return the_value
 
 
@@ -109,6 +110,7 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
 
 
 def script_method(fn, *args):
+    """``fn`` itself: every method can be called."""
     return fn
 
 
@@ -123,6 +125,7 @@ def ignore(drop=False, **kwargs):
 
 
 def unused(fn):
+    """``fn`` itself."""
     return fn
 
 
@@ -224,6 +227,7 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
 
 
 def optimize_for_inference(mod, other_methods=None):
+    """``mod`` in eval mode."""
     return mod.eval()
 
 
@@ -238,6 +242,7 @@ def fork(func, *args, **kwargs) -> Future:
 
 
 def wait(future: Future):
+    """The result of a future that ``torch.jit.fork`` gave."""
     return future.wait()
 
 
@@ -274,4 +279,5 @@ def set_fusion_strategy(strategy):
 
 
 def export_opnames(m) -> list[str]:
+    """Names of the operators in a traced graph."""
     return sorted({str(n.target) for n in m.graph.nodes if n.op == "call_function"})

@@ -39,7 +39,8 @@ class _TypedMeta(type):
 
 
 def _tensor_type(kind: str, dtype: DType):
-    return _TypedMeta(f"{kind}Tensor", (), {"dtype": dtype, "is_cuda": False, "__module__": "torch"})
+    doc = f"Tensors of {dtype}: a call makes one of sizes or of values, as PyTorch's first versions did; isinstance asks for the dtype."
+    return _TypedMeta(f"{kind}Tensor", (), {"dtype": dtype, "is_cuda": False, "__module__": "torch", "__doc__": doc})
 
 
 _TensorMeta = type(Tensor)
@@ -47,7 +48,11 @@ UntypedStorage = type(Tensor(0).untyped_storage())
 
 
 def _storage_type(kind: str, dtype: DType):
-    return type(f"{kind}Storage", (TypedStorage,), {"dtype": dtype, "__module__": "torch"})
+    return type(
+        f"{kind}Storage",
+        (TypedStorage,),
+        {"dtype": dtype, "__module__": "torch", "__doc__": f"The memory of tensors of {dtype}."},
+    )
 
 
 for _dtype in TYPED:

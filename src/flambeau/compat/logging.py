@@ -38,6 +38,7 @@ def set_logs(*, all=None, **artifacts) -> None:
 
 
 def getArtifactLogger(module: str, artifact: str) -> logging.Logger:  # noqa: N802
+    """The logger of an artifact ("graph_code", say) below the logger ``module``."""
     return logging.getLogger(f"{module}.__{artifact}")
 
 

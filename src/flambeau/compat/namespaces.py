@@ -98,18 +98,20 @@ class _Nothing(contextlib.ContextDecorator):
 
 
 def _decorator(*args, **kwargs):
+    """Gives the function back that it is put on: nothing here looks at it."""
     if len(args) == 1 and not kwargs and callable(args[0]):
         return args[0]
     return lambda fn: fn
 
 
-def _constant(literal: str, name: str):
+def _constant(literal: str, name: str, why: str):
     value = ast.literal_eval(literal)
 
     def constant(*args, **kwargs):
         return value.copy() if isinstance(value, dict | list) else value
 
-    constant.__name__ = name
+    constant.__name__ = constant.__qualname__ = name
+    constant.__doc__ = f"Answers {value!r}, whatever it is given: {why}."
     return constant
 
 
@@ -136,7 +138,7 @@ def _made(section: str, name: str):
     path = f"torch.{section.lstrip('+')}.{name}" if section else f"torch.{name}"
     why = parse(section)[""][1]
     if rule == "returns":
-        return _constant(argument, name)
+        return _constant(argument, name, why)
     if rule == "refuses":
         return _refuse(path, why)
     if rule == "class":
@@ -144,7 +146,8 @@ def _made(section: str, name: str):
     if rule == "decorator":
         return _decorator
     if rule == "context":
-        return type(name, (_Nothing,), {"__module__": path.rpartition(".")[0]})
+        doc = f"A block that changes nothing: {why}."
+        return type(name, (_Nothing,), {"__module__": path.rpartition(".")[0], "__doc__": doc})
     raise ValueError(f"rule {rule!r} of {path}")
 
 

@@ -89,6 +89,7 @@ def is_same_size(input, other) -> bool:
 
 
 def is_storage(obj) -> bool:
+    """Whether ``obj`` is a storage."""
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 

@@ -24,10 +24,12 @@ def get_rng_state():
 
 
 def set_rng_state(state) -> None:
+    """Put the state that ``get_rng_state`` gave back into the default generator."""
     default_generator.set_state(state)
 
 
 def initial_seed() -> int:
+    """The seed of the default generator, as it was last set."""
     return default_generator.initial_seed()
 
 

@@ -15,10 +15,12 @@ def free_unbacked_symbols(x) -> set:
 
 
 def has_free_symbols(x) -> bool:
+    """Whether a value depends on symbols."""
     return bool(free_symbols(x))
 
 
 def has_free_unbacked_symbols(x) -> bool:
+    """Whether a value depends on symbols that only data tell."""
     return bool(free_unbacked_symbols(x))
 
 
@@ -28,14 +30,17 @@ def has_symbolic_sizes_strides(x) -> bool:
 
 
 def is_concrete_int(a) -> bool:
+    """Whether an integer is known without a guard."""
     return isinstance(a, int) or has_static_value(a)
 
 
 def is_concrete_float(a) -> bool:
+    """Whether a number is known without a guard."""
     return isinstance(a, float) or has_static_value(a)
 
 
 def is_concrete_bool(a) -> bool:
+    """Whether a truth value is known without a guard."""
     return isinstance(a, bool) or has_static_value(a)
 
 
@@ -57,6 +62,7 @@ def guard_scalar(a):
 
 
 def guard_float(a) -> float:
+    """The value of a number; of a symbolic one the example's, with a guard."""
     return float(a)
 
 
@@ -77,6 +83,7 @@ def sym_and(x, *others):
 
 
 def sym_or(x, *others):
+    """Whether one of them holds, without a guard."""
     for y in others:
         x = x | y
     return x

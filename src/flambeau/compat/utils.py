@@ -35,6 +35,7 @@ def _element_size(dtype) -> int:
 
 
 def is_compiling() -> bool:
+    """Whether the code is being captured by ``torch.compile`` or ``torch.export``."""
     from ..base.compiling import is_compiling
 
     return is_compiling()
@@ -59,12 +60,14 @@ class classproperty:  # noqa: N801
 
 
 def cpu_count() -> int:
+    """Number of processors that this process may use."""
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def get_current_device_index() -> int:
+    """The index of the current accelerator: -1, there is none."""
     return -1
 
 
@@ -93,10 +96,12 @@ def _unflatten_dense_tensors(flat, tensors):
 
 
 def get_tensor_metadata(tensor) -> dict:
+    """What a tensor's pickle says beside its elements: {"conj": True} and {"neg": True} of flagged views, {} of others."""
     return {}
 
 
 def set_tensor_metadata(tensor, metadata) -> None:
+    """Put what :func:`get_tensor_metadata` gave on a tensor that was read."""
     if metadata:
         raise RuntimeError(f"tensor metadata {sorted(metadata)} can't be set")
 

@@ -46,10 +46,12 @@ def register_backend(compiler_fn: Callable | None = None, name: str | None = Non
 
 
 def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
+    """Names of the registered backends, without those tagged with one of ``exclude_tags``."""
     return sorted(n for n in _backends if not set(_tags[n]) & set(exclude_tags or ()))
 
 
 def lookup_backend(backend: str | Callable) -> Callable:
+    """The backend of that name, or the function itself. InvalidBackend for a name that nobody registered."""
     if isinstance(backend, str):
         if backend not in _backends:
             raise InvalidBackend(backend)

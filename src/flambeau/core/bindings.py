@@ -91,7 +91,8 @@ def _return_type(name, fields):
     def show(self):
         return f"torch.return_types.{name}(\n" + ",\n".join(f"{k}={v!r}" for k, v in zip(fields, self)) + ")"
 
-    return type(name, (base,), {"__slots__": (), "__repr__": show, "__module__": "flambeau.return_types"})
+    names = {"__slots__": (), "__repr__": show, "__module__": "flambeau.return_types"}
+    return type(name, (base,), {**names, "__doc__": f"What the operator {name} returns: {', '.join(fields)}."})
 
 
 class Signature:

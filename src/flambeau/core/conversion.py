@@ -152,6 +152,7 @@ def type_(self, dtype=None, non_blocking=False):
 
 
 def is_tensor(x) -> bool:
+    """Whether ``obj`` is a tensor."""
     return isinstance(x, _C.TensorBase)
 
 

@@ -53,7 +53,8 @@ class Tensor(_C.TensorBase):
     __torch_dispatch__ = _C._disabled_torch_dispatch_impl
     __hash__ = _C.TensorBase.__hash__
     __array_priority__ = 1000
-    _answers: frozenset[str] = frozenset()  # what the class says of its own metadata: "size", "stride", "layout"
+    # What the class says of its own metadata: "size", "stride", "layout". A comment is its type: get_type_hints of subclasses shows no such names.
+    _answers = frozenset()  # type: frozenset[str]
 
     def __new__(cls, *data, dtype=None, device=None, requires_grad=False, size=None):
         if len(data) == 1 and isinstance(data[0], _C.TensorBase):

@@ -104,6 +104,7 @@ class dependent_property(property, _Dependent):  # noqa: N801
 
 
 def is_dependent(constraint) -> bool:
+    """Whether a constraint depends on other parameters of its distribution."""
     return isinstance(constraint, _Dependent)
 
 

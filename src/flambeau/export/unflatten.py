@@ -12,6 +12,8 @@ class FlatArgsAdapter:
 
 
 class UnflattenedModule:
+    """NotImplementedError: programs stay flat here."""
+
     def __init__(self, export_module, flat_args_adapter=None):
         raise NotImplementedError(_WHY)
 

@@ -155,6 +155,7 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)
 
 

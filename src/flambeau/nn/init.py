@@ -75,27 +75,32 @@ def _fan(tensor, mode: str) -> int:
 
 @wrap_function
 def uniform_(tensor, a: float = 0.0, b: float = 1.0, generator=None):
+    """Draw ``tensor`` from U(a, b); it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 @wrap_function
 def normal_(tensor, mean: float = 0.0, std: float = 1.0, generator=None):
+    """Draw ``tensor`` from N(mean, std^2); it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 @wrap_function
 def constant_(tensor, val: float):
+    """Fill ``tensor`` with ``val``; it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor):
+    """Fill ``tensor`` with 1; it is returned. Nothing is recorded."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor):
+    """Fill ``tensor`` with 0; it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.zero_()
 
@@ -144,6 +149,7 @@ def trunc_normal_(tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, 
 
 
 def xavier_uniform_(tensor, gain: float = 1.0, generator=None):
+    """Draw from U(-k, k), k = ``gain`` sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010). ValueError for fewer than 2 dimensions."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -151,6 +157,7 @@ def xavier_uniform_(tensor, gain: float = 1.0, generator=None):
 
 
 def xavier_normal_(tensor, gain: float = 1.0, generator=None):
+    """Draw from N(0, s^2), s = ``gain`` sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010). ValueError for fewer than 2 dimensions."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
@@ -164,6 +171,9 @@ def _kaiming_std(tensor, a: float, mode: str, nonlinearity: str) -> float | None
 
 @wrap_function
 def kaiming_uniform_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None):
+    """Draw from U(-k, k), k = gain sqrt(3 / fan) (He et al. 2015), the gain that of ``nonlinearity`` (with slope ``a``), the fan by ``mode``:
+    "fan_in" or "fan_out". ValueError for fewer than 2 dimensions.
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -172,6 +182,7 @@ def kaiming_uniform_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: s
 
 
 def kaiming_normal_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None):
+    """Draw from N(0, s^2), s = gain / sqrt(fan) (He et al. 2015). Options as for :func:`kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 

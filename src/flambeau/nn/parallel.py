@@ -39,21 +39,26 @@ def __getattr__(name):
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):
+    """``module(*inputs, **module_kwargs)``: all devices are one here."""
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
 
 
 def replicate(network, devices, detach: bool = False) -> list:
+    """``network`` itself for each of ``devices``: they are one here."""
     return [network for _ in devices]
 
 
 def scatter(inputs, target_gpus, dim: int = 0) -> list:
+    """``[inputs]``: there is one device."""
     return [inputs]
 
 
 def gather(outputs, target_device, dim: int = 0):
+    """The first of ``outputs``: there is one device."""
     return outputs[0]
 
 
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> list:
+    """``modules[i](*inputs[i], **kwargs_tup[i])`` for each, one after the other."""
     kwargs_tup = kwargs_tup or [{}] * len(modules)
     return [m(*(x if isinstance(x, tuple) else (x,)), **k) for m, x, k in zip(modules, inputs, kwargs_tup)]

@@ -40,6 +40,7 @@ def get_ema_avg_fn(decay: float = 0.999):
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999):
+    """A function for AveragedModel that updates all parameters: average = decay average + (1 - decay) parameter."""
     _check_decay(decay)
 
     def update(ema_params, current_params, _):
@@ -64,6 +65,8 @@ def get_swa_avg_fn():
 
 
 def get_swa_multi_avg_fn():
+    """A function for AveragedModel that updates all parameters to the mean of what was seen."""
+
     def update(averaged_params, current_params, num_averaged):
         with no_grad():
             for average, current in zip(averaged_params, current_params):

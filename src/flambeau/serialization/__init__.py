@@ -91,6 +91,8 @@ class SourceChangeWarning(Warning):
 
 
 class LoadEndianness(enum.Enum):
+    """Byte orders of files."""
+
     NATIVE = 1
     LITTLE = 2
     BIG = 3
@@ -100,6 +102,7 @@ _options: dict = {"endianness": None, "crc32": True, "mmap": 2}
 
 
 def get_default_load_endianness():
+    """The byte order of files that don't tell theirs; None is this machine's."""
     return _options["endianness"]
 
 
@@ -113,6 +116,7 @@ def set_default_load_endianness(endianness) -> None:
 
 
 def get_crc32_options() -> bool:
+    """What ``set_crc32_options`` set."""
     return _options["crc32"]
 
 
@@ -122,6 +126,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_mmap_options() -> int:
+    """The flags with which ``load(mmap=True)`` maps files."""
     return _options["mmap"]
 
 
@@ -143,6 +148,7 @@ class skip_data:  # noqa: N801
 
 
 def register_package(priority, tagger, deserializer) -> None:
+    """NotImplementedError: storages live on the CPU here, there is nothing to register."""
     raise NotImplementedError(
         "torch.serialization.register_package: storages live on the CPU here, there is nothing to register"
     )

@@ -32,10 +32,12 @@ def add_safe_globals(safe_globals: list) -> None:
 
 
 def get_safe_globals() -> list:
+    """What :func:`add_safe_globals` allowed."""
     return list(_added)
 
 
 def clear_safe_globals() -> None:
+    """Forget what :func:`add_safe_globals` allowed."""
     _added.clear()
 
 

@@ -65,6 +65,7 @@ def _len_torch_dispatch_stack() -> int:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True) -> bool:
+    """Whether a dispatch mode is on."""
     return bool(modes.dispatch_stack())
 
 

@@ -61,6 +61,7 @@ _early_stop = [True]
 
 
 def noop_context_fn():
+    """Two contexts that do nothing: for ``context_fn``."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -72,6 +73,7 @@ def detach_variable(inputs):
 
 
 def check_backward_validity(inputs) -> None:
+    """Warn when no input requires a gradient: then none flows through a checkpoint."""
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
@@ -82,6 +84,7 @@ def get_device_states(*args) -> tuple[list, list]:
 
 
 def set_device_states(devices, states, *, device_type=None) -> None:
+    """Put the states of generators of devices back: there are no other devices."""
     if devices:
         raise RuntimeError("set_device_states: there are no accelerators here")
 
@@ -269,6 +272,7 @@ def set_checkpoint_early_stop(enable: bool):
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None):
+    """Context manager: checkpoints tell what they recompute differently (None: as each says itself)."""
     before, _debug[0] = _debug[0], enabled
     try:
         yield

@@ -11,6 +11,8 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(enum.IntEnum):
+    """Ways to compute attention; MATH is the one there is."""
+
     ERROR = -1
     MATH = 0
     FLASH_ATTENTION = 1
@@ -33,14 +35,17 @@ def current_flash_attention_impl():
 
 
 def list_flash_attention_impls() -> list[str]:
+    """Names of the implementations of flash attention that can be chosen: none."""
     return []
 
 
 def activate_flash_attention_impl(impl) -> None:
+    """ValueError: there are no implementations to choose from."""
     raise ValueError(f"Unknown flash attention impl {impl!r}: there are none in flambeau")
 
 
 def register_flash_attention_impl(name, *, register_fn) -> None:
+    """NotImplementedError: attention is compiled here, from ``scaled_dot_product_attention``."""
     raise NotImplementedError("register_flash_attention_impl: flambeau has no flash-attention kernels")
 
 

@@ -36,6 +36,7 @@ class AuxRequest(NamedTuple):
 
 
 def noop_mask(batch, head, token_q, token_kv):
+    """A mask that keeps every pair."""
     return batch.new_ones((), dtype=arange(1).eq(0).dtype)
 
 
@@ -52,6 +53,8 @@ def and_masks(*mask_mods):
 
 
 def or_masks(*mask_mods):
+    """A mask where one of them holds."""
+
     def mask(b, h, q, k):
         out = mask_mods[0](b, h, q, k)
         for m in mask_mods[1:]:
@@ -91,6 +94,8 @@ class BlockMask:
 
 
 def create_block_mask(mask_mod, B, H, Q_LEN: int, KV_LEN: int, device="cpu", BLOCK_SIZE=128, _compile: bool = False):  # noqa: N803
+    """A mask for :func:`flex_attention`: ``mask_mod(b, h, q, kv)`` tells for index tensors which pairs count. ``B`` and ``H`` None broadcast;
+    ``BLOCK_SIZE`` changes nothing: the mask is evaluated whole."""
     return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN))
 
 

@@ -61,6 +61,7 @@ def rrelu(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool 
 
 
 def rrelu_(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False):
+    """:func:`rrelu` in place."""
     return rrelu(input, lower, upper, training, True)
 
 

@@ -174,6 +174,7 @@ def upsample(input, size=None, scale_factor=None, mode: str = "nearest", align_c
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
+    """:func:`interpolate` by the nearest element. Deprecated."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -181,6 +182,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
+    """:func:`interpolate`, bilinear with corners aligned. Deprecated."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )

@@ -55,21 +55,29 @@ class _InPlace(Module):
 
 
 class ReLU(_InPlace):
+    """max(0, x). Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def forward(self, input):
         return F.relu(input, inplace=self.inplace)
 
 
 class ReLU6(_InPlace):
+    """min(max(0, x), 6). Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def forward(self, input):
         return F.relu6(input, inplace=self.inplace)
 
 
 class SiLU(_InPlace):
+    """x sigmoid(x), also called swish. Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def forward(self, input):
         return F.silu(input, inplace=self.inplace)
 
 
 class LeakyReLU(_InPlace):
+    """x above 0, ``negative_slope`` (0.01) x below. Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
         super().__init__(inplace)
         self.negative_slope = negative_slope
@@ -82,6 +90,8 @@ class LeakyReLU(_InPlace):
 
 
 class ELU(_InPlace):
+    """x above 0, ``alpha`` (exp(x) - 1) below. Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__(inplace)
         self.alpha = alpha
@@ -119,36 +129,50 @@ class _MayReplace(Module):
 
 
 class Hardsigmoid(_MayReplace):
+    """min(max(0, x + 3), 6) / 6. Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def forward(self, input):
         return F.hardsigmoid(input, self.inplace)
 
 
 class Hardswish(_MayReplace):
+    """x min(max(0, x + 3), 6) / 6. Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def forward(self, input):
         return F.hardswish(input, self.inplace)
 
 
 class Mish(_MayReplace):
+    """x tanh(softplus(x)). Any shape, floating dtypes; ``inplace`` writes the input."""
+
     def forward(self, input):
         return F.mish(input, self.inplace)
 
 
 class Sigmoid(Module):
+    """1 / (1 + exp(-x)). Any shape, floating dtypes."""
+
     def forward(self, input):
         return F.sigmoid(input)
 
 
 class LogSigmoid(Module):
+    """log(sigmoid(x)), without underflow. Any shape, floating dtypes."""
+
     def forward(self, input):
         return F.logsigmoid(input)
 
 
 class Tanh(Module):
+    """tanh(x). Any shape, floating dtypes."""
+
     def forward(self, input):
         return F.tanh(input)
 
 
 class Softplus(Module):
+    """log(1 + exp(``beta`` x)) / beta; x itself where beta x is above ``threshold`` (20). Any shape, floating dtypes."""
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
         self.beta = beta
@@ -162,6 +186,8 @@ class Softplus(Module):
 
 
 class Softmax(Module):
+    """exp(x) divided by its sum along ``dim``. Without a dimension (deprecated) it is 0 for 0, 1 and 3 dimensions, else 1."""
+
     def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
@@ -174,6 +200,8 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
+    """log(softmax(x)) along ``dim``, without overflow."""
+
     def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim

@@ -117,16 +117,43 @@ class _ConvNd(Module):
 
 
 class Conv1d(_ConvNd):
+    """Cross-correlation of the input with ``out_channels`` kernels: (N, in_channels, L) or without N -> (N, out_channels, L').
+
+    ``kernel_size``, ``stride`` (1), ``padding`` (0; or "valid", "same"), ``dilation`` (1): an int, or one for each spatial dimension.
+    ``groups`` (1) splits
+    the channels; ``padding_mode``: "zeros", "reflect", "replicate" or "circular". Weight (out_channels, in_channels / groups, kernel) and bias
+    are drawn from
+    U(-k, k), k = 1 / sqrt(in_channels / groups * kernel elements). RuntimeError for other dtypes or ranks.
+    """
+
     spatial = 1
     convolve = staticmethod(F.conv1d)
 
 
 class Conv2d(_ConvNd):
+    """Cross-correlation of the input with ``out_channels`` kernels: (N, in_channels, H, W) or without N -> (N, out_channels, H', W').
+
+    ``kernel_size``, ``stride`` (1), ``padding`` (0; or "valid", "same"), ``dilation`` (1): an int, or one for each spatial dimension.
+    ``groups`` (1) splits
+    the channels; ``padding_mode``: "zeros", "reflect", "replicate" or "circular". Weight (out_channels, in_channels / groups, kernel, kernel)
+    and bias are drawn from
+    U(-k, k), k = 1 / sqrt(in_channels / groups * kernel elements). RuntimeError for other dtypes or ranks.
+    """
+
     spatial = 2
     convolve = staticmethod(F.conv2d)
 
 
 class Conv3d(_ConvNd):
+    """Cross-correlation of the input with ``out_channels`` kernels: (N, in_channels, D, H, W) or without N -> (N, out_channels, D', H', W').
+
+    ``kernel_size``, ``stride`` (1), ``padding`` (0; or "valid", "same"), ``dilation`` (1): an int, or one for each spatial dimension.
+    ``groups`` (1) splits
+    the channels; ``padding_mode``: "zeros", "reflect", "replicate" or "circular". Weight (out_channels, in_channels / groups, kernel, kernel,
+    kernel) and bias are drawn from
+    U(-k, k), k = 1 / sqrt(in_channels / groups * kernel elements). RuntimeError for other dtypes or ranks.
+    """
+
     spatial = 3
     convolve = staticmethod(F.conv3d)
 
@@ -194,15 +221,37 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
+    """The transpose of a convolution, which is its gradient by the input: (N, in_channels, L) or without N -> (N, out_channels, L').
+
+    ``output_padding`` (0) adds to one side of the result, whose size several inputs of a convolution share; ``forward(input, output_size)``
+    chooses it.
+    Other options are :class:`Conv1d`'s. The weight has the shape (in_channels, out_channels / groups, kernel).
+    """
+
     spatial = 1
     convolve = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
+    """The transpose of a convolution, which is its gradient by the input: (N, in_channels, H, W) or without N -> (N, out_channels, H', W').
+
+    ``output_padding`` (0) adds to one side of the result, whose size several inputs of a convolution share; ``forward(input, output_size)``
+    chooses it.
+    Other options are :class:`Conv2d`'s. The weight has the shape (in_channels, out_channels / groups, kernel, kernel).
+    """
+
     spatial = 2
     convolve = staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
+    """The transpose of a convolution, which is its gradient by the input: (N, in_channels, D, H, W) or without N -> (N, out_channels, D', H',
+    W').
+
+    ``output_padding`` (0) adds to one side of the result, whose size several inputs of a convolution share; ``forward(input, output_size)``
+    chooses it.
+    Other options are :class:`Conv3d`'s. The weight has the shape (in_channels, out_channels / groups, kernel, kernel, kernel).
+    """
+
     spatial = 3
     convolve = staticmethod(F.conv_transpose3d)

@@ -53,16 +53,31 @@ class _WeightedLoss(_Loss):
 
 
 class MSELoss(_Loss):
+    """(input - target)^2; both have one shape.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def forward(self, input, target):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
+    """|input - target|; both have one shape.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def forward(self, input, target):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
+    """Squared below ``beta`` (1), linear above: 0.5 d^2 / beta, or |d| - 0.5 beta, for d = input - target.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
@@ -72,6 +87,11 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
+    """Squared below ``delta`` (1), linear above: 0.5 d^2, or delta (|d| - 0.5 delta), for d = input - target.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         if not isinstance(delta, (float, int)):
             raise TypeError(f"delta must be a float or int, got: {type(delta)}")
@@ -83,6 +103,12 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
+    """-input at the target's class, of log-probabilities (N, C, ...) and classes (N, ...). ``weight`` (C): of the classes; targets of
+    ``ignore_index`` (-100) don't count. IndexError for a class out of range.
+
+    ``reduction``: "mean" (the default), "sum" or "none"; "mean" divides by the weights of what counts.
+    """
+
     def __init__(self, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
@@ -120,11 +146,22 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
+    """-(target log(input) + (1 - target) log(1 - input)) of probabilities; logarithms end at -100. ``weight`` multiplies, broadcast. RuntimeError
+    for inputs outside of [0, 1].
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def forward(self, input, target):
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
+    """:class:`BCELoss` of sigmoid(input), computed without overflow. ``pos_weight`` multiplies the part of the positive targets.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
@@ -140,6 +177,12 @@ NLLLoss2d = type("NLLLoss2d", (NLLLoss,), {"__module__": __name__, "__doc__": "N
 
 
 class KLDivLoss(_Loss):
+    """target (log(target) - input), of log-probabilities ``input``; with ``log_target`` the target is in logarithms too. "batchmean" divides by
+    the first dimension, which is the divergence as it is defined.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
@@ -149,6 +192,11 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
+    """exp(input) - target input (``log_input``, the default), or input - target log(input + eps). ``full`` adds Stirling's term.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(
         self,
         log_input: bool = True,
@@ -168,6 +216,11 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
+    """0.5 (log(max(var, eps)) + (input - target)^2 / max(var, eps)); ``full`` adds the constant. ValueError for a negative variance.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(None, None, reduction)
         self.full, self.eps = full, eps
@@ -177,6 +230,11 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
+    """x where the target is 1, max(0, ``margin`` - x) where it is -1.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -186,6 +244,11 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
+    """1 - cos(a, b) where the target is 1, max(0, cos(a, b) - ``margin``) where it is -1; vectors (N, D) or (D).
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -195,6 +258,11 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
+    """max(0, -target (a - b) + ``margin``): a is to be above b where the target is 1, below where it is -1.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -204,21 +272,41 @@ class MarginRankingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
+    """log(1 + exp(-target x)), targets of 1 and -1.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def forward(self, input, target):
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
+    """sum over classes j and targets t of max(0, 1 - (x[t] - x[j])) / C. Targets (N, C) are classes up to the first -1.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def forward(self, input, target):
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """The mean over classes of :class:`BCEWithLogitsLoss`, for targets (N, C) of 0 and 1; ``weight`` (C): of the classes.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def forward(self, input, target):
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
+    """sum over classes j != y of max(0, ``margin`` - x[y] + x[j])^p / C; ``p`` is 1 or 2, ``weight`` (C): of the classes.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"
     ):
@@ -236,6 +324,12 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
+    """max(0, d(anchor, positive) - d(anchor, negative) + ``margin``), d the ``p``-norm distance of vectors (N, D). ``swap`` takes the nearer of
+    anchor and positive to the negative.
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(
         self,
         margin: float = 1.0,
@@ -265,6 +359,11 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
+    """:class:`TripletMarginLoss` with ``distance_function(a, b)`` (the Euclidean distance unless given).
+
+    ``reduction``: "mean" (the default), "sum" or "none".
+    """
+
     def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         super().__init__(None, None, reduction)
         if margin <= 0:
@@ -287,6 +386,12 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
+    """Connectionist temporal classification (Graves et al. 2006): log-probabilities (T, N, C), targets (N, S) or all in a row, the lengths of
+    both. ``blank``: the class that stands for none; ``zero_infinity`` makes 0 of what no alignment reaches.
+
+    ``reduction``: "mean" (the default), "sum" or "none"; "mean" divides by the lengths of the targets first.
+    """
+
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
         super().__init__(None, None, reduction)
         self.blank, self.zero_infinity = blank, zero_infinity

@@ -27,6 +27,8 @@ class _Pad(Module):
 
 
 class _CircularPad(_Pad):
+    """Pads with the elements of the other end. ``padding``: one number, or (before, after) for each dimension, last first; at most its size."""
+
     def forward(self, input):
         least = self.dimensions + 1
         if input.dim() not in (least, least + 1):
@@ -35,6 +37,8 @@ class _CircularPad(_Pad):
 
 
 class _ConstantPad(_Pad):
+    """Pads with ``value``. ``padding``: one number, or (before, after) for each dimension, last first; negative numbers cut."""
+
     def __init__(self, padding, value: float):
         super().__init__(padding)
         self.value = value
@@ -47,6 +51,8 @@ class _ConstantPad(_Pad):
 
 
 class _ZeroPad(_ConstantPad):
+    """Pads with 0. ``padding``: one number, or (before, after) for each dimension, last first; negative numbers cut."""
+
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 

@@ -118,10 +118,17 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
+    """The maximum of windows at drawn places (Graham 2014): (N, C, H, W) -> (N, C, *output_size).
+
+    Either ``output_size`` or ``output_ratio`` (between 0 and 1) is given. ``return_indices`` returns the places too.
+    """
+
     dimensions = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
+    """The maximum of windows at drawn places: (N, C, D, H, W) -> (N, C, *output_size). Options as for :class:`FractionalMaxPool2d`."""
+
     dimensions = 3
 
 

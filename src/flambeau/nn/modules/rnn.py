@@ -295,6 +295,11 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
+    """One step of a simple recurrent network: h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with ``nonlinearity``.
+
+    (N, input_size) and (N, hidden_size) or without N; h is zeros unless given. Weights are drawn from U(-k, k) with k = 1 / sqrt(hidden_size).
+    """
+
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
     ):
@@ -310,6 +315,12 @@ class RNNCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
+    """One step of gated recurrent units: (input, h) -> h', (N, input_size) and (N, hidden_size) or without N.
+
+    h is zeros unless given. ``weight_ih`` (3 hidden_size, input_size) holds reset, update and new gate; all weights are drawn from U(-k, k) with
+    k = 1 / sqrt(hidden_size).
+    """
+
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
@@ -320,6 +331,12 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
+    """One step of a long short-term memory: (input, (h, c)) -> (h', c'), (N, input_size) and (N, hidden_size) or without N.
+
+    h and c are zeros unless given. ``weight_ih`` (4 hidden_size, input_size) holds input, forget, cell and output gate; all weights are drawn from
+    U(-k, k) with k = 1 / sqrt(hidden_size).
+    """
+
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 

@@ -48,10 +48,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
+    """:func:`torch.nn.functional.interpolate` by the nearest pixel: (N, C, H, W) to ``size``, or by ``scale_factor``."""
+
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
+    """:func:`torch.nn.functional.interpolate`, bilinear with corners aligned: (N, C, H, W) to ``size``, or by ``scale_factor``."""
+
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

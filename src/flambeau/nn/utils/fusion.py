@@ -21,12 +21,14 @@ def _fold(weight, bias, mean, var, eps, gamma, beta, shape):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose: bool = False):
+    """(weight, bias) of a convolution that does what convolution and batch norm did in eval mode."""
     shape = [1, -1] if transpose else [-1, 1]
     weight, bias = _fold(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape + [1] * (conv_w.dim() - 2))
     return Parameter(weight.detach(), conv_w.requires_grad), Parameter(bias.detach(), conv_w.requires_grad)
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+    """(weight, bias) of a linear layer that does what layer and batch norm did in eval mode."""
     weight, bias = _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
     return Parameter(weight.detach(), linear_w.requires_grad), Parameter(bias.detach(), linear_w.requires_grad)
 
@@ -49,4 +51,5 @@ def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
 
 
 def fuse_linear_bn_eval(linear, bn):
+    """A linear layer that does what ``linear`` and the batch norm after it do in eval mode. AssertionError unless both are in eval mode."""
     return _fuse(linear, bn, fuse_linear_bn_weights)

@@ -198,5 +198,6 @@ def pack_sequence(sequences, enforce_sorted: bool = True):
 
 
 def unpack_sequence(packed_sequences) -> list:
+    """The sequences of a PackedSequence, each with its length."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

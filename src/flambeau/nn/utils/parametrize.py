@@ -200,6 +200,7 @@ def register_parametrization(module, tensor_name: str, parametrization, *, unsaf
 
 
 def is_parametrized(module, tensor_name: str | None = None) -> bool:
+    """Whether a module has parametrized tensors, or its ``tensor_name`` is one."""
     parametrizations = module._modules.get("parametrizations") if isinstance(module, Module) else None
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -237,6 +238,7 @@ def remove_parametrizations(module, tensor_name: str, leave_parametrized: bool =
 
 
 def type_before_parametrizations(module) -> type:
+    """The class of a module before parametrizations changed it."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

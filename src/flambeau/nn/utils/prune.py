@@ -304,31 +304,39 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module, name):
+    """Make ``name`` of ``module`` a pruned tensor whose mask is 1 everywhere; the module."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
+    """Prune ``amount`` (a share or a number) of the elements of ``module.name``, drawn at random; the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module, name, amount, importance_scores=None):
+    """Prune the ``amount`` (a share or a number) of the elements of ``module.name`` with the least absolute values (or ``importance_scores``);
+    the module.
+    """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module, name, amount, dim):
+    """Prune ``amount`` of the slices of ``module.name`` along ``dim``, drawn at random; the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
+    """Prune the ``amount`` of the slices of ``module.name`` along ``dim`` with the least ``n``-norm; the module."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module, name, mask):
+    """Prune ``module.name`` where ``mask`` is 0; the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 

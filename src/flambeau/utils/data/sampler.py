@@ -43,6 +43,8 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
+    """The indices of ``data_source`` in their order."""
+
     def __init__(self, data_source):
         self.data_source = data_source
 
@@ -97,6 +99,8 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
+    """``indices`` in a drawn order, without replacement."""
+
     def __init__(self, indices: Sequence[int], generator=None):
         self.indices, self.generator = indices, generator
 

@@ -159,6 +159,7 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
+    """The name of a unit of time: "us" is "microsecond"."""
     return _UNITS[u][1]
 
 
@@ -171,11 +172,13 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
+    """The different elements, in order of their first place."""
     return list(dict.fromkeys(elements))
 
 
 @contextlib.contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
+    """Context manager: ``n`` threads for the block."""
     before = get_num_threads()
     try:
         set_num_threads(n)

@@ -13,6 +13,8 @@ _BOLD, _END = "\033[1m", "\033[0m"
 
 
 class Colorize(enum.Enum):
+    """What a table of times compares by colour."""
+
     NONE = "none"
     COLUMNWISE = "columnwise"
     ROWWISE = "rowwise"

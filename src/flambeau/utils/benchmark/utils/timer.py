@@ -18,6 +18,8 @@ _LONGEST_BLOCK = 2**31 - 1
 
 
 class Language(enum.Enum):
+    """The language of a timed statement."""
+
     PYTHON = 0
     CPP = 1
 
