@@ -50,8 +50,8 @@ from .modes.ambient import ActiveModes
 from .numpy import numpy_bridge
 from .rules import trace_rules
 from .rules.reflect import name_of
+from .stances import around_compilation, note_sizes
 from .stances import current as current_stance
-from .stances import note_sizes, told
 from .tracing.executor import RootFrame
 from .utils import counters, record_compile
 from .variables.base import Lazy
@@ -252,7 +252,7 @@ class Compiler(_frame.Context):
         event = Event(code)
         logs.compilation.id = (_numbers[id(code)], len(cache.entries))
         try:
-            with told(*logs.compilation.id):
+            with around_compilation(*logs.compilation.id):
                 added = self._capture(func, args, cache, event, top)
         except SkipFrame as e:
             added = self._skipped(code, cache, event, top, e)

@@ -95,7 +95,7 @@ def clear_callbacks() -> None:
     _end.clear()
 
 
-class told:
+class around_compilation:  # noqa: N801
     """Calls the callbacks around the capture of frame ``frame``, which was compiled ``before`` times."""
 
     def __init__(self, frame: int, before: int):

@@ -91,7 +91,7 @@ def possible(node) -> int:
 
 
 class Watch:
-    """Called with the flags that a call of a graph raised. ``inherited``: kinds that are told as the caller of the function has it; ``own``:
+    """Called with the flags that a call of a graph raised. ``inherited``: kinds reported as the caller of the function has them set; ``own``:
     those that a block inside of the function turned on. ``loud``: of both, what ends or calls something where it stands, so that each flagged call
     counts."""
 
@@ -102,8 +102,10 @@ class Watch:
 
     def __call__(self, flags: int) -> None:
         how = np.geterr()
-        told = flags & (self.own | self.inherited & sum(bit for kind, bit in KINDS.items() if how[kind] != "ignore"))
-        if told & self.loud or told and self.due():
+        reported = flags & (
+            self.own | self.inherited & sum(bit for kind, bit in KINDS.items() if how[kind] != "ignore")
+        )
+        if reported & self.loud or reported and self.due():
             raise FloatingPointFlags
 
     def due(self) -> bool:
@@ -152,8 +154,9 @@ def _action() -> str:
     return "default"
 
 
-def told_of(nodes) -> dict:
-    """node -> kinds of errors that a block of the function tells, that are told as the caller has it, of both what ends or calls something."""
+def reported_kinds(nodes) -> dict:
+    """node -> three sets of kinds of errors: those that a block of the function reports, those reported as the caller has them set, and those
+    of both that end or call something."""
     found = {}
     around = {kind: how not in QUIET for kind, how in np.geterr().items()}
     below = is_quiet_on_underflow(None)  # which is guarded; underflows are frequent
@@ -175,16 +178,16 @@ def told_of(nodes) -> dict:
 
 
 def watched(nodes) -> tuple[int, Watch | None]:
-    """The flags that are looked at after a graph with these nodes, and who is told."""
+    """The flags that are looked at after a graph with these nodes, by who reports them."""
     own, inherited, loud = (
-        functools.reduce(operator.or_, kinds, 0) for kinds in zip(*told_of(nodes).values(), (0, 0, 0))
+        functools.reduce(operator.or_, kinds, 0) for kinds in zip(*reported_kinds(nodes).values(), (0, 0, 0))
     )
     return own | inherited, Watch(own, inherited, loud) if own | inherited else None
 
 
 def unused(nodes, outputs: list) -> list:
     """Nodes whose values have to be outputs as well, so that they are computed: NumPy may tell of them, and nothing uses them."""
-    told = told_of(nodes)
+    reported = reported_kinds(nodes)
     live = set(outputs)
     memory = {
         id(n.meta["val"]._storage) for n in nodes if n.op == "placeholder" and tensor_queries.is_tensor(n.meta["val"])
@@ -209,10 +212,10 @@ def unused(nodes, outputs: list) -> list:
             if "writes" in effects and tensor_queries.is_tensor(a.meta["val"]) and a.meta["val"]._writes
         ]
         if n not in live and not any(id(a.meta["val"]._storage) in memory for a in written):
-            if not (set(effects) - {"writes"}) and n not in told:
+            if not (set(effects) - {"writes"}) and n not in reported:
                 continue
             values = written or ([n] if tensor_queries.is_tensor(n.meta.get("val")) else [])
-            found += values if n in told else []
+            found += values if n in reported else []
             for value in values:
                 needed(value)
         for a in (n, *n.all_input_nodes):
@@ -245,7 +248,7 @@ def is_loud(variable) -> bool:
 
 
 def is_quiet_on_underflow(variable) -> bool:
-    """The same, and an underflow, which is frequent, isn't told of."""
+    """The same, and an underflow, which is frequent, isn't reported."""
     how = np.geterr()
     return how["under"] == "ignore" and all(how[kind] in QUIET for kind in KINDS)
 

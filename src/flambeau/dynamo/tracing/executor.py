@@ -79,7 +79,7 @@ class Frame(Opcodes):
     parent: Frame | None = None
     shown_locals: Variable | None = None  # what locals() gave
     namespace: dict[str, Variable] | None = None  # of a class body
-    told_line: int | None = None  # the last line that the log has been told of
+    logged_line: int | None = None  # the last line that the log has
 
     def __init__(
         self, output, code: types.CodeType, globals: dict, locals: dict[str, Variable], cells: dict[str, CellVariable]

@@ -34,7 +34,7 @@ def refuse_shared_dict(var: Variable) -> None:
 
 
 class SideEffects:
-    told = False  # to the log
+    logged = False
 
     def __init__(self):
         self.modified: dict[int, Variable] = {}
@@ -120,8 +120,8 @@ class SideEffects:
 
     def codegen(self, cg, flush_cells: Callable[[CellVariable], bool]) -> Callable[[], None]:
         """Push what will be written into temporaries; the returned function emits the writes."""
-        if trace_logs.SIDE_EFFECTS.on and not self.told:
-            self.told = True  # the code is written twice
+        if trace_logs.SIDE_EFFECTS.on and not self.logged:
+            self.logged = True  # the code is written twice
             trace_logs.tell_writes(self)
         replay = Replay(cg)
         done: set[int] = set()

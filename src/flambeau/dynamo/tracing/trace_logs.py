@@ -30,8 +30,8 @@ def _place(frame) -> str:
 def before_instruction(frame) -> None:
     """Tell of the instruction that the frame is at, with the stack in front of it; of its line when that is another one."""
     inst = frame.inst
-    if SOURCE.on and inst.line != frame.told_line:
-        frame.told_line = inst.line
+    if SOURCE.on and inst.line != frame.logged_line:
+        frame.logged_line = inst.line
         SOURCE("TRACE starts_line %s\n    %s", _place(frame), frame.location().line)
     if BYTECODE.on:
         BYTECODE("TRACE %s %s %s", inst.name, "" if inst.argval is None else inst.argval, frame.stack)
