@@ -101,10 +101,9 @@ class DictVariable(Variable):
             tx.output.guard(self.source, "DICT_KEYS", keys)
         old, self.entries = self.entries, {}
         for k in keys:
-            self.entries[k] = old.pop(k, None) or (
-                tx.wrap_key(k),
-                Lazy(dict.__getitem__(base, k), KeySource(self.source, k)),
-            )
+            # The dict's own key stays, whatever equals it was written or looked up.
+            hit = old.pop(k, None)
+            self.entries[k] = (tx.wrap_key(k), hit[1] if hit else Lazy(dict.__getitem__(base, k), KeySource(self.source, k)))
         self.entries.update(old)
         self.entries = {k: e for k, e in self.entries.items() if e[1] is not _DELETED}
 
