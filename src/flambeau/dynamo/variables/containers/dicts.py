@@ -103,7 +103,10 @@ class DictVariable(Variable):
         for k in keys:
             # The dict's own key stays, whatever equals it was written or looked up.
             hit = old.pop(k, None)
-            self.entries[k] = (tx.wrap_key(k), hit[1] if hit else Lazy(dict.__getitem__(base, k), KeySource(self.source, k)))
+            self.entries[k] = (
+                tx.wrap_key(k),
+                hit[1] if hit else Lazy(dict.__getitem__(base, k), KeySource(self.source, k)),
+            )
         self.entries.update(old)
         self.entries = {k: e for k, e in self.entries.items() if e[1] is not _DELETED}
 
