@@ -170,8 +170,8 @@ def test_a_violated_constraint_names_symbol_value_and_line():
     g = torch.compile(lambda x: x + 1 if x.shape[0] < 7 else x, backend="eager")
     with pytest.raises(ConstraintViolationError, match="2 <= s0 <= 100"):
         g(*_marked(5, torch._dynamo.mark_dynamic, 0, min=2, max=100))
-    with pytest.raises(ValueError, match="outside of the range"):
-        _marked(5, torch._dynamo.mark_dynamic, 0, min=6)
+    with pytest.raises(ConstraintViolationError, match=r"5 not in range \[6, int_oo\] that dimension 0 is marked with"):
+        g(*_marked(5, torch._dynamo.mark_dynamic, 0, min=6))
 
 
 def test_a_graph_break_and_ten_sizes():

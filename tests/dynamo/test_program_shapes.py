@@ -40,6 +40,11 @@ def modes(x):
         return inner(x), x.cos()
 
 
+def other_data(x):
+    y, x.data = x.data, torch.zeros(2, 3)
+    return x + 1, x.shape, y
+
+
 class Mine(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -58,6 +63,7 @@ PROGRAMS = {
     "layouts": (lambda x: (torch.zeros(2, layout=x.layout), x.layout == torch.strided, x.layout is torch.sparse_coo), lambda: (X,)),
     "grad modes as decorators": (modes, lambda: (X,)),
     "new() of a size": (lambda x: (x.new(x[None].size()).shape, x.new(2, 3).shape, x.new((2, 3)), x.new(x.shape[0]).shape), lambda: (X,)),
+    "data of another shape": (other_data, lambda: (X.clone(),)),
     "vmap of a method": (lambda x: torch.vmap(torch.Tensor.sin)(x), lambda: (X,)),
     "overrides of a tensor": (overridden, lambda: (X,)),
     "overrides of a parameter": (overridden, lambda: (torch.nn.Parameter(X),)),
@@ -95,6 +101,24 @@ def test_a_compiled_backward_reads_its_context():
         x = X.clone().requires_grad_()
         Double.apply(x).sum().backward()
         assert torch.equal(x.grad, X.sin())
+
+
+def test_names_of_a_compiled_module():
+    assert {"weight", "_orig_mod", "named_parameters"} <= set(dir(torch.compile(torch.nn.Linear(2, 2))))
+
+
+def test_compilers_that_change_their_graph_are_found_out():
+    def wrong(gm, examples):
+        for n in gm.graph.nodes:
+            n.target = torch.cos if n.target is torch.sin else n.target
+        gm.recompile()
+        return gm.forward
+
+    with (
+        torch._dynamo.config.patch(verify_correctness=True),
+        pytest.raises(RuntimeError, match="differs from plain code"),
+    ):
+        torch.compile(lambda x: torch.sin(x), backend=wrong)(X)
 
 
 def test_objects_of_functions():

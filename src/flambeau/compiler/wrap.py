@@ -283,6 +283,9 @@ class OptimizedModule:
             return self.__dict__["_modules"]["_orig_mod"]
         return getattr(self.__dict__["_modules"]["_orig_mod"], name)
 
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
     def __setattr__(self, name, value):
         if name in ("_orig_mod", "training") or name in self.__dict__:
             super().__setattr__(name, value)

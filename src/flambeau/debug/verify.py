@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 
 import flambeau as torch
@@ -18,7 +19,8 @@ __all__ = ["first_difference", "verified"]
 def verified(compiler_fn, gm: GraphModule, inputs, **kwargs):
     """``compiler_fn(gm, inputs)``, checked at each call: results and what is written into the inputs must agree with the plain graph on
     copies of the inputs and with the same random numbers. AccuracyError names the first operator that differs and the user's line."""
-    compiled = compiler_fn(gm, inputs, **kwargs)
+    given, gm = gm, GraphModule(gm, copy.deepcopy(gm.graph))  # a compiler may change what it is given
+    compiled = compiler_fn(given, inputs, **kwargs)
 
     @functools.wraps(compiled)
     def run(*args):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau import _C
-from flambeau.base.expr import INF
 from flambeau.base.relations import as_symbol
+from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.base.symint import SymInt
 
 from ..config import config
@@ -131,6 +131,11 @@ def dimensions(
         if d in static or (said is not None and said["kind"] == "static"):
             continue
         lo, hi = ranges.get(d, (None, None))
+        n = value.shape[d]
+        if (lo is not None and n < lo) or (hi is not None and n > hi):
+            raise ConstraintViolationError(
+                f"{n} not in range [{lo or 0}, {'int_oo' if hi is None else hi}] that dimension {d} is marked with"
+            )
         if d in unbacked:
             out[d] = {"unbacked": True, "lo": lo, "hi": hi, "shape_id": marks.get(SHAPE_IDS, {}).get(d)}
             if d in marks.get(STRICT, ()):
@@ -195,11 +200,6 @@ def _mark(t: Any, index: Any, name: str, **kwargs) -> None:
     t.__dict__.setdefault(name, set()).add(d)
     lo, hi = kwargs.get("min"), kwargs.get("max")
     if lo is not None or hi is not None:
-        n = t.shape[d]
-        if not (lo if lo is not None else 0) <= n <= (hi if hi is not None else INF):
-            raise ValueError(
-                f"dimension {d} has size {n}, which is outside of the range {lo} to {hi} that it is marked with"
-            )
         t.__dict__.setdefault(RANGE, {})[d] = (lo, hi)
 
 

@@ -44,7 +44,8 @@ def set_data(tx, t: TensorVariable, value: Variable) -> None:
     if output.recorder.levels or output.recorder.example_of(t).grad_fn is not None:
         unsupported("tensor-setattr", f"setattr {t!r} data", "The tensor has a history.")
     old, new = t.val, value.val
-    if tuple(old.shape) != tuple(new.shape) or old.dtype != new.dtype or old.device != new.device:
+    changed = tuple(old.shape) != tuple(new.shape) or old.dtype != new.dtype or old.device != new.device
+    if changed and (old.requires_grad or new.requires_grad):
         unsupported("tensor-setattr", f"setattr {t!r} data", "Its shape, dtype or device would change.")
     if old.requires_grad:
         recording = GradModeVariable(None, True)
