@@ -268,3 +268,64 @@ def from_outside(x, tolerance):
 @pytest.mark.parametrize("tolerance", [1e-9, 1e9])
 def test_array_from_outside_or_made_in_the_loop(tolerance):
     check(from_outside, X[:4], tolerance, native=None)
+
+
+def lists(n, small):
+    out, s = np.zeros((n, 3)), 0.0
+    for i in range(n):
+        x = np.array([i, small[i % 3] * 2, True])
+        y = np.array([[1, 2, i], [i, i, 2]], dtype=np.float32)
+        z = np.asarray([small[0], np.float32(1.5)])
+        out[i] = x[0], y[1, 2] * z[0], s
+        s += np.array([1, 2, 3]).sum() + np.array([out[i], x]).shape[0] + np.array(x)[1]
+        out[i, :2] = [i, 2]
+    return out, s
+
+
+def strides(x, n):
+    s = 0
+    for k in range(2, n):
+        x[k * k :: k] += 1
+        s += x[::k].sum() + np.arange(k, n)[-1] + np.arange(0, n, 3).sum()
+    return s
+
+
+def downwards(x, n):
+    s = 0
+    for k in range(n, -n, -1):
+        s += x[:: k if k else 1].sum()
+    return s
+
+
+def rows(x, labels, n):
+    centres = np.zeros((3, x.shape[1]))
+    for _ in range(n):
+        for k in range(3):
+            mask = labels == k
+            if mask.any():
+                centres[k] = x[mask].mean(axis=0)
+        x[labels == 2] = 0.25
+    return centres
+
+
+def integers_that_do_not_fit(x, n):
+    for i in range(n):
+        x[i % 3] = np.array([i, 1 << 40])[1] + np.array([i], dtype=np.int8)[0]
+    return x
+
+
+MORE = [
+    (lists, 60, np.float32([1.5, 2.5, 3.5])),
+    (strides, R.integers(0, 9, 400), 20),
+    (rows, R.random((40, 3)), R.integers(0, 3, 40), 30),
+    (integers_that_do_not_fit, np.zeros(3), 300),
+]
+
+
+@pytest.mark.parametrize("case", MORE, ids=lambda case: case[0].__name__)
+def test_arrays_of_numbers(case):
+    check(*case, native=None if case[0] is integers_that_do_not_fit else True)
+
+
+def test_slice_that_turns():
+    check(downwards, R.integers(0, 9, 400), 60, native=None)

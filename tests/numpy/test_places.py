@@ -104,3 +104,40 @@ def test_place(name):
     if name not in BREAKS:
         torch._dynamo.reset()
         assert torch._dynamo.explain(f)(*[np.copy(a, order="K") for a in args]).graph_break_count == 0
+
+
+def lists_written(a, x):
+    for i in range(3):
+        a[i, :2] = [i, 2]
+    a[:, 3] = (x[0], 4.5, True, x[1])
+    a[3] = np.float32(2), 1, x[2], i
+    return a
+
+
+def list_into_element(a):
+    a[0, 0] = [1.0]
+
+
+def nested(a):
+    a[0] = [[1.0]]
+    return a
+
+
+def too_long(a):
+    a[0] = [1.0, 2.0, 3.0]
+
+
+LISTS = {
+    "lists": (lists_written, A, X),
+    "lists, integers": (lists_written, (A * 9).astype(int), X),
+    "a list into an element": (list_into_element, A),
+    "nested": (nested, A),
+    "too long": (too_long, A),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_list_written_into_an_array(name):
+    f, *args = LISTS[name]
+    for backend in BACKENDS:
+        assert difference(f, args, backend) == ""

@@ -181,10 +181,8 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
             offset = e.add(offset, e.mul(_index(e, k, n, d), s))
             turn |= _turn(view, d, k)
         elif isinstance(k, Slice):
-            step = 1 if isinstance(k.step, Known) else getattr(k.step, "const", None)
-            if type(step) is not int or step == 0:
-                raise Declined("a slice whose step isn't known")
-            if step < 0:
+            step = 1 if isinstance(k.step, Known) else _step(e, k.step)
+            if known(step) is not None and known(step) < 0:
                 start, length = _downwards(e, k, n, -step)
                 offset = e.add(offset, e.mul(start, s))
                 sizes.append(length)
@@ -195,7 +193,7 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
             if isinstance(k.start, Scalar) and getattr(k.stop, "sum_of", None) == (k.start.v, step):
                 e.ones.add(length)
             if step != 1:
-                length = e.op("sdiv", e.add(length, step - 1), step)
+                length = e.op("sdiv", e.add(length, e.sub(step, 1)), step)
             offset = e.add(offset, e.mul(start, s))
             sizes.append(length)
             strides.append(e.mul(s, step))
@@ -208,6 +206,20 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
         view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None, turn=frozenset(turn)
     )
     return out if sizes else load(e, out, ())
+
+
+def _step(e: Emitter, s) -> Size:
+    """The step of a slice; one that isn't known goes up."""
+    if not isinstance(s, Scalar) or s.kind not in "iu" or s.const == 0:
+        raise Declined("a slice whose step isn't an integer, or is zero")
+    if type(s.const) is int:
+        return s.const
+    v = cast(e, s, I64).v
+    if not (s.bounds and s.bounds[0] > 0):
+        e.check(
+            e.cmp("sgt", v, 0), "RuntimeError", f"a slice of a compiled loop goes down, or nowhere{arithmetic.INSTEAD}"
+        )
+    return v
 
 
 def _turn(view: ArrayView, d: int, k: Scalar) -> set[tuple[int, int]]:
@@ -392,7 +404,7 @@ def fill(e: Emitter, target: ArrayView, x: Expression) -> None:
 def assign_where(e: Emitter, target: ArrayView, mask, value: Scalar, passing) -> None:
     """``target[mask] = number``. ``passing``: puts an expression into an array of its own."""
     mask = as_expression(e, mask)
-    if not isinstance(mask, Expression) or mask.dtype != BOOL or mask.ndim != target.ndim:
+    if not isinstance(mask, Expression) or mask.dtype != BOOL or mask.ndim > target.ndim:
         raise Declined("an index that is an array of this kind")
     for n, m in zip(mask.sizes, target.sizes):
         if n != m:
@@ -406,11 +418,12 @@ def assign_where(e: Emitter, target: ArrayView, mask, value: Scalar, passing) ->
     if any(view.origins & target.origins and not _same_place(view, target) for view in mask.reads):
         mask = as_expression(e, passing(mask))
     v = arithmetic.stored(e, value, target.dtype)
-    for indices in e.loop(target.sizes):
+    for indices in e.loop(mask.sizes):
         yes, on = e.new_label(), e.new_label()
         e.branch(mask.element(indices).v, yes, on)
         e.label(yes)
-        e.store(address(e, target, indices), target.dtype, v, target.origins)
+        for inner in e.loop(target.sizes[mask.ndim :]):
+            e.store(address(e, target, (*indices, *inner)), target.dtype, v, target.origins)
         e.jump(on)
         e.label(on)
 

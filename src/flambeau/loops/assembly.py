@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ..base.records import replace
@@ -115,10 +117,65 @@ def tensordot(e: Emitter, place: str, a, b, axes=None):
     return reductions.reduce(e, "sum", product, (0,), False, place)
 
 
-def arange(e: Emitter, place: str, stop) -> Expression:
-    if not isinstance(stop, Scalar) or stop.dtype != I64:
-        raise Declined("np.arange of this number")
-    return Expression(I64, (e.larger(stop.v, 0),), lambda indices: Scalar(I64, False, integer(indices[0])))
+def arange(e: Emitter, place: str, *ends) -> Expression:
+    if not 1 <= len(ends) <= 3 or any(not isinstance(n, Scalar) or n.dtype != I64 or n.weak is None for n in ends):
+        raise Declined("np.arange of these numbers")
+    start, stop = (constant(0), *ends) if len(ends) == 1 else ends[:2]
+    step = ends[2].const if len(ends) == 3 else 1
+    if type(step) is not int or step < 1:
+        raise Declined("np.arange with a step that isn't known, or goes down")
+    span = e.larger(e.sub(stop.v, start.v), 0)
+    size = span if step == 1 else e.op("sdiv", e.add(span, step - 1), step)
+    first = start.v
+
+    def element(indices) -> Scalar:
+        return Scalar(I64, False, integer(e.add(first, e.mul(indices[0], step))))
+
+    return Expression(I64, (size,), element)
+
+
+def array(e: Emitter, place: str, x, dtype=None):
+    """np.array of numbers, of lists of them, and of arrays side by side."""
+    of = None if dtype is None else np.dtype(dtype.value) if isinstance(dtype, Known) else np.dtype("O")
+    if of is not None:
+        memory_type(of)
+    if isinstance(x, ArrayView | Expression):
+        return arrays.as_dtype(e, x, of or x.dtype)
+    if not isinstance(x, Tuple) or not x.items:
+        raise Declined("np.array of these values")
+    if any(isinstance(item, ArrayView | Expression) for item in x.items):
+        out = stack(e, place, x)
+        return out if of in (None, out.dtype) else arrays.as_dtype(e, out, of)
+    shape, numbers = _nested(x)
+    if of is None:
+        of = functools.reduce(np.promote_types, [n.dtype for n in numbers])
+        memory_type(of)
+        unknown = [n for n in numbers if n.weak is None]
+        if unknown and (of != F64 or not any(n.dtype == F64 and n.weak is not None for n in numbers)):
+            raise Declined("np.array of numbers of which it isn't known whether they are Python's")
+    out = arrays.temporary(e, of, shape, place)
+    for k, n in enumerate(numbers):
+        v = cast(e, n, of, False).v if n.weak is False else arithmetic.stored(e, n, of)
+        e.store(e.at(out.ptr, k * of.itemsize), of, v)
+    return out
+
+
+def asarray(e: Emitter, place: str, x, dtype=None):
+    if isinstance(x, ArrayView) and (dtype is None or (isinstance(dtype, Known) and np.dtype(dtype.value) == x.dtype)):
+        return x
+    return array(e, place, x, dtype)
+
+
+def _nested(x: Tuple) -> tuple[tuple[int, ...], list[Scalar]]:
+    """Shape and numbers of nested lists."""
+    if all(isinstance(item, Scalar) for item in x.items):
+        return (len(x.items),), list(x.items)
+    if not all(isinstance(item, Tuple) and item.items for item in x.items):
+        raise Declined("np.array of these values")
+    parts = [_nested(item) for item in x.items]
+    if len({shape for shape, _ in parts}) != 1:
+        raise Declined("np.array of lists of different lengths")
+    return (len(parts), *parts[0][0]), [n for _, numbers in parts for n in numbers]
 
 
 def transpose(e: Emitter, place: str, x) -> ArrayView:
@@ -267,6 +324,6 @@ FUNCTIONS = {
     np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,
     np.flip: flip(_flipped_axes), np.flipud: flip(_flipped_axis(0)), np.fliplr: flip(_flipped_axis(1)),
-    np.arange: arange, np.transpose: transpose, np.ravel: ravel,
+    np.array: array, np.asarray: asarray, np.arange: arange, np.transpose: transpose, np.ravel: ravel,
 }  # fmt: skip
 """NumPy's function -> function(emitter, place in the code, *arguments)."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.records import replace
-from . import arithmetic, arrays, gathers, numpy_calls, reductions
+from . import arithmetic, arrays, assembly, gathers, numpy_calls, reductions
 from . import bounds as between
 from .arrays import OnElements
 from .emitter import I64, constant
@@ -99,6 +99,12 @@ class Instructions(InterpreterPart):
         self.stack.append(Tuple(tuple(self.machine.taken(inst.arg))))
 
     BUILD_LIST = BUILD_TUPLE  # only ever read: nothing here writes to a list
+
+    def LIST_EXTEND(self, inst):
+        more, made = self.machine.pop(), self.stack[-inst.arg]
+        if not isinstance(more, Tuple) or not isinstance(made, Tuple):
+            raise Declined("a list that is extended by this value")
+        self.stack[-inst.arg] = Tuple((*made.items, *more.items))
 
     def BUILD_SLICE(self, inst):
         step = self.machine.pop() if inst.arg == 3 else Known(None)
@@ -209,6 +215,8 @@ class Instructions(InterpreterPart):
     def store_subscript(self, owner, key, value):
         if not isinstance(owner, ArrayView):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
+        if isinstance(value, Tuple):
+            value = assembly.array(self.e, f"items@{self.machine.at}", value, Known(owner.dtype))
         if gathers.advanced(key):
             self.variables.about_to_write(owner)
             if isinstance(value, Scalar) and isinstance(key, (ArrayView, Expression)) and key.dtype == np.bool_:

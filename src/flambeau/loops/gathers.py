@@ -20,12 +20,12 @@ def advanced(key) -> bool:
 
 
 def _mask(e: Emitter, view: ArrayView, key) -> Expression | None:
-    """The mask, when the key is one over all dimensions."""
+    """The mask, when the key is one, over the first dimensions or all of them."""
     mask = as_expression(e, key) if not isinstance(key, Tuple) else None
     if not isinstance(mask, Expression) or mask.dtype != BOOL:
         return None
-    if mask.ndim != view.ndim:
-        raise Declined("a mask of fewer dimensions than its array")
+    if mask.ndim > view.ndim:
+        raise Declined("a mask of more dimensions than its array")
     for d, (n, m) in enumerate(zip(mask.sizes, view.sizes)):
         if n != m:
             text = f"boolean index did not match indexed array along axis {d}; size of axis is {{0}} but size of corresponding boolean axis is {{1}}"
@@ -98,10 +98,13 @@ def read(e: Emitter, view: ArrayView, key, place: str) -> ArrayView:
         for indices in e.loop(out.sizes):
             e.store(arrays.address(e, out, indices), view.dtype, x.element(indices).v)
         return out
-    out = arrays.temporary(e, view.dtype, (_count(e, mask, place),), place)
+    rest = view.sizes[mask.ndim :]
+    out = arrays.temporary(e, view.dtype, (_count(e, mask, place), *rest), place)
 
     def copy(indices, at):
-        e.store(arrays.address(e, out, (at,)), view.dtype, arrays.load(e, view, indices).v)
+        for inner in e.loop(rest):
+            element = arrays.load(e, view, (*indices, *inner)).v
+            e.store(arrays.address(e, out, (at, *inner)), view.dtype, element)
 
     _where(e, mask, f"at@{place}", copy)
     return out
@@ -132,6 +135,8 @@ def write(e: Emitter, view: ArrayView, key, value, passing, place: str) -> None:
     elif not isinstance(value, Scalar):
         raise Declined(f"a {type(value).__name__.lower()} is stored by an array of indices")
     if mask is not None:
+        if mask.ndim != view.ndim:
+            raise Declined("an array is written where a mask of fewer dimensions is true")
         if any(v.origins & view.origins for v in mask.reads):
             mask = as_expression(e, passing(mask))
         if isinstance(value, Expression):

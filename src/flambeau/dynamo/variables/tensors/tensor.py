@@ -534,6 +534,20 @@ class NumpyNdarrayVariable(TensorVariable):
             unsupported(
                 "numpy", "a complex value written into a real array", "NumPy warns that it discards the imaginary part."
             )
+        if isinstance(value, ListVariable | TupleVariable):
+            numbers = all(
+                e.is_symbol
+                or getattr(e, "scalar", False)
+                or (e.is_constant() and isinstance(e.as_constant(), int | float | complex | np.generic))
+                for e in map(tx.realize, value.elements)
+            )
+            if not numbers or (len(parts) >= self.val.ndim and all(map(_is_element, parts))):
+                unsupported(
+                    "numpy", "lists in lists written into an array, or a list into an element", "NumPy says what fits."
+                )
+            value = tx.wrap_known(np.array).call(
+                tx, [value], {"dtype": ConstantVariable(numpy_bridge.np_dtype(self.val))}
+            )
         if value.is_constant() and isinstance(value.as_constant(), (int, float, complex, np.generic)):
             value = self.cast_number(value.as_constant())
         if (
@@ -567,6 +581,11 @@ def _parts_of(key, shape) -> list:
             unsupported("numpy", f"a mask of shape {tuple(mask)} for {tuple(shape[at:])}", "NumPy raises an error.")
         at += 1 if mask is None else len(mask)
     return parts
+
+
+def _is_element(part) -> bool:
+    """Whether a part of an index is a number."""
+    return getattr(part, "scalar", False) or part.is_symbol or (part.is_constant() and type(part.as_constant()) is int)
 
 
 def _mask_shape(part):
