@@ -133,7 +133,7 @@ from autograd.steps: _current_graph_task_id=current_graph_task_id _will_engine_e
 returns False: _are_functorch_transforms_active _llvm_enabled _jit_can_fuse_on_gpu _jit_can_fuse_on_cpu _cuda_isInBadFork _has_mps _has_cuda has_cuda _is_tracing
 returns 'cpu': _get_accelerator
 from compat.defaults: _get_default_device=get_default_device
-module: _nn _functorch _distributed_c10d _profiler _autograd _functions
+module: _nn _functorch _distributed_c10d _distributed_rpc _profiler _autograd _functions
 from core.tensor: _TensorBase=Tensor
 from compat.legacy: _TensorMeta
 from library.registry: _dispatch_has_kernel_for_dispatch_key=has_kernel
@@ -163,6 +163,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks",
     "_export": "rest export\nmodule: wrappers",
     "_export.wrappers": "why: an internal of PyTorch's export\ndecorator: mark_subclass_constructor_exportable_experimental",
+    "_C._distributed_rpc": "why: remote procedure calls are not built\nclass: PyRRef RpcAgent TensorPipeAgent",
     "_C._distributed_c10d": "class: Store ProcessGroup",
     "_functorch.apis": "from func: vmap grad grad_and_value\nfrom func.mapping: chunk_vmap",
     "_functorch.vmap": "from func: vmap\nfrom func.mapping: restore_vmap _get_name=_name _maybe_remove_batch_dim=maybe_remove_batch_dim\n"
