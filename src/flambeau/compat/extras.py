@@ -3,8 +3,8 @@
 __all__ = ["EXTRAS"]
 
 _SHAPES = """
-CURRENT_NODE_KEY ConvertIntKey SHAPEENV_EVENT_KEY SYMPY_INTERP Specialization StatefulSymbolicContext StatelessSymbolicContext
-SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext SymbolicContext TrackedFake ValueRangesSLoc DimDynamic RelaxedUnspecConstraint
+CURRENT_NODE_KEY ConvertIntKey SHAPEENV_EVENT_KEY SYMPY_INTERP Specialization StatefulSymbolicContext
+SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext TrackedFake ValueRangesSLoc RelaxedUnspecConstraint
 StrictMinMaxConstraint EqualityConstraint DimConstraints PropagateUnbackedSymInts
 """
 
@@ -36,6 +36,7 @@ refuses: replay step_unsupported
     "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"
     "from library.registry: _scoped_library=scoped_library",
     "+base.shape_env": f"why: PyTorch's own classes of symbolic shapes\nclass: {' '.join(_SHAPES.split())}\n"
+    "from base.symbolic_context: DimDynamic StatelessSymbolicContext SymbolicContext\n"
     "from compat.symbolic: guard_float guard_scalar guarding_hint_or_throw has_free_symbols has_free_unbacked_symbols "
     "free_unbacked_symbols has_symbolic_sizes_strides is_concrete_bool is_concrete_float is_concrete_int is_nested_int "
     "optimization_hint statically_known_false "

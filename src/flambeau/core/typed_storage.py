@@ -91,8 +91,9 @@ class TypedStorage:
         return self
 
     def __repr__(self):
+        held = "..." if self._untyped_storage.owner is None else "\n".join(f" {x}" for x in self.tolist())
         return (
-            "\n".join(f" {x}" for x in self.tolist())
+            held
             + f"\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
         )
 

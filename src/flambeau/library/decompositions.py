@@ -8,7 +8,19 @@ from ..core.operator import OpOverload, Packet, namespace
 
 __all__ = ["core_aten_decompositions", "decomposition_table", "get_decompositions", "register_decomposition"]
 
-decomposition_table: dict[OpOverload, Callable] = {}  # what programs registered
+
+
+class _Table(dict):
+    """{overload: function} of what programs registered; another overload's is its definition. KeyError where it has none."""
+
+    def __missing__(self, op: OpOverload) -> Callable:
+        own = getattr(op, "decompose", None)
+        if own is None:
+            raise KeyError(op)
+        return own
+
+
+decomposition_table: dict[OpOverload, Callable] = _Table()
 _tables: dict[str, dict[OpOverload, Callable]] = {"post_autograd": decomposition_table, "pre_autograd": {}, "meta": {}}
 
 

@@ -144,7 +144,7 @@ def _input_names(f, args: tuple, leaves: list) -> list[str]:
 
 
 def finish(mode: ProxyTorchDispatchMode, out: Any, name: str, in_spec=None) -> GraphModule:
-    """Add the output, drop dead nodes and build the module."""
+    """Add the output, drop numbers that nothing uses and build the module."""
     leaves, spec = pytree.tree_flatten(out)
     mode.insert_checks()
     mode.insert_grad_mode()
@@ -155,8 +155,13 @@ def finish(mode: ProxyTorchDispatchMode, out: Any, name: str, in_spec=None) -> G
     nested = in_spec is not None and in_spec.num_nodes - in_spec.num_leaves > 1
     if nested or not plain:
         graph.specs = (in_spec, None if plain else spec)
-    graph.eliminate_dead_code()
+    graph.eliminate_dead_code(_stays)
     return GraphModule(mode.constants, graph, name if name.isidentifier() else "GraphModule")
+
+
+def _stays(node) -> bool:
+    """Whether a node is kept although nothing uses it: operators on tensors are, as in PyTorch; sizes and arithmetic on them aren't."""
+    return node.is_impure() or node.op == "call_function" and not isinstance(node.meta.get("val"), NUMBERS)
 
 
 def _is_plain(out: Any) -> bool:

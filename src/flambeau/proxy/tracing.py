@@ -17,6 +17,8 @@ from ..autograd.grad_mode import _set_grad_enabled
 from ..base.shape_env import check, sizes_of, user_line
 from ..base.symint import NUMBERS, is_symbolic
 from ..core import modes
+from ..core.higher_order import tensors_in
+from ..core.keys import PYTHON
 from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.constants import LIMIT
@@ -178,6 +180,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if any(not issubclass(t, FakeTensor) for t in types) and self._holds_strangers(args, kwargs):
+            return NotImplemented  # the subclass says what it is made of, and that is traced
         if (
             func is _LIFT_FRESH
         ):  # its argument is a constant of the trace, and what is made of it a new tensor at each call
@@ -219,6 +223,13 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             self._fixed.update((id(t), t) for t in made if isinstance(t, _C.TensorBase) and _is_small(t))
         self.track_result(out, node)
         return out
+
+    def _holds_strangers(self, args, kwargs) -> bool:
+        """Whether an argument is of a subclass that takes operators over, and neither fake nor made by the trace."""
+        return any(
+            t._keys & PYTHON and not isinstance(t, FakeTensor) and id(t) not in self._nodes
+            for t in tensors_in((args, kwargs))
+        )
 
     def _is_constant(self, args, kwargs) -> bool:
         """Whether all tensors of a call are constants of the trace, so that numbers read out of them are the same at each run; as in PyTorch."""
