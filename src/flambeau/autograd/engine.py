@@ -145,7 +145,10 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    outputs, inputs = (tuple(x) if isinstance(x, (list, tuple)) else (x,) for x in (outputs, inputs))
+    outputs, inputs = (
+        (x,) if isinstance(x, GradientEdge) or hasattr(type(x), "__torch_function__") else tuple(x)
+        for x in (outputs, inputs)
+    )
     if _C.has_override(*outputs, *inputs):
         return handle_torch_function(
             grad,

@@ -28,7 +28,9 @@ class StatelessSymbolicContext(SymbolicContext):
 
     def __init__(self, dynamic_sizes: list[DimDynamic], constraint_sizes: list | None = None):
         if any(c is not None for c in constraint_sizes or ()):
-            raise NotImplementedError("StatelessSymbolicContext: constraint_sizes are not built; use dynamic_shapes of torch.export")
+            raise NotImplementedError(
+                "StatelessSymbolicContext: constraint_sizes are not built; use dynamic_shapes of torch.export"
+            )
         self.dynamic_sizes, self.constraint_sizes = list(dynamic_sizes), constraint_sizes
 
     def __call__(self, dim: int) -> dict[str, Any] | None:

@@ -85,6 +85,10 @@ class Tensor(_C.TensorBase):
             if inherited is Tensor.__dict__["__torch_function__"].__func__:
                 cls.__torch_function__ = _C._disabled_torch_function_impl
 
+    def __dir__(self):
+        """The attributes that it has: what a device's interface is for, on that device only."""
+        return [name for name in super().__dir__() if name != "__cuda_array_interface__" or self.is_cuda]
+
     # -- subclasses ----------------------------------------------------------------------------------------------------
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

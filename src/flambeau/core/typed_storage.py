@@ -92,10 +92,7 @@ class TypedStorage:
 
     def __repr__(self):
         held = "..." if self._untyped_storage.owner is None else "\n".join(f" {x}" for x in self.tolist())
-        return (
-            held
-            + f"\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
-        )
+        return held + f"\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
     def __reduce__(self):
         return _typed, (self._untyped_storage, self.dtype)

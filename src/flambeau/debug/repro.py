@@ -140,7 +140,7 @@ def _resolve(backend: str):
 def _graph(module, args, stage: str) -> GraphModule:
     """The graph that the compiler of this stage gets for the script's module."""
     if stage == "aot":
-        return make_fx(module.forward, tracing_mode="fake")(*args)
+        return make_fx(module.forward, tracing_mode="fake", _allow_non_fake_inputs=True)(*args)
     captured = []
 
     def record(gm, inputs):

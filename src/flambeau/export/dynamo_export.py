@@ -261,7 +261,8 @@ def _found(gm: GraphModule, path: str) -> Any:
 def _of_operators(module: GraphModule, leaves: list, decomposition_table, tracing_mode: str) -> GraphModule:
     """The same graph in ATen's operators."""
     with preserve_node_meta():
-        traced = make_fx(lambda *flat: list(Interpreter(module).run(*flat)), decomposition_table, tracing_mode)(*leaves)
+        run = lambda *flat: list(Interpreter(module).run(*flat))  # noqa: E731
+        traced = make_fx(run, decomposition_table, tracing_mode, _allow_non_fake_inputs=True)(*leaves)
     have = [n for n in traced.graph.nodes if n.op == "placeholder"]
     if len(have) != len(leaves):
         tensors = iter(have)

@@ -9,7 +9,6 @@ from ..core.operator import OpOverload, Packet, namespace
 __all__ = ["core_aten_decompositions", "decomposition_table", "get_decompositions", "register_decomposition"]
 
 
-
 class _Table(dict):
     """{overload: function} of what programs registered; another overload's is its definition. KeyError where it has none."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from .. import _C
 from ..base import pytree
 from ..base.shape_env import ShapeEnv
+from ..base.shapes import Size
 from ..base.symint import NUMBERS
 from ..core import modes
 from ..fake import FakeTensor, FakeTensorMode
@@ -32,6 +33,7 @@ def make_fx(
     *,
     record_stack_traces: bool = False,
     pre_dispatch: bool = False,
+    _allow_non_fake_inputs: bool = False,
     _error_on_data_dependent_ops: bool = True,
     **unsupported,
 ) -> Callable[..., GraphModule]:
@@ -39,18 +41,23 @@ def make_fx(
 
     Tensors among ``args`` (in any nesting) become inputs; everything else is a constant of the trace. The module is
     called with the same structure of arguments and returns the structure that ``f`` returned. ``pre_dispatch``: composites
-    (``matmul``) are one node each, and switches of grad mode are nodes. Without ``_error_on_data_dependent_ops`` a number that
-    is read out of a tensor (``item``) is kept as a constant of the graph; else it is a RuntimeError."""
+    (``matmul``) are one node each, and switches of grad mode are nodes. In the modes
+    "fake" and "symbolic" a tensor that ``f`` reads from outside is an AssertionError, unless
+    ``_allow_non_fake_inputs``. Without ``_error_on_data_dependent_ops`` a number that is read out of a tensor (``item``)
+    is kept as a constant of the graph; else it is a RuntimeError."""
     if tracing_mode not in _MODES:
         raise ValueError(f"make_fx: tracing_mode must be one of {_MODES}, got {tracing_mode!r}")
     off = {k: v for k, v in unsupported.items() if v}
-    off.pop("_allow_non_fake_inputs", None)
     if off:
         raise NotImplementedError(f"make_fx: {', '.join(off)} is not implemented")
 
     @functools.wraps(f)
     def wrapped(*args) -> GraphModule:
-        options = {"pre_dispatch": pre_dispatch, "keeps_numbers": not _error_on_data_dependent_ops}
+        options = {
+            "pre_dispatch": pre_dispatch,
+            "keeps_numbers": not _error_on_data_dependent_ops,
+            "allow_real": _allow_non_fake_inputs or tracing_mode == "real",
+        }
         with modes.without(ProxyTorchDispatchMode):
             return trace(f, args, decomposition_table, tracing_mode, record_stack_traces, **options)
 
@@ -84,12 +91,19 @@ def find_fake_mode(values) -> FakeTensorMode | None:
 
 
 def trace(
-    f, args: tuple, decomposition_table=None, tracing_mode: str = "fake", record_stack: bool = False, **options
+    f,
+    args: tuple,
+    decomposition_table=None,
+    tracing_mode: str = "fake",
+    record_stack: bool = False,
+    *,
+    allow_real: bool = True,
+    **options,
 ) -> GraphModule:
     """Trace ``f(*args)`` once. ``options``: of :class:`ProxyTorchDispatchMode`."""
     leaves, spec = pytree.tree_flatten(args)
     env = ShapeEnv() if tracing_mode == "symbolic" else None
-    fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=True, shape_env=env)
+    fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=allow_real, shape_env=env)
     names = _input_names(f, args, leaves)
     if tracing_mode != "real":
         made: dict[int, Any] = {}
@@ -166,7 +180,7 @@ def _stays(node) -> bool:
 
 def _is_plain(out: Any) -> bool:
     """Whether the graph's output can hold the value's structure itself."""
-    if type(out) in (tuple, list):
+    if type(out) in (tuple, list, Size):
         return all(map(_is_plain, out))
     if type(out) is dict:
         return all(map(_is_plain, out.values()))

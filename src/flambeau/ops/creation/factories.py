@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _C
 from ...base import dtypes
+from ...base.shape_env import check
 from ...base.symint import SymFloat, is_int, sym_max
 from ...core.declare import composite, explicit, factory
 from ...core.operator import namespace
@@ -109,8 +110,7 @@ def _arange_length(start, end, step):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    check((end - start) * step >= 0, "upper bound and lower bound inconsistent with step sign")
     if all(map(is_int, (start, end, step))):
         return (sym_max(-((start - end) // step), 0),)
     return (max(math.ceil((end - start) / step), 0),)
