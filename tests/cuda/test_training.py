@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau.examples.gpt import GPT, GPTConfig
 
 
 def test_autocast_casts_tensors_of_its_device():
@@ -123,3 +124,26 @@ def test_arrays_after_a_graph_break():
     assert y.item() == 6
     y.backward()
     assert x.grad.is_cuda and x.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gpt_trains_to_the_cpus_curve(compiled):
+    def train(device):
+        torch.manual_seed(0)
+        model = GPT(GPTConfig(block_size=16, vocab_size=20, n_layer=2, n_head=2, n_embd=16)).to(device)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        tokens = torch.randint(0, 20, (4, 17), generator=torch.Generator().manual_seed(1)).to(device)
+        run = torch.compile(model) if compiled else model
+        losses = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = run(tokens[:, :-1], tokens[:, 1:].contiguous())[1]
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    found, expected = train("cuda"), train("cpu")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert found[-1] < found[0]

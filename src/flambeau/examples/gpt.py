@@ -75,7 +75,7 @@ class GPT(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, idx, targets=None):
-        positions = torch.arange(idx.shape[1])
+        positions = torch.arange(idx.shape[1], device=idx.device)
         x = self.wte(idx) + self.wpe(positions)
         for block in self.blocks:
             x = block(x)
