@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import flambeau as torch
+from flambeau.eager import through_host
 
 
 def test_devices():
@@ -113,3 +114,32 @@ def test_nothing_is_loaded_where_there_is_no_device():
     )
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "Torch not compiled with CUDA enabled" in done.stdout
+
+
+def test_copies_and_zeros_are_the_drivers_work(monkeypatch):
+    gone = []
+    monkeypatch.setattr(through_host, "observers", [gone.append])
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+    y = torch.empty(2, 3, device="cuda")
+    gone.clear()
+    y.copy_(x)
+    x[0].zero_()
+    assert not gone and y._version == 1 and x._version == 1
+    assert y.tolist() == [[0, 1, 2], [3, 4, 5]] and x.tolist() == [[0, 0, 0], [3, 4, 5]]
+    x.t().copy_(y.t())  # in another order: through the host
+    x[:, 0].zero_()
+    assert x.tolist() == [[0, 1, 2], [0, 4, 5]]
+    x[0].copy_(x[1])
+    y.copy_(x.to(torch.float64))
+    assert x[0].tolist() == [0, 4, 5] and y.tolist() == x.tolist()
+    far = torch.empty(2, 3, device="cuda:1")
+    far.copy_(x)
+    far.untyped_storage().copy_(y.untyped_storage())
+    x.zero_()
+    assert far.tolist() == y.tolist()
+    p = torch.ones(2, device="cuda", requires_grad=True)
+    q = p * 1
+    q.zero_()
+    q.copy_(p.detach() * 3)
+    q.sum().backward()
+    assert p.grad.tolist() == [0, 0]

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _C
 from ..base import accelerator
+from ..base.shapes import is_contiguous
 from .layouts import empty_strided
 from .tensor import Tensor
 
@@ -20,6 +21,7 @@ __all__ = [
     "elements",
     "elements",
     "extent",
+    "in_rows",
     "make",
     "on_device",
     "overwrite",
@@ -87,6 +89,11 @@ def read(t) -> np.ndarray:
     held = np.empty(n * item, np.uint8)
     t._storage.device_memory.read(t._offset * item, held)
     return np.ndarray(tuple(t._shape), t._dtype.np, held, 0, tuple(s * item for s in t._strides))
+
+
+def in_rows(t) -> bool:
+    """Whether the elements lie in a device's memory, row-major without gaps."""
+    return on_device(t) and is_contiguous(t._shape, t._strides)
 
 
 def elements(t) -> np.ndarray | None:

@@ -118,10 +118,10 @@ def copy_(self, source, non_blocking=None):
     here, there = self.device_memory, source.device_memory
     if self.nbytes() != source.nbytes():
         raise RuntimeError(f"a storage of {source.nbytes()} bytes doesn't fit into one of {self.nbytes()}")
-    if here is not None and there is not None:
+    if here is not None and there is not None and here.device == there.device:
         here.copy(0, there, 0, here.nbytes)
     elif here is not None:
-        here.write(0, memory(source))
+        here.write(0, seen(source))
     else:
         memory(self)[:] = seen(source)
     self._note_written()

@@ -74,7 +74,18 @@ def run(op: OpOverload, args, kwargs):
         wanted = next((as_device(x) for x in full if isinstance(x, Device)), None)
         if op.kind == "factory" and op.definition.body is None and (wanted or device).type == "cuda":
             return _undefined(op, full, wanted or device)
+        if wanted is None and _in_memory(op, full):
+            return full[0]
         return _through_host(op, full, device, wanted)
+
+
+def _in_memory(op: OpOverload, full) -> bool:
+    """Whether the operator, in place, was work of the driver's alone: the override "in_memory" of its functional form."""
+    rule = op.definition.functional.overrides.get("in_memory") if op.kind == "inplace" else None
+    if rule is None or not rule(*full):
+        return False
+    full[0]._bump_version()
+    return True
 
 
 def made_on(op: OpOverload, device: Device, full):

@@ -15,6 +15,7 @@ from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_number
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim, same_shape
 from ...core.declare import composite, explicit, extern, pointwise
 from ...core.definition import TensorMeta
+from ...core.device_memory import in_rows
 from ...core.layouts import dense_like, image_format, in_order, refuse_overlap, result_strides, strides_of
 from ...core.operator import namespace
 from ...core.promotion import check_same_device
@@ -72,6 +73,18 @@ def copy(s, self, src, non_blocking):
     return src
 
 
+@copy.override("in_memory")
+def _copied(self, src, non_blocking):
+    """Row-major memory to other memory of its device: the driver's copy. (Between devices one stream would have to wait for the other.)"""
+    alike = self._dtype is src._dtype and self._shape == src._shape and self._device == src._device
+    if not (alike and self._storage is not src._storage and in_rows(self) and in_rows(src)):
+        return False
+    item = self._dtype.itemsize
+    source, nbytes = src._storage.device_memory, self.numel() * item
+    self._storage.device_memory.copy(self._offset * item, source, src._offset * item, nbytes)
+    return True
+
+
 copy.derivative(
     self=lambda ct: aten.zeros_like.default(ct),
     src=lambda ct, src_like: _returned(aten.sum_to_size.default(ct, list(src_like.shape)), src_like),
@@ -101,6 +114,15 @@ fill.derivative(self=lambda ct: aten.zeros_like.default(ct))
 )
 def zero(s, self):
     return s.where(True, 0, self)
+
+
+@zero.override("in_memory")
+def _zeroed(self):
+    if not in_rows(self):
+        return False
+    item = self._dtype.itemsize
+    self._storage.device_memory.fill(self._offset * item, self.numel() * item, 0)
+    return True
 
 
 zero.derivative(self=lambda ct: aten.zeros_like.default(ct))
