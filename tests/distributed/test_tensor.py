@@ -234,6 +234,19 @@ def test_writes_in_place():
     threads.spawn(run, 2)
 
 
+def test_plain_tensors_that_all_ranks_have():
+    def run(rank):
+        x = distribute_tensor(A, init_device_mesh("cpu", (2,)), [Shard(0)])
+        torch.testing.assert_close((x + A).full_tensor(), 2 * A)
+        assert (x * V).placements == (Shard(0),)
+        sizes = distribute_tensor(torch.tensor([2, 5]), x.device_mesh)
+        assert [p.shape[0] for p in x.tensor_split(sizes)] == [2, 3, 3]
+        up = F.interpolate(distribute_tensor(IMAGES, x.device_mesh, [Shard(0)]), scale_factor=2)
+        torch.testing.assert_close(up.full_tensor(), F.interpolate(IMAGES, scale_factor=2))
+
+    threads.spawn(run, 2)
+
+
 def test_writes_through_views_have_gradients():
     def f(x):
         y = x * 1
@@ -289,7 +302,8 @@ def test_factories_and_modules():
 
 
 ERRORS = {
-    "mixed": (lambda x, mesh: x + A, RuntimeError, "got mixed torch.Tensor and DTensor"),
+    "mixed": (lambda x, mesh: x + (A + dist.get_rank()), RuntimeError, "got mixed torch.Tensor and DTensor"),
+    "mixed gradients": (lambda x, mesh: x + A.clone().requires_grad_(), RuntimeError, "got mixed torch.Tensor"),
     "placements": (lambda x, mesh: distribute_tensor(A, mesh, [Shard(0)] * 2), ValueError, "same length"),
     "dimension": (lambda x, mesh: distribute_tensor(A, mesh, [Shard(2)]), IndexError, "2 dimensions"),
     "to summands": (lambda x, mesh: x.redistribute(placements=[Partial()]), RuntimeError, "internal use"),

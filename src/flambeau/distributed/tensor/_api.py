@@ -130,6 +130,10 @@ class DTensor(Tensor):
         whole = self.redistribute(placements=[Replicate()] * self.device_mesh.ndim)
         return whole.to_local(grad_placements=grad_placements)
 
+    def tolist(self):
+        """The elements of the whole tensor."""
+        return self.full_tensor().tolist()
+
     def __repr__(self, *, tensor_contents=None) -> str:
         return (
             f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
