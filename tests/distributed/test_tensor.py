@@ -84,7 +84,7 @@ def weights(y):
     return torch.arange(y.numel()).view(y.shape).float().div(y.numel())
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_operators(name, ranks):
     fn, args, *indices = CASES[name]

@@ -17,7 +17,9 @@ import numpy as np
 from ... import _C
 from ...autograd.rules import AtenHandler
 from ...base.logs import artifact
+from ...base.shapes import contiguous_strides
 from ...core import reductions
+from ...core.definition import TensorMeta
 from ...core.operator import OpOverload, namespace
 from ...core.tensor import Tensor
 from .. import functional_collectives as funcol
@@ -204,6 +206,12 @@ def _run(op: OpOverload, values, replicated: bool = False):
                 return opened
     r = Replicate()
     chosen = [Strategy((r,) * len(tensors), (r,))] * mesh.ndim if replicated else _chosen(op, values, tensors, at)
+    if (
+        op.kind in _CHECKED
+        and any(p.is_shard() for s in chosen for p in s.outs)
+        and not _fits(op, values, tensors, chosen)
+    ):
+        return _run(op, values, replicated=True)
     local = _brought(op, tensors, chosen)
     if not has_rule(op):  # it may ask how its arguments lie in memory: as_strided does
         local = [_laid_out(x, t) for x, t in zip(local, tensors)]
@@ -217,6 +225,36 @@ def _run(op: OpOverload, values, replicated: bool = False):
     if op._schema.is_view:
         _mark_copies(tensors[0], made)
     return made
+
+
+# Kinds whose sizes may come from arguments that say nothing of being cut.
+_CHECKED = ("index", "extern", "composite")
+_CORNERS = 8
+
+
+def _fits(op: OpOverload, values, tensors, chosen: list[Strategy]) -> bool:
+    """Whether parts of the arguments give parts of the results, as the shape rule says for each rank (of a large mesh the first and the last). All
+    ranks come to the same answer."""
+    mesh, meta = tensors[0].device_mesh, op.facet("meta")
+    where = list(np.ndindex(*mesh.shape))
+    try:
+        whole = _listed(meta(*values))
+        for coordinate in where if len(where) <= _CORNERS else (where[0], where[-1]):
+            given = []
+            for k, t in enumerate(tensors):
+                shape = local_box(t._shape, mesh, [s.ins[k] for s in chosen], coordinate)[0]
+                given.append(TensorMeta(shape, contiguous_strides(shape), t._dtype, t._device))
+            for j, (a, b) in enumerate(zip(whole, _listed(meta(*_with(values, given))), strict=True)):
+                placed = [s.outs[j if len(s.outs) > j else 0] for s in chosen]
+                if a is not None and local_box(a.shape, mesh, placed, coordinate)[0] != tuple(b.shape):
+                    return False
+    except (RuntimeError, ValueError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _listed(x) -> list:
+    return list(x) if isinstance(x, list | tuple) else [x]
 
 
 def _laid_out(x, t):

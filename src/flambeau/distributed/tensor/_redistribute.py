@@ -66,10 +66,14 @@ def _leave(local, n: int, mesh: DeviceMesh, i: int, current: Placement, target: 
             return funcol.reduce_scatter_tensor(local, current.reduce_op, target.dim, group), target
         return funcol.all_reduce(local.contiguous(), current.reduce_op, group), Replicate()
     if isinstance(current, Shard):
-        if isinstance(target, Shard) and straight and n % k == 0 and local.shape[target.dim] % k == 0:
+        if isinstance(target, Shard) and straight and n and n % k == 0 and _divides(k, local.shape[target.dim]):
             return _exchange(local, current.dim, target.dim, k, group), target
         return _gather(local, current.dim, n, k, group), Replicate()
     return local, current
+
+
+def _divides(k: int, n: int) -> bool:
+    return n > 0 and n % k == 0
 
 
 def _gather(local, d: int, n: int, k: int, group):
