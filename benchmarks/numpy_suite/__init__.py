@@ -1,4 +1,4 @@
-"""Fifty programs as people write them with NumPy, for benchmarks/numpy_programs.py and tests/numpy/test_programs.py.
+"""Programs as people write them with NumPy, for benchmarks/numpy_programs.py and tests/numpy/test_programs.py.
 
 A program is a function of arrays and numbers, registered by :func:`program` with a function that makes its arguments for a size:
 ``arguments(rng, n)``. ``small`` and ``large`` are sizes for tests and for measuring. ``functional`` says that nothing is written in place and
@@ -36,4 +36,4 @@ def program(arguments: Callable, small: int, large: int, functional: bool = Fals
     return register
 
 
-from . import dynamic, factorisations, physics, signals, statistics, stencils  # noqa: E402, F401
+from . import dynamic, factorisations, fields, numerics, physics, signals, statistics, stencils, texts  # noqa: E402, F401
