@@ -64,6 +64,7 @@ PROGRAMS = {
     "grad modes as decorators": (modes, lambda: (X,)),
     "new() of a size": (lambda x: (x.new(x[None].size()).shape, x.new(2, 3).shape, x.new((2, 3)), x.new(x.shape[0]).shape), lambda: (X,)),
     "data of another shape": (other_data, lambda: (X.clone(),)),
+    "tensors of the class": (lambda x: (torch.Tensor([4, 5]) + x[:2], torch.Tensor(x.shape).shape, torch.Tensor((1, 2))), lambda: (X,)),
     "vmap of a method": (lambda x: torch.vmap(torch.Tensor.sin)(x), lambda: (X,)),
     "overrides of a tensor": (overridden, lambda: (X,)),
     "overrides of a parameter": (overridden, lambda: (torch.nn.Parameter(X),)),

@@ -140,3 +140,21 @@ def test_tools_are_found_as_attributes(path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0 and done.stdout, done.stderr
+
+
+def test_calls_in_bodies_have_the_operators_around_them():
+    graphs = []
+
+    def backend(gm, examples):
+        graphs.append(gm)
+        return gm.forward
+
+    cond = torch.cond
+    fn = lambda p, x: cond(p, lambda x: cond(p, lambda x: x.sin(), lambda x: x.cos(), (x,)), lambda x: x + 1, (x,))  # noqa: E731
+    torch.compile(fn, backend=backend, fullgraph=True)(torch.tensor(True), torch.ones(2))
+    stacks = {}
+    for module in graphs[0].modules():
+        for n in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
+            if n.op.startswith("call"):
+                stacks[n.name] = [name for name, _ in n.meta["source_fn_stack"]]
+    assert stacks["sin"] == ["cond", "cond", "sin"] and stacks["add"] == ["cond", "add"]

@@ -47,6 +47,8 @@ class GraphRecorder:
         self.examples: dict[Any, Any] = {}
         """The tensors of this call, by the nodes of inputs."""
         self.watched = trace_logs.watching()
+        self.operators: list[tuple[str, Any]] = []
+        """The operators with subgraphs whose calls are being traced, outermost first."""
         self.modules: dict[str, tuple[str, type]] = {}
         """The modules whose calls are being traced, outermost first: by name (path, class). It is replaced, never written to."""
 
@@ -70,6 +72,15 @@ class GraphRecorder:
         if self.modules:
             node.meta["nn_module_stack"] = self.modules
         return node
+
+    @contextlib.contextmanager
+    def within_operator(self, fn: Any):
+        """Nodes of subgraphs come from a call of the operator."""
+        self.operators.append((fn.__name__, fn))
+        try:
+            yield
+        finally:
+            self.operators.pop()
 
     @contextlib.contextmanager
     def within_module(self, source: Source | None, cls: type):
@@ -141,7 +152,7 @@ class GraphRecorder:
             module = module_of(innermost)
             if module.startswith("flambeau.nn.modules.") and module != "flambeau.nn.modules.container":
                 origin = innermost
-        node.meta["source_fn_stack"] = [(node.name, origin)]
+        node.meta["source_fn_stack"] = [*self.operators[: len(self.levels)], (node.name, origin)]
 
     @contextlib.contextmanager
     def entered(self, level: Level):

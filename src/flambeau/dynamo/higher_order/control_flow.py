@@ -34,7 +34,8 @@ def handler(fn: Callable, *names: str):
         def _(tx, var, args, kwargs):
             if var.value is not fn:
                 return None
-            return f(tx, {**dict(zip(names, args)), **kwargs})
+            with tx.output.recorder.within_operator(fn):
+                return f(tx, {**dict(zip(names, args)), **kwargs})
 
         return f
 
@@ -208,7 +209,8 @@ def _(tx, var, args, kwargs):
     if not args:
         tx.raise_user(TypeError("wrap() missing 1 required positional argument: 'func'"))
     fn, *given = args
-    body = traced(tx, "the function under wrap", lambda _: fn.call(tx, given, kwargs), [])
+    with tx.output.recorder.within_operator(wrap):
+        body = traced(tx, "the function under wrap", lambda _: fn.call(tx, given, kwargs), [])
     graph = tx.output.recorder.add_subgraph(body.module, "wrap_body")
     results = node_of(tx, wrap, (graph, *body.lifted), [body])
     return rebuilt(body.template, results)

@@ -8,6 +8,7 @@ from flambeau import autograd
 from flambeau.autograd import grad_mode
 from flambeau.base import shape_env
 from flambeau.base.compiling import is_exporting
+from flambeau.base.shapes import Size
 
 from ...config import config
 from ...exc import unsupported
@@ -22,6 +23,7 @@ from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, Variable
 from ..containers.dicts import DictVariable
+from ..containers.lists import SequenceVariable
 from ..contexts.managers import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
 from ..functions.python_functions import UserMethodVariable
 from ..values.constant import ConstantVariable
@@ -147,6 +149,8 @@ class TorchClassVariable(KnownVariable):
             return tx.subclasses.DisableFunctionVariable(cls)
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
+        if cls is tensor_queries.Tensor and len(args) == 1 and not kwargs and isinstance(args[0], SequenceVariable):
+            return legacy_tensor(tx, args[0])
         known = all(a.can_constant() and not isinstance(a, DictVariable) for a in [*args, *kwargs.values()])
         if not known or not (is_immutable(cls) or is_autocast(cls)):
             unsupported(
@@ -156,6 +160,14 @@ class TorchClassVariable(KnownVariable):
             )
         value = cls(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()})
         return AutocastVariable(value) if is_autocast(cls) else tx.wrap_known(value)
+
+
+def legacy_tensor(tx, given: Variable) -> Variable:
+    """``torch.Tensor(numbers)``, of the default dtype, or ``torch.Tensor(size)``, without values."""
+    if given.python_type() is Size:
+        return tx.wrap_function(trace_rules.library_attr("empty")).call(tx, given.items(tx), {})
+    dtype = tx.wrap_function(trace_rules.library_attr("get_default_dtype")).call(tx, [], {})
+    return tx.wrap_function(trace_rules.library_attr("tensor")).call(tx, [given], {"dtype": dtype})
 
 
 def inference_block(tx, args, kwargs) -> Variable:
