@@ -17,7 +17,7 @@ from .operator import OpOverload, namespace
 __all__ = ["answer", "layout_of", "size_of", "stride_of"]
 
 
-def answer(cls: type, sizes_strides: str | None, device: bool, layout: bool) -> None:
+def answer(cls: Any, sizes_strides: str | None, device: bool, layout: bool) -> None:
     """From now on tensors of ``cls`` are asked: for strides with the policy ``"strides"``, for sizes too with ``"sizes"``, for device and layout
     where these are true. RuntimeError for another policy."""
     if sizes_strides not in (None, "sizes", "strides"):
