@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def test_explain_tells_breaks_and_guards_when_asked(script, capsys):
     out = capsys.readouterr().out
     assert ".item() of a tensor asks for its elements" in out and f"{script}:12" in out and "guards of" not in out
     assert main(["explain", f"{script}:scores", "--calls", "1", "--guards"]) == 0
-    assert "guards of scores" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "guards of scores" in out and re.search(r"\d ms +[\d.]+ MB  \w+: .*script.py:\d+", out), out
 
 
 def test_bench(script, capsys):

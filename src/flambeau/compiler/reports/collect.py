@@ -34,6 +34,7 @@ from .machine import Machine, machine
 __all__ = ["Launch", "Program", "Report", "report"]
 
 RUNS = 7
+_SHOWN = 10  # launches in the text
 
 
 @dataclass
@@ -105,7 +106,18 @@ class Report:
         lines.append(f"first call {self.first:.2f} s, then {1000 * self.compiled:.3f} ms" + (
             f"; without compilation {1000 * self.plain:.3f} ms" if self.plain is not None else ""
         ))  # fmt: skip
-        return "\n".join(lines + [f"- {a}" for a in self.advice])
+        return "\n".join([*lines, *self._slowest(), *(f"- {a}" for a in self.advice)])
+
+    def _slowest(self) -> list[str]:
+        """The launches that take the longest, a line each: time, memory that is touched, what it computes and where it is written."""
+        every = sorted((x for p in self.programs for x in p.launches), key=lambda x: -x.seconds)
+        rows = []
+        for x in every[:_SHOWN]:
+            where = ", ".join(f"{Path(line.file).name}:{line.number}" for line in x.note.lines[:3])
+            rows.append(
+                f"  {1000 * x.seconds:8.3f} ms {x.note.bytes / 1e6:9.2f} MB  {x.note.kind}: {x.note.label}  {where}".rstrip()
+            )
+        return rows + ([f"  and {len(every) - _SHOWN} launches more"] if len(every) > _SHOWN else [])
 
 
 def _copied(args: Any) -> Any:
