@@ -120,6 +120,7 @@ STAYS = {
     "attention": (lambda q: F.scaled_dot_product_attention(q, q, q), [Q], [Shard(1)], Shard(1)),
     "heads": (lambda a: a.view(8, 2, 3).transpose(0, 1), [A], [Shard(1)], Shard(0)),
     "embedding": (lambda w, i: F.embedding(i, w), [A, ROWS], [Replicate(), Shard(0)], Shard(0)),
+    "embedding rows": (lambda w, i: F.embedding(i, w), [A, ROWS], [Shard(0), Replicate()], Partial()),
     "embedding columns": (lambda w, i: F.embedding(i, w), [A, ROWS], [Shard(1), Replicate()], Shard(2)),
     "zeros_like": (lambda a: torch.zeros_like(a), [A], [Shard(1)], Shard(1)),
 }

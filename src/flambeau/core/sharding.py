@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.records import slotted
 
-__all__ = ["Apart", "Letters"]
+__all__ = ["Apart", "Letters", "Rows"]
 
 
 class Letters:
@@ -23,3 +23,12 @@ class Apart:
 
     dim: str = "dim"
     linear: bool = False
+
+
+@slotted
+class Rows:
+    """The result is ``source[index]``, rows of the argument ``source``: beside what its kind says, parts of the rows give summands, in which rows
+    that are elsewhere are zeros."""
+
+    source: str
+    index: str

@@ -20,6 +20,7 @@ from ...base.logs import artifact
 from ...base.shapes import contiguous_strides
 from ...core import reductions
 from ...core.definition import TensorMeta
+from ...core.indexing import check_bounds
 from ...core.operator import OpOverload, namespace
 from ...core.tensor import Tensor
 from .. import functional_collectives as funcol
@@ -279,12 +280,30 @@ def _on_parts(op: OpOverload, values, tensors, at, local, chosen):
     cut = any(p.is_shard() for s in chosen for p in s.ins)
     if cut and op.kind == "view":
         return _view_of_parts(op, values, tensors, at, local[0], chosen)
+    if any(s.rows for s in chosen):
+        return _rows_here(op, values, tensors, at, local, chosen)
     given = _with(values, local)
     if cut and op.kind == "factory" and ignores_index(Call(op, values, tensors, at, 0)):
         whole = list(tensors[0]._shape)
         given = [list(local[0]._shape) if isinstance(v, list | tuple) and list(v) == whole else v for v in given]
     args, kwargs = op.split(given)
     return op(*args, **kwargs)
+
+
+def _rows_here(op: OpOverload, values, tensors, at, local, chosen):
+    """The rows that this rank has, zeros for the others (sharding.Rows)."""
+    rule, call = op.overrides["sharding"], Call(op, values, tensors, at, 0)
+    source, index = call.named(rule.source), call.named(rule.index)
+    mesh, placed = tensors[0].device_mesh, [s.ins[source] if s.rows else Replicate() for s in chosen]
+    (n, *_), (start, *_) = local_box(tensors[source]._shape, mesh, placed)
+    check_bounds(op, local[index]._array, tensors[source]._shape[0])
+    at_home = aten.sub.Tensor(local[index], start)
+    elsewhere = aten.logical_or.default(aten.lt.Scalar(at_home, 0), aten.ge.Scalar(at_home, n))
+    local[index] = aten.masked_fill.Scalar(at_home, elsewhere, 0)
+    if not n:  # no row is here
+        local[source] = aten.new_zeros.default(local[source], [1, *local[source]._shape[1:]])
+    args, kwargs = op.split(_with(values, local))
+    return aten.masked_fill.Scalar(op(*args, **kwargs), aten.unsqueeze.default(elsewhere, -1), 0)
 
 
 def _view_of_parts(op: OpOverload, values, tensors, at, local, chosen):

@@ -14,7 +14,7 @@ from ...base.shapes import broadcast_shapes, normalize_dims
 from ...core import body as bodies
 from ...core import reductions
 from ...core.operator import OpOverload
-from ...core.sharding import Apart, Letters
+from ...core.sharding import Apart, Letters, Rows
 from ...core.viewmap import record
 from .placement_types import Partial, Placement, Replicate, Shard, chunk_of
 
@@ -29,6 +29,7 @@ class Strategy:
 
     ins: tuple[Placement, ...]
     outs: tuple[Placement, ...]
+    rows: bool = False  # see sharding.Rows
 
 
 @dataclass
@@ -75,6 +76,10 @@ def strategies(call: Call) -> list[Strategy]:
         found = apart(call, rule)
     else:
         found = _KINDS[op.kind](call) if op.kind in _KINDS else []
+    if isinstance(rule, Rows):
+        cut = call.named(rule.source)
+        ins = tuple(Shard(0) if k == cut else R for k in range(len(call.tensors)))
+        found = [*found, Strategy(ins, (Partial(),), rows=True)]
     results = len(op._schema.returns)
     return [*found, Strategy((R,) * len(call.tensors), (R,) * results)]
 

@@ -9,6 +9,7 @@ from ...base.shapes import broadcast_shapes, normalize_dim
 from ...core.declare import composite, explicit, index
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
+from ...core.sharding import Rows
 
 aten = namespace("aten")
 
@@ -47,6 +48,9 @@ embedding.derivative(
         aten.embedding_sparse_backward if sparse else aten.embedding_dense_backward
     ).default(ct, indices, weight_like.shape[0], padding_idx, scale_grad_by_freq)
 )
+
+
+embedding.override("sharding", Rows("weight", "indices"))
 
 
 @embedding.override("uncaptured")
