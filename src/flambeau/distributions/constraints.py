@@ -45,6 +45,7 @@ __all__ += [
 ]
 
 _stack = function("stack")
+_cat, _eigvalsh = function("cat"), function("linalg_eigvalsh")
 
 
 class Constraint:
@@ -193,7 +194,7 @@ class cat(Constraint):  # noqa: N801
         for c, n in zip(self.cseq, self.lengths):
             parts.append(c.check(value.narrow(self.dim, start, n)))
             start += n
-        return function("cat")(parts, self.dim)
+        return _cat(parts, self.dim)
 
 
 class stack(Constraint):  # noqa: N801
@@ -219,7 +220,7 @@ def _lower(v):
 
 
 def _positive_definite(v):
-    return _symmetric(v) & (function("linalg_eigvalsh")(v) > 0).all(-1)
+    return _symmetric(v) & (_eigvalsh(v) > 0).all(-1)
 
 
 dependent = _Dependent()
@@ -244,5 +245,5 @@ square = _made("Square()", _square, event_dim=2)
 symmetric = _made("Symmetric()", _symmetric, event_dim=2)
 positive_definite = _made("PositiveDefinite()", _positive_definite, event_dim=2)
 positive_semidefinite = _made(
-    "PositiveSemidefinite()", lambda v: _symmetric(v) & (function("linalg_eigvalsh")(v) >= 0).all(-1), event_dim=2
+    "PositiveSemidefinite()", lambda v: _symmetric(v) & (_eigvalsh(v) >= 0).all(-1), event_dim=2
 )

@@ -15,6 +15,7 @@ from .distribution import Distribution, ExponentialFamily, broadcast_all, lazy_p
 __all__ = ["Bernoulli", "Categorical", "Geometric", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 arange, bernoulli, multinomial, eye = map(function, ("arange", "bernoulli", "multinomial", "eye"))
+broadcast_tensors = function("broadcast_tensors")
 
 
 def clamp_probs(probs):
@@ -202,7 +203,7 @@ class Categorical(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         value, table = value.long().unsqueeze(-1), self.logits
-        shape = function("broadcast_tensors")([value.expand(*value.shape[:-1], table.shape[-1]), table])
+        shape = broadcast_tensors([value.expand(*value.shape[:-1], table.shape[-1]), table])
         return shape[1].gather(-1, shape[0][..., :1]).squeeze(-1)
 
     def entropy(self):

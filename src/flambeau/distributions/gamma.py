@@ -27,6 +27,8 @@ __all__ += ["StudentT"]
 _gamma, _dirichlet, _poisson, _binomial = map(function, ("_standard_gamma", "_sample_dirichlet", "poisson", "binomial"))
 _normal, _stack, _xlogy = map(function, ("randn", "stack", "xlogy"))
 lgamma, digamma = map(function, ("lgamma", "digamma"))
+_gammainc, _argmax, _one_hot = map(function, ("special_gammainc", "argmax", "one_hot"))
+_arange, _log_sigmoid, _ones_like = map(function, ("arange", "log_sigmoid", "ones_like"))
 
 
 def _checked(method):
@@ -78,7 +80,7 @@ class Gamma(ExponentialFamily):
         return a - self.rate.log() + lgamma(a) + (1.0 - a) * digamma(a)
 
     def cdf(self, value):
-        return function("special_gammainc")(self.concentration, self.rate * value)
+        return _gammainc(self.concentration, self.rate * value)
 
 
 def _tiny(t) -> float:
@@ -139,8 +141,8 @@ class Dirichlet(ExponentialFamily):
         if bool((self.concentration < 1).all(-1).any()):
             flat = (self.concentration < 1).all(-1)
             mode = mode.clone()
-            at = function("argmax")(mode[flat], -1)
-            mode[flat] = function("one_hot")(at, self.concentration.shape[-1]).to(mode.dtype)
+            at = _argmax(mode[flat], -1)
+            mode[flat] = _one_hot(at, self.concentration.shape[-1]).to(mode.dtype)
         return mode
 
     @property
@@ -386,7 +388,7 @@ class Binomial(_Counts):
         n = int(self.total_count.max())
         if not bool((self.total_count == n).all()):
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
-        values = function("arange")(1 + n, dtype=self._param.dtype, device=self._param.device)
+        values = _arange(1 + n, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + tuple(self._batch_shape)) if expand else values
 
@@ -417,7 +419,7 @@ class NegativeBinomial(_Counts):
 
 
 def _log_sigmoid(x):
-    return function("log_sigmoid")(x)
+    return _log_sigmoid(x)
 
 
 class Multinomial(Distribution):
@@ -451,7 +453,7 @@ class Multinomial(Distribution):
         order = list(range(1, drawn.dim())) + [0]
         drawn = drawn.permute(*order)
         counts = drawn.new_zeros(self._extended_shape(sample_shape))
-        counts.scatter_add_(-1, drawn, function("ones_like")(drawn))
+        counts.scatter_add_(-1, drawn, _ones_like(drawn))
         return counts.type_as(self.probs)
 
     @_checked

@@ -54,7 +54,10 @@ def _find(p: type, q: type):
 
 def kl_divergence(p: Distribution, q: Distribution):
     """KL(p || q), of the batch shape of the two. NotImplementedError for a pair that nobody registered."""
-    fn = _find(type(p), type(q))
+    # The pair itself is looked up first: a graph can read the table, not the cache.
+    fn = _KL_REGISTRY.get((type(p), type(q)))
+    if fn is None:
+        fn = _find(type(p), type(q))
     if fn is None:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"

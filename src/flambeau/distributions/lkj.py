@@ -10,6 +10,8 @@ from . import constraints
 from .distribution import Distribution, broadcast_all
 from .gamma import Beta
 
+_arange, _cat, _randn, _mvlgamma, _lgamma = map(function, ("arange", "cat", "randn", "mvlgamma", "lgamma"))
+
 __all__ = ["LKJCholesky"]
 
 
@@ -24,8 +26,8 @@ class LKJCholesky(Distribution):
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        steps = function("arange")(dim - 1, dtype=self.concentration.dtype)
-        steps = function("cat")([steps.new_zeros((1,)), steps])
+        steps = _arange(dim - 1, dtype=self.concentration.dtype)
+        steps = _cat([steps.new_zeros((1,)), steps])
         marginal = self.concentration + 0.5 * (dim - 2)
         self._beta = Beta(steps + 0.5, marginal.unsqueeze(-1) - 0.5 * steps)
         super().__init__(self.concentration.size(), (dim, dim), validate_args)
@@ -37,7 +39,7 @@ class LKJCholesky(Distribution):
 
     def sample(self, sample_shape=()):
         y = self._beta.sample(sample_shape).unsqueeze(-1)
-        normal = function("randn")(self._extended_shape(sample_shape), dtype=y.dtype).tril(-1)
+        normal = _randn(self._extended_shape(sample_shape), dtype=y.dtype).tril(-1)
         sphere = normal / normal.norm(dim=-1, keepdim=True)
         sphere[..., 0, :].fill_(0.0)
         w = y.sqrt() * sphere
@@ -48,9 +50,9 @@ class LKJCholesky(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         n = self.dim - 1
-        order = function("arange")(2, self.dim + 1)
+        order = _arange(2, self.dim + 1)
         order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order
         found = (order * value.diagonal(dim1=-1, dim2=-2)[..., 1:].log()).sum(-1)
         alpha = self.concentration + 0.5 * n
-        norm = 0.5 * n * math.log(math.pi) + function("mvlgamma")(alpha - 0.5, p=n) - function("lgamma")(alpha) * n
+        norm = 0.5 * n * math.log(math.pi) + _mvlgamma(alpha - 0.5, p=n) - _lgamma(alpha) * n
         return found - norm

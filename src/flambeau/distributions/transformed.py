@@ -27,6 +27,7 @@ __all__ += ["RelaxedOneHotCategorical", "TransformedDistribution", "Weibull"]
 
 _rand, _normal, _cholesky, _solve = map(function, ("rand", "randn", "linalg_cholesky", "linalg_solve_triangular"))
 _ones, _eye, lgamma, digamma = map(function, ("ones_like", "eye", "lgamma", "digamma"))
+_log, _scalar_tensor = map(function, ("log", "scalar_tensor"))
 _EULER = 0.57721566490153286060
 
 
@@ -318,7 +319,7 @@ class _LogitRelaxedBernoulli(Distribution):
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         d = logits - value.mul(self.temperature)
-        return function("log")(function("scalar_tensor")(float(self.temperature))) + d - 2 * d.exp().log1p()
+        return _log(_scalar_tensor(float(self.temperature))) + d - 2 * d.exp().log1p()
 
 
 class RelaxedBernoulli(TransformedDistribution):

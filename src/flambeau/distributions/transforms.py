@@ -28,6 +28,7 @@ __all__ += [
 ]
 
 _cat, _stack, _zeros, _eye, _cholesky = (function(n) for n in ("cat", "stack", "zeros", "eye", "linalg_cholesky"))
+_scalar_tensor = function("scalar_tensor")
 
 
 class Transform:
@@ -392,7 +393,7 @@ class PowerTransform(Transform):
 
     def __init__(self, exponent, cache_size=0):
         super().__init__(cache_size=cache_size)
-        self.exponent = exponent if isinstance(exponent, Tensor) else function("scalar_tensor")(float(exponent))
+        self.exponent = exponent if isinstance(exponent, Tensor) else _scalar_tensor(float(exponent))
 
     def with_cache(self, cache_size=1):
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)

@@ -167,6 +167,8 @@ def message_of(tx, v: Variable | None) -> str | None:
 def require_element(tx, tensor: Variable, said: str | None) -> None:
     """The one element of a tensor is not zero, which the graph checks."""
     number = tensor.call_method(tx, "item", [], {})
+    if number.is_constant() and number.as_constant():
+        return
     if not isinstance(number, SymbolicVariable):
         unsupported("check", f"an assertion about {tensor!r}", "The value depends on tensor data.")
     if number.python_type() is not bool:
