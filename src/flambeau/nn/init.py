@@ -5,6 +5,7 @@ Sources: Glorot & Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 20
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 
@@ -32,6 +33,7 @@ __all__ = [
 
 empty_like, where = function("empty_like"), function("where")
 diag, qr = function("diag"), function("linalg_qr")
+_wrap = functools.partial(wrap_function, module="torch.nn.init")
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -73,21 +75,21 @@ def _fan(tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-@wrap_function
+@_wrap
 def uniform_(tensor, a: float = 0.0, b: float = 1.0, generator=None):
     """Draw ``tensor`` from U(a, b); it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-@wrap_function
+@_wrap
 def normal_(tensor, mean: float = 0.0, std: float = 1.0, generator=None):
     """Draw ``tensor`` from N(mean, std^2); it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
-@wrap_function
+@_wrap
 def constant_(tensor, val: float):
     """Fill ``tensor`` with ``val``; it is returned. Nothing is recorded."""
     with no_grad():
@@ -169,7 +171,7 @@ def _kaiming_std(tensor, a: float, mode: str, nonlinearity: str) -> float | None
     return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
 
 
-@wrap_function
+@_wrap
 def kaiming_uniform_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None):
     """Draw from U(-k, k), k = gain sqrt(3 / fan) (He et al. 2015), the gain that of ``nonlinearity`` (with slope ``a``), the fan by ``mode``:
     "fan_in" or "fan_out". ValueError for fewer than 2 dimensions.

@@ -54,6 +54,9 @@ _upsample = {
 def pad(input, pad, mode: str = "constant", value: float | None = None):
     """Pad the last dimensions by pairs (before, after), last dimension first: by a constant, reflected, replicated or circular."""
     pad = list(pad)
+    wrong = next((p for p in pad if isinstance(p, str)), None)
+    if wrong is not None:
+        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element {wrong!r} of type str")
     if len(pad) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, but got {len(pad)}")
     if isinstance(value, complex):
