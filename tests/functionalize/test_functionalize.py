@@ -205,9 +205,3 @@ def test_functional_tensors(real):
         second.mul_(2)
     with pytest.raises(RuntimeError, match="nesting is not currently supported"):
         torch._enable_functionalization()
-
-
-def test_overlapping_windows_are_not_written(real):
-    t = torch._to_functional_tensor(real).unfold(0, 3, 2)
-    with pytest.raises(RuntimeError, match="internal overlap"):
-        t.abs_()

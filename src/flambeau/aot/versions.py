@@ -27,7 +27,7 @@ def kept_by(ends: list[Any], inputs: list[Any], outputs: list[Any]) -> list[Kept
     for i, t in reversed(list(enumerate([*inputs, *outputs]))):
         if isinstance(t, _C.TensorBase):
             bit[id(t._counter)] = 1 << i
-    reached: dict[Any, int] = {}
+    reached: dict[Any, int] = {None: 0}  # a leaf that the program made has no tape
     for end in ends:
         stack = [end.grad_fn]
         while stack:

@@ -11,7 +11,14 @@ from .. import _C
 
 __all__ = ["named", "public_path"]
 
-_PLACES = ("flambeau", "flambeau.nn.functional", "flambeau.nn.init", "flambeau.special", "flambeau.linalg", "flambeau.fft")
+_PLACES = (
+    "flambeau",
+    "flambeau.nn.functional",
+    "flambeau.nn.init",
+    "flambeau.special",
+    "flambeau.linalg",
+    "flambeau.fft",
+)
 
 
 def named(place: str, path: str):

@@ -96,15 +96,6 @@ class Value:
         self._tensor, self._version = self._seen(), self.memory.version
         return self.tensor
 
-    def unfolded(self) -> bool:
-        """Whether its windows (``unfold``) share elements."""
-        base = self.memory.base
-        for link in self.chain:
-            if link.op._opname == "unfold" and link.repeats(base):
-                return True
-            base = link.follow(base)
-        return False
-
     def laid_out(self, strides) -> Any:
         """The contents now, as a view of the memory where that alone has these strides: what was written last may be dense."""
         t = self.tensor

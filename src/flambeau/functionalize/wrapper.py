@@ -92,11 +92,6 @@ def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
         for argument, a in zip(op._schema.arguments, op.full(*args, **kwargs)):
             if argument.is_write and isinstance(a, _C.TensorBase):
                 refuse_overlap(op, a._shape, a._strides)
-                if isinstance(a, FunctionalTensor) and a._payload.unfolded():
-                    raise RuntimeError(
-                        "functionalization: encountered a tensor being mutated that has internal overlap. Please clone the tensor before "
-                        "mutating it."
-                    )
     values = tuple(map(_payloads, args))
     named = {k: _payloads(v) for k, v in kwargs.items()}
     with beneath():

@@ -56,7 +56,9 @@ def pad(input, pad, mode: str = "constant", value: float | None = None):
     pad = list(pad)
     wrong = next((p for p in pad if isinstance(p, str)), None)
     if wrong is not None:
-        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element {wrong!r} of type str")
+        raise TypeError(
+            f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element {wrong!r} of type str"
+        )
     if len(pad) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, but got {len(pad)}")
     if isinstance(value, complex):
