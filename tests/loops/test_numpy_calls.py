@@ -329,3 +329,15 @@ def test_arrays_of_numbers(case):
 
 def test_slice_that_turns():
     check(downwards, R.integers(0, 9, 400), 60, native=None)
+
+
+def counted(x, n):
+    seen, s = {}, 0.0
+    for i in range(n):
+        seen[i % 7] = x[i % 10] * 2
+        s += seen[i % 7]
+    return s
+
+
+def test_loop_that_stays_python_is_not_unrolled_for_minutes():
+    check(counted, X[:10], 50_000, native=False)

@@ -26,7 +26,7 @@ from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_t
 from ...base.records import slotted
 from ..bytecode.instructions import decode, live_locals
 from ..config import config
-from ..exc import Unsupported
+from ..exc import SkipFrame, Unsupported
 from ..graph.effects import has_effects, written_inputs
 from ..guards.source import ConstSource, GetAttrSource
 from ..numpy import numpy_bridge
@@ -51,6 +51,7 @@ LOG = logs.artifact("loops", "which loops became native ones, and why others did
 NOTES: dict[str, str] = {}
 """What became of each loop that was looked at since explain() last began, by function, file and line."""
 WORTH = 1000  # instructions that unrolling would interpret
+TOO_MANY = 100_000  # instructions that aren't unrolled: minutes
 MANY = 50  # turns of a while loop over numbers
 WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
 
@@ -343,9 +344,10 @@ def try_range(tx, v: RangeVariable) -> bool:
     if trip is None:
         return False
     *ends, count = trip
-    if not _is_worth_it(tx, header, count) or (not _reads_arrays(tx, header) and count < WORTH):
+    reads = _reads_arrays(tx, header)
+    if not _is_worth_it(tx, header, count) or (not reads and count < WORTH):
         return False
-    return _native(tx, header, {}, tuple(ends), _turns(*ends))
+    return _native(tx, header, {}, tuple(ends), _turns(*ends)) or (reads and _left_to_python(tx, header, count))
 
 
 def _turns(start, stop, step: int):
@@ -364,6 +366,18 @@ def _is_worth_it(tx, header: int, count: int) -> bool:
     body = tx.insts[header + 1 : tx.insts[header].target]
     inner = sum(i.name == "FOR_ITER" for i in body)
     return count * len(body) * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+
+
+def _left_to_python(tx, header: int, count: int) -> bool:
+    """Have the frame run plainly whose loop over arrays stays Python, where unrolling it would take minutes and nothing (a derivative, ``fullgraph``)
+    wants one graph. Else False."""
+    compiler, body = tx.output.compiler, tx.insts[header + 1 : tx.insts[header].target]
+    one_graph = compiler.fullgraph or tx.output.modes.transforms or compiler.options.get("unrolled_gradients")
+    if one_graph or count * len(body) < TOO_MANY:
+        return False
+    raise SkipFrame(
+        f"a loop of {count} turns over arrays in line {tx.insts[header].line} is no native one, and too long to be unrolled"
+    )
 
 
 def try_arrays(tx, v) -> bool:
