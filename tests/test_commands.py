@@ -66,6 +66,15 @@ def test_explain_tells_breaks_and_guards_when_asked(script, capsys):
     assert "guards of scores" in out and re.search(r"\d ms +[\d.]+ MB  \w+: .*script.py:\d+", out), out
 
 
+def test_explain_knows_the_lines_of_what_was_compiled_before(script, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path / "cache"))
+    other = tmp_path / "other.py"
+    other.write_text("# a line more\n" + SCRIPT)
+    for path, line in ((script, 7), (script, 7), (str(other), 8)):
+        assert main(["explain", f"{path}:scores", "--calls", "1"]) == 0
+        assert f"{os.path.basename(path)}:{line}" in capsys.readouterr().out
+
+
 def test_bench(script, capsys):
     assert main(["bench", f"{script}:scores", "--pairs", "3", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)

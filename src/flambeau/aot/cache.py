@@ -54,6 +54,8 @@ class Key:
 
 
 def enabled() -> bool:
+    if not config.enable_autograd_cache:
+        return False
     return os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") != "1" and os.environ.get("FLAMBEAU_AOT_CACHE") != "0"
 
 

@@ -15,6 +15,7 @@ KNOBS = {
         "bytes that a forward keeps for its backward, as a part of what it keeps at 1.0 (0 to 1): the rest is computed again",
         in_key=True,
     ),
+    "enable_autograd_cache": Knob(True, "keep traced graphs on disk, so that the next process doesn't trace them"),
 }
 
 # PyTorch's other settings. Nothing here depends on the first ones; of the others only the default is built.
@@ -33,7 +34,6 @@ _ACCEPTED = {
     "debug_partitioner": False,
     "decompose_custom_triton_ops": True,
     "donated_buffer": True,
-    "enable_autograd_cache": True,
     "enable_remote_autograd_cache": None,
     "guess_tangent_strides_as_outputs": True,
     "max_dist_from_bw": 1000,

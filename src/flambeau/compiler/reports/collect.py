@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from flambeau import _C
+from flambeau.aot.settings import config as aot_config
 from flambeau.base.pytree import tree_map
 from flambeau.dynamo import utils
 from flambeau.dynamo.convert import Compiler, Event
@@ -237,7 +238,9 @@ def _report(f: Callable, args: tuple, kwargs: dict, calls: int) -> Report:
         _backward(f(*a, **k))
 
     with ExitStack() as stack:
+        # What comes from disk has neither the compiler's loops nor the program's lines.
         stack.enter_context(config.patch(force_disable_caches=True))
+        stack.enter_context(aot_config.patch(enable_autograd_cache=False))
         stack.enter_context(debug.observing(compiled))
         utils.recompile_records.append(failed)
         stack.callback(utils.recompile_records.remove, failed)
