@@ -104,6 +104,21 @@ def test_a_compiled_backward_reads_its_context():
         assert torch.equal(x.grad, X.sin())
 
 
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_views_of_sizes_that_depend_on_data(backend):
+    def fn(t, n):
+        a, b = t[0].item(), t[1].item()
+        torch._check_is_size(a)
+        torch._check_is_size(b)
+        return torch.ones(a * b).view(n), torch.ones(a * b).view(-1, 2)
+
+    compiled = torch.compile(fn, backend=backend, fullgraph=True)
+    assert [x.shape for x in compiled(torch.tensor([2, 4]), 8)] == [(8,), (4, 2)]
+    assert [x.shape for x in compiled(torch.tensor([4, 2]), 8)] == [(8,), (4, 2)]
+    with pytest.raises(RuntimeError, match="is invalid for input of size"):
+        compiled(torch.tensor([3, 4]), 8)
+
+
 def test_names_of_a_compiled_module():
     assert {"weight", "_orig_mod", "named_parameters"} <= set(dir(torch.compile(torch.nn.Linear(2, 2))))
 

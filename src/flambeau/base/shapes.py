@@ -7,7 +7,7 @@ import operator
 
 from .memory_format import channels_last, format_strides, has_format
 from .relations import compare
-from .symint import SymInt, expression, is_symbolic, wrap
+from .symint import SymBool, SymInt, expression, is_symbolic, wrap
 
 
 def _size(i: int, n):
@@ -156,12 +156,19 @@ def infer_size(shape, numel: int) -> tuple[int, ...]:
                 f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
                 "can be any value and is ambiguous"
             )
-        if rest == 0 or numel % rest:
-            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+        _fits(rest != 0, shape, numel)
+        _fits(numel % rest == 0, shape, numel)
         return tuple(numel // rest if n == -1 else n for n in shape)
-    if math.prod(shape) != numel:
-        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    _fits(math.prod(shape) == numel, shape, numel)
     return shape
+
+
+def _fits(holds, shape: tuple, numel: int) -> None:
+    """RuntimeError unless ``holds``; of sizes that depend on data it is checked when the program runs."""
+    if isinstance(holds, SymBool) and holds.env.is_unbacked(holds.expr):
+        holds.env.expect(holds.expr, f"shape '{list(shape)}' is invalid for input of size {numel}")
+    elif not holds:
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
 
 
 def view_strides(shape, strides, new_shape) -> tuple[int, ...] | None:
