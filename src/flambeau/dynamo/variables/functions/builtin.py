@@ -173,9 +173,11 @@ class UnboundMethod(HeldVariable):
 
     def call(self, tx, args, kwargs):
         o, owner = args[0] if args else None, getattr(self.value, "__objclass__", object)
-        if o is None or o.is_constant() and not isinstance(o.as_constant(), owner):
+        kind = type(None) if o is None else type(o.as_constant()) if o.is_constant() else o.python_type()
+        told = o is None or o.is_constant() or kind in (int, float, list, dict, set, tuple, frozenset)
+        if o is None or told and not issubclass(kind, owner):
             try:  # refuses its receiver before it does anything
-                self.value(*(a.as_constant() for a in args[:1]))
+                self.value(*(a.as_constant() if a.is_constant() else kind() for a in args[:1]))
             except TypeError as e:
                 tx.raise_user(TypeError(str(e)))
             unsupported("descriptor", f"{self.name} of another class")
@@ -280,6 +282,8 @@ def _(tx, args, kwargs):
     for a in args:
         if isinstance(a, TensorVariable):
             unsupported("data-dependent", "range() of a tensor", "The value depends on tensor data.")
+        if isinstance(a, SymbolicVariable) and a.python_type() is float:
+            tx.raise_user(TypeError("'float' object cannot be interpreted as an integer"))
     no_step = len(args) == 3 and args[2].is_constant() and args[2].as_constant() == 0
     if any(isinstance(a, SymbolicVariable) for a in args) and 1 <= len(args) <= 3 and not no_step:
         return SymbolicRangeVariable(args)
