@@ -153,7 +153,7 @@ MACHINES = {
                             "Not a directory"),
     "the cache can't be made": ("FLAMBEAU_CACHE_DIR=/proc/none {python} s.py", 0, ""),
     "one core": ("taskset -c 0 {python} s.py", 0, ""),
-    "little memory": ("ulimit -v 1500000; {python} s.py", 0, ""),
+    "little memory": ("export OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2; ulimit -v 1500000; {python} s.py", 0, ""),
     "no terminal and nothing open": ("{python} s.py <&- >&- 2>&-", 0, ""),
     "no file": (f"{COMMAND} run none.py", 2, "can't open file"),
     "no module": (f"{COMMAND} run -m none", 1, "No module named none"),
