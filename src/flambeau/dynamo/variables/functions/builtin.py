@@ -174,7 +174,8 @@ class UnboundMethod(HeldVariable):
     def call(self, tx, args, kwargs):
         o, owner = args[0] if args else None, getattr(self.value, "__objclass__", object)
         kind = type(None) if o is None else type(o.as_constant()) if o.is_constant() else o.python_type()
-        told = o is None or o.is_constant() or kind in (int, float, list, dict, set, tuple, frozenset)
+        # By identity: a metaclass of the program may have an __eq__.
+        told = o is None or o.is_constant() or any(kind is t for t in (int, float, list, dict, set, tuple, frozenset))
         if o is None or told and not issubclass(kind, owner):
             try:  # refuses its receiver before it does anything
                 self.value(*(a.as_constant() if a.is_constant() else kind() for a in args[:1]))
