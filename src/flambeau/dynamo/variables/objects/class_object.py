@@ -215,7 +215,9 @@ MAKERS: dict[type, Callable] = {}
 def construct(tx, var: ClassVariable, args, kwargs):
     """An instance of a user class, made while tracing."""
     cls = var.value
-    if cls in MAKERS and (made := MAKERS[cls](tx, args, kwargs)) is not None:
+    # By identity: a metaclass of the program may have a __hash__.
+    make = next((m for c, m in MAKERS.items() if c is cls), None)
+    if make is not None and (made := make(tx, args, kwargs)) is not None:
         return made
     if issubclass(cls, enum.Enum) and all(a.can_constant() for a in args) and not kwargs:
         try:
