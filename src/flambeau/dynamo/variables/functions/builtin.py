@@ -244,7 +244,9 @@ def _(tx, args, kwargs):
 
 @handles(type)
 def _(tx, args, kwargs):
-    if len(args) != 1:
+    if len(args) not in (1, 3):
+        tx.raise_user(TypeError("type() takes 1 or 3 arguments"))
+    if len(args) == 3:
         return class_statements.of_type(tx, args)
     v = args[0]
     if isinstance(v, ObjectVariable):
