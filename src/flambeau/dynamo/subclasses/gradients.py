@@ -54,7 +54,13 @@ class WrapperParts:
 
 
 def facts_of(val) -> tuple:
-    return tuple(val._shape), tuple(val._strides), val._offset, val._dtype, val._device
+    """Shape, strides, offset, dtype and device as they are used outside of the graph: sizes are constants of the variant."""
+    shape, strides = tuple(map(_constant, val._shape)), tuple(map(_constant, val._strides))
+    return shape, strides, _constant(val._offset), val._dtype, val._device
+
+
+def _constant(number) -> int:
+    return number if type(number) is int else number._value()
 
 
 class Parts:

@@ -163,9 +163,8 @@ def _(tx, var, args, kwargs):
 
 
 def sizes(v: Variable):
-    if isinstance(v, SequenceVariable):
-        return tuple(e.as_constant() if e.can_constant() else e.number for e in v.realized())
-    return v.as_constant()
+    """A wrapper says its sizes itself, when it is made anew behind the graph as well: here they are constants of the variant."""
+    return tuple(e.as_constant() for e in v.realized()) if isinstance(v, SequenceVariable) else v.as_constant()
 
 
 @special("as_subclass")
