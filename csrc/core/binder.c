@@ -41,7 +41,7 @@ static int read_parameters(FlbOperator *op, PyObject *list) {
         PyObject *name, *fallback = NULL;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "Ubbbbbbb|O", &name, &p[i].type, &p[i].list,
                               &p[i].optional, &p[i].keyword_only, &p[i].elements_optional, &p[i].sized,
-                              &p[i].false_for_none, &fallback)) {
+                              &p[i].null_false, &fallback)) {
             op->parameters = p;
             op->n_parameters = (int)i;
             return flb_free_parameters(op), -1;
@@ -72,7 +72,7 @@ static int same_parameters(FlbOperator *op, PyObject *list) {
 }
 /* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, call_plans, view,
  * one_tensor, loud, by_type, factors, named, each, written): see FlbOperator. A parameter is (name, type
- * code, list, optional, keyword only, elements optional, sized, false_for_none, default...). */
+ * code, list, optional, keyword only, elements optional, sized, null_false, default...). */
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"parameters", "varargs",    "numbers", "factory", "body",    "call_plans",
                             "view",       "one_tensor", "loud",    "pure",    "by_type", "named",
@@ -255,6 +255,10 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
                                 : UNSURE;
         break;
     case P_BOOL:
+        if (o == Py_False && p->null_false) { /* asks for nothing: it is not what a mode should see */
+            *value = Py_NewRef(Py_None);
+            return YES;
+        }
         ok = t == &PyBool_Type ? YES
             : number           ? NO
             : is_tensor(o)     ? (zero_dim(o) ? UNSURE : NO)
@@ -335,10 +339,6 @@ int flb_bind_user(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject
     status = NO;
     if (op->numbers && !tensors) goto out;
     for (int i = 0; i < total; i++) {
-        if (op->parameters[i].false_for_none && (!values[i] || values[i] == Py_None)) {
-            Py_XSETREF(values[i], Py_NewRef(Py_False)); /* what PyTorch's functions hand to modes */
-            continue;
-        }
         if (values[i]) {
             if (op->factory && values[i] == Py_None && op->parameters[i].type == P_DEVICE)
                 Py_CLEAR(values[i]);

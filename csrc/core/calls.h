@@ -15,7 +15,7 @@ enum { MAX_ARGUMENTS = 64 };
 enum { P_OTHER, P_TENSOR, P_SCALAR, P_INT, P_FLOAT, P_BOOL, P_STR, P_DTYPE, P_DEVICE, P_FORMAT };
 typedef struct {
     PyObject *name, *fallback; /* fallback: the default, or NULL when there is none */
-    uint8_t type, list, optional, keyword_only, elements_optional, sized, false_for_none;
+    uint8_t type, list, optional, keyword_only, elements_optional, sized, null_false;
 } Parameter;
 
 typedef struct FlbOperator {

@@ -70,8 +70,9 @@ def run(f, seed: int, grads: tuple[bool, bool], shape=SHAPE):
     total = sum((o * (i + 1)).sum() for i, o in enumerate(out) if o.requires_grad)
     if isinstance(total, torch.Tensor):
         total.backward()
-    # A gradient that is absent in eager may be zeros here.
-    gradients = [x.grad if x.grad is not None else torch.zeros(*shape) for x in leaves]
+    # A gradient that is absent in eager may be zeros here; what was written with one that needs a gradient is no leaf any more.
+    grads_of = [x.grad if x.is_leaf else None for x in leaves]
+    gradients = [torch.zeros(*shape) if g is None else g for g in grads_of]
     return [t.detach() for t in (*out, *inputs, *gradients)], [o.requires_grad for o in out]
 
 

@@ -160,6 +160,12 @@ class Function(metaclass=_Meta):
             stacklevel=2,
         )
 
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static forward "
+            "method."
+        )
+
     generate_vmap_rule = (
         False  # vmap runs forward and backward each under vmap, when the class defines no ``vmap`` of its own
     )

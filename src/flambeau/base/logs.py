@@ -171,6 +171,7 @@ _pending = _parse(os.environ.get("TORCH_LOGS", os.environ.get("FLAMBEAU_LOGS", "
 for _name, _help in [
     ("graph_breaks", "why and where a graph was broken"),
     ("ddp_graphs", "buckets of gradients, and where graphs are split for them"),
+    ("dtensor", "operators on DTensors whose arguments are moved between ranks"),
     ("recompiles", "which guard failed when a frame was compiled again"),
     ("guards", "the guards of each compiled frame"),
     ("graph_code", "the captured graph as Python"),

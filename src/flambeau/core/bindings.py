@@ -261,8 +261,8 @@ class Signature:
             elif a.is_list and a.type == "Tensor":
                 body.append(f"if {name}.__class__ is tuple: {name} = list({name})")
             elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
-                if self.makes and a.name == "pin_memory":  # what PyTorch's functions hand to modes
-                    body.append(f"if {name} is None: {name} = False")
+                if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
+                    body.append(f"if {name} is False: {name} = None")
                 body.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
                 if a.type == "float":
                     body.append(f"if {name}.__class__ is int: {name} = float({name})")
@@ -591,7 +591,7 @@ def prepare(op: OpOverload) -> None:
             a.kwarg_only,
             a.elements_optional,
             a.size is not None,
-            sig.makes and a.name == "pin_memory",
+            a.name == "pin_memory",
         )
         parameters.append((*facts, a.default_value if a.has_default else None) if a.has_default or a.is_out else facts)
     base = op.definition.functional if op.kind in ("inplace", "out") else op

@@ -41,7 +41,7 @@ from .placement_types import DTensorSpec, Placement, Replicate, Shard, local_box
 __all__ = ["dispatch", "implicit_replication", "install", "opening"]
 
 aten = namespace("aten")
-_log = artifact("dtensor", "operators on DTensors whose arguments are moved between ranks")
+_log = artifact("dtensor", "")
 _state = threading.local()
 _wrapper: type[Tensor]  # DTensor, which is defined above this module
 

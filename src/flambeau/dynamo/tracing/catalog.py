@@ -48,6 +48,7 @@ from ..variables.numpy import flips as flips
 from ..variables.numpy import places as places
 from ..variables.numpy import random_generators as random_generators
 from ..variables.numpy import routines as routines
+from ..variables.numpy import traced as traced
 from ..variables.objects import builtin_subclass as builtin_subclass
 from ..variables.objects import class_object as class_object
 from ..variables.objects import class_statements as class_statements

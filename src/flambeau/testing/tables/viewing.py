@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...base.memory_format import channels_last
 from ..samples import T, call, f, i, row
 
 row("view _unsafe_view", [call(f(2, 3), [3, 2]), call(f(2, 3), [-1]), call(f(2, 3), [2, 1, 3]), call(f(), [1]), call(f(1), []), call(f(0, 3), [3, 0])],
@@ -75,6 +76,17 @@ row("repeat_interleave.self_int", [call(f(2, 3), 2), call(f(2, 3), 2, 1), call(T
 row("repeat_interleave.self_Tensor", [call(f(2, 3), np.array([1, 2]), 0), call(f(3), np.array([0, 1, 3]))], np.repeat)
 row("repeat_interleave.Tensor", [call(np.array([1, 2])), call(np.array([0, 1, 3]))], lambda r: np.repeat(np.arange(len(r)), r), grad=())
 row("sym_size.int", [call(f(2, 3), 1), call(T(f(2, 3)), 0)], lambda x, d: np.asarray(x).shape[d], grad=())
+row("sym_size", [call(f(2, 3)), call(T(f(2, 3)))], lambda x: list(x.shape), grad=())
+row("sym_stride", [call(f(2, 3)), call(T(f(2, 3)))], lambda x: [s // x.itemsize for s in x.strides], grad=())
+row("dim", [call(f(2, 3)), call(f())], lambda x: x.ndim, grad=())
+row("numel", [call(f(2, 3)), call(f())], lambda x: x.size, grad=())
+row("is_contiguous", [call(f(2, 3)), call(T(f(2, 3)))], lambda x: x.flags.c_contiguous, grad=())
+row(
+    "is_contiguous.memory_format",
+    [call(f(2, 3, 4, 5), channels_last), call(f(2, 3, 4, 5).transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2), channels_last)],
+    lambda x, memory_format: x.transpose(0, 2, 3, 1).flags.c_contiguous,
+    grad=(),
+)
 row("sym_stride.int", [call(f(2, 3), 0)], lambda x, d: x.strides[d] // x.itemsize, grad=())
 row("sym_numel", [call(f(2, 3))], lambda x: x.size, grad=())
 row("_assert_scalar", [call(1, "no"), call(True, "no")], lambda x, message: None, grad=())
