@@ -148,7 +148,7 @@ class skip_data:  # noqa: N801
 
 
 def register_package(priority, tagger, deserializer) -> None:
-    """NotImplementedError: storages live on the CPU here, there is nothing to register."""
+    """NotImplementedError: a file's storages go to the devices that flambeau has; others can't be registered."""
     raise NotImplementedError(
-        "torch.serialization.register_package: storages live on the CPU here, there is nothing to register"
+        "torch.serialization.register_package: storages of other devices than flambeau's own aren't built"
     )

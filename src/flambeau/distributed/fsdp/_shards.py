@@ -36,7 +36,8 @@ class ShardedParameter:
             )
         self.owners, self.dim, self.shape = owners, placement.dim % max(p.dim(), 1), tuple(p.shape)
         if not self.shape:
-            raise ValueError(f"fully_shard doesn't support scalar parameters: {owners[0][1]} has no dimension to shard")
+            names = ", ".join(name for _, name in owners)
+            raise ValueError(f"fully_shard doesn't support scalar parameters: {names} has no dimension to shard")
         placements = [Replicate()] * (mesh.ndim - 1) + [Shard(self.dim)]
         part = distribute_tensor(p.detach(), mesh, placements, src_data_rank=None)
         self.p = Parameter(part, requires_grad=p.requires_grad)
@@ -49,6 +50,11 @@ class ShardedParameter:
         """Let the modules have ``value`` under the parameter's name."""
         for module, name in self.owners:
             module._parameters[name] = value
+
+    def registered(self):
+        """What the modules have under the name now."""
+        module, name = self.owners[0]
+        return module._parameters[name]
 
     def rows(self, ranks: int) -> int:
         return -(-self.moved[0] // ranks)

@@ -235,7 +235,7 @@ class FullyShardedDataParallel(Module):
             if writeback:
                 with no_grad():
                     for p in (p for s in shards for p in s.params):
-                        whole = p.owners[0][0]._parameters[p.owners[0][1]].detach()
+                        whole = p.registered().detach()
                         cut = distribute_tensor(
                             whole, p.p.device_mesh, p.p.placements, src_data_rank=0 if rank0_only else None
                         )

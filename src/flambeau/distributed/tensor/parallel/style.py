@@ -66,7 +66,9 @@ class _OfOne(ParallelStyle):
         return _result(outputs, mesh, self.output_layouts, self.use_local_output)
 
     def _place(self, name: str, module: Module, mesh: DeviceMesh) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must say how the parameters of the module {name!r} are placed"
+        )
 
     def _shard(self, module: Module, mesh: DeviceMesh, placements: dict[str, Placement]) -> None:
         for key, p in list(module._parameters.items()):
