@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import functools
+import time
 
 import pytest
 from tests.distributed import models
@@ -10,6 +11,7 @@ from tests.distributed import models
 import flambeau as torch
 from flambeau import nn
 from flambeau.distributed import collectives, threads
+from flambeau.distributed.exchange import ThrottledEngine
 from flambeau.distributed.fsdp import (
     FSDPModule,
     FullyShardedDataParallel,
@@ -146,6 +148,84 @@ def test_parameters_are_freed_and_gathered_ahead(monkeypatch):
     # three groups forward and backward; from the second pass on the next one is asked for ahead
     assert log[:4] == [False, False, False, "backward"]
     assert log.count(True) >= 2 and len(log) == 16
+
+
+class Slow(torch.autograd.Function):
+    """Computes for 30 ms, and for 50 ms in the backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        time.sleep(0.03)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        time.sleep(0.05)
+        return g.clone()
+
+
+class Layer(nn.Linear):
+    def forward(self, x):
+        return Slow.apply(super().forward(x))
+
+
+def test_communication_runs_beside_the_passes():
+    computed, message = 4 * (0.03 + 0.05), 0.02
+
+    def run(rank):
+        model = nn.Sequential(*(Layer(64, 64, bias=False) for _ in range(4)))
+        for layer in model:
+            fully_shard(layer)
+        fully_shard(model)
+        group = torch.distributed.group.WORLD
+        group._engine = ThrottledEngine(group._engine, 64 * 64 * 4 / message)
+        times = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            model(torch.ones(2, 64)).sum().backward()
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    # 12 messages take 0.24 s. Nothing hides the first gather of each pass and the last reduction.
+    assert max(threads.spawn(run, 2)) < 1.1 * computed + 3 * message
+
+
+def test_gradients_that_are_watched_and_passes_that_fail():
+    x = torch.randn(2, 4)
+    base = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3))
+    base(x).pow(2).sum().backward()
+    want = [p.grad for p in base.parameters()]
+
+    def check(found):
+        for g, w in zip(found, want, strict=True):
+            torch.testing.assert_close(g.full_tensor(), w)
+
+    def run(rank):
+        model = copy.deepcopy(base)
+        model.zero_grad()
+        fully_shard(model[0])
+        fully_shard(model)
+        params = list(model.parameters())
+        check(torch.autograd.grad(model(x).pow(2).sum(), params))
+        assert all(p.grad is None for p in params)
+        loss = model(x).pow(2).sum()
+        with pytest.raises(ZeroDivisionError):
+            y = model[0](x)
+            y.register_hook(lambda g: 1 / 0)
+            (loss + y.sum()).backward()
+        model.zero_grad()
+        model(x).pow(2).sum().backward()
+        check([p.grad for p in params])
+        model(x).pow(2).sum().backward()
+        check([p.grad / 2 for p in params])
+        seen = {}
+        for k, p in enumerate(params):
+            p.grad = None
+            p.register_post_accumulate_grad_hook(lambda p, k=k: seen.setdefault(k, p.grad.clone()))
+        model(x).pow(2).sum().backward()
+        check([seen[k] for k in range(len(params))])
+
+    threads.spawn(run, 2)
 
 
 def test_gradients_kept_and_precision():

@@ -10,7 +10,7 @@ from ..core.overrides import handle_torch_function
 from .graph import GradientEdge
 from .node import gradient_edge
 
-__all__ = ["after_backward", "backward", "grad", "queue_callback"]
+__all__ = ["accumulates_into_leaves", "after_backward", "backward", "grad", "queue_callback"]
 
 aten = namespace("aten")
 _vmap = None  # vmap(fn); a higher level
@@ -52,11 +52,22 @@ def _cotangents(outputs: list, given) -> list:
     return grads
 
 
+class _Run:
+    """One run of a backward: what is to be called at its end, the keys of those, and whether it adds gradients to all leaves."""
+
+    __slots__ = ("callbacks", "into_leaves", "keys")
+
+    def __init__(self, into_leaves: bool):
+        self.callbacks: list = []
+        self.keys: set = set()
+        self.into_leaves = into_leaves
+
+
 class _Runs(threading.local):
-    """The runs of this thread, from the outermost, each with what is to be called at its end."""
+    """The runs of this thread, from the outermost."""
 
     def __init__(self):
-        self.callbacks: list[list] = []
+        self.stack: list[_Run] = []
 
 
 _runs = _Runs()
@@ -64,32 +75,42 @@ _runs = _Runs()
 
 def _run(outputs, grads, edges, keep: bool, create: bool, accumulate: bool):
     roots = tuple(tuple(o) if isinstance(o, GradientEdge) else o for o in outputs)
-    callbacks: list = []
-    running = _runs.callbacks
-    running.append(callbacks)
+    run, stack = _Run(accumulate and edges is None), _runs.stack
+    stack.append(run)
     try:
         found = _C.run_backward(roots, tuple(grads), edges, keep, create, accumulate)
-        while callbacks:
-            callbacks.pop(0)()
+        while run.callbacks:
+            run.callbacks.pop(0)()
         return found
     finally:
-        running.pop()
+        stack.pop()
 
 
-def _register(place: int, callback) -> None:
-    if not _runs.callbacks:
+def _run_at(place: int) -> _Run:
+    if not _runs.stack:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    _runs.callbacks[place].append(callback)
+    return _runs.stack[place]
 
 
 def queue_callback(callback) -> None:
     """``callback()`` at the end of the backward that runs now in this thread, the innermost. RuntimeError outside of one."""
-    _register(-1, callback)
+    _run_at(-1).callbacks.append(callback)
 
 
-def after_backward(callback) -> None:
-    """As :func:`queue_callback`, at the end of the outermost."""
-    _register(0, callback)
+def after_backward(callback, key=None) -> bool:
+    """As :func:`queue_callback`, at the end of the outermost. With a ``key`` nothing happens when that backward has a callback of this key; whether
+    it was registered."""
+    run = _run_at(0)
+    if key is not None and key in run.keys:
+        return False
+    run.keys.add(key)
+    run.callbacks.append(callback)
+    return True
+
+
+def accumulates_into_leaves() -> bool:
+    """Whether the backward that runs in this thread, the innermost, adds gradients to all leaves: neither ``grad`` nor ``backward(inputs=...)``."""
+    return bool(_runs.stack) and _runs.stack[-1].into_leaves
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):

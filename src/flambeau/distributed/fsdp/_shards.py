@@ -16,6 +16,7 @@ from ..tensor import DTensor, Replicate, Shard, distribute_tensor
 from ..tensor.placement_types import chunk_of
 from ..work import Work
 from ._policies import MixedPrecisionPolicy
+from ._reductions import Piece, Reduction
 
 __all__ = ["ShardedParameter", "Shards", "find"]
 
@@ -164,31 +165,35 @@ class Shards:
 
     # ---- reducing
 
-    def reduce(self, grads: list) -> list:
-        """Gradients of the shards, means over the ranks, from those of the whole parameters (None where there is none)."""
+    def reduce(self, grads: list, async_op: bool) -> Reduction | None:
+        """Start to reduce the gradients of the whole parameters (None where there is none) to those of the shards, means over the ranks. None when
+        they are kept for a later pass."""
         for i, kept in self.kept.items():
             grads[i] = kept if grads[i] is None else grads[i] + kept
         self.kept = {}
         if not self.reduces:
             self.kept = {i: g for i, g in enumerate(grads) if g is not None}
-            return [None] * len(grads)
-        ranks, rank, made = self.group.size(), self.group.rank(), [None] * len(grads)
+            return None
+        pieces = []
         for dtype, members in self._by_dtype(lambda p: self.reduce_dtype or self.param_dtype or p.p.dtype):
             members = [i for i in members if grads[i] is not None]
-            if not members:
-                continue
-            rows = [
-                self.params[i].filled(grads[i].detach().to(dtype), ranks * self.params[i].rows(ranks)).view(ranks, -1)
-                for i in members
-            ]
-            flat = (cat(rows, 1) if len(rows) > 1 else rows[0]).contiguous()
-            out = empty(flat.shape[1], dtype=dtype)
-            op = ReduceOp.AVG if self.factor is None else ReduceOp.SUM
-            collectives.reduce_scatter_tensor(out, flat, op, self.group)
-            if self.replicas is not None and self.reduces_replicas:
-                collectives.all_reduce(out, op, self.replicas)
-            if self.factor is not None:
-                out = out / self.factor
-            for i, vector in zip(members, out.split([r.shape[1] for r in rows])):
-                made[i] = self.params[i].part_of(vector.to(self.params[i].p.dtype), ranks, rank)
-        return made
+            if members:
+                pieces.append(self._reduced(dtype, members, grads, async_op))
+        return Reduction(self, pieces)
+
+    def _reduced(self, dtype: DType, members: list[int], grads: list, async_op: bool) -> Piece:
+        """One collective for the gradients of one dtype; over replicas, one that follows it."""
+        ranks = self.group.size()
+        rows = [
+            self.params[i].filled(grads[i].detach().to(dtype), ranks * self.params[i].rows(ranks)).view(ranks, -1)
+            for i in members
+        ]
+        flat = (cat(rows, 1) if len(rows) > 1 else rows[0]).contiguous()
+        out = empty(flat.shape[1], dtype=dtype)
+        op = ReduceOp.AVG if self.factor is None else ReduceOp.SUM
+        work = collectives.reduce_scatter_tensor(out, flat, op, self.group, async_op)
+        if self.replicas is not None and self.reduces_replicas:
+            if work is not None:
+                self.replicas.call(work.wait, True)
+            work = collectives.all_reduce(out, op, self.replicas, async_op)
+        return Piece(members, [r.shape[1] for r in rows], out, work)

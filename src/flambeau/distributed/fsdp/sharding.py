@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from ... import _C
-from ...autograd.engine import after_backward
+from ...autograd.engine import accumulates_into_leaves, after_backward
 from ...autograd.function import Function
 from ...autograd.graph import saved_tensors_hooks
 from ...base import pytree
@@ -23,19 +23,21 @@ from .. import world
 from ..device_mesh import DeviceMesh
 from ..tensor import Shard
 from ._policies import MixedPrecisionPolicy, OffloadPolicy
+from ._reductions import Reduction, observed
 from ._shards import ShardedParameter, Shards, find
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
 aten = namespace("aten")
 _AS_IT_IS = MixedPrecisionPolicy()
+# Modules whose gradients are reduced at the same time.
+_FLYING = 2
 
 
 class _Thread(threading.local):
-    """The outermost sharded module that runs in this thread, and whether the end of a backward is awaited."""
+    """The outermost sharded module that runs in this thread."""
 
     root: _State | None = None
-    awaited: set | None = None
 
 
 _thread = _Thread()
@@ -55,9 +57,14 @@ class _Whole(Function):
     @staticmethod
     def backward(ctx, *grads):
         shards = ctx.shards
-        made = shards.reduce(list(grads))
+        later = accumulates_into_leaves() and not any(observed(p.p) for p in shards.params)
+        reduction = shards.reduce(list(grads), later)
         shards.state.leave_backward()
-        return None, *made
+        if reduction is not None and not later:
+            return None, *reduction.wait()
+        if reduction is not None:
+            shards.state.root.follow(reduction)
+        return (None,) * (1 + len(grads))
 
 
 class _State:
@@ -74,6 +81,7 @@ class _State:
         self.ran: list[Shards] = []
         self.ahead: list[Shards] | None = None  # those that the program asks for ahead in the forward
         self.root: _State | None = None
+        self.flying: list[Reduction] = []  # of the backward that runs, in order
 
     # ---- the call
 
@@ -143,7 +151,7 @@ class _State:
         """The whole parameters when the backward needs them; the module that ran before this one is gathered meanwhile."""
         shards, root = self.shards, self.root
         if _C.backward_id() >= 0:
-            root.free_behind_backward()
+            root.at_end_of_backward()
         whole = shards.gather()
         order = root.order
         if self.frees_after_backward and order.count(shards) == 1 and _C.backward_id() >= 0:
@@ -167,19 +175,24 @@ class _State:
     def freed_behind_forward(self, root: _State) -> bool:
         return self.frees if self.frees is not None else self is not root
 
-    def free_behind_backward(self) -> None:
-        waiting = _thread.awaited if _thread.awaited is not None else set()
-        if id(self) in waiting:
-            return
-        _thread.awaited = waiting | {id(self)}
+    def at_end_of_backward(self) -> None:
+        """Have what this pass leaves behind settled at its end: reductions that are under way, parameters that are whole."""
+        if after_backward(self._end_of_backward, key=("fully_shard", id(self))):
+            self.flying = []  # what a pass that raised has left
 
-        def done():
-            _thread.awaited = (_thread.awaited or set()) - {id(self)}
-            for shards in self.order:
-                shards.register_parts()
-                shards.free()
+    def _end_of_backward(self) -> None:
+        while self.flying:
+            self.flying.pop(0).accumulate()
+        for shards in self.order:
+            shards.register_parts()
+            shards.free()
 
-        after_backward(done)
+    def follow(self, reduction: Reduction) -> None:
+        """Let the backward go on while gradients are reduced. Few at a time are under way, because they take memory."""
+        self.at_end_of_backward()
+        self.flying.append(reduction)
+        while len(self.flying) > _FLYING:
+            self.flying.pop(0).accumulate()
 
 
 class _Saved:
