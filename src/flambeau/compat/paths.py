@@ -4,15 +4,7 @@ a module that has every name of ``home``. Rows of ``rules`` (see namespaces.py) 
 
 __all__ = ["PATHS"]
 
-_DISTRIBUTIONS = """
-bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exp_family exponential fishersnedecor generalized_pareto geometric 
-gumbel half_cauchy half_normal independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal
-mixture_same_family multinomial multivariate_normal negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical
-studentT transformed_distribution uniform von_mises weibull wishart
-"""
-
-_TABLE = f"""
-distributions: distributions: {" ".join(_DISTRIBUTIONS.split())}
+_TABLE = """
 optim: optim: asgd nadam radam _adafactor _muon
 nn.parallel: nn.parallel: replicate parallel_apply comm
 nn.utils: nn.utils: memory_format

@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from numbers import Number
 
-from ..autograd.engine import grad
-from ..autograd.grad_mode import enable_grad, no_grad
-from ..base.dtypes import get_default_dtype
+from ..autograd.grad_mode import no_grad
 from ..base.shapes import Size
-from ..core.bindings import function
-from ..core.conversion import tensor
 from ..core.tensor import Tensor
 from . import constraints
+from .utils import lazy_property
 from .validation import demand_all
 
-__all__ = ["Distribution", "ExponentialFamily", "broadcast_all", "sum_rightmost"]
-
-_broadcast = function("broadcast_tensors")
-
-
-def broadcast_all(*values):
-    """Numbers and tensors, or what stands for tensors, as tensors of one shape."""
-    tensors = [v for v in values if hasattr(type(v), "__torch_function__")]
-    dtype = tensors[0].dtype if tensors else get_default_dtype()
-    device = tensors[0].device if tensors else None
-    like = [v if hasattr(type(v), "__torch_function__") else tensor(v, dtype=dtype, device=device) for v in values]
-    return tuple(_broadcast(like))
-
-
-def sum_rightmost(value, dim: int):
-    """Sum over the last ``dim`` dimensions."""
-    return value if dim == 0 else value.reshape(*value.shape[: value.dim() - dim], -1).sum(-1)
+__all__ = ["Distribution"]
 
 
 class Distribution:
@@ -186,47 +166,3 @@ class Distribution:
         names = [k for k in getattr(self, "arg_constraints", {}) if k in self.__dict__]
         show = lambda v: v if v.numel() == 1 else v.size()  # noqa: E731
         return f"{type(self).__name__}({', '.join(f'{k}: {show(self.__dict__[k])}' for k in names)})"
-
-
-class ExponentialFamily(Distribution):
-    """Densities exp(<t(x), theta> - A(theta) + k(x)): ``_natural_params`` is theta, ``_log_normalizer`` A, ``_mean_carrier_measure`` E k(x)."""
-
-    @property
-    def _natural_params(self) -> tuple:
-        raise NotImplementedError(f"{type(self).__name__} doesn't define _natural_params")
-
-    def _log_normalizer(self, *natural_params):
-        raise NotImplementedError(f"{type(self).__name__} doesn't define _log_normalizer")
-
-    @property
-    def _mean_carrier_measure(self) -> float:
-        raise NotImplementedError(f"{type(self).__name__} doesn't define _mean_carrier_measure")
-
-    def entropy(self):
-        """By the log normalizer and its derivatives (Bregman divergence)."""
-        out = -self._mean_carrier_measure
-        params = [p.detach().requires_grad_() for p in self._natural_params]
-        with enable_grad():
-            norm = self._log_normalizer(*params)
-            means = grad(norm.sum(), params, create_graph=True)
-        out = out + norm
-        for p, mean in zip(params, means):
-            out = out - (p * mean).reshape(tuple(self._batch_shape) + (-1,)).sum(-1)
-        return out
-
-
-class lazy_property:  # noqa: N801
-    """Computed when it is first read, and kept."""
-
-    def __init__(self, wrapped):
-        self.wrapped, self.__doc__ = wrapped, wrapped.__doc__
-
-    def __get__(self, instance, owner=None):
-        if instance is None:
-            return self
-        value = instance.__dict__[self.wrapped.__name__] = self.wrapped(instance)
-        return value
-
-
-def is_scalar(*values) -> bool:
-    return all(isinstance(v, Number) for v in values)

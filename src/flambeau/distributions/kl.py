@@ -12,20 +12,36 @@ import math
 from ..autograd.engine import grad
 from ..autograd.grad_mode import enable_grad
 from ..core.bindings import function
-from .combined import Independent
-from .continuous import Cauchy, Exponential, Laplace, Normal, Uniform
-from .discrete import Bernoulli, Categorical, Geometric, OneHotCategorical
-from .distribution import Distribution, ExponentialFamily, sum_rightmost
-from .gamma import Beta, Binomial, Dirichlet, Gamma, Poisson
-from .scaled import Gumbel, HalfNormal
-from .special import ContinuousBernoulli, LowRankMultivariateNormal
-from .transformed import MultivariateNormal, Pareto, TransformedDistribution
+from .bernoulli import Bernoulli
+from .beta import Beta
+from .binomial import Binomial
+from .categorical import Categorical
+from .cauchy import Cauchy
+from .continuous_bernoulli import ContinuousBernoulli
+from .dirichlet import Dirichlet
+from .distribution import Distribution
+from .exp_family import ExponentialFamily
+from .exponential import Exponential
+from .gamma import Gamma
+from .geometric import Geometric
+from .gumbel import Gumbel
+from .half_normal import HalfNormal
+from .independent import Independent
+from .laplace import Laplace
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
+from .multivariate_normal import MultivariateNormal
+from .normal import Normal
+from .one_hot_categorical import OneHotCategorical
+from .pareto import Pareto
+from .poisson import Poisson
+from .transformed_distribution import TransformedDistribution
+from .uniform import Uniform
+from .utils import euler_constant, sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 
 lgamma, digamma, xlogy, full_like = map(function, ("lgamma", "digamma", "xlogy", "full_like"))
 _solve = function("linalg_solve_triangular")
-_EULER = 0.57721566490153286060
 
 _KL_REGISTRY: dict[tuple[type, type], object] = {}
 
@@ -162,7 +178,7 @@ def _geometrics(p, q):
 @register_kl(Gumbel, Gumbel)
 def _gumbels(p, q):
     ratio, shift = p.scale / q.scale, q.loc / q.scale - p.loc / q.scale
-    return -ratio.log() - shift + ratio * _EULER + (shift + lgamma(1 + ratio)).exp() - (1 + _EULER)
+    return -ratio.log() - shift + ratio * euler_constant + (shift + lgamma(1 + ratio)).exp() - (1 + euler_constant)
 
 
 @register_kl(Laplace, Laplace)
@@ -245,7 +261,7 @@ def _mean_log(p):
     if isinstance(p, Beta):
         return digamma(p.concentration1) - digamma(p.concentration1 + p.concentration0)
     if isinstance(p, Exponential):
-        return -_EULER - p.rate.log()
+        return -euler_constant - p.rate.log()
     if isinstance(p, Pareto):
         return p.scale.log() + p.alpha.reciprocal()
     return (xlogy(p.high, p.high) - xlogy(p.low, p.low)) / (p.high - p.low) - 1  # uniform

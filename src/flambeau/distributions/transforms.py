@@ -12,8 +12,7 @@ from ..core.bindings import function
 from ..core.tensor import Tensor
 from ..nn import functional as F
 from . import constraints
-from .distribution import sum_rightmost
-from .lower import tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform"]
 __all__ += ["CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform"]

@@ -1,4 +1,4 @@
-"""Random correlation matrices."""
+"""Cholesky factors of random correlation matrices."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 from ..base.dtypes import finfo
 from ..core.bindings import function
 from . import constraints
-from .distribution import Distribution, broadcast_all
-from .gamma import Beta
-
-_arange, _cat, _randn, _mvlgamma, _lgamma = map(function, ("arange", "cat", "randn", "mvlgamma", "lgamma"))
+from .beta import Beta
+from .distribution import Distribution
+from .utils import broadcast_all
 
 __all__ = ["LKJCholesky"]
+
+_arange, _cat, _lgamma, _mvlgamma = map(function, ("arange", "cat", "lgamma", "mvlgamma"))
+_randn = function("randn")
 
 
 class LKJCholesky(Distribution):

@@ -1,0 +1,40 @@
+"""What distributions given by probabilities or logits of one event share."""
+
+from __future__ import annotations
+
+from ..base.shapes import Size
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["BinaryEvent"]
+
+
+class BinaryEvent(Distribution):
+    """Given by ``probs`` or ``logits``."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        name, value = ("probs", probs) if probs is not None else ("logits", logits)
+        (value,) = broadcast_all(value)
+        self.__dict__[name] = value
+        self._param = value
+        super().__init__(value.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("probs", "logits", "_param"), (), _instance)
+
+    @lazy_property
+    def logits(self):
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self):
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Size:
+        return self._param.size()

@@ -1,0 +1,34 @@
+"""What distributions of a number of successes share."""
+
+from __future__ import annotations
+
+from .distribution import Distribution
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["NumberOfSuccesses"]
+
+
+class NumberOfSuccesses(Distribution):
+    """``total_count`` with ``probs`` or ``logits``."""
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        name, value = ("probs", probs) if probs is not None else ("logits", logits)
+        self.total_count, value = broadcast_all(total_count, value)
+        self.__dict__[name] = self._param = value
+        self.total_count = self.total_count.type_as(value)
+        super().__init__(value.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("total_count", "probs", "logits", "_param"), (), _instance)
+
+    @lazy_property
+    def logits(self):
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self):
+        return logits_to_probs(self.logits, is_binary=True)
+
+    param_shape = property(lambda self: self._param.size())

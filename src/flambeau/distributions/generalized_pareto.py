@@ -1,0 +1,79 @@
+"""The generalized Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+
+from ..base.dtypes import finfo
+from ..core.bindings import function
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all
+
+__all__ = ["GeneralizedPareto"]
+
+_rand, _where = map(function, ("rand", "where"))
+
+
+class GeneralizedPareto(Distribution):
+    """1 - (1 + concentration z)^(-1 / concentration) below loc + scale z; exponential for a concentration of 0."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+    has_rsample = True
+
+    def __init__(self, loc, scale, concentration, validate_args=None):
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("loc", "scale", "concentration"), (), _instance)
+
+    def _parts(self):
+        """Where the concentration counts as 0, and one that isn't."""
+        none = self.concentration.abs() < finfo(self.concentration.dtype).eps
+        return none, _where(none, 1.0, self.concentration)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        none, c = self._parts()
+        z = (value - self.loc) / self.scale
+        return -self.scale.log() - _where(none, z, (1 + 1 / c) * (c * z).log1p())
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        none, c = self._parts()
+        z = (value - self.loc) / self.scale
+        return -_where(none, -z, -(c * z).log1p() / c).expm1()
+
+    def icdf(self, value):
+        none, c = self._parts()
+        left = (-value).log1p()
+        return self.loc + self.scale * _where(none, -left, (-c * left).expm1() / c)
+
+    def rsample(self, sample_shape=()):
+        shape = self._extended_shape(sample_shape)
+        return self.icdf(_rand(shape, dtype=self.loc.dtype, device=self.loc.device))
+
+    @property
+    def mean(self):
+        c = self.concentration
+        return _where(c < 1, self.loc + self.scale / (1 - _where(c < 1, c, 0.0)), math.inf)
+
+    @property
+    def variance(self):
+        c = _where(self.concentration < 0.5, self.concentration, 0.0)
+        return _where(self.concentration < 0.5, self.scale.pow(2) / ((1 - c).pow(2) * (1 - 2 * c)), math.inf)
+
+    mode = property(lambda self: self.loc)
+
+    def entropy(self):
+        return self.scale.log() + self.concentration + 1
+
+    @property
+    def support(self):
+        upper = self.loc - self.scale / _where(self.concentration < 0, self.concentration, -1.0)
+        if bool((self.concentration < 0).all()):
+            return constraints.interval(self.loc, upper)
+        return constraints.greater_than_eq(self.loc)

@@ -1,0 +1,45 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from ..autograd.grad_mode import no_grad
+from ..base.dtypes import finfo
+from ..nn import functional as F
+from . import constraints
+from .binary import BinaryEvent
+from .utils import broadcast_all
+
+__all__ = ["Geometric"]
+
+
+class Geometric(BinaryEvent):
+    """Failures before the first success."""
+
+    support = constraints.nonnegative_integer
+
+    @property
+    def mean(self):
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self):
+        return self.probs * 0
+
+    @property
+    def variance(self):
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(finfo(self.probs.dtype).tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        probs = probs.masked_fill((probs == 1) & (value == 0), 0)
+        return value * (-probs).log1p() + self.probs.log()
+
+    def entropy(self):
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

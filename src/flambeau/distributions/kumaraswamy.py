@@ -1,0 +1,47 @@
+"""The Kumaraswamy distribution."""
+
+from __future__ import annotations
+
+from ..core.bindings import function
+from . import constraints
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, PowerTransform
+from .uniform import Uniform
+from .utils import broadcast_all
+
+__all__ = ["Kumaraswamy"]
+
+_ones, lgamma = map(function, ("ones_like", "lgamma"))
+
+
+class Kumaraswamy(TransformedDistribution):
+    """1 - (1 - x^a)^b below x."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, concentration1, concentration0, validate_args=None):
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
+        base = Uniform(
+            self.concentration0.new_zeros(self.concentration0.shape), _ones(self.concentration0), validate_args
+        )
+        steps = [
+            PowerTransform(self.concentration0.reciprocal()),
+            AffineTransform(1.0, -1.0),
+            PowerTransform(self.concentration1.reciprocal()),
+        ]
+        super().__init__(base, steps, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        out = self._get_checked_instance(Kumaraswamy, _instance)
+        out.concentration1 = self.concentration1.expand(batch_shape)
+        out.concentration0 = self.concentration0.expand(batch_shape)
+        return super().expand(batch_shape, _instance=out)
+
+    def _moment(self, n):
+        a, b = self.concentration1, self.concentration0
+        return b * (lgamma(1 + n / a) + lgamma(b) - lgamma(1 + n / a + b)).exp()
+
+    mean = property(lambda self: self._moment(1))
+    variance = property(lambda self: self._moment(2) - self._moment(1).pow(2))

@@ -1,0 +1,44 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from ..autograd.grad_mode import no_grad
+from ..core.bindings import function
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
+from .validation import checks_sample
+
+__all__ = ["Poisson"]
+
+_poisson, _xlogy, lgamma = map(function, ("poisson", "xlogy", "lgamma"))
+
+
+class Poisson(ExponentialFamily):
+    """Counts of events that come at ``rate``."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    _natural_params = property(lambda self: (self.rate.log(),))
+
+    def _log_normalizer(self, x):
+        return x.exp()
+
+    def __init__(self, rate, validate_args=None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("rate",), (), _instance)
+
+    mean = variance = property(lambda self: self.rate)
+    mode = property(lambda self: self.rate.floor())
+
+    def sample(self, sample_shape=()):
+        with no_grad():
+            return _poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    @checks_sample
+    def log_prob(self, value):
+        return _xlogy(value, self.rate) - self.rate - lgamma(value + 1)

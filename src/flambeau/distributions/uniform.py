@@ -1,0 +1,64 @@
+"""The uniform distribution."""
+
+from __future__ import annotations
+
+from ..core.bindings import function
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all
+from .validation import demand_all
+
+__all__ = ["Uniform"]
+
+rand = function("rand")
+
+
+class Uniform(Distribution):
+    """Uniform in [low, high)."""
+
+    has_rsample = True
+    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+
+    def __init__(self, low, high, validate_args=None):
+        self.low, self.high = broadcast_all(low, high)
+        super().__init__(self.low.size(), validate_args=validate_args)
+        if self._validate_args:
+            demand_all(self.low < self.high, lambda: ValueError("Uniform is not defined when low>= high"))
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(batch_shape, ("low", "high"), (), _instance)
+
+    @property
+    def support(self):
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self):
+        return (self.high + self.low) / 2
+
+    @property
+    def stddev(self):
+        return (self.high - self.low) / 12**0.5
+
+    @property
+    def variance(self):
+        return (self.high - self.low).pow(2) / 12
+
+    def rsample(self, sample_shape=()):
+        u = rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        return self.low + u * (self.high - self.low)
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = (self.low.le(value) & self.high.gt(value)).to(self.low.dtype)
+        return inside.log() - (self.high - self.low).log()
+
+    def cdf(self, value):
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value):
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self):
+        return (self.high - self.low).log()
