@@ -166,6 +166,34 @@ def test_objects_lists_and_threads(tmp_path):
     assert state["x"].tolist() == [1] * 4
 
 
+def test_flat_and_partial_states():
+    """Names of flat states are PyTorch's: the value's path joined by dots, a group's options under each parameter."""
+    model, other = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1)), torch.nn.Linear(1, 1)
+    groups = [{"params": model[0].parameters(), "lr": 0.5}, {"params": model[1].parameters()}]
+    optimizer = torch.optim.SGD(groups, 0.1, momentum=0.9)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    flat = get_optimizer_state_dict(model, optimizer, options=options)
+    assert flat["param_groups.0.bias.lr"] == 0.5 and flat["param_groups.1.weight.lr"] == 0.1
+    assert {k for k in flat if k.startswith("state.")} == {
+        f"state.{name}.momentum_buffer" for name, _ in model.named_parameters()
+    }
+    again = torch.optim.SGD([{"params": model[0].parameters()}, {"params": model[1].parameters()}], 0.2, momentum=0.9)
+    model.zero_grad()
+    set_optimizer_state_dict(model, again, flat, options=options)
+    assert [g["lr"] for g in again.param_groups] == [0.5, 0.1]
+    for p, state in optimizer.state.items():
+        assert torch.equal(again.state[p]["momentum_buffer"], state["momentum_buffer"])
+    flat["param_groups.0.bias.lr"] = 7
+    with pytest.raises(RuntimeError, match="should have the same saved param_group value"):
+        set_optimizer_state_dict(model, again, flat, options=options)
+    part = get_optimizer_state_dict(model, optimizer, submodules={model[1]})
+    assert list(part["state"]) == ["1.weight", "1.bias"] == part["param_groups"][0]["params"]
+    short = get_model_state_dict(model, submodules={model[1]}, options=StateDictOptions(keep_submodule_prefixes=False))
+    assert list(short) == ["weight", "bias"] and set_model_state_dict(other, short).missing_keys == []
+
+
 def test_errors(tmp_path):
     dcp.save({"x": torch.ones(3)}, checkpoint_id=tmp_path)
     held = torch.zeros(3)

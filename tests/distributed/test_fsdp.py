@@ -16,13 +16,14 @@ from flambeau.distributed.fsdp import (
     FSDPModule,
     FullyShardedDataParallel,
     MixedPrecisionPolicy,
+    OptimStateKeyType,
     ShardingStrategy,
     StateDictType,
     fully_shard,
     register_fsdp_forward_method,
 )
 from flambeau.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
-from flambeau.distributed.tensor import DTensor, Shard, init_device_mesh
+from flambeau.distributed.tensor import DTensor, Shard, distribute_tensor, init_device_mesh
 from flambeau.utils.checkpoint import checkpoint
 
 
@@ -315,6 +316,128 @@ def test_wrapper_state_dicts():
     threads.spawn(run, 2)
 
 
+STRATEGIES = [ShardingStrategy.FULL_SHARD, ShardingStrategy.NO_SHARD, ShardingStrategy.HYBRID_SHARD]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: s.name)
+def test_optimizer_states_of_wrappers(strategy):
+    """They are one process's, whole or in shards, and training goes on from them."""
+    want = copy.deepcopy(models.BASE)
+    alone = torch.optim.AdamW(want.parameters(), 0.01)
+    models.train(want, alone, steps=2)
+    names = [name for name, _ in want.named_parameters()]
+    states = {name: alone.state[p] for name, p in want.named_parameters()}
+
+    def made():
+        model = FullyShardedDataParallel(
+            copy.deepcopy(models.BASE), sharding_strategy=strategy, auto_wrap_policy=ModuleWrapPolicy({models.Block})
+        )
+        return model, torch.optim.AdamW(model.parameters(), 0.01)
+
+    def run(rank):
+        kind = FullyShardedDataParallel
+        model, optimizer = made()
+        models.train(model, optimizer, share(rank, 2), steps=2)
+        whole = kind.optim_state_dict(model, optimizer)
+        assert list(whole["state"]) == names == whole["param_groups"][0]["params"]
+        for name in names:
+            torch.testing.assert_close(whole["state"][name]["exp_avg"], states[name]["exp_avg"], atol=1e-6, rtol=1e-4)
+        by_number = kind.rekey_optim_state_dict(whole, OptimStateKeyType.PARAM_ID, model, optim=optimizer)
+        assert list(by_number["state"]) == list(range(len(names)))
+        assert kind.rekey_optim_state_dict(by_number, OptimStateKeyType.PARAM_NAME, model, optim=optimizer) == {
+            **whole,
+            "param_groups": [{**whole["param_groups"][0], "params": sorted(names)}],
+        }
+        with kind.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+            shards = kind.optim_state_dict(model, optimizer)
+        assert all(isinstance(s["exp_avg"], DTensor) for s in shards["state"].values())
+        first = kind.full_optim_state_dict(model, optimizer)
+        assert bool(first) == (rank == 0)
+        parameters = {name: p.full_tensor().detach() for name, p in model.named_parameters()}
+        models.train(model, optimizer, share(rank, 2), steps=1)
+        after = {name: p.full_tensor().detach() for name, p in model.named_parameters()}
+        ways = (
+            lambda m, o: kind.optim_state_dict_to_load(m, o, whole),
+            lambda m, o: kind.optim_state_dict_to_load(m, o, shards),
+            lambda m, o: kind.scatter_full_optim_state_dict(first, m, optim=o),
+        )
+        for way in ways:
+            again, optimizer = made()
+            again.load_state_dict(parameters)
+            optimizer.load_state_dict(way(again, optimizer))
+            models.train(again, optimizer, share(rank, 2), steps=1)
+            models.check(again, after)
+
+    threads.spawn(run, 2)
+
+
+def test_whole_parameters_with_gradients():
+    def run(rank):
+        model = FullyShardedDataParallel(nn.Linear(3, 5))
+        model(torch.ones(2, 3)).sum().backward()
+        with FullyShardedDataParallel.summon_full_params(model, with_grads=True):
+            grad = model.module.weight.grad
+            assert type(grad) is torch.Tensor and grad.tolist() == [[2.0] * 3] * 5
+            grad.mul_(3)
+        assert model.weight.grad.full_tensor().tolist() == [[6.0] * 3] * 5
+
+    threads.spawn(run, 2)
+
+
+class Bare(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p = nn.Parameter(torch.ones(2, device="meta"))
+
+    def forward(self, x):
+        return x * self.p
+
+
+def test_modules_on_the_meta_device():
+    def run(rank):
+        with torch.device("meta"):
+            model = layers(models.GPT())
+            wrapped = models.GPT()
+        assert all(p.is_meta for p in model.parameters())
+        model.to_empty(device="cpu")
+        model.load_state_dict(sharded(model))
+        models.train(model, models.sgd(model), share(rank, 2))
+        models.check(model, models.wanted()[1])
+        seen = []
+        FullyShardedDataParallel(
+            wrapped,
+            auto_wrap_policy=ModuleWrapPolicy({models.Block}),
+            param_init_fn=lambda m: seen.append(type(m)) or m.to_empty(device="cpu", recurse=False),
+        )
+        assert seen.count(nn.Linear) == 13
+
+    def sharded(model):
+        return {
+            name: distribute_tensor(models.BASE.get_parameter(name).detach(), p.device_mesh, p.placements)
+            for name, p in model.named_parameters()
+        }
+
+    threads.spawn(run, 2)
+
+
+def test_parameters_that_are_cast_and_replaced():
+    def run(rank):
+        model = fully_shard(nn.Linear(3, 5))
+        before = model.weight
+        model.to(torch.bfloat16)
+        assert model.weight is before and before._local_tensor.dtype is torch.bfloat16
+        assert model(torch.ones(2, 3, dtype=torch.bfloat16)).dtype is torch.bfloat16
+        model.double()
+        model.load_state_dict({name: t + 1 for name, t in model.state_dict().items()}, assign=True)
+        assert model.weight is not before
+        y = model(torch.ones(2, 3, dtype=torch.float64))
+        y.sum().backward()
+        torch.testing.assert_close(y[0], model.weight.full_tensor().sum(1) + model.bias.full_tensor())
+        assert model.weight.grad.full_tensor().tolist() == [[2.0] * 3] * 5 and before.grad is None
+
+    threads.spawn(run, 2)
+
+
 ERRORS = {
     "again": (lambda m: fully_shard(fully_shard(m)), ValueError, "sharded already"),
     "container": (lambda m: fully_shard(nn.ModuleList([m])), ValueError, "containers"),
@@ -323,12 +446,26 @@ ERRORS = {
         NotImplementedError,
         "2-D",
     ),
-    "no sharding": (
-        lambda m: FullyShardedDataParallel(m, sharding_strategy=ShardingStrategy.NO_SHARD),
-        NotImplementedError,
-        "DistributedDataParallel",
+    "meta": (
+        lambda m: fully_shard(nn.Linear(2, 2, device="meta"))(torch.ones(2, 2)),
+        RuntimeError,
+        "materialized from meta device",
     ),
-    "meta": (lambda m: fully_shard(nn.Linear(2, 2, device="meta")), NotImplementedError, "meta device"),
+    "meta without values": (
+        lambda m: FullyShardedDataParallel(Bare()),
+        ValueError,
+        "Bare is on the meta device and has no reset_parameters",
+    ),
+    "no shard any more": (
+        lambda m: fully_shard(m).register_parameter("weight", nn.Parameter(torch.ones(2, 2))) or m(torch.ones(2, 2)),
+        RuntimeError,
+        "weight of a sharded module was replaced by a tensor that isn't sharded",
+    ),
+    "written back from one rank": (
+        lambda m: FullyShardedDataParallel.summon_full_params(m, rank0_only=True).__enter__(),
+        NotImplementedError,
+        "writeback=True and rank0_only=True is not supported",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flambeau.core.tensor import Tensor
-from flambeau.modules.parameter import is_lazy
+from flambeau.modules.parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"
 
@@ -125,8 +125,10 @@ class StateDict:
                 with no_grad():
                     if not assign:
                         value.copy_(given)
-                    elif name in self._parameters and type(given) is not type(value):
-                        setattr(self, name, type(value)(given, requires_grad=value.requires_grad))
+                    elif name in self._parameters and not (type(given) is type(value) and isinstance(given, Parameter)):
+                        # A wrapper that stands for a parameter is no class of parameters.
+                        made = type(value) if Parameter in type(value).__mro__ else Parameter
+                        setattr(self, name, made(given, requires_grad=value.requires_grad))
                     else:
                         setattr(self, name, given)
             except Exception as error:

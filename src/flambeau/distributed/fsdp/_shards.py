@@ -31,21 +31,37 @@ class ShardedParameter:
             raise NotImplementedError(
                 "fully_shard of parameters that are DTensors already (2-D parallelism) isn't built"
             )
-        if p.device.type == "meta":
-            raise NotImplementedError(
-                "fully_shard of parameters on the meta device isn't built: make the module on the CPU"
-            )
         self.owners, self.dim, self.shape = owners, placement.dim % max(p.dim(), 1), tuple(p.shape)
         if not self.shape:
             names = ", ".join(name for _, name in owners)
             raise ValueError(f"fully_shard doesn't support scalar parameters: {names} has no dimension to shard")
         placements = [Replicate()] * (mesh.ndim - 1) + [Shard(self.dim)]
-        part = distribute_tensor(p.detach(), mesh, placements, src_data_rank=None)
-        self.p = Parameter(part, requires_grad=p.requires_grad)
+        self.mesh, self.placements = mesh, placements
+        self.p = Parameter(self.cut(p.detach()), requires_grad=p.requires_grad)
         if p.grad is not None:
-            self.p.grad = distribute_tensor(p.grad, mesh, placements, src_data_rank=None)
+            self.p.grad = self.cut(p.grad)
         self.moved = (self.shape[self.dim], *self.shape[: self.dim], *self.shape[self.dim + 1 :])
         self.register(self.p)
+
+    def cut(self, t) -> DTensor:
+        """A whole tensor, the same on all ranks, as a shard."""
+        return distribute_tensor(t, self.mesh, self.placements, src_data_rank=None)
+
+    def adopt(self) -> None:
+        """Take over what the program has put under the parameter's name (``to_empty``, ``load_state_dict(assign=True)``). RuntimeError when it is no
+        shard like the one that was there."""
+        found = self.registered()
+        if found is self.p:
+            return
+        name = ", ".join(name for _, name in self.owners)
+        if not isinstance(found, DTensor):
+            raise RuntimeError(f"the parameter {name} of a sharded module was replaced by a tensor that isn't sharded")
+        if found.placements != self.p.placements or tuple(found.shape) != self.shape:
+            raise RuntimeError(
+                f"the parameter {name} of a sharded module was replaced by one that is sharded otherwise"
+            )
+        self.p = found
+        self.register(found)
 
     def register(self, value) -> None:
         """Let the modules have ``value`` under the parameter's name."""
@@ -122,6 +138,13 @@ class Shards:
         """Start gathering, unless it has been."""
         if self.whole is not None or self.pending is not None:
             return
+        for p in self.params:
+            p.adopt()
+            if p.p.device.type == "meta":
+                raise RuntimeError(
+                    f"FSDP parameters should be materialized from meta device before training, but {p.owners[0][1]} is on meta: "
+                    "call to_empty() and give values"
+                )
         ranks, self.pending = self.group.size(), []
         for dtype, members in self._by_dtype(lambda p: self.param_dtype or p.p.dtype):
             parts = [

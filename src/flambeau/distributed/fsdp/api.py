@@ -10,19 +10,23 @@ from ...base.dtypes import DType
 __all__ = [
     "BackwardPrefetch",
     "CPUOffload",
+    "FullOptimStateDictConfig",
     "FullStateDictConfig",
     "LocalStateDictConfig",
     "MixedPrecision",
+    "OptimStateDictConfig",
+    "ShardedOptimStateDictConfig",
     "ShardedStateDictConfig",
     "ShardingStrategy",
     "StateDictConfig",
+    "StateDictSettings",
     "StateDictType",
 ]
 
 
 class ShardingStrategy(Enum):
     """FULL_SHARD frees parameters behind the forward, SHARD_GRAD_OP keeps them until the backward; the HYBRID ones do it in each row of a mesh of two
-    dimensions; NO_SHARD is DistributedDataParallel."""
+    dimensions; NO_SHARD has whole parameters on every rank."""
 
     FULL_SHARD = auto()
     SHARD_GRAD_OP = auto()
@@ -83,6 +87,36 @@ class FullStateDictConfig(StateDictConfig):
 @dataclass
 class ShardedStateDictConfig(StateDictConfig):
     """Of SHARDED_STATE_DICT."""
+
+
+@dataclass
+class OptimStateDictConfig:
+    """Base of the following."""
+
+    offload_to_cpu: bool = True
+
+
+@dataclass
+class FullOptimStateDictConfig(OptimStateDictConfig):
+    """``rank0_only``: the other ranks get an empty dictionary."""
+
+    rank0_only: bool = False
+
+
+@dataclass
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
+    """Of SHARDED_STATE_DICT."""
+
+    _use_dtensor: bool = False
+
+
+@dataclass
+class StateDictSettings:
+    """What ``FullyShardedDataParallel.set_state_dict_type`` has set."""
+
+    state_dict_type: StateDictType
+    state_dict_config: StateDictConfig
+    optim_state_dict_config: OptimStateDictConfig
 
 
 @dataclass

@@ -14,16 +14,23 @@ from .. import world
 from ..device_mesh import DeviceMesh
 from ..replicas import sync_module_states as synchronize_states
 from ..tensor import DTensor, distribute_tensor
+from . import _optimizer_states
+from ._optimizer_states import OptimStateKeyType
 from ._policies import MixedPrecisionPolicy
+from ._setup import HYBRID, materialize, mesh_of
 from .api import (
     BackwardPrefetch,
     CPUOffload,
+    FullOptimStateDictConfig,
     FullStateDictConfig,
     LocalStateDictConfig,
     MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
     StateDictConfig,
+    StateDictSettings,
     StateDictType,
 )
 from .sharding import FSDPModule, fully_shard
@@ -32,17 +39,21 @@ from .wrap import recursive_wrap
 __all__ = [
     "BackwardPrefetch",
     "CPUOffload",
+    "FullOptimStateDictConfig",
     "FullStateDictConfig",
     "FullyShardedDataParallel",
     "LocalStateDictConfig",
     "MixedPrecision",
+    "OptimStateDictConfig",
+    "OptimStateKeyType",
+    "ShardedOptimStateDictConfig",
     "ShardedStateDictConfig",
     "ShardingStrategy",
     "StateDictConfig",
+    "StateDictSettings",
     "StateDictType",
 ]
 
-_HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
 _KEEPS = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 _NAME = "_fsdp_wrapped_module"
 
@@ -51,7 +62,9 @@ class FullyShardedDataParallel(Module):
     """``module`` with its parameters sharded, those of the submodules that ``auto_wrap_policy`` picks apart from the rest. See ``fully_shard``.
 
     Parameters are always DTensors under their own names (``use_orig_params``), whole while a module runs. ``state_dict`` holds whole tensors unless
-    ``state_dict_type`` says SHARDED_STATE_DICT. ``NO_SHARD`` is refused: that is DistributedDataParallel.
+    ``state_dict_type`` says SHARDED_STATE_DICT. ``NO_SHARD`` keeps one part on every rank. The hybrid strategies take a ``device_mesh`` of two
+    dimensions, or (group of shards, group of replicas), or shard within each machine (LOCAL_WORLD_SIZE). ``param_init_fn(module)`` gives memory and
+    values to modules on the meta device; without it they get ``reset_parameters()``.
     """
 
     def __init__(
@@ -75,33 +88,25 @@ class FullyShardedDataParallel(Module):
     ):
         super().__init__()
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
-        if strategy is ShardingStrategy.NO_SHARD:
-            raise NotImplementedError(
-                "FullyShardedDataParallel: NO_SHARD isn't built; DistributedDataParallel does that"
-            )
-        if param_init_fn is not None:
-            raise NotImplementedError(
-                "FullyShardedDataParallel: param_init_fn (of modules on the meta device) isn't built"
-            )
-        if strategy in _HYBRID and (device_mesh is None or device_mesh.ndim != 2):
-            raise NotImplementedError(
-                "FullyShardedDataParallel: hybrid strategies need a device_mesh of two dimensions"
-            )
-        mesh = device_mesh if device_mesh is not None else _mesh_of(process_group)
-        group = world.of(process_group)
+        if strategy in HYBRID and device_mesh is not None and device_mesh.ndim != 2:
+            raise ValueError(f"FullyShardedDataParallel: {strategy} needs a device_mesh of two dimensions")
+        mesh = device_mesh if device_mesh is not None else mesh_of(process_group, strategy)
+        group = mesh.get_group(mesh.ndim - 1) if strategy in HYBRID else world.of(process_group)
         ignored_modules = set(ignored_modules or ())
         ignored = {p for m in ignored_modules for p in m.parameters()}
         for state in ignored_states or ():
             ignored |= set(state.parameters()) if isinstance(state, Module) else {state}
+        materialize(module, param_init_fn)
         if sync_module_states:
-            synchronize_states(module, group, 0)
+            for d in range(mesh.ndim):
+                synchronize_states(module, mesh.get_group(d), 0)
         if auto_wrap_policy is not None:
             options = {
                 "process_group": process_group,
                 "sharding_strategy": sharding_strategy,
                 "mixed_precision": mixed_precision,
                 "ignored_states": ignored,
-                "device_mesh": device_mesh,
+                "device_mesh": mesh,
             }
             recursive_wrap(
                 module,
@@ -124,6 +129,7 @@ class FullyShardedDataParallel(Module):
             fully_shard(module, mesh=mesh, mp_policy=policy, reshard_after_forward=frees, ignored_params=ignored)
         self._modules[_NAME] = module
         self._state_dict_type, self._state_dict_config = StateDictType.FULL_STATE_DICT, FullStateDictConfig()
+        self._optim_state_dict_config: OptimStateDictConfig = FullOptimStateDictConfig()
 
     @property
     def module(self) -> Module:
@@ -194,6 +200,8 @@ class FullyShardedDataParallel(Module):
             m._state_dict_type = state_dict_type
             full = state_dict_type is StateDictType.FULL_STATE_DICT
             m._state_dict_config = state_dict_config or (FullStateDictConfig() if full else ShardedStateDictConfig())
+            default = FullOptimStateDictConfig() if full else ShardedOptimStateDictConfig()
+            m._optim_state_dict_config = optim_state_dict_config or default
 
     @staticmethod
     @contextlib.contextmanager
@@ -202,13 +210,29 @@ class FullyShardedDataParallel(Module):
     ):
         """As ``set_state_dict_type``, for a block."""
         modules = FullyShardedDataParallel.fsdp_modules(module)
-        before = [(m, m._state_dict_type, m._state_dict_config) for m in modules]
-        FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config)
+        before = [(m, m._state_dict_type, m._state_dict_config, m._optim_state_dict_config) for m in modules]
+        FullyShardedDataParallel.set_state_dict_type(
+            module, state_dict_type, state_dict_config, optim_state_dict_config
+        )
         try:
             yield
         finally:
-            for m, kind, config in before:
+            for m, kind, config, optimizer_config in before:
                 m._state_dict_type, m._state_dict_config = kind, config
+                m._optim_state_dict_config = optimizer_config
+
+    @staticmethod
+    def get_state_dict_type(module: Module) -> StateDictSettings:
+        """What ``set_state_dict_type`` has set."""
+        m = FullyShardedDataParallel.fsdp_modules(module, root_only=True)[0]
+        return StateDictSettings(m._state_dict_type, m._state_dict_config, m._optim_state_dict_config)
+
+    def gives_whole_states(self) -> bool:
+        return self._state_dict_type is StateDictType.FULL_STATE_DICT
+
+    def optimizer_states_on_first_rank_only(self) -> bool:
+        config = self._optim_state_dict_config
+        return isinstance(config, FullOptimStateDictConfig) and config.rank0_only
 
     @staticmethod
     @contextlib.contextmanager
@@ -220,26 +244,29 @@ class FullyShardedDataParallel(Module):
         offload_to_cpu: bool = False,
         with_grads: bool = False,
     ):
-        """In the block parameters are whole, plain tensors; with ``writeback`` they become the shards behind it. All ranks."""
-        if with_grads:
-            raise NotImplementedError("summon_full_params: with_grads isn't built")
+        """In the block parameters are whole, plain tensors, ``with_grads`` with gradients; with ``writeback`` they become the shards behind it. All
+        ranks. NotImplementedError for ``writeback`` together with ``rank0_only``."""
+        if writeback and rank0_only:
+            raise NotImplementedError("writeback=True and rank0_only=True is not supported yet")
         modules = [m for m in (module.modules() if recurse else [module]) if isinstance(m, FSDPModule)]
         if not recurse and isinstance(module, FullyShardedDataParallel):
             modules = [module.module]
         shards = [m._fsdp_state.shards for m in modules if m._fsdp_state.shards is not None]
         for s in shards:
             for p in s.params:
-                p.register(Parameter(p.p.full_tensor().detach(), p.p.requires_grad))
+                whole = Parameter(p.p.full_tensor().detach(), p.p.requires_grad)
+                if with_grads and p.p.grad is not None:
+                    whole.grad = p.p.grad.full_tensor()
+                p.register(whole)
         try:
             yield
             if writeback:
                 with no_grad():
                     for p in (p for s in shards for p in s.params):
-                        whole = p.registered().detach()
-                        cut = distribute_tensor(
-                            whole, p.p.device_mesh, p.p.placements, src_data_rank=0 if rank0_only else None
-                        )
-                        p.p.copy_(cut)
+                        whole = p.registered()
+                        p.p.copy_(p.cut(whole.detach()))
+                        if with_grads:
+                            p.p.grad = None if whole.grad is None else p.cut(whole.grad)
         finally:
             for p in (p for s in shards for p in s.params):
                 p.register(p.p)
@@ -258,25 +285,15 @@ class FullyShardedDataParallel(Module):
         norm = clip_grad_norm_(self.parameters(), max_norm, norm_type)
         return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
-    @staticmethod
-    def optim_state_dict(model, optim, optim_state_dict=None, group=None):
-        raise NotImplementedError(
-            "FullyShardedDataParallel.optim_state_dict isn't built: torch.distributed.checkpoint.state_dict.get_optimizer_state_dict does that"
-        )
-
-    @staticmethod
-    def optim_state_dict_to_load(
-        model, optim, optim_state_dict, is_named_optimizer=False, load_directly=False, group=None
-    ):
-        raise NotImplementedError(
-            "FullyShardedDataParallel.optim_state_dict_to_load isn't built: set_optimizer_state_dict of torch.distributed.checkpoint does that"
-        )
+    optim_state_dict = staticmethod(_optimizer_states.optim_state_dict)
+    optim_state_dict_to_load = staticmethod(_optimizer_states.optim_state_dict_to_load)
+    full_optim_state_dict = staticmethod(_optimizer_states.full_optim_state_dict)
+    sharded_optim_state_dict = staticmethod(_optimizer_states.sharded_optim_state_dict)
+    shard_full_optim_state_dict = staticmethod(_optimizer_states.shard_full_optim_state_dict)
+    scatter_full_optim_state_dict = staticmethod(_optimizer_states.scatter_full_optim_state_dict)
+    flatten_sharded_optim_state_dict = staticmethod(_optimizer_states.shard_full_optim_state_dict)
+    rekey_optim_state_dict = staticmethod(_optimizer_states.rekey_optim_state_dict)
 
 
 def _clean(name: str) -> str:
     return name.replace(f"{_NAME}.", "")
-
-
-def _mesh_of(process_group) -> DeviceMesh:
-    group = world.of(process_group)
-    return DeviceMesh.from_group(group, "cpu")

@@ -68,6 +68,18 @@ class DTensor(Tensor):
         return _dispatch.dispatch(func, args, kwargs or {})
 
     @property
+    def data(self) -> DTensor:
+        """The same parts without autograd history."""
+        return DTensor(self._local_tensor.detach(), self._spec, requires_grad=False)
+
+    @data.setter
+    def data(self, value) -> None:
+        if not isinstance(value, DTensor):
+            raise TypeError(f"the data of a DTensor have to be a DTensor, got {type(value).__name__}")
+        _C.take_place(self, value)
+        self._spec, self._local_tensor = value._spec, value._local_tensor
+
+    @property
     def device_mesh(self) -> DeviceMesh:
         """The ranks that hold it."""
         return self._spec.mesh
