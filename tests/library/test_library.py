@@ -310,3 +310,93 @@ def test_libraries_that_are_refused(name):
     make, error, words = REFUSED_LIBRARIES[name]
     with pytest.raises(error, match=words):
         make()
+
+
+def keyword_tensor(x: Tensor, *, y: Tensor) -> Tensor:
+    return x + y
+
+
+def pair(x: Tensor, y: tuple[int, int]) -> Tensor:
+    return x
+
+
+def holes(x: Tensor, y: list[int | None]) -> Tensor:
+    return x
+
+
+REFUSED = [
+    (lambda: torch.library.define("testreg::a", "a(Tensor x) -> Tensor"), ValueError, "expected schema to look like"),
+    (lambda: torch.library.impl("testreg::a", "nowhere"), RuntimeError, "Expected one of cpu, cuda"),
+    (lambda: Library("testreg", "FRAGMENT").define("a(Tensor x) -> thing"), RuntimeError, "unknown type specifier"),
+    (lambda: Library("testreg", "FRAGMENT").define("a(int64_t x) -> Tensor"), RuntimeError, "Use `SymInt` or `int`"),
+    (lambda: Library("testreg", "FRAGMENT").define("a(double x) -> Tensor"), RuntimeError, "Use `float`"),
+    (lambda: Library("testreg", "FRAGMENT").define("a(Tensor x"), RuntimeError, "cannot parse schema"),
+    (lambda: infer_schema(pair), ValueError, "unsupported type .*use List"),
+    (lambda: infer_schema(holes), ValueError, "unsupported type"),
+    (
+        lambda: custom_op("testreg::keyword_tensor", mutates_args=())(keyword_tensor),
+        NotImplementedError,
+        "kwarg-only Tensor args",
+    ),
+    (
+        lambda: custom_op("testreg::w", mutates_args=(), schema="(Tensor(a!) x) -> ()")(lambda x: None),
+        ValueError,
+        "the op mutates {'x'}",
+    ),
+    (lambda: opcheck(torch.sin, (torch.ones(2),)), ValueError, "instance of torch._ops.OpOverload"),
+    (lambda: opcheck(torch.ops.aten.sin.default, (torch.ones(2),), test_utils="x"), ValueError, "to be subset of"),
+]
+
+
+@pytest.mark.parametrize("k", range(len(REFUSED)))
+def test_registrations_that_are_refused(k):
+    make, error, message = REFUSED[k]
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_an_operator_without_a_kernel_says_what_is_missing(lib):
+    lib.define("none(Tensor x) -> Tensor")
+    lib.define("factory(int[] n) -> Tensor")
+    op = torch.ops.testreg
+    with pytest.raises(NotImplementedError, match="from the 'CPU' backend"):
+        op.none(torch.ones(2))
+    with pytest.raises(NotImplementedError, match="no tensor arguments"):
+        op.factory([1])
+    with pytest.raises(NotImplementedError, match="no fake impl or Meta kernel"):
+        op.none(torch.ones(2, device="meta"))
+    with pytest.raises(RuntimeError, match="no fake impl registered for <CustomOpDef"):
+        with torch._subclasses.FakeTensorMode():
+            unshaped(torch.ones(2))
+
+
+@custom_op("testlib::unshaped", mutates_args=())
+def unshaped(x: Tensor) -> Tensor:
+    return x.clone()
+
+
+def test_gradients_of_arguments_left_to_their_defaults(lib):
+    lib.define("scaled(Tensor w, int a=2, int b=5, *, int y=3) -> Tensor")
+    lib.impl("scaled", lambda w, a=2, b=5, *, y=3: w * a * b * y, "CPU")
+    seen = []
+
+    def setup(ctx, inputs, keyword_only_inputs, output):
+        seen.append((inputs[1:], keyword_only_inputs))
+        ctx.factor = inputs[1] * inputs[2] * keyword_only_inputs["y"]
+
+    def backward(ctx, grad):
+        given = (grad * ctx.factor, None, None)
+        return given[: 1 if ctx.factor == 30 else 2]
+
+    torch.library.register_autograd("testreg::scaled", backward, setup_context=setup, lib=lib)
+    w = torch.ones(2, requires_grad=True)
+    (torch.ops.testreg.scaled(w) + torch.ops.testreg.scaled(w, 7)).sum().backward()
+    assert w.grad.tolist() == [135.0, 135.0] and seen == [((2, 5), {"y": 3}), ((7, 5), {"y": 3})]
+
+
+def test_kernels_for_other_devices_are_known(lib):
+    lib.define("elsewhere(Tensor x) -> Tensor")
+    lib.impl("elsewhere", lambda x: x, "CUDA")
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert has("testreg::elsewhere", "CUDA") and not has("testreg::elsewhere", "CPU")
+    assert has("aten::mm", "AutogradCPU")

@@ -8,7 +8,7 @@ import threading
 from .. import _C
 from . import accelerator
 
-_KINDS = ("cpu", "meta", "cuda", "mps", "xpu")
+_KINDS = ("cpu", "cuda", "xpu", "mps", "meta")
 
 
 class Device(_C.DeviceBase):

@@ -13,7 +13,7 @@ from ..base.memory_format import BY_NAME as FORMATS
 from ..base.memory_format import MemoryFormat
 from ..base.records import replace, slotted
 
-__all__ = ["AliasInfo", "Argument", "Schema", "parse"]
+__all__ = ["AliasInfo", "Argument", "Schema", "parse", "parse_checked"]
 
 
 @slotted
@@ -219,6 +219,29 @@ def parse(text: str, namespace: str = "aten") -> Schema:
         tuple(args),
         tuple(_argument(r, False) for r in inner),
     )
+
+
+_TYPES = frozenset(
+    "Tensor SymInt int float bool SymBool Scalar str ScalarType Device DeviceIndex Layout MemoryFormat Generator Dimname Storage Stream "
+    "QScheme complex Any AnyEnumType Dict __torch__".split()
+)
+_CPP_TYPES = {"int64_t": "`SymInt` or `int`", "double": "`float`"}  # what stands for them in a schema
+
+
+def parse_checked(text: str, namespace: str = "aten") -> Schema:
+    """Parse the schema of a program's operator. RuntimeError for what can't be read and for names of types that schemas don't have."""
+    try:
+        schema = parse(text, namespace)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from error
+    for a in (*schema.arguments, *schema.returns):
+        if a.type in _CPP_TYPES:
+            raise RuntimeError(f"Use {_CPP_TYPES[a.type]} instead of `{a.type}` in an operator's schema string: {text}")
+        if a.type not in _TYPES:
+            raise RuntimeError(
+                f"unknown type specifier {a.type!r}. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar: {text}"
+            )
+    return schema
 
 
 def inplace_variant(schema: Schema, overload: str) -> Schema:

@@ -194,7 +194,7 @@ def _on_meta(op: OpOverload, args, kwargs):
         return wrap_meta(op.meta(*args, **kwargs))
     except MissingFacet:
         raise NotImplementedError(
-            f"{op}: attempted to run this operator with Meta tensors, but there was no meta rule for this operator"
+            f"{op}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered"
         ) from None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from .. import _C
 from ..base.pytree import tree_flatten, tree_map
 from ..compiler import compile
+from ..core.operator import OpOverload
 from ..testing.cross_ref import CrossRefFakeMode
 from ..testing.schema_check import SchemaCheckMode
-from .registry import find
 
 __all__ = ["OpCheckError", "opcheck"]
 
@@ -76,10 +76,18 @@ def opcheck(
 
     Returns check -> "SUCCESS" or the error; raises OpCheckError at the first failure unless ``raise_exception`` is False.
     """
-    op, results = find(getattr(op, "_opoverload", op)), {}
-    for name in [test_utils] if isinstance(test_utils, str) else test_utils:
-        if name not in _CHECKS:
-            raise ValueError(f"opcheck: unknown test {name!r}; there are {sorted(_CHECKS)}")
+    op = getattr(op, "_opoverload", op)
+    if not isinstance(op, OpOverload):
+        raise ValueError(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
+        )
+    chosen = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    if not set(chosen) <= _CHECKS.keys():
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset of {tuple(_CHECKS)} but it was not"
+        )
+    results: dict = {}
+    for name in chosen:
         try:
             a, k = _clone(args, kwargs or {})
             _CHECKS[name](op, a, k)

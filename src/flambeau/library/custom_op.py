@@ -11,6 +11,7 @@ from ..base.pytree import tree_flatten, tree_map
 from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import OpOverload
+from ..core.schema import parse_checked
 from .infer import infer_schema
 from .registry import Library, call, find, kept, run_on_fakes, when_defined
 
@@ -30,10 +31,31 @@ def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema:
         )
     if "::" not in name:
         raise ValueError(f'expected name to be of the form "namespace::name", got {name!r}')
-    made = CustomOpDef(name, schema or infer_schema(fn, mutates_args=mutates_args), fn, tags)
+    made = CustomOpDef(name, _described(name, schema, fn, mutates_args), fn, tags)
     if device_types is None or "cpu" in ([device_types] if isinstance(device_types, str) else device_types):
         made.register_kernel("cpu")(fn)
     return made
+
+
+def _described(name: str, schema: str | None, fn, mutates_args) -> str:
+    """The schema, given or inferred. ValueError where it writes other arguments than ``mutates_args``, NotImplementedError for tensors by keyword."""
+    text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+    parsed = parse_checked(name.split("::")[1] + text, name.split("::")[0])
+    _refuse_keyword_tensors("custom_op", parsed)
+    written = {a.name for a in parsed.arguments if a.is_write}
+    if schema is not None and mutates_args != "unknown" and written != set(mutates_args):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}`. The schema suggests that the op "
+            f"mutates {written or '{}'}, which is different from what was provided to us in `mutates_args`. Please make these consistent."
+        )
+    return text
+
+
+def _refuse_keyword_tensors(what: str, schema) -> None:
+    if any(a.kwarg_only and a.is_tensor for a in schema.arguments):
+        raise NotImplementedError(
+            f"{what} with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {schema}"
+        )
 
 
 class CustomOpDef:
@@ -56,7 +78,14 @@ class CustomOpDef:
         self._lib = lib
         self._opoverload: OpOverload = find(name)
         self._packet = self._opoverload.overloadpacket
+        self._opoverload.override("missing_meta", self._without_fake)
         functools.update_wrapper(self, fn)
+
+    def _without_fake(self):
+        raise RuntimeError(
+            f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
+            f"Please use `{self._name}.register_fake` to add an fake impl."
+        )
 
     def __call__(self, *args, **kwargs):
         return self._packet(*args, **kwargs)  # unlike the overload it looks at each argument's type
@@ -150,6 +179,11 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=F
     if when_defined(op, lambda op: register_fake(op, func)):
         return func
     op = find(op)
+    if op.kind == "composite" and op.definition.implicit and op.namespace != "aten":
+        raise RuntimeError(
+            f"We should not register a meta kernel directly to the operator '{op.name()}', because it has a CompositeImplicitAutograd "
+            "kernel. Instead we should let the operator decompose, and ensure that we have meta kernels for the base ops that it decomposes into."
+        )
     op.override("meta", run_on_fakes(op, func))
     op.version += 1
     return func
@@ -165,6 +199,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
             f"Cannot register autograd formula for non-functional operator {op} with schema {op._schema}. Please create a "
             "functional operator and register an autograd formula for that."
         )
+    _refuse_keyword_tensors("register_autograd", op._schema)
     kwonly = [a.name for a in op._schema.arguments if a.kwarg_only]
 
     class Generated(Function):
@@ -195,14 +230,15 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
             got = backward(ctx, list(grads)) if single else backward(ctx, *grads)
             got = got if isinstance(got, tuple) else (got,)
             positional = len(op._schema.arguments) - len(kwonly)
-            if len(got) != positional:
+            if not ctx._spec.passed <= len(got) <= positional:
                 raise RuntimeError(f"{op.name()}: backward returned {len(got)} gradients for {positional} arguments")
-            return (None, *ctx._spec.flatten((*got, *[None] * len(kwonly))))
+            # Arguments that were left to their defaults need no gradient.
+            return (None, *ctx._spec.flatten((*got, *[None] * (len(op._schema.arguments) - len(got)))))
 
     Generated.__name__ = Generated.__qualname__ = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}"
 
     def kernel(*values):
-        spec = _Spec(values)
+        spec = _Spec(values, len(op.normalize(*op.split(values))[0]))
         return Generated.apply(spec, *spec.flatten(values))
 
     op.override("autograd", kernel)
@@ -210,9 +246,10 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 
 
 class _Spec:
-    """Tensor lists spread out, since an autograd function takes tensors one by one."""
+    """Tensor lists spread out, since an autograd function takes tensors one by one. ``passed``: arguments before those left to their defaults."""
 
-    def __init__(self, values):
+    def __init__(self, values, passed: int):
+        self.passed = passed
         self._lengths = [
             len(v) if isinstance(v, (list, tuple)) and any(isinstance(x, _C.TensorBase) for x in v) else None
             for v in values

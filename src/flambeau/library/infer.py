@@ -72,9 +72,12 @@ def _type(t, where: str) -> str:
         if base is not None:
             return base + ("?" if len(rest) < len(args) else "")
     if origin in _SEQUENCES and args and (origin is not tuple or (len(args) == 2 and args[1] is Ellipsis)):
-        return _type(args[0], where) + "[]"
+        element = _type(args[0], where)
+        if not element.endswith("]") and (not element.endswith("?") or element == "Tensor?"):
+            return element + "[]"
+    advice = " We do not support Tuple inputs in schema. Please use List instead." if origin is tuple else ""
     raise ValueError(
-        f"infer_schema(func): {where} has unsupported type {t}. The valid types are Tensor, int, float, bool, str, torch.dtype, "
+        f"infer_schema(func): {where} has unsupported type {t}.{advice} The valid types are Tensor, int, float, bool, str, torch.dtype, "
         "torch.device, number unions, and Optional and Sequence of those."
     )
 

@@ -10,6 +10,7 @@ import inspect
 
 from .. import _C
 from ..core import keys as K
+from ..core.definition import Extern
 from ..core.dispatch import excluding
 from ..core.operator import OpOverload
 from ..core.schema import parse
@@ -77,7 +78,8 @@ class CustomOp:
 
         def give(f):
             op = self._opoverload
-            if "cpu" in types and ("eager" in op.overrides or op.kind == "composite"):
+            there = op.overrides.keys()
+            if op.kind == "composite" or ("cpu" in types and "eager" in there) or ("cuda" in types and "CUDA" in there):
                 raise RuntimeError(
                     f"Cannot register a kernel for {self._name} and {types}: it already has an implementation for this device type "
                     "via a pre-existing torch.library or TORCH_LIBRARY registration."
@@ -168,6 +170,10 @@ class CustomOp:
             raise RuntimeError(
                 f"Cannot register a backward for {self._name}: it already has an implementation for Autograd or AutogradCPU"
             )
+        if "AutogradCUDA" in self._opoverload.overrides:
+            raise RuntimeError(
+                f"Cannot register a backward for {self._name}: it already has an implementation for AutogradCUDA"
+            )
         if self._opoverload.kind == "composite" and self._opoverload.definition.implicit:
             raise RuntimeError(
                 f"Cannot register a backward for {self._name}: it already has an implementation for CompositeImplicitAutograd"
@@ -177,6 +183,23 @@ class CustomOp:
         self._placed = derivative_of(self)
         self._opoverload.override("autograd", self._placed)
         self._opoverload.version += 1
+
+
+def _without_kernel(op: CustomOp):
+    """The operator until it has a kernel."""
+    tensors = any(a.is_tensor for a in op._opoverload._schema.arguments)
+    why = (
+        "when running with device='cpu' tensors: there is no cpu impl registered for this CustomOp. Please register one via "
+        "CustomOp.impl(device_type='cpu')"
+        if tensors
+        else "There were no Tensor inputs to this operator. If it is a factory function (that is, it takes no Tensors and constructs a "
+        "new one), then please use CustomOp.impl_factory to register an implementation for it"
+    )
+
+    def run(*args):
+        raise NotImplementedError(f"{op}: {why}")
+
+    return run
 
 
 def _without_backward(op: CustomOp):
@@ -276,6 +299,7 @@ def _made(qualname, ns, name, schema, func) -> CustomOp:
     lib = Library(ns, "FRAGMENT")
     lib.define(name + schema)
     op = CustomOp(lib, qualname, schema, func, _token)
+    op._opoverload.definition = Extern(None, _without_kernel(op))
     op._placed = _without_backward(op)
     op._opoverload.override("autograd", op._placed)
     global_registry[qualname] = op

@@ -6,13 +6,14 @@ import contextlib
 import weakref
 
 from .. import _C
+from ..base.device import Device
 from ..base.pytree import tree_map
 from ..core import bindings, modes
 from ..core import keys as K
 from ..core.definition import Composite, Extern, TensorMeta
 from ..core.dispatch import excluding
-from ..core.operator import OpOverload, namespace, namespaces
-from ..core.schema import parse
+from ..core.operator import OpOverload, decomposed, namespace, namespaces
+from ..core.schema import parse_checked
 from ..core.tensor import meta_tensor
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import common_device, meta_of
@@ -34,6 +35,7 @@ _ELSEWHERE = {
     "QuantizedCPU",
     "PrivateUse1",
 }  # devices that aren't here
+_KEYS = {"CPU", "Meta", "CompositeImplicitAutograd", *_EXPLICIT, *_AUTOGRAD, *_ELSEWHERE}
 _defined: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()  # by namespace, its DEF library
 
 
@@ -79,6 +81,14 @@ def call(op: OpOverload, fn, values):
 
 def _missing(op: OpOverload):
     def run(*args):
+        if not any(
+            a.is_tensor and v is not None and not (a.is_list and not len(v))
+            for a, v in zip(op._schema.arguments, args, strict=False)
+        ):
+            raise NotImplementedError(
+                f"There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no fallback function "
+                f"is registered for schema {op.name()}: give it a kernel with Library.impl(name, fn, 'CompositeExplicitAutograd')."
+            )
         raise NotImplementedError(
             f"Could not run '{op.name()}' with arguments from the 'CPU' backend. This could be because the operator "
             "doesn't exist for this backend: give it a kernel with Library.impl(name, fn, 'CPU')."
@@ -189,7 +199,7 @@ class Library:
         """Add the operator; returns its name."""
         if self.kind == "IMPL":
             raise RuntimeError("Library.define() can't be used with a library of kind IMPL")
-        parsed = parse(schema, self.ns)
+        parsed = parse_checked(schema, self.ns)
         ns, name = parsed.name.split("::")
         if ns != self.ns:
             raise RuntimeError(f"Library for namespace {self.ns} can't define {parsed.name}")
@@ -352,7 +362,9 @@ def _give(op: OpOverload, key: str, fn) -> None:
         op.override("meta", _run_on_meta(op, fn))
     elif key in _AUTOGRAD:
         op.override("autograd", run)
-    elif key not in _ELSEWHERE:
+    elif key in _ELSEWHERE:
+        op.override(key, run)  # nothing calls it here, but the operator has it
+    else:
         raise NotImplementedError(
             f"Library.impl: kernels for the dispatch key {key} are not supported; there are CPU, Meta, Autograd, "
             "CompositeExplicitAutograd and CompositeImplicitAutograd"
@@ -370,6 +382,10 @@ def define(qualname: str | Library, schema: str, alias_analysis: str = "", *, li
         return lambda fn: qualname.impl(name, fn) or fn
     if "::" not in qualname:
         raise ValueError(f'expected qualname to be of the form "namespace::name", got {qualname!r}')
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"'
+        )
     ns, name = qualname.split("::")
     library = lib or kept(Library(ns, "FRAGMENT"))
     library.define(name + schema, tags=tags)
@@ -391,21 +407,32 @@ def impl(qualname, types, func=None, *, lib: Library | None = None):
     """
     if isinstance(qualname, Library):
         return lambda fn: qualname.impl(types, fn, func or "") or fn
+    keys = [_key_of(t) for t in ([types] if isinstance(types, str) else types)]
     if func is None:
         return lambda func: impl(qualname, types, func, lib=lib) or func
     op = find(qualname)
     library = lib or kept(Library(op.namespace, "IMPL"))
-    for t in [types] if isinstance(types, str) else types:
-        library.impl(op, func, {"cpu": "CPU", "cuda": "CUDA", "default": "CompositeExplicitAutograd"}.get(t, t))
+    for key in keys:
+        library.impl(op, func, key)
+
+
+def _key_of(name: str) -> str:
+    """The dispatch key of a device type, of "default", or itself. RuntimeError for what is neither."""
+    if name == "default":
+        return "CompositeExplicitAutograd"
+    if name in _KEYS:
+        return name
+    kind = Device(name).type
+    return "Meta" if kind == "meta" else kind.upper()
 
 
 def has_kernel(qualname: str, key: str) -> bool:
     """Whether the operator has something of its own for a dispatch key: a kernel, a derivative, shapes, or what it is made of."""
     op = find(qualname)
     if key in _AUTOGRAD:
-        return "autograd" in op.overrides
+        return "autograd" in op.overrides or (op.namespace == "aten" and not decomposed(op))
     if key == "Meta":
         return "meta" in op.overrides
     if key in ("CompositeImplicitAutograd", *_EXPLICIT):
         return op.kind == "composite" and op.definition.implicit == (key == "CompositeImplicitAutograd")
-    return key == "CPU" and ("eager" in op.overrides or op.namespace == "aten")
+    return key in op.overrides or key == "CPU" and ("eager" in op.overrides or op.namespace == "aten")

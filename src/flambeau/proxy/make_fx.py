@@ -103,7 +103,11 @@ def trace(
     """Trace ``f(*args)`` once. ``options``: of :class:`ProxyTorchDispatchMode`."""
     leaves, spec = pytree.tree_flatten(args)
     env = ShapeEnv() if tracing_mode == "symbolic" else None
-    fake_mode = find_fake_mode(leaves) or FakeTensorMode(allow_non_fake_inputs=allow_real, shape_env=env)
+    # Sizes of arguments are numbers in a "fake" trace; those that depend on data need symbols there too.
+    sizes = ShapeEnv() if tracing_mode == "fake" else env
+    fake_mode = find_fake_mode(leaves) or FakeTensorMode(
+        allow_non_fake_inputs=allow_real, shape_env=sizes, static_shapes=env is None
+    )
     names = _input_names(f, args, leaves)
     if tracing_mode != "real":
         made: dict[int, Any] = {}

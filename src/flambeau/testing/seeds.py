@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.generator import default_generator, manual_seed
@@ -21,8 +21,8 @@ def freeze_rng_state() -> Iterator[None]:
         default_generator.set_state(state)
 
 
-def wrapper_set_seed(op: Callable, args: Sequence, kwargs: dict[str, Any] | None = None) -> Any:
+def wrapper_set_seed(op: Callable, *args, **kwargs) -> Any:
     """``op(*args, **kwargs)`` with the seed 42; the generator is as before afterwards."""
     with freeze_rng_state():
         manual_seed(42)
-        return op(*args, **(kwargs or {}))
+        return op(*args, **kwargs)
