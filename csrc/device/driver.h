@@ -1,4 +1,4 @@
-/* What is asked of a device besides the host: memory, copies, streams and events, as a table of functions.
+/* What is asked of a device besides the host: memory, copies, streams, events and kernels, as a table of functions.
  *
  * All of it may be called without the GIL. Work that is given to a stream is done in the order in which it was given, some time
  * before the stream is next waited for; copies to the host have arrived when the call returns. A status is 0 or says what failed. */
@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVALID_ADDRESS, FLB_INVALID_HANDLE };
+enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVALID_ADDRESS, FLB_INVALID_HANDLE,
+       FLB_ILLEGAL_ACCESS, FLB_DIVERGED, FLB_NO_IMAGE };
 
 enum { FLB_MOST_DEVICES = 16 };
 
@@ -24,6 +25,18 @@ typedef struct {
 
 typedef struct FlbStream FlbStream; /* NULL: the device's default stream */
 typedef struct FlbEvent FlbEvent;
+typedef struct FlbFunction FlbFunction; /* a kernel of a loaded image; lasts as long as the process */
+
+/* A grid of `blocks` times `threads`. The first `n_pointers` of `arguments` are addresses, `extents` the bytes behind each of them; the kernel is
+ * handed one structure of all arguments. `cooperative`: its threads wait for one another. */
+typedef struct {
+    FlbFunction *function;
+    int64_t blocks;
+    int threads, cooperative, n_pointers, n_arguments;
+    size_t shared;
+    const uint64_t *arguments;
+    const int64_t *extents;
+} FlbGrid;
 
 typedef struct {
     const char *name;
@@ -53,6 +66,13 @@ typedef struct {
     int (*event_done)(FlbEvent *event);
     int (*event_synchronize)(FlbEvent *event);
     int (*event_elapsed)(FlbEvent *begin, FlbEvent *end, double *milliseconds);
+
+    /* `image` is what the device's compiler made (src/flambeau/inductor/machine/): for the simulated device the address of a function of this
+     * process. What goes wrong in a kernel is a status of what waits for it; `failure` says more. */
+    int (*load)(int device, const void *image, size_t bytes, const char *name, FlbFunction **out);
+    int (*launch)(int device, const FlbGrid *grid, FlbStream *stream);
+    const char *(*failure)(int device);
+    int (*order)(int order); /* of blocks and threads; only the simulated device has a choice. A status */
 } FlbDriver;
 
 /* simulated.c: `count` devices in this process's memory. NULL when memory for them can't be had. */

@@ -36,16 +36,21 @@ static FlbStream *stream_of(int device) {
     Stream *s = current_streams[device];
     return s ? s->handle : NULL;
 }
+static __thread int failing; /* the device that the last call was about */
 static PyObject *failed(int status) {
     static const char *const words[] = {"", "not ready", "out of memory", "invalid device ordinal",
-                                        "invalid address", "an event that was not recorded"};
+                                        "invalid address", "an event that was not recorded",
+                                        "an illegal memory access was encountered", "unspecified launch failure",
+                                        "device kernel image is invalid"};
+    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED)
+        return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status], driver->failure(failing));
     return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s", words[status]);
 }
 static int device_from(PyObject *o, int *device) {
     long d = PyLong_AsLong(o);
     if (d == -1 && PyErr_Occurred()) return -1;
     if (!driver || d < 0 || d >= driver->count()) return failed(FLB_INVALID_DEVICE), -1;
-    *device = (int)d;
+    *device = failing = (int)d;
     return 0;
 }
 #define WITHOUT_GIL(CALL)                        \
@@ -252,6 +257,63 @@ static PyTypeObject Event_Type = {
     .tp_methods = event_methods,
 };
 
+/* ---- kernels ------------------------------------------------------------------------------------------- */
+
+enum { MOST_ARGUMENTS = 480 }; /* a kernel is handed at most 4096 bytes */
+
+static PyObject *py_load(PyObject *m, PyObject *args) {
+    PyObject *where;
+    Py_buffer image;
+    const char *name;
+    int device;
+    if (!PyArg_ParseTuple(args, "Oy*s", &where, &image, &name)) return NULL;
+    FlbFunction *function = NULL;
+    int status = device_from(where, &device) < 0 ? -1 : driver->load(device, image.buf, (size_t)image.len, name, &function);
+    PyBuffer_Release(&image);
+    return status < 0 ? NULL : status ? failed(status) : PyLong_FromVoidPtr(function);
+}
+static PyObject *py_launch(PyObject *m, PyObject *args) {
+    PyObject *where, *function, *memories, *offsets, *numbers;
+    int device;
+    FlbGrid g = {0};
+    long long blocks;
+    Py_ssize_t shared;
+    if (!PyArg_ParseTuple(args, "OOLipnO!O!O!", &where, &function, &blocks, &g.threads, &g.cooperative, &shared, &PyList_Type, &memories,
+                          &PyList_Type, &offsets, &PyList_Type, &numbers) ||
+        device_from(where, &device) < 0)
+        return NULL;
+    Py_ssize_t p = PyList_GET_SIZE(memories), n = PyList_GET_SIZE(numbers);
+    if (p != PyList_GET_SIZE(offsets) || p + n > MOST_ARGUMENTS) return PyErr_SetString(PyExc_ValueError, "launch(): arguments"), NULL;
+    if (blocks == 0) Py_RETURN_NONE;
+    uint64_t arguments[MOST_ARGUMENTS];
+    int64_t extents[MOST_ARGUMENTS];
+    for (Py_ssize_t i = 0; i < p; i++) {
+        Memory *memory = (Memory *)PyList_GET_ITEM(memories, i);
+        Py_ssize_t at = PyLong_AsSsize_t(PyList_GET_ITEM(offsets, i));
+        if (at == -1 && PyErr_Occurred()) return NULL;
+        if (!PyObject_TypeCheck(memory, &Memory_Type) || memory->device != device)
+            return PyErr_SetString(PyExc_TypeError, "launch(): memory of the device is needed"), NULL;
+        if (!inside(memory, at, 0)) return NULL;
+        arguments[i] = memory->address ? memory->address + (uint64_t)at : 0;
+        extents[i] = memory->nbytes - at;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        arguments[p + i] = (uint64_t)PyLong_AsLongLong(PyList_GET_ITEM(numbers, i));
+        if (PyErr_Occurred()) return NULL;
+    }
+    g.function = PyLong_AsVoidPtr(function);
+    if (!g.function && PyErr_Occurred()) return NULL;
+    g.blocks = blocks, g.shared = (size_t)shared, g.n_pointers = (int)p, g.n_arguments = (int)(p + n);
+    g.arguments = arguments, g.extents = extents;
+    return done(WITHOUT_GIL(driver->launch(device, &g, stream_of(device))));
+}
+static PyObject *py_order(PyObject *m, PyObject *which) {
+    int order = (int)PyLong_AsLong(which);
+    if (order == -1 && PyErr_Occurred()) return NULL;
+    if (!driver) return failed(FLB_INVALID_DEVICE);
+    return done(driver->order(order));
+}
+
 /* ---- the module ---------------------------------------------------------------------------------------- */
 
 static PyObject *py_simulate(PyObject *m, PyObject *n) {
@@ -336,6 +398,11 @@ static PyMethodDef functions[] = {
     {"counters", py_counters, METH_VARARGS, "counters(device, reset_peaks=False): a dict of bytes and blocks."},
     {"trim", py_trim, METH_O, "trim(device): memory that is kept for later goes back."},
     {"synchronize", py_synchronize, METH_O, "synchronize(device): wait for all of its streams."},
+    {"load", py_load, METH_VARARGS, "load(device, image, name): a kernel of an image, as a number."},
+    {"launch", py_launch, METH_VARARGS,
+     "launch(device, function, blocks, threads, cooperative, shared, memories, offsets, numbers): the kernel's arguments are the addresses at "
+     "these offsets, and the numbers."},
+    {"order", py_order, METH_O, "order(n): in which order a simulated device runs blocks and threads; 0 ascending, 1 descending, else mixed."},
     {"current_device", py_current_device, METH_NOARGS, "Index of this thread's device."},
     {"set_device", py_set_device, METH_O, "set_device(index)"},
     {"current_stream", py_current_stream, METH_O, "This thread's stream of a device; None: the default one."},

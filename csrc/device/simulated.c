@@ -4,6 +4,8 @@
  * beside a real device. Copies go to a second range, the backing, at a constant distance. Fresh memory is all ones: what reads before
  * it writes gets nan, or -1.
  *
+ * Kernels are functions of this process, run block by block (threads.c). One that fails is told of by the next call that waits for the device.
+ *
  * A stream is a queue of work that is done when somebody waits for it, and not before: a program that forgets to wait for another
  * stream sees old contents, always. One lock serves all. */
 #define _GNU_SOURCE
@@ -16,9 +18,10 @@
 #include <unistd.h>
 
 #include "device/driver.h"
+#include "device/threads.h"
 
 enum { GRANULE = 512, CLASSES = 256, LONGEST_QUEUE = 256, GIVEN_BACK = 1 << 20 };
-enum { COPY_IN, COPY, FILL, RECORD, WAIT, RELEASE };
+enum { COPY_IN, COPY, FILL, RECORD, WAIT, RELEASE, LAUNCH };
 
 typedef struct Work {
     struct Work *next;
@@ -30,6 +33,7 @@ typedef struct Work {
     uint64_t place;
     int device;
     uint64_t address;
+    FlbLaunch *launch; /* with its arguments behind it, one block of memory */
 } Work;
 
 struct FlbStream {
@@ -52,10 +56,13 @@ typedef struct {
     uint64_t free[CLASSES]; /* first free block of a size, as an offset + 1; the next one's stands in it */
     FlbStream stream;
     FlbMemoryCounters counters;
+    int failed; /* status of the first launch that failed, until somebody was told */
+    char failure[160];
 } Device;
 
 static Device devices[FLB_MOST_DEVICES];
 static int n_devices;
+static int order;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
@@ -121,12 +128,23 @@ static void advance(FlbStream *s, uint64_t place) {
             let_go(w->event);
         }
         if (w->kind == WAIT) advance(w->awaited, w->place);
+        if (w->kind == LAUNCH) {
+            Device *d = &devices[w->device];
+            if (!d->failed) d->failed = flb_run_threads(w->launch, d->failure, sizeof d->failure);
+            free(w->launch);
+        }
         if (w->kind == RELEASE) give_back(&devices[w->device], w->address);
         s->done++;
         free(w);
     }
 }
 static void finish(FlbStream *s) { advance(s, s->given); }
+/* Tell of a launch that failed, once. */
+static int told(int device) {
+    int status = devices[device].failed;
+    devices[device].failed = 0;
+    return status;
+}
 static FlbStream *stream_of(int device, FlbStream *s) { return s ? s : &devices[device].stream; }
 static int give(FlbStream *s, Work w) {
     Work *own = malloc(sizeof w);
@@ -164,7 +182,7 @@ static int stream_done(int device, FlbStream *s) {
 static int stream_synchronize(int device, FlbStream *s) {
     FOR_DEVICE(device);
     finish(stream_of(device, s));
-    RETURN(FLB_DONE);
+    RETURN(told(device));
 }
 static int stream_wait_event(int device, FlbStream *s, FlbEvent *e) {
     FOR_DEVICE(device);
@@ -195,7 +213,7 @@ static void finish_all(int device) {
 static int synchronize(int device) {
     FOR_DEVICE(device);
     finish_all(device);
-    RETURN(FLB_DONE);
+    RETURN(told(device));
 }
 
 /* ---- events -------------------------------------------------------------------------------------------- */
@@ -321,7 +339,7 @@ static int copy_out(int device, void *to, uint64_t from, size_t bytes, FlbStream
     if (!at) RETURN(FLB_INVALID_ADDRESS);
     finish(stream_of(device, s));
     memcpy(to, at, bytes);
-    RETURN(FLB_DONE);
+    RETURN(told(device));
 }
 static int copy(int device, uint64_t to, int from_device, uint64_t from, size_t bytes, FlbStream *s) {
     if (from_device < 0 || from_device >= n_devices) return FLB_INVALID_DEVICE;
@@ -335,6 +353,45 @@ static int fill(int device, uint64_t to, int byte, size_t bytes, FlbStream *s) {
     char *at = backing_of(&devices[device], to, bytes);
     if (!at) RETURN(FLB_INVALID_ADDRESS);
     RETURN(give(stream_of(device, s), (Work){.kind = FILL, .to = at, .byte = byte, .bytes = bytes}));
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------- */
+
+static int load(int device, const void *image, size_t bytes, const char *name, FlbFunction **out) {
+    if (device < 0 || device >= n_devices) return FLB_INVALID_DEVICE;
+    (void)name;
+    if (bytes != sizeof(void *)) return FLB_NO_IMAGE;
+    memcpy(out, image, sizeof(void *));
+    return FLB_DONE;
+}
+static int launch(int device, const FlbGrid *g, FlbStream *s) {
+    if (g->threads < 1 || g->threads > FLB_MOST_THREADS || g->blocks < 1) return FLB_INVALID_HANDLE;
+    FOR_DEVICE(device);
+    size_t n = (size_t)g->n_arguments, p = (size_t)g->n_pointers;
+    FlbLaunch *l = malloc(sizeof *l + (n + p) * 8);
+    if (!l) RETURN(FLB_OUT_OF_MEMORY);
+    uint64_t *arguments = (uint64_t *)(l + 1);
+    int64_t *extents = (int64_t *)(arguments + n);
+    memcpy(arguments, g->arguments, n * 8);
+    memcpy(extents, g->extents, p * 8);
+    for (size_t i = 0; i < p; i++) {
+        if (!arguments[i]) continue; /* without bytes */
+        char *at = backing_of(&devices[device], arguments[i], (size_t)extents[i]);
+        if (!at) {
+            free(l);
+            RETURN(FLB_INVALID_ADDRESS);
+        }
+        arguments[i] = (uint64_t)(uintptr_t)at;
+    }
+    *l = (FlbLaunch){(FlbKernel)g->function, g->blocks, g->threads, g->cooperative, g->shared, order, arguments, extents};
+    int status = give(stream_of(device, s), (Work){.kind = LAUNCH, .device = device, .launch = l});
+    if (status) free(l);
+    RETURN(status);
+}
+static const char *failure(int device) { return devices[device].failure; }
+static int set_order(int wanted) {
+    order = wanted;
+    return FLB_DONE;
 }
 
 /* ---- the driver ---------------------------------------------------------------------------------------- */
@@ -359,7 +416,8 @@ static const FlbDriver driver = {
     .stream_create = known_stream_create, .stream_done = stream_done, .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
-    .event_synchronize = event_synchronize, .event_elapsed = event_elapsed};
+    .event_synchronize = event_synchronize, .event_elapsed = event_elapsed,
+    .load = load, .launch = launch, .failure = failure, .order = set_order};
 
 const FlbDriver *flb_simulated_driver(int wanted) {
     size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 2 & ~(size_t)0xfffff;

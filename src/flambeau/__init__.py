@@ -106,6 +106,11 @@ def _accelerate(op, args, now):
     return find(op, args, now)
 
 
+def _on_device(name):
+    """A function of the compiler for the second device, imported when the first one is met."""
+    return lambda *args: getattr(_importlib.import_module("flambeau.inductor.device.single"), name)(*args)
+
+
 def _describe(function):
     """Signature and documentation of a public function, worked out when they are asked for."""
     return _importlib.import_module("flambeau.core.describe").describe(function)
@@ -156,6 +161,7 @@ autograd.engine.set_vmap(_vmap)
 _C.set_handlers(describe=_describe)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.backend.set_accelerator(_accelerate)
+    eager.on_device.set_kernels(_on_device("run"), _on_device("copy"))
 
 
 @_wrap_function

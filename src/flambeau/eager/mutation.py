@@ -67,11 +67,11 @@ def check_write(op: OpOverload, target, result) -> None:
         check_inplace_shape(target, result._shape)
 
 
-def copy_into(target, result, rows=False) -> None:
-    """``rows``: a target that is resized becomes row-major, else it gets the order of the result."""
+def fit(target, result, rows=False) -> None:
+    """Give ``target`` the shape of ``result``. ``rows``: one that is resized becomes row-major, else it gets the order of the result."""
     if target._shape != result._shape:
         strides = contiguous_strides(result._shape) if rows else copy_strides(result._shape, result._strides)
-        if target.numel() == 0 and target._array.base is None:
+        if target.numel() == 0 and target._array is not None and target._array.base is None:
             target._array = empty_strided(result._shape, strides, target._array.dtype)
         else:
             if target.numel():
@@ -81,11 +81,16 @@ def copy_into(target, result, rows=False) -> None:
                     "not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
                     "elements with t.resize_(0).",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             target.resize_(result._shape)
             if not rows:
                 target.as_strided_(result._shape, strides)
+
+
+def copy_into(target, result, rows=False) -> None:
+    """``rows``: see :func:`fit`."""
+    fit(target, result, rows)
     np.copyto(target._array, result._array, casting="unsafe")
     target._bump_version()
 

@@ -18,6 +18,7 @@ from ..core.generator import drawing_on
 from ..core.lazy import resolved
 from ..core.operator import OpOverload
 from ..core.promotion import DIFFERENT_DEVICES
+from . import on_device
 
 __all__ = ["among", "device_of", "made_on", "observers", "run"]
 
@@ -76,7 +77,8 @@ def run(op: OpOverload, args, kwargs):
             return _undefined(op, full, wanted or device)
         if wanted is None and _in_memory(op, full):
             return full[0]
-        return _through_host(op, full, device, wanted)
+        made = on_device.run(op, full, device) if wanted in (None, device) else NotImplemented
+        return _through_host(op, full, device, wanted) if made is NotImplemented else made
 
 
 def _in_memory(op: OpOverload, full) -> bool:
@@ -94,7 +96,8 @@ def made_on(op: OpOverload, device: Device, full):
     if op.kind == "factory" and op.definition.body is None:
         return _undefined(op, full, device)
     with _C.Guard(exclude=_ABOVE, push="devices", value=CPU):
-        return _through_host(op, full, device, device)
+        made = on_device.run(op, full, device) if not any(True for _ in _tensors(full)) else NotImplemented
+        return _through_host(op, full, device, device) if made is NotImplemented else made
 
 
 def _undefined(op: OpOverload, full, device: Device):

@@ -13,7 +13,7 @@ from .expressions import Expressions
 from .scalar_ops import emit_scalar
 from .scopes import Lanes, Scopes
 
-__all__ = ["Accumulators", "identity"]
+__all__ = ["Accumulators", "better", "identity"]
 
 PLACES = ("argmax", "argmin")
 _INT_MIN = {"i8": -(1 << 7), "i16": -(1 << 15), "i32": -(1 << 31), "i64": -(1 << 63)}
@@ -70,9 +70,15 @@ class Accumulators:
         for v in self.kernel.inner:
             position = position * v.extent + variable(v)
         here = self.expressions.operand(self.values.index(position), b)
-        best, where = _better(b, node.combine, t, (old, b.read(b.ty("i64"), at)), (x, here))
+        best, where = better(b, node.combine, t, (old, b.read(b.ty("i64"), at)), (x, here))
         b.write(best, slot)
         b.write(where, at)
+
+    def partial(self, node) -> tuple[Operand, Operand | None]:
+        """What one thread has: the value, and for argmax and argmin its place."""
+        slot, at = self._slots[id(node), 1]
+        b = self.scopes.builder(1)
+        return b.read(b.ty(compute_type(node.value.dtype)), slot), None if at is None else b.read(b.ty("i64"), at)
 
     def close(self, node, lanes: list[int]) -> tuple[Operand, bool]:
         """(the result, whether it is a vector): the accumulators of these lanes, combined by a tree. The lanes of a column are results of their
@@ -94,21 +100,21 @@ class Accumulators:
                 x, y = _halves(b, x)
                 if i is not None:
                     i, j = _halves(b, i)
-                    x, i = _better(half, node.combine, t, (x, i), (y, j), tie=True)
+                    x, i = better(half, node.combine, t, (x, i), (y, j), tie=True)
                 else:
                     x = emit_scalar(half, node.combine, t, [x, y])
                 b = half
             if total is None:
                 total, where = x, i
             elif i is not None:
-                total, where = _better(b, node.combine, t, (total, where), (x, i), tie=True)
+                total, where = better(b, node.combine, t, (total, where), (x, i), tie=True)
             else:
                 total = emit_scalar(b, node.combine, t, [total, x])
         assert total is not None, "a reduction over no loop"
         return (total if where is None else where), False
 
 
-def _better(b: Builder, combine: str, t: str, one, other, tie: bool = False) -> tuple[Operand, Operand]:
+def better(b: Builder, combine: str, t: str, one, other, tie: bool = False) -> tuple[Operand, Operand]:
     """Of two (value, place) the winner; NaN wins, equal values keep the earlier place. ``tie``: the other may have it."""
     (x, i), (y, j) = one, other
     kind = "o" if is_float(t) else "u" if is_unsigned(t) or t == "bool" else "s"

@@ -59,10 +59,13 @@ class Addresses:
         entry, params = self.scopes.entry, self.kernel.params
         key = ("parameter", atom)
         if key not in entry.cache:
-            if not params:
-                at = self.argument(len(self.kernel.args) + 1)
-                entry.cache["parameters"] = entry.code.read(PTR, at, DEFINED)
-            at = entry.code.place(I64, entry.cache["parameters"], len(params))
+            first = len(self.kernel.args) + 1
+            if self.kernel.threads:
+                at = self.argument(first + len(params))
+            else:
+                if not params:
+                    entry.cache["parameters"] = entry.code.read(PTR, self.argument(first), DEFINED)
+                at = entry.code.place(I64, entry.cache["parameters"], len(params))
             params.append(of(atom))
             entry.cache[key] = entry.code.read(I64, at, DEFINED, prefix="n")
         return entry.cache[key]

@@ -70,6 +70,11 @@ class Kernel:
     nodes: list = made_by(list)
     params: list = made_by(list)
     renamed: dict = made_by(dict)  # of a duplicate: buffers in the values of its nodes -> its own
+    threads: int = (
+        0  # of a block, where it is for a device of threads (threads.py): then sizes stand among the arguments
+    )
+    by_rows: bool = False  # there: a block makes a row
+    shared: int = 0  # bytes that the threads of a block share
 
 
 ARGS, BEGIN, END = (
@@ -109,7 +114,7 @@ class _Writer:
         self.kernel, self.buffers, self.values = kernel, buffers, values
         self.names = Names()
         self.scopes = Scopes(self.names, kernel.outer)
-        self.lanes = Lanes(_vector_variable(kernel))
+        self.lanes = Lanes(self._along())
         self.items = forwards(kernel, self.lanes.variable, {n.buffer for n in _nodes(kernel.items)}, values)
         nodes = list(_nodes(self.items))
         self.writes = {n.buffer for n in nodes}
@@ -128,6 +133,10 @@ class _Writer:
         self._parts: dict[Value, list[Value]] = {}
 
     # --- structure ----------------------------------------------------------------------------------------------------
+    def _along(self) -> Var | None:
+        """The variable that is vectorised."""
+        return _vector_variable(self.kernel)
+
     def run(self) -> None:
         k, lanes = self.kernel, self.loops.row_lanes
         inner = math.prod(v.extent for v in k.inner)

@@ -38,6 +38,7 @@ class Loops:
     def __init__(self, kernel, scopes: Scopes, lanes: Lanes, addresses: Addresses, access: Access, row_lanes: int):
         self.kernel, self.scopes, self.lanes, self.addresses, self.access = kernel, scopes, lanes, addresses, access
         self.row_lanes = row_lanes
+        self.opaque = True  # LLVM doesn't see that a loop counts
 
     def scope(self, variables) -> Scope:
         """A scope for the body of a loop."""
@@ -57,7 +58,7 @@ class Loops:
         # NOTE: LLVM doesn't see that it counts. Else strength reduction, which has nothing to gain in loops over vectors that begin at any address,
         # takes a quarter of the time that code generation takes.
         counter = body.code.read(I64, slot, prefix="i")
-        i = body.names[var] = body.code.call(I64, COUNTER, counter, prefix="i")
+        i = body.names[var] = body.code.call(I64, COUNTER, counter, prefix="i") if self.opaque else counter
         self.scopes.inside(body, fill)
         after = Instruction(names.fresh("n"), I64, "add", (i, integer(step)), "nsw")
         more = Instruction(names.fresh("c"), I1, "icmp", (after, integer(end)), "slt")

@@ -43,9 +43,10 @@ __all__ = ["Lowering"]
 class Lowering(Handler):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
-    def __init__(self, compile_body=None):
-        """``compile_body``: what compiles a subgraph (the body of a higher-order operator)."""
-        self.compile_body = compile_body
+    def __init__(self, compile_body=None, on_device=False):
+        """``compile_body``: what compiles a subgraph (the body of a higher-order operator). ``on_device``: the program's tensors lie on a device of
+        threads, which has loops only."""
+        self.compile_body, self.on_device = compile_body, on_device
         self.values = Values()
         self.nodes: list = []
         self.buffers: dict[str, Buffer] = {}

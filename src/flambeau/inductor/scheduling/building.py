@@ -44,8 +44,11 @@ class _Mapped:
         self.stage = 0
 
 
-def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[str], leaving=frozenset()) -> Kernel:
-    """``keep``: buffers that are read outside the group or are outputs; ``leaving``: those that no step reads."""
+def build(
+    group: Group, buffers: dict[str, Buffer], values: Values, keep: set[str], leaving=frozenset(), threads=False
+) -> Kernel:
+    """``keep``: buffers that are read outside the group or are outputs; ``leaving``: those that no step reads. ``threads``: it is for a device of
+    threads, which has no loops to lay out and keeps no rows."""
     if group.kind == "scatter":
         return _build_scatter(group.nodes[0], buffers, values)
     outer, inner = domain_variables(group.outer, group.inner)
@@ -57,11 +60,13 @@ def build(group: Group, buffers: dict[str, Buffer], values: Values, keep: set[st
     has_reduction = group.inner is not None
     if not has_reduction:
         inner = ()
-    items, scratch = _stages(mapped, inner, has_reduction, buffers, values, keep)
+    items, scratch = _stages(mapped, inner, has_reduction, buffers, values, keep, 0 if threads else MAX_SCRATCH)
     if has_reduction:
         outer = _collapse(outer, items, values, limits)
         inner = _collapse(inner, items, values, limits)
         column = _prefers_column(outer, inner, items, limits, values)
+    elif threads:
+        outer, column = _collapse(outer, items, values, limits), False
     else:
         outer = _collapse(outer, items, values, limits)
         outer, inner, limits = planar_loops(_planar(group, buffers), outer, items, values) or flat_loops(
@@ -168,15 +173,14 @@ def _expensive(value, inner) -> bool:
     return any(v.op in HEAVY or v.op in ("div", "sqrt", "rsqrt", "reciprocal") for v in ws) or weight(ws) > 12
 
 
-def _stages(mapped, inner, has_reduction, buffers, values, keep):
-    """Items of the kernel: which loop each node runs in, what is recomputed, what is kept in a row."""
+def _stages(mapped, inner, has_reduction, buffers, values, keep, budget):
+    """Items of the kernel: which loop each node runs in, what is recomputed, what is kept in a row. ``budget``: bytes of rows."""
     producers: dict[str, _Mapped] = {}
     rows: dict[str, _Mapped] = {}  # buffers wanted in a later loop than the one that makes them
     inner_size = math.prod(v.extent for v in inner)
     final: dict[str, object] = {}
     stage_nodes: dict[int, list] = {}
     once_nodes: dict[int, list] = {}
-    budget = MAX_SCRATCH
     for place, m in enumerate(mapped):
         # Parts of a buffer have a loop each: one after the other they read and write fewer lines at a time.
         stage = place if getattr(m.node, "combine", None) == "part" else 0

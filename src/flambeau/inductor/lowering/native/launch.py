@@ -42,6 +42,8 @@ def launch(lowering, kernel, operands, outs, flops, /, effect=False, by_planes=F
     has (shape, strides, dtype, device) of each, or None. ``flops``: about how many operations it makes. ``effect``: it runs in program order,
     wanted or not. ``by_planes``: it may hand finished planes of its result over. NotImplementedError for operands that may be empty, where the
     kernel doesn't take such."""
+    if lowering.on_device:
+        raise NotImplementedError(f"{kernel.name} is a kernel of the CPU's")
     inputs = [r for r in operands if r is not None]
     if not kernel.empty and any(not at_least(n, 1) for r in inputs for n in r.shape):
         raise NotImplementedError(f"{kernel.name} of what may be empty")

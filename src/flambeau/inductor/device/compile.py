@@ -1,0 +1,195 @@
+"""From a decomposed program on a device to its graph: the host's passes up to fused kernels, then code for threads."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+from ... import _C
+from ...base import dtypes
+from ...base.device import Device
+from ...base.enums import Out
+from ...core import device_memory
+from ..assembly.dtypes import itemsize
+from ..codegen.targets import SIMULATED, Target
+from ..codegen.threads import blocks_of, write_threads
+from ..ir.nodes import BufferKind, ExternCall, eliminate_dead, verify
+from ..ir.sizes import lone_symbol
+from ..ir.values import loaded_atoms, walk
+from ..lowering import interface
+from ..lowering.lazy import broadcast_coords
+from ..lowering.lowering import Lowering
+from ..lowering.native.launch import as_dtype
+from ..passes.decompose import _without_data
+from ..runtime.program import numpy_dtype
+from ..scheduling.building import build
+from ..scheduling.fusion import fuse, merge
+from ..settings import config
+from .calls import called
+from .graph import CallStep, DeviceGraph, InputPlan, LaunchStep, OutputPlan, Place
+from .images import function_of
+from .products import as_reduction
+
+__all__ = ["compile_copy", "compile_on_device", "lowered", "threads_of", "wanted"]
+
+
+def lowered(program):
+    """(the lowering of a program, its groups of nodes)."""
+    lowering = Lowering(None, on_device=True)
+    lowering.run(program)
+    return lowering, _grouped(lowering, wanted(lowering))
+
+
+def _grouped(lowering, outputs: set[str]):
+    nodes = [
+        as_reduction(n, lowering.values) if isinstance(n, ExternCall) and n.what == "gemm" else n
+        for n in lowering.nodes
+    ]
+    nodes = eliminate_dead(nodes, outputs)
+    verify(nodes, lowering.buffers)
+    groups = fuse(nodes, lowering.buffers, lowering.values, config.fusion)
+    groups = merge(groups, lowering.values) if config.fusion else groups
+    verify([n for g in groups for n in g.nodes], lowering.buffers)
+    return groups
+
+
+def wanted(lowering) -> set[str]:
+    return {o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT}
+
+
+def threads_of(lowering, groups, outputs: set[str], target: Target):
+    """The kernels, with their text, and the extern calls in order. ``outputs``: buffers that are wanted."""
+    readers: dict[str, set[int]] = {}
+    for i, g in enumerate(groups):
+        for name in g.reads:
+            readers.setdefault(name, set()).add(i)
+    writers = Counter(name for g in groups for name in set(g.writes))
+    for i, g in enumerate(groups):
+        if g.kind == "extern":
+            yield g.nodes[0]
+            continue
+        keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or writers[n] > 1}
+        if keep or g.kind == "scatter":
+            kernel = build(g, lowering.buffers, lowering.values, keep, threads=True)
+            write_threads(kernel, lowering.buffers, lowering.values, target)
+            yield kernel
+
+
+def compile_on_device(program, device: Device) -> DeviceGraph:
+    """The graph of a decomposed program whose tensors lie on ``device``. ``info``: the names of operators that it calls from Python."""
+    lowering, groups = lowered(program)
+    return _assembled(lowering, groups, wanted(lowering), device)
+
+
+def compile_copy(target, source, device: Device) -> DeviceGraph:
+    """A graph of two tensors that gives the elements of the first the values of the second. Both are told by TensorMeta."""
+    lowering = Lowering(None, on_device=True)
+    to, values = (interface.placeholder(lowering, _without_data(meta)) for meta in (target, source))
+    spread = lowering.lazy(
+        to.sizes, values.dtype, lambda c: values.at(broadcast_coords(c, values.sizes)), device=to.device
+    )
+    written = lowering.buffers[to.region.buffer]
+    lowering.fill(written, as_dtype(lowering, spread, target.dtype))
+    return _assembled(lowering, _grouped(lowering, {written.name}), {written.name}, device)
+
+
+def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGraph:
+    steps = [_step(s, lowering, device) for s in threads_of(lowering, groups, outputs, SIMULATED)]
+    buffers, kept = lowering.buffers, set(outputs)
+    kept |= {n for n in buffers if buffers[n].kind in (BufferKind.INPUT, BufferKind.CONSTANT)}
+    _mark_last(steps, kept)
+    temporary = {
+        n: Place(b.size * b.width * itemsize(b.dtype))
+        for n, b in buffers.items()
+        if b.kind in (BufferKind.TEMP, BufferKind.OUTPUT, BufferKind.OWN)
+    }
+    inputs = [None if n is None else InputPlan(buffers[n].shape, buffers[n].strides, n) for n in lowering.inputs]
+    outputs = [_output(o, lowering) for o in lowering.outputs]
+    constants = {n: (_uploaded(b, device), 0) for n, b in buffers.items() if b.kind == BufferKind.CONSTANT}
+    called = tuple(s.name for s in steps if isinstance(s, CallStep))
+    return DeviceGraph(
+        device, inputs, _bound(lowering), temporary, steps, outputs, lowering.messages, constants, called
+    )
+
+
+def _uploaded(buffer, device: Device):
+    t = _C.from_array(buffer.constant)
+    return device_memory.upload(t, device)._storage.device_memory
+
+
+def _step(s, lowering, device: Device):
+    if isinstance(s, ExternCall):
+        return _call(s, lowering)
+    function = function_of(device, s.text)
+    fails = any(v.op == "checked" for n in s.nodes for v in walk(n.value, *loaded_atoms(n.index)))
+    return LaunchStep(
+        function.name, function.handle, blocks_of(s), s.threads, s.by_rows, s.shared, tuple(s.args), tuple(s.params), (), fails
+    )  # fmt: skip
+
+
+def _call(s: ExternCall, lowering) -> CallStep:
+    if s.what != "call":
+        raise NotImplementedError(f"{s.what} {s.name} on a device")
+    views = tuple(
+        (r.buffer, tuple(r.shape), tuple(r.strides), r.offset, _dtype(lowering.buffers[r.buffer])) for r in s.inputs
+    )
+    symbols = tuple(
+        lone_symbol(lowering.buffers[n].constant) if lowering.buffers[n].kind == BufferKind.NUMBER else None
+        for n in s.outputs
+    )
+    return CallStep(called(s.data), views, tuple(s.outputs), symbols, tuple(s.data.numbers), (), s.name)
+
+
+def _dtype(buffer):
+    return dtypes.from_numpy(numpy_dtype(buffer))
+
+
+def _mark_last(steps, kept: set[str]) -> None:
+    """Which buffers nothing reads after a step."""
+    seen = set(kept)
+    for s in reversed(steps):
+        names = s.buffers if isinstance(s, LaunchStep) else [v[0] for v in s.views]
+        last = tuple(dict.fromkeys(n for n in names if n not in seen))
+        object.__setattr__(s, "last", last)
+        seen.update(names)
+
+
+def _bound(lowering) -> list:
+    """(symbol, function of a call's inputs) for each symbol that is a size, a stride or a number."""
+    found: dict = {}
+    for k, name in enumerate(lowering.inputs):
+        if name is None:
+            _bind(found, lowering.numbers.get(k), functools.partial(_number, k))
+            continue
+        b = lowering.buffers[name]
+        for d, (n, s) in enumerate(zip(b.shape, b.strides)):
+            _bind(found, n, functools.partial(_size, k, d))
+            _bind(found, s, functools.partial(_stride, k, d))
+    return list(found.items())
+
+
+def _bind(found: dict, e, look) -> None:
+    symbol = lone_symbol(e)
+    if symbol is not None:
+        found.setdefault(symbol, look)
+
+
+def _number(k: int, given) -> int:
+    return int(given[k])
+
+
+def _size(k: int, d: int, given) -> int:
+    return given[k]._shape[d]
+
+
+def _stride(k: int, d: int, given) -> int:
+    return given[k]._strides[d]
+
+
+def _output(out, lowering) -> OutputPlan:
+    kind, what, *rest = out
+    if kind != Out.SLOT:
+        return OutputPlan(kind, what)
+    (dtype,) = rest
+    shares = lowering.inputs.index(what.buffer) if what.buffer in lowering.inputs else None
+    return OutputPlan(kind, what.buffer, tuple(what.shape), tuple(what.strides), what.offset, dtype, shares)

@@ -1,0 +1,229 @@
+"""A compiled graph of the second device: its launches in order, and how a call binds sizes and memory to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _C
+from ...base import accelerator
+from ...base.device import Device
+from ...base.enums import Out
+from ...base.expr_walks import evaluate
+from ...base.records import slotted
+from ...core import device_memory
+
+__all__ = ["CallStep", "DeviceGraph", "InputPlan", "LaunchStep", "OutputPlan", "Place"]
+
+
+@slotted
+class Place:
+    """Memory that a call takes. ``nbytes``: an expression of sizes."""
+
+    nbytes: Any
+
+
+@slotted
+class InputPlan:
+    """A tensor as the kernels know it: sizes and strides are numbers or expressions."""
+
+    shape: tuple
+    strides: tuple
+    name: str
+
+
+@slotted
+class LaunchStep:
+    """``buffers``: whose addresses the kernel is handed; ``numbers``: the sizes behind them. ``last``: buffers that nothing reads later.
+    ``fails``: whether it may report an error in the status words."""
+
+    name: str
+    function: int
+    blocks: Any
+    threads: int
+    cooperative: bool
+    shared: int
+    buffers: tuple[str, ...]
+    numbers: tuple
+    last: tuple[str, ...] = ()
+    fails: bool = False
+
+
+@slotted
+class CallStep:
+    """An operator that is called on tensors over the memory. ``views``: (buffer, shape, strides, offset, dtype) of each; ``outs``: the buffers of
+    its results, and the symbols that are integers among them."""
+
+    call: Any
+    views: tuple
+    outs: tuple
+    symbols: tuple
+    numbers: tuple
+    last: tuple[str, ...] = ()
+    name: str = ""
+
+
+@slotted
+class OutputPlan:
+    """What a call returns. ``kind``: a member of Out; ``what``: a buffer's name, an expression or a value."""
+
+    kind: Any
+    what: Any
+    shape: tuple = ()
+    strides: tuple = ()
+    offset: Any = 0
+    dtype: Any = None
+    shares: int | None = None  # the input whose memory it is
+
+
+STATUS = 24
+
+
+class DeviceGraph:
+    """Called with the graph's inputs; returns the list of its outputs. ``bound``: (symbol, input, what, where) tells a symbol from an input.
+    ``constants``: buffers whose memory lasts as long as the graph."""
+
+    def __init__(self, device: Device, inputs, bound, temporary, steps, outputs, messages, constants, info=None):
+        self.device, self.inputs, self.bound, self.temporary = device, inputs, bound, temporary
+        self.steps, self.outputs, self.messages, self.info = steps, outputs, messages, info
+        self.constants = constants
+        self.fails = any(isinstance(s, LaunchStep) and s.fails for s in steps)
+
+    def __call__(self, *given):
+        env = {symbol: find(given) for symbol, find in self.bound}
+        return _Call(self, env, given).run()
+
+
+class _Call:
+    """One call of a graph. ``held``: buffer -> its memory, and the byte at which it begins."""
+
+    def __init__(self, graph: DeviceGraph, env: dict, given):
+        self.graph, self.env, self.given = graph, env, list(given)
+        self.driver, self.index = accelerator.needed(), graph.device.index or 0
+        self.held: dict[str, tuple] = dict(graph.constants)
+        self.storages: dict[str, Any] = {}
+        for k, plan in enumerate(graph.inputs):
+            if plan is not None:
+                self._take(k, plan)
+
+    def number(self, e) -> int:
+        return evaluate(e, self.env)
+
+    def numbers(self, es) -> tuple[int, ...]:
+        env = self.env
+        return tuple(evaluate(e, env) for e in es)
+
+    def _take(self, k: int, plan: InputPlan) -> None:
+        t = self.given[k]
+        if not isinstance(t, _C.TensorBase):
+            t = _C.from_array(_double(t))
+        shape, strides = self.numbers(plan.shape), self.numbers(plan.strides)
+        if tuple(t._shape) != shape:
+            raise ValueError(f"input {k} of a compiled graph has shape {tuple(t._shape)}, expected {shape}")
+        if not device_memory.on_device(t):
+            t = device_memory.upload(t, self.graph.device)
+        if any(n != 1 and s != own for n, s, own in zip(shape, strides, t._strides)) and 0 not in shape:
+            t = _laid_out(t, shape, strides)
+        self.given[k] = t
+        self.held[plan.name] = t._storage.device_memory, t._offset * t._dtype.itemsize
+
+    def run(self) -> list:
+        graph = self.graph
+        status = None
+        if graph.fails:
+            status = self.driver.Memory(self.index, STATUS)
+            status.fill(0, STATUS, 0)
+        for step in graph.steps:
+            if isinstance(step, LaunchStep):
+                self._launch(step, status)
+            else:
+                self._call(step)
+            for name in step.last:
+                self.held.pop(name, None)
+        out = [self._output(plan) for plan in graph.outputs]
+        if status is not None:
+            self._look(status)
+        return out
+
+    def _memory(self, name: str) -> tuple:
+        found = self.held.get(name)
+        if found is None:
+            nbytes = self.number(self.graph.temporary[name].nbytes)
+            found = self.held[name] = self.driver.Memory(self.index, nbytes), 0
+        return found
+
+    def _launch(self, step: LaunchStep, status) -> None:
+        blocks = self.number(step.blocks)
+        pairs = [self._memory(name) for name in step.buffers]
+        if blocks <= 0:
+            return
+        memories, offsets = [m for m, _ in pairs], [at for _, at in pairs]
+        if status is not None:
+            memories.append(status)
+            offsets.append(0)
+        numbers = list(self.numbers(step.numbers))
+        if status is None:
+            numbers.insert(0, 0)
+        self.driver.launch(
+            self.index, step.function, blocks, step.threads, step.cooperative, step.shared, memories, offsets, numbers
+        )
+
+    def _call(self, step: CallStep) -> None:
+        views = []
+        for name, shape, strides, offset, dtype in step.views:
+            memory, at = self._memory(name)
+            start = at // dtype.itemsize + self.number(offset)
+            storage = _C.device_storage(memory, memory.nbytes)
+            views.append(
+                device_memory.make(self.numbers(shape), self.numbers(strides), dtype, self.graph.device, start, storage)
+            )
+        made = step.call(*views, *self.numbers(step.numbers))
+        for value, name, symbol in zip(made, step.outs, step.symbols):
+            if symbol is not None:
+                self.env[symbol] = int(value)
+            elif isinstance(value, _C.TensorBase):
+                if not device_memory.on_device(value):
+                    value = device_memory.upload(value, self.graph.device)
+                self.held[name] = value._storage.device_memory, value._offset * value._dtype.itemsize
+            else:
+                self.storages[name] = value
+
+    def _look(self, status) -> None:
+        """IndexError, or what a kernel reported else."""
+        words = np.empty(STATUS, np.uint8)
+        status.read(0, words)
+        tag, value, size = (int(x) for x in words.view(np.int64))
+        if tag:
+            raise self.graph.messages[tag - 1].error(value, size)
+
+    def _output(self, plan: OutputPlan):
+        if plan.kind == Out.CONSTANT:
+            return plan.what
+        if plan.kind == Out.NUMBER:
+            return self.number(plan.what)
+        if plan.kind == Out.INPUT:
+            return self.given[plan.what]
+        if plan.kind == Out.VALUE:
+            return self.storages[plan.what]
+        memory, at = self._memory(plan.what)
+        shape, strides = self.numbers(plan.shape), self.numbers(plan.strides)
+        start = at // plan.dtype.itemsize + self.number(plan.offset)
+        if plan.shares is not None:
+            storage = self.given[plan.shares]._storage
+        else:
+            storage = self.storages.get(plan.what)
+            if storage is None:
+                storage = self.storages[plan.what] = _C.device_storage(memory, memory.nbytes)
+        return device_memory.make(shape, strides, plan.dtype, self.graph.device, start, storage)
+
+
+def _double(x):
+    return np.array(float(x))
+
+
+def _laid_out(t, shape, strides):
+    """The tensor in memory of these strides."""
+    out = device_memory.allocate(shape, strides, t._dtype, t._device)
+    out.copy_(t)
+    return out
