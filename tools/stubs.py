@@ -21,6 +21,7 @@ import warnings
 from pathlib import Path
 
 import flambeau as torch
+from flambeau.base.public import defined_in
 from flambeau.core.bindings import Binder
 from flambeau.core.describe import overload_signature
 
@@ -180,11 +181,16 @@ def definitions() -> dict[str, list[str]]:
 
 def home(value) -> tuple[str, str] | None:
     """(module, name) of the statement that defines a class or function; None where it is made some other way."""
-    name = getattr(value, "__name__", None)
+    name = defined_in(value)[1] if inspect.isclass(value) else getattr(value, "__name__", None)
     for module in definitions().get(name, ()):
         if vars(importlib.import_module(module)).get(name) is value:
             return module, name
     return None
+
+
+def origin(value) -> str | None:
+    """The module that a class or function is defined in."""
+    return defined_in(value)[0] if inspect.isclass(value) else getattr(value, "__module__", None)
 
 
 def import_of(name: str, value) -> str | None:
@@ -363,7 +369,9 @@ def tensor() -> str:
     lines += [f"    def __{name}__(self, other: Any) -> _Tensor: ..." for name in COMPARED]
     # What the package itself takes from the module.
     module = importlib.import_module("flambeau.core.tensor")
-    own = [n for n in vars(module) if getattr(vars(module)[n], "__module__", None) == module.__name__ and n != "Tensor"]
+    own = [
+        n for n, v in vars(module).items() if n != "Tensor" and module.__name__ in (defined_in(type(v))[0], origin(v))
+    ]
     names = sorted(
         {*own, *getattr(module, "__all__", ()), "strided", "sparse_coo", "sparse_csr", "kind_of", "keeps_type"}
         - {"Tensor"}

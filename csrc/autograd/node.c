@@ -422,7 +422,7 @@ static PyGetSetDef node_getset[] = {
 static PyMemberDef node_members[] = {
     {"sequence_nr", T_ULONGLONG, offsetof(FlbNode, sequence_nr), READONLY, "order of creation"}, {NULL}};
 PyTypeObject FlbNode_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Node",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau.autograd.graph.Node",
     .tp_basicsize = sizeof(FlbNode),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "One step of the backward pass. Node(name, next_edges, outputs); a subclass defines "

@@ -107,7 +107,7 @@ static PyMemberDef storage_members[] = {
 static PyGetSetDef storage_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
                                        {NULL}};
 PyTypeObject FlbStorage_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau.UntypedStorage",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau.storage.UntypedStorage",
     .tp_basicsize = sizeof(FlbStorage),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Memory shared by all views of a tensor.",

@@ -117,14 +117,16 @@ from flambeau.compat.defaults import set_warn_always as set_warn_always
 from flambeau.compat.defaults import use_deterministic_algorithms as use_deterministic_algorithms
 from flambeau.compat.dlpack import from_dlpack as from_dlpack
 from flambeau.compat.dlpack import to_dlpack as to_dlpack
+from flambeau.compat.jit import CompilationUnit as CompilationUnit
 from flambeau.compat.jit import Error as JITException
+from flambeau.compat.jit import ScriptFunction as ScriptFunction
 from flambeau.compat.jit import fork as fork
 from flambeau.compat.jit import wait as wait
 from flambeau.compat.legacy import AcceleratorError as AcceleratorError
 from flambeau.compat.legacy import DispatchKey as DispatchKey
 from flambeau.compat.legacy import FatalError as FatalError
 from flambeau.compat.legacy import Tag as Tag
-from flambeau.compat.legacy import _Named as qscheme
+from flambeau.compat.legacy import qscheme as qscheme
 from flambeau.compat.queries import can_cast as can_cast
 from flambeau.compat.queries import is_storage as is_storage
 from flambeau.compat.queries import result_type as result_type
@@ -178,7 +180,6 @@ CharStorage: Any
 CharTensor: Any
 ClassType: Any
 Code: Any
-CompilationUnit: Any
 CompleteArgumentSpec: Any
 ComplexDoubleStorage: Any
 ComplexFloatStorage: Any
@@ -237,7 +238,6 @@ ScriptClassFunction: Any
 ScriptDict: Any
 ScriptDictIterator: Any
 ScriptDictKeyIterator: Any
-ScriptFunction: Any
 ScriptList: Any
 ScriptListIterator: Any
 ScriptMethod: Any

@@ -1,4 +1,5 @@
-"""Writes ``pytorch_2_13.json``: the public names of PyTorch's modules, by module. Run with an interpreter that has PyTorch.
+"""Writes ``pytorch_2_13.json``, the public names of PyTorch's modules by module, and ``homes_2_13.json``, the public classes by ``__module__``.
+Run with an interpreter that has PyTorch.
 
 A public name is one of ``__all__`` where a module has it, else what doesn't begin with an underscore and isn't a module or something
 of another library. ``Tensor`` stands for the class. Names only: nothing is copied but the spelling.
@@ -43,6 +44,24 @@ def public(module) -> list[str]:
     return sorted(out)
 
 
+def homes(names: dict[str, list[str]]) -> dict[str, list[str]]:
+    """{``__module__``: public classes as ``module:name``}, both below torch."""
+    found: dict[str, list[str]] = {}
+    for where, these in names.items():
+        module = sys.modules["torch" if where == "torch" else f"torch.{where}"]
+        for name in these:
+            value = getattr(module, name, None)
+            home = getattr(value, "__module__", None)
+            if inspect.isclass(value) and str(home).partition(".")[0] == "torch":
+                found.setdefault(home.partition(".")[2], []).append(f"{where}:{name}")
+    return found
+
+
+def written(name: str, table: dict[str, list[str]]) -> None:
+    rows = ",\n".join(f"{json.dumps(k)}: {json.dumps(' '.join(v))}" for k, v in sorted(table.items()))
+    Path(__file__).with_name(name).write_text("{\n" + rows + "\n}\n")
+
+
 def main():
     warnings.simplefilter("ignore")
     import torch
@@ -54,9 +73,9 @@ def main():
             found[name] = public(importlib.import_module(path))
         except ImportError as error:
             print("absent:", path, error, file=sys.stderr)
+    written("homes_2_13.json", homes(found))
     found["Tensor"] = sorted(n for n in dir(torch.Tensor) if not n.startswith("_") or n.startswith("__"))
-    text = "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(' '.join(v))}" for k, v in sorted(found.items())) + "\n}\n"
-    Path(__file__).with_name("pytorch_2_13.json").write_text(text)
+    written("pytorch_2_13.json", found)
     print(sum(map(len, found.values())), "names in", len(found), "modules")
 
 

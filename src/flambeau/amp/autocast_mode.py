@@ -12,6 +12,7 @@ import warnings
 from .. import _C
 from ..base import accelerator, dtypes
 from ..base.device import Device
+from ..base.public import public_in
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from .state import Layer, current, state
@@ -188,6 +189,7 @@ def _exit_autocast(entered: autocast) -> None:
     entered.__exit__(None, None, None)
 
 
+@public_in("cuda.amp.autocast_mode", "autocast")
 class CudaAutocast(autocast):
     """``torch.cuda.amp.autocast``."""
 
@@ -195,6 +197,7 @@ class CudaAutocast(autocast):
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
+@public_in("cpu.amp.autocast_mode", "autocast")
 class CpuAutocast(autocast):
     """``torch.cpu.amp.autocast``."""
 

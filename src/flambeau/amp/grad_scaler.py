@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from ..autograd.grad_mode import no_grad
 from ..base import accelerator
+from ..base.public import public_in
 from ..core.conversion import tensor
 from ..core.tensor import Tensor
 
@@ -172,6 +173,7 @@ class GradScaler:
         self._growth_tracker = state_dict["_growth_tracker"]
 
 
+@public_in("cuda.amp.grad_scaler", "GradScaler")
 class CudaGradScaler(GradScaler):
     """``torch.cuda.amp.GradScaler``."""
 
@@ -179,6 +181,7 @@ class CudaGradScaler(GradScaler):
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
+@public_in("cpu.amp.grad_scaler", "GradScaler")
 class CpuGradScaler(GradScaler):
     """``torch.cpu.amp.GradScaler``."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .. import _C
+from ..base.public import public_in
 from ..base.switches import SWITCHES
 from ..core.device_memory import on_device
 from ..core.operator import namespace
@@ -37,6 +38,7 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     SWITCHES["anomaly"], SWITCHES["anomaly_check_nan"] = bool(mode), bool(check_nan)
 
 
+@public_in("autograd.anomaly_mode")
 class set_detect_anomaly:
     """:func:`set_anomaly_enabled`; as a context manager until its end."""
 
@@ -51,6 +53,7 @@ class set_detect_anomaly:
         set_anomaly_enabled(*self._before)
 
 
+@public_in("autograd.anomaly_mode")
 class detect_anomaly(set_detect_anomaly):
     """Context manager: the traceback of the forward call is shown for a backward that fails, and a nan in a gradient is an error."""
 

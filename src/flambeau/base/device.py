@@ -7,10 +7,12 @@ import threading
 
 from .. import _C
 from . import accelerator
+from .public import public_in
 
 _KINDS = ("cpu", "cuda", "xpu", "mps", "meta")
 
 
+@public_in("", "device")
 class Device(_C.DeviceBase):
     """``device("cuda:1")``, ``device("cuda", 1)``: a kind and an optional index. Equal by value.
 

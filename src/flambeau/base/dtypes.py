@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import _C
+from .public import public_in
 
 __all__ = [
     "DType",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 
+@public_in("", "dtype")
 class DType:
     """An element type. ``category``: 0 bool, 1 integer, 2 floating, 3 complex; ``short`` is the name used in graph printing (f32),
     ``scalar_type`` the old one that tensor types and errors have (Float)."""
@@ -326,6 +328,7 @@ def result_type(*operands) -> DType:
     return out
 
 
+@public_in("")
 class finfo:
     """Limits of a floating dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
 
@@ -346,6 +349,7 @@ class finfo:
         return f"finfo({', '.join(f'{fact}={getattr(self, fact):g}' for fact in facts)}, dtype={self.dtype})"
 
 
+@public_in("")
 class iinfo:
     """Limits of an integer dtype: min, max, bits."""
 

@@ -1,6 +1,8 @@
 """Exceptions that several levels raise. Three families never mix: the user's error (built-in types, PyTorch's words), a graph break
 (dynamo), and a fault of flambeau's own (InternalError)."""
 
+from .public import public_in
+
 
 class InternalError(RuntimeError):
     """A broken invariant inside flambeau; the message names it."""
@@ -29,16 +31,14 @@ class AllocationError(RuntimeError, MemoryError):
     """A tensor doesn't fit into memory, or its size into 64 bits. PyTorch's is a RuntimeError, Python's a MemoryError: this is both."""
 
 
+@public_in("")
 class OutOfMemoryError(RuntimeError):
     """The memory of a device is used up. ``torch.OutOfMemoryError``."""
 
 
+@public_in("_C", "_LinAlgError")
 class LinAlgError(RuntimeError):
     """A matrix that an algorithm can't take: singular, not positive-definite, not converging. ``torch.linalg.LinAlgError``."""
-
-
-OutOfMemoryError.__module__ = "flambeau"
-LinAlgError.__module__ = "flambeau.linalg"
 
 
 class Uncaptured(NotImplementedError):

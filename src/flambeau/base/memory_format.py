@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .public import public_in
+
 __all__ = [
     "MemoryFormat",
     "channels_last",
@@ -15,6 +17,7 @@ __all__ = [
 ]
 
 
+@public_in("", "memory_format")
 class MemoryFormat:
     """``torch.contiguous_format``, ``torch.channels_last`` ((N, C, H, W) with the channels innermost), ``torch.channels_last_3d``
     ((N, C, D, H, W)), ``torch.preserve_format`` (as the argument has it). There are no others."""

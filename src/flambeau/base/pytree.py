@@ -10,6 +10,7 @@ import warnings
 
 from . import pytree_nodes
 from .forks import held_while_forking
+from .public import public_in
 from .pytree_nodes import SUPPORTED_NODES
 from .pytree_nodes import node_type as _get_node_type  # noqa: F401  (libraries import it)
 from .records import slotted
@@ -416,6 +417,7 @@ class _SpecType(type):
         return isinstance(value, optree.PyTreeSpec)
 
 
+@public_in("utils._pytree")
 class TreeSpec(metaclass=_SpecType):
     """``TreeSpec(type, context, children_specs)`` is the spec of such a node; every spec is an instance."""
 
@@ -425,6 +427,7 @@ class TreeSpec(metaclass=_SpecType):
         )
 
 
+@public_in("utils._pytree")
 class LeafSpec(metaclass=_SpecType):
     """``LeafSpec()`` is the spec of a single leaf."""
 

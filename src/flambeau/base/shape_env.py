@@ -18,6 +18,7 @@ from . import relations as R
 from .errors import DataDependentOutputException, DynamicOutputShapeException
 from .expr import INF, Expr, Symbol
 from .logs import artifact
+from .public import public_in
 from .records import slotted
 from .relations import FloatSymbol, Rel, as_symbol
 from .shape_settings import config
@@ -120,6 +121,7 @@ def user_line() -> str | None:
     return None
 
 
+@public_in("fx.experimental.symbolic_shapes")
 class ShapeEnv:
     """``duck_shape``: equal sizes are one symbol (unless given, what ``use_duck_shape`` of the settings says). ``specialize_zero_one``: sizes 0
     and 1 are constants and others at least 2. ``where``: gives the user's line (a tracer that isn't on Python's stack sets it)."""

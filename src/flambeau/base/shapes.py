@@ -6,6 +6,7 @@ import math
 import operator
 
 from .memory_format import channels_last, format_strides, has_format
+from .public import public_in
 from .relations import compare
 from .symint import SymBool, SymInt, expression, is_symbolic, wrap
 
@@ -19,11 +20,11 @@ def _size(i: int, n):
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')") from None
 
 
+@public_in("")
 class Size(tuple):
     """Shape of a tensor: a tuple of ints with ``numel()``. TypeError for elements that are no integers."""
 
     __slots__ = ()
-    __module__ = "flambeau"  # where users find it
 
     def __new__(cls, sizes=()):
         out = tuple.__new__(cls, sizes)

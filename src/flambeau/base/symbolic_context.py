@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from .public import public_in
+
 __all__ = ["DimDynamic", "StatelessSymbolicContext", "SymbolicContext"]
 
 
@@ -16,6 +18,7 @@ class DimDynamic(enum.Enum):
     STATIC = 2
 
 
+@public_in("fx.experimental.symbolic_shapes")
 class SymbolicContext:
     """Called with a dimension: keywords of ``ShapeEnv.create_size``, or None for a size that stays a number."""
 
@@ -23,6 +26,7 @@ class SymbolicContext:
         raise NotImplementedError(f"{type(self).__name__} must say how sizes are treated")
 
 
+@public_in("fx.experimental.symbolic_shapes")
 class StatelessSymbolicContext(SymbolicContext):
     """One :class:`DimDynamic` for each dimension. NotImplementedError for constraints, which torch.export's ``dynamic_shapes`` states."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from . import expr as E
 from . import relations as R
 from .expr import Expr
+from .public import public_in
 
 __all__ = [
     "SymBool",
@@ -210,6 +211,7 @@ class _Number(_Sym):
         return complex(self._value())
 
 
+@public_in("")
 class SymInt(_Number):
     """A symbolic integer: a size, a stride, an offset, a number of the program."""
 
@@ -253,6 +255,7 @@ class SymInt(_Number):
         return self._value().bit_length()
 
 
+@public_in("")
 class SymFloat(_Number):
     """A symbolic floating-point number."""
 
@@ -288,6 +291,7 @@ def _whole(e):
     return e.to_int() if type(e) is R.Float else R.Float("float", e).to_int()
 
 
+@public_in("")
 class SymBool(_Sym):
     """A symbolic truth value. ``and``/``or``/``not`` ask for the value; ``&``, ``|``, :func:`sym_not` don't."""
 

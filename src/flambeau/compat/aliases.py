@@ -189,7 +189,11 @@ def _target(name: str) -> str | None:
         return None
     # A module made by hand stands in sys.modules without a spec.
     inside = f"flambeau.{package}.{last}"
-    return f"{package}.{last}" if inside in sys.modules or importlib.util.find_spec(inside) is not None else None
+    if inside in sys.modules:
+        return f"{package}.{last}"
+    if not hasattr(importlib.import_module(f"flambeau.{package}"), "__path__"):
+        return None  # a file of ours where PyTorch has a folder: the tables have what is below it
+    return f"{package}.{last}" if importlib.util.find_spec(inside) is not None else None
 
 
 class _AliasFinder:

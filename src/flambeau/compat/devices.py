@@ -2,7 +2,7 @@
 Where there is a CUDA device, cuda_device.py has the names of ``torch.cuda`` first."""
 
 _STREAMS = """
-class: Event Stream StreamContext ExternalStream
+class: StreamContext
 context: stream device device_of
 """
 
@@ -29,7 +29,6 @@ refuses: set_per_process_memory_fraction get_per_process_memory_fraction memory_
 refuses: change_current_allocator use_mem_pool graph default_stream
 returns []: get_arch_list
 returns '': get_gencode_flags
-class: MemPool
 """
 
 _TYPED = "BFloat16 Bool Byte Char Double Float Half Int Long Short"
@@ -40,7 +39,11 @@ why: Torch not compiled with CUDA enabled (flambeau runs on the CPU)
 from base.errors: OutOfMemoryError
 {_ABSENT}{_STREAMS}{_MEMORY}{_RANDOM}
 module: amp graphs memory nvtx random streams profiler tunable sparse nccl jiterator
-class: CUDAGraph CUDAPluggableAllocator CudaError DeferredCudaCallError GreenContext _CudaDeviceProperties
+class cuda.graphs: CUDAGraph
+class cuda.memory: CUDAPluggableAllocator MemPool
+class cuda.green_contexts: GreenContext
+class cuda.streams: Event Stream ExternalStream
+class: CudaError DeferredCudaCallError _CudaDeviceProperties
 class: {" ".join(f"{n}Tensor {n}Storage" for n in _TYPED.split())} ComplexDoubleStorage ComplexFloatStorage _CudaStreamBase _CudaEventBase
 refuses: caching_allocator_alloc caching_allocator_delete cudart check_error cudaStatus list_gpu_processes memory_summary current_blas_handle
 refuses: current_solver_handle device_memory_used get_allocator_backend get_sync_debug_mode set_sync_debug_mode host_memory_stats
@@ -61,12 +64,11 @@ module: autocast_mode grad_scaler common
     "cuda.amp.autocast_mode": "from amp: custom_bwd custom_fwd\nfrom amp.autocast_mode: autocast=CudaAutocast",
     "cuda.amp.common": "returns True: amp_definitely_not_available",
     "cuda.amp.grad_scaler": "from amp.grad_scaler: GradScaler=CudaGradScaler OptState",
-    "cuda.graphs": "from cuda: CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables",
+    "cuda.graphs": "from cuda: graph graph_pool_handle is_current_stream_capturing make_graphed_callables",
     "cuda.memory": "from cuda: empty_cache memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats memory_snapshot "
-    "reset_peak_memory_stats CUDAPluggableAllocator caching_allocator_alloc mem_get_info memory_summary\nrefuses: _record_memory_history _dump_snapshot",
+    "reset_peak_memory_stats caching_allocator_alloc mem_get_info memory_summary\nrefuses: _record_memory_history _dump_snapshot",
     "cuda.nvtx": "context: range\nreturns 0: range_push range_pop\nreturns None: mark",
     "cuda.random": "from cuda: manual_seed manual_seed_all seed seed_all initial_seed get_rng_state set_rng_state get_rng_state_all set_rng_state_all",
-    "cuda.streams": "from cuda: Event Stream ExternalStream",
     "cuda.profiler": "context: profile\nreturns None: start stop init",
     "cuda.tunable": "returns False: is_enabled tuning_is_enabled\nreturns None: enable",
     "cuda.sparse": "refuses: mm",
@@ -75,7 +77,10 @@ module: autocast_mode grad_scaler common
     "xpu": f"""
 why: Torch not compiled with XPU enabled (flambeau runs on the CPU)
 {_ABSENT}{_STREAMS}{_MEMORY}{_RANDOM}
-class: XPUGraph XPUPluggableAllocator
+class xpu.graphs: XPUGraph
+class xpu.memory: MemPool XPUPluggableAllocator
+class xpu.streams: Event Stream
+class: ExternalStream
 module: amp random
 """,
     "xpu.amp": "from cuda.amp: autocast GradScaler",
@@ -83,7 +88,8 @@ module: amp random
     "mtia": f"""
 why: Torch not compiled with MTIA enabled (flambeau runs on the CPU)
 {_ABSENT}{_STREAMS}{_MEMORY}{_RANDOM}
-class: MTIAGraph
+class mtia.mtia_graph: MTIAGraph
+class: Event Stream ExternalStream MemPool
 refuses: attach_out_of_memory_observer record_memory_history snapshot
 """,
     "mps": """
@@ -92,11 +98,10 @@ returns False: is_available
 returns 0: device_count current_allocated_memory driver_allocated_memory recommended_max_memory
 returns None: empty_cache manual_seed seed
 refuses: get_rng_state set_rng_state synchronize set_per_process_memory_fraction compile_shader load_metallib
-class: Event
+class mps.event: Event
 module: profiler event
 """,
     "mps.profiler": "context: profile\nreturns None: start stop",
-    "mps.event": "from mps: Event",
     "accelerator": """
 why: this system has no accelerator; flambeau runs on the CPU
 returns False: is_available
@@ -106,7 +111,7 @@ returns {}: memory_stats
 refuses: current_device_idx current_device_index current_stream get_device_capability get_memory_info set_device_idx set_device_index set_stream
 refuses: synchronize
 context: device_index
-class: Graph
+class accelerator.graphs: Graph
 module: memory
 """,
     "accelerator.memory": "from accelerator: empty_cache memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_stats",

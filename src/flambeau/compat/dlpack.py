@@ -6,11 +6,13 @@ import enum
 
 import numpy as np
 
+from ..base.public import public_in
 from ..core.conversion import from_numpy
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
+@public_in("utils.dlpack")
 class DLDeviceType(enum.IntEnum):
     """DLPack's numbers of devices."""
 

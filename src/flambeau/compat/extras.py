@@ -35,14 +35,14 @@ refuses: replay step_unsupported
     "+inductor.settings": "",
     "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"
     "from library.registry: _scoped_library=scoped_library",
-    "+base.shape_env": f"why: PyTorch's own classes of symbolic shapes\nclass: {' '.join(_SHAPES.split())}\n"
+    "+base.shape_env": f"why: PyTorch's own classes of symbolic shapes\nclass fx.experimental.symbolic_shapes: {' '.join(_SHAPES.split())}\n"
     "from base.symbolic_context: DimDynamic StatelessSymbolicContext SymbolicContext\n"
     "from compat.symbolic: guard_float guard_scalar guarding_hint_or_throw has_free_symbols has_free_unbacked_symbols "
     "free_unbacked_symbols has_symbolic_sizes_strides is_concrete_bool is_concrete_float is_concrete_int is_nested_int "
     "optimization_hint statically_known_false "
     "sym_and sym_or sym_eq is_symbol_binding_fx_node is_accessor_node\n"
     "refuses: canonicalize_bool_expr check_consistent compute_unbacked_bindings create_contiguous rebind_unbacked resolve_unbacked_bindings",
-    "+proxy": "why: an internal of PyTorch's tracing\nfrom base.shape_settings: _config=config\nclass: PythonKeyTracer\n"
+    "+proxy": "why: an internal of PyTorch's tracing\nfrom base.shape_settings: _config=config\nclass fx.experimental.proxy_tensor: PythonKeyTracer\n"
     "from proxy.decomposing: DecompositionInterpreter\n"
     "from proxy.make_fx: get_isolated_graphmodule disable_proxy_modes_tracing\n"
     "from proxy.tracing: get_proxy_mode=current_proxy_mode get_innermost_proxy_mode=current_proxy_mode\n"
@@ -62,7 +62,6 @@ decorator: boolean_dispatch
 value {}: reproducibility_notes sparse_support_notes tf32_notes
 value False: TYPE_CHECKING
 from compat.functions: assert_int_or_pair
-from : conv_tbc
 """,
     "+nn.init": "from nn.init: _calculate_correct_fan=_fan\nfrom compat.composed: _no_grad_uniform_ _no_grad_normal_",
     "+nn.modules.transformer": "from nn.modules.transformer: _get_activation_fn=_activation",
@@ -76,7 +75,7 @@ refuses: storage_to_tensor_type validate_cuda_device validate_hpu_device check_m
     "+sparse": "from compat.legacy: FloatTensor DoubleTensor HalfTensor LongTensor IntTensor",
     "+utils": """
 why: extensions of PyTorch's native part are not built
-class: ThroughputBenchmark
+class utils.throughput_benchmark: ThroughputBenchmark
 value '': cmake_prefix_path
 refuses: generate_methods_for_privateuse1_backend rename_privateuse1_backend
 returns '': get_cpp_backtrace
@@ -94,20 +93,21 @@ from compat.queries: is_traceable_wrapper_subclass_type
 """,
     "+utils.data": """
 why: data pipes are not built
-from utils.data.datapipes: IterDataPipe MapDataPipe DFIterDataPipe DataChunk
+from utils.data.datapipes: IterDataPipe MapDataPipe
+class utils.data.datapipes.datapipe: DFIterDataPipe DataChunk
 decorator: functional_datapipe argument_validation runtime_validation non_deterministic
-context: guaranteed_datapipes_determinism runtime_validation_disabled
+context utils.data.datapipes._decorator: guaranteed_datapipes_determinism runtime_validation_disabled
 from utils.data.loader: _DatasetKind
 """,
     "+utils.data.loader": "value None: _collate_fn_t _worker_init_fn_t _T_co\nfrom utils.data: get_worker_info\n"
     "returns None: _sharding_worker_init_fn _share_dist_seed",
     "+utils.data.collate": "from utils.data.collate: np_str_obj_array_pattern=_TEXT\nfrom compat.utils: collate_tensor_fn",
     "+utils.data.worker": "value None: _worker_info\nfrom utils.data.worker: _generate_state=numpy_seed",
-    "+testing": "why: comparing text of graphs is not built\nclass: FileCheck",
+    "+testing": "from: FileCheck",
     "+return_types": "value []: all_return_types\nreturns None: pytree_register_structseq",
     "+compat.jit": "from compat.legacy: TracerWarning\nrefuses: _get_trace_graph",
     "+compat.utils": "returns None: _get_available_device_type\nfrom compat.defaults: _get_device_module=get_device_module\n"
-    "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P\nfrom compat.types: ModuleType",
-    "+compat.masked": "why: masked tensors are not built; the functions of torch.masked take mask=\nclass: MaskedTensor\n"
+    "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P",
+    "+compat.masked": "why: masked tensors are not built; the functions of torch.masked take mask=\nclass masked.maskedtensor.core: MaskedTensor\n"
     "refuses: as_masked_tensor masked_tensor\nreturns False: is_masked_tensor",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ..base.public import public_in
 from ..modules.hooks import RemovableHandle
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
@@ -26,6 +27,7 @@ def warn_if_has_hooks(tensor) -> None:
             )
 
 
+@public_in("utils.hooks")
 class BackwardHook:
     """PyTorch's internal helper of full backward hooks; modules here have their own."""
 

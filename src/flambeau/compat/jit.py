@@ -10,6 +10,7 @@ import contextlib
 import functools
 import warnings
 
+from ..base.public import public_in
 from ..core.tensor import Tensor
 from ..futures import Future
 from ..modules.module import Module
@@ -54,10 +55,12 @@ __all__ += ["onednn_fusion_enabled", "set_fusion_strategy", "Final"]
 _isinstance = isinstance
 
 
+@public_in("jit")
 class Error(RuntimeError):
     """``torch.jit.Error``."""
 
 
+@public_in("jit._script")
 class ScriptModule(Module):
     """Base class of scripted modules: an ordinary Module here."""
 
@@ -65,6 +68,7 @@ class ScriptModule(Module):
 RecursiveScriptModule = ScriptModule
 
 
+@public_in("jit")
 class ScriptFunction:
     """The class of scripted functions: scripting returns the function itself, so nothing is an instance."""
 
@@ -74,6 +78,7 @@ class ScriptFunction:
         )
 
 
+@public_in("jit")
 class CompilationUnit:
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(
@@ -81,6 +86,7 @@ class CompilationUnit:
         )
 
 
+@public_in("jit._script")
 class Attribute:
     """``Attribute(value, type)``: a typed attribute of a scripted module."""
 

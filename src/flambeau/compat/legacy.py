@@ -13,6 +13,7 @@ from ..autograd.engine import queue_callback
 from ..base import dtypes
 from ..base.device import as_device
 from ..base.dtypes import DType
+from ..base.public import public_in
 from ..core import conversion
 from ..core.nested import old_style
 from ..core.overrides import wrap_function
@@ -63,7 +64,8 @@ for _dtype in TYPED:
         globals()[f"{_dtype.scalar_type}Tensor"] = _tensor_type(_dtype.scalar_type, _dtype)
 
 
-class _Named:
+@public_in("")
+class qscheme:  # noqa: N801
     """A layout or format that can be named and compared; no tensor has it."""
 
     def __init__(self, name: str):
@@ -73,13 +75,13 @@ class _Named:
         return f"torch.{self.name}"
 
 
-jagged, _mkldnn = map(_Named, ("jagged", "_mkldnn"))
+jagged, _mkldnn = map(qscheme, ("jagged", "_mkldnn"))
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
-    _Named, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
+    qscheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
 )
-qscheme = _Named
 
 
+@public_in("")
 class Tag(enum.Enum):
     """What ``torch.Tag`` names; an operator's ``tags`` are these words."""
 
@@ -111,6 +113,7 @@ class _KeyNames(type):
         return _Key(name)
 
 
+@public_in("")
 class DispatchKey(metaclass=_KeyNames):
     """PyTorch's dispatch keys by name, for code that mentions them: ``DispatchKey.AutogradCPU``."""
 
@@ -155,10 +158,12 @@ class TransformGetItemToIndex:
         return False
 
 
+@public_in("")
 class FatalError(RuntimeError):
     """``torch.FatalError``."""
 
 
+@public_in("")
 class AcceleratorError(RuntimeError):
     """``torch.AcceleratorError``: raised by accelerators; never here."""
 
@@ -176,6 +181,7 @@ class _VariableMeta(type):
         return isinstance(instance, Tensor)
 
 
+@public_in("autograd.variable")
 class Variable(metaclass=_VariableMeta):
     """The old name of tensors that autograd looks at: ``Variable(x)`` is ``x``, every tensor is an instance.
     ``Variable._execution_engine.queue_callback(f)`` calls ``f`` at the end of the backward pass that runs."""

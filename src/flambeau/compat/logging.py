@@ -6,6 +6,8 @@ import functools
 import logging
 import warnings
 
+from ..base.public import public_in
+
 __all__ = [
     "DEFAULT_LOGGING",
     "LazyString",
@@ -20,6 +22,7 @@ __all__ = [
 DEFAULT_LOGGING = {"dynamo": logging.INFO, "aot": logging.INFO, "inductor": logging.INFO}
 
 
+@public_in("_logging._internal")
 class LazyString:
     """A string made when it is shown."""
 

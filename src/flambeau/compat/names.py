@@ -2,11 +2,11 @@
 
 _SCRIPT = """
 AggregationType AliasDb AnyType Argument ArgumentSpec AwaitType BenchmarkConfig BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule
-ClassType Code CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable
+ClassType Code CompleteArgumentSpec ComplexType ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable
 DeserializationStorageContext DeviceObjType DictType DispatchKeySet EnumType ErrorReport ExcludeDispatchKeyGuard ExecutionPlan FileCheck
 FloatType FunctionSchema FutureType Gradient Graph GraphExecutorState IODescriptor InferredType IntType InterfaceType ListType LiteScriptModule
 LockingLogger ModuleDict Node NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict PyObjectType PyTorchFileReader
-PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptFunction ScriptList
+PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptList
 ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty SerializationStorageContext StaticModule
 StreamObjType StringType SymBoolType SymIntType TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use Value
 """.replace("\n", " ")
@@ -43,6 +43,7 @@ from : meshgrid pca_lowrank split stft svd_lowrank tensordot unique unique_conse
     "": f"""
 why: TorchScript, quantised, sparse and vendor-library names exist so that programs can be imported
 class: {_SCRIPT} Event Stream
+from compat.jit: CompilationUnit ScriptFunction
 refuses: {_VENDOR}
 refuses: {_QUANTISED}
 refuses: {_SPARSE}
@@ -102,7 +103,7 @@ from compat.queries: _check_with _check_tensor_all_with _check_tensor_all
 from functionalize.switch: _to_functional_tensor=to_functional _from_functional_tensor=from_functional _is_functional_tensor=is_functional
 from functionalize.switch: _enable_functionalization=enable _disable_functionalization=disable _sync=sync _freeze_functional_tensor=freeze
 """,
-    "jit._script": "from jit: script ScriptModule ScriptFunction export ignore",
+    "jit._script": "from jit: Attribute script ScriptModule ScriptFunction export ignore",
     "jit._trace": "from jit: trace trace_module is_tracing\nclass: TopLevelTracedModule",
     "jit.annotations": "from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3 List Dict Optional Tuple Module=Any\nwhy: TorchScript's type comments\nrefuses: get_signature",
     "jit.frontend": "why: TorchScript's parser\nclass: NotSupportedError",
@@ -111,6 +112,7 @@ from functionalize.switch: _enable_functionalization=enable _disable_functionali
     "_C": f"""
 why: PyTorch's native module; flambeau's is another
 class: {_SCRIPT}
+from compat.jit: CompilationUnit ScriptFunction
 from compat.legacy: DispatchKey DispatchKeySet
 from compat.dispatch_guards: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _AutoDispatchBelowAutograd _DisableTorchDispatch
 from compat.dispatch_guards: _DisableFuncTorch
@@ -149,8 +151,8 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "_custom_op": "module: impl",
     "_custom_op.impl": "rest library.older\nfrom library: get_ctx\nfrom library.infer: infer_schema",
     "testing._utils": "from testing.seeds: wrapper_set_seed freeze_rng_state",
-    "_C._autograd": "from autograd.node: SavedTensor=Saved\nfrom autograd.graph: _saved_tensors_hooks_is_enabled\n"
-    "from compat.profiler: DeviceType ProfilerActivity",
+    "_C._autograd": "from profiling.events: DeviceType\nfrom autograd.node: SavedTensor=Saved\nfrom autograd.graph: _saved_tensors_hooks_is_enabled\n"
+    "from profiling.profiler: ProfilerActivity",
     "_C._functions": "from autograd.node: AccumulateGrad\nfrom autograd.steps: DelayedError UndefinedGrad",
     "_vmap_internals": "from func: vmap _vmap=vmap",
     "_C._functorch": "why: functorch's native levels\n"
@@ -160,7 +162,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "from batching.by_name: is_functorch_wrapped_tensor=is_batchedtensor\n"
     "returns False: is_legacy_batchedtensor is_gradtrackingtensor\n"
     "returns None: peek_interpreter_stack maybe_get_level",
-    "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks",
+    "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks\nfrom profiling.profiler: ProfilerActivity",
     "_export": "rest export\nmodule: wrappers",
     "_export.wrappers": "why: an internal of PyTorch's export\ndecorator: mark_subclass_constructor_exportable_experimental",
     "_C._distributed_rpc": "why: remote procedure calls are not built\nclass: PyRRef RpcAgent TensorPipeAgent",
@@ -205,18 +207,20 @@ module: _internal
     "futures": "from distributed.futures: Future collect_all wait_all",
     "profiler": "from profiling.profiler: profile record_function schedule ProfilerActivity ProfilerAction tensorboard_trace_handler "
     "supported_activities _KinetoProfile\nfrom profiling.events: DeviceType\nfrom compat.profiler: kineto_available ExecutionTraceObserver\n"
-    "module: itt profiler _utils",
-    "profiler.profiler": "from profiling.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function "
+    "module: itt profiler",
+    "profiler.profiler": "from compat.profiler: ExecutionTraceObserver\n"
+    "from profiling.profiler: profile schedule ProfilerActivity tensorboard_trace_handler record_function "
     "ProfilerAction _default_schedule_fn _KinetoProfile",
     "profiler.itt": "returns False: is_available\nreturns None: mark range_push range_pop\ncontext: range",
     "autograd.profiler": "from profiling.legacy: profile\nfrom profiling.profiler: record_function\nfrom profiling.events: EventList FunctionEvent\n"
     "from compat.profiler: emit_nvtx emit_itt load_nvprof parse_nvprof_trace KinetoStepTracker EnforceUnique MemRecordsAcc\n"
     "value False: _is_profiler_enabled",
-    "autograd.profiler_util": "from profiling.events: EventList FunctionEvent FunctionEventAvg Interval",
+    "autograd.profiler_util": "from profiling.events: EventList FunctionEvent FunctionEventAvg Interval\nfrom compat.profiler: MemRecordsAcc",
     "_awaits": "why: TorchScript's awaitables\nclass: Await",
     "monitor": """
 why: monitoring needs a service of PyTorch's own
-class: Event EventHandlerHandle Stat TensorboardEventHandler data_value_t
+class _C._monitor: Aggregation Event EventHandlerHandle Stat data_value_t
+class: TensorboardEventHandler
 value 0: VALUE
 value 1: MEAN
 value 2: COUNT
@@ -225,7 +229,6 @@ value 4: MAX
 value 5: MIN
 value False: TYPE_CHECKING
 value '': STAT_EVENT
-class: Aggregation
 refuses: log_event register_event_handler unregister_event_handler
 """,
     "nested": "why: nested tensors are not built\n"
@@ -233,7 +236,7 @@ refuses: log_event register_event_handler unregister_event_handler
     "nested._internal": "module: nested_tensor ops",
     "nested._internal.ops": "why: nested tensors are not built\nrefuses: extract_kwargs",
     "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor\nvalue {}: _tensor_symint_registry",
-    "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper _internal\nrefuses: export\n"
+    "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper\nrefuses: export\n"
     "returns None: register_custom_op_symbolic unregister_custom_op_symbolic\n"
     "returns False: is_in_onnx_export is_onnxrt_backend_supported\nclass: ONNXProgram OperatorExportTypes",
     "onnx.symbolic_opset11": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze _cast_Long _cast_Float",
@@ -242,8 +245,12 @@ refuses: log_event register_event_handler unregister_event_handler
     "package": "why: torch.package is deprecated and not built\nclass: PackageExporter PackageImporter",
     "quantization": """
 why: quantised tensors are not built
-class: QuantStub DeQuantStub QConfig FakeQuantize MinMaxObserver HistogramObserver PerChannelMinMaxObserver QuantWrapper ObserverBase
-class: QuantType WeightObserver FakeQuantizeBase MovingAverageMinMaxObserver PlaceholderObserver NoopObserver
+class ao.quantization.stubs: QuantStub DeQuantStub QuantWrapper
+class ao.quantization.qconfig: QConfig
+class ao.quantization.quant_type: QuantType
+class ao.quantization.fake_quantize: FakeQuantize FakeQuantizeBase
+class ao.quantization.observer: MinMaxObserver HistogramObserver PerChannelMinMaxObserver ObserverBase MovingAverageMinMaxObserver PlaceholderObserver NoopObserver
+class: WeightObserver
 refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig
 refuses: _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit add_quant_dequant
 refuses: default_dynamic_qconfig default_eval_fn default_fake_quant default_fixed_qparams_range_0to1_fake_quant
@@ -264,7 +271,6 @@ class: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSem
 refuses: to_sparse_semi_structured solve
 """,
     "utils.data._utils": "module: collate worker",
-    "utils.data.datapipes": "why: data pipes are not built\nclass: IterDataPipe MapDataPipe",
     "utils.backend_registration": "why: devices other than the CPU are not built\nrefuses: rename_privateuse1_backend generate_methods_for_privateuse1_backend",
     "utils.cpp_extension": """
 why: flambeau loads no C++ extensions; operators are defined in Python (torch.library, flambeau.core.declare)
@@ -300,10 +306,9 @@ from compat.multiprocessing: ProcessContext ProcessRaisedException ProcessExited
     "_subclasses.functional_tensor": "why: functionalize's tensors are others here\nclass: FunctionalTensor\nrefuses: mb_unwrap_functional_tensor",
     "_guards": "class: Guard Source\nwhy: PyTorch's guard objects; flambeau's are in flambeau.dynamo\nfrom fake.active: active_fake_mode detect_fake_mode",
     "_ops": "from core.operator: OpOverload OpOverloadPacket=Packet\nfrom core.higher_order: HigherOrderOperator",
-    "_higher_order_ops": "module: flex_attention cond while_loop\nwhy: PyTorch's own modules of higher-order operators",
+    "_higher_order_ops": "module: flex_attention\nwhy: PyTorch's own modules of higher-order operators",
     "_higher_order_ops.flex_attention": "from nn.attention.flex_attention: flex_attention",
-    "_decomp": "from library.decompositions: get_decompositions core_aten_decompositions decomposition_table register_decomposition remove_decompositions\n"
-    "module: decompositions",
+    "_decomp": "from library.decompositions: get_decompositions core_aten_decompositions decomposition_table register_decomposition remove_decompositions",
     "_prims_common": "module: wrappers\nfrom compat.queries: is_contiguous_or_false",
     "_prims_common.wrappers": "decorator: out_wrapper",
     "_linalg_utils": "why: PyTorch's helpers of linear algebra",

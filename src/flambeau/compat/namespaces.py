@@ -8,7 +8,7 @@ A table maps a module path (below ``flambeau.``) to lines ``rule: names``:
 | ``value literal`` | the literal |
 | ``returns literal`` | a function that takes anything and returns the literal |
 | ``refuses`` | a function that raises NotImplementedError (of the module's ``why``) when it is called |
-| ``class`` | a class that can be named, subclassed and used with isinstance, and refuses to be made |
+| ``class home`` | a class that can be named, subclassed and used with isinstance, and refuses to be made; ``home`` (else the section) is its module |
 | ``decorator`` | returns the function it is put on, with or without arguments of its own |
 | ``context`` | a context manager (and decorator) that does nothing |
 | ``module`` | a submodule of the table |
@@ -23,6 +23,7 @@ import ast
 import contextlib
 import functools
 import importlib
+import re
 import types
 
 from ..base.nearest import Absent
@@ -37,6 +38,9 @@ from .paths import PATHS
 __all__ = ["SECTIONS", "build", "lookup"]
 
 SECTIONS: dict[str, str] = {**EXTRAS, **PATHS, **NAMES, **DISTRIBUTED, **DEVICES}
+for _section, _text in [*SECTIONS.items()]:
+    for _home, _names in re.findall(r"^(?:class|context) ([\w.]+): (.*)$", _text, re.MULTILINE):
+        SECTIONS[_home] = f"{SECTIONS.get(_home, '')}\nfrom {_section.lstrip('+')}: {_names}"
 
 
 class Unavailable(NotImplementedError):
@@ -73,14 +77,20 @@ def _refuse(path: str, why: str):
     return wrap_function(refuse, module=path.rpartition(".")[0])
 
 
-def _class(path: str, why: str):
+def _class(path: str, why: str, home: str = ""):
     name = path.rpartition(".")[2]
 
     def __init__(self, *args, **kwargs):
         raise Unavailable(f"{path} has no meaning in flambeau: {why}")
 
     return type(
-        name, (), {"__init__": __init__, "__module__": path.rpartition(".")[0], "__doc__": f"Can't be made: {why}."}
+        name,
+        (),
+        {
+            "__init__": __init__,
+            "__module__": f"torch.{home}" if home else path.rpartition(".")[0],
+            "__doc__": f"Can't be made: {why}.",
+        },
     )
 
 
@@ -142,12 +152,16 @@ def _made(section: str, name: str):
     if rule == "refuses":
         return _refuse(path, why)
     if rule == "class":
-        return _class(path, why)
+        return _class(path, why, argument)
     if rule == "decorator":
         return _decorator
     if rule == "context":
         doc = f"A block that changes nothing: {why}."
-        return type(name, (_Nothing,), {"__module__": path.rpartition(".")[0], "__doc__": doc})
+        return type(
+            name,
+            (_Nothing,),
+            {"__module__": f"torch.{argument}" if argument else path.rpartition(".")[0], "__doc__": doc},
+        )
     raise ValueError(f"rule {rule!r} of {path}")
 
 

@@ -5,7 +5,7 @@ a module that has every name of ``home``. Rows of ``rules`` (see namespaces.py) 
 __all__ = ["PATHS"]
 
 _TABLE = """
-optim: optim: asgd nadam radam _adafactor _muon
+optim: optim: _adafactor _muon
 nn.parallel: nn.parallel: replicate parallel_apply comm
 nn.utils: nn.utils: memory_format
 nn.utils: nn.init: init
@@ -15,6 +15,7 @@ multiprocessing: multiprocessing: pool queue
 masked: masked: _ops
 utils.data: utils.data: graph backward_compatibility
 utils.benchmark.utils: utils.benchmark: sparse_fuzzer
+utils.benchmark.utils.valgrind_wrapper: utils.benchmark: timer_interface
 export: export: _trace _unlift _draft_export
 nn.modules: nn.functional: _functions
 autograd: autograd: variable
@@ -47,13 +48,14 @@ _RULES: dict[str, str] = {
     "utils._sympy.numbers": _WHY + "class: IntInfinity NegativeIntInfinity",
     "utils._sympy.symbol": _WHY + "class: SymT",
     "utils._sympy.value_ranges": _WHY + "class: ValueRanges",
+    "nn.modules.linear_cross_entropy_options": "from nn.functions.linear_cross_entropy: LinearCrossEntropyOptions",
+    "utils.benchmark.utils.valgrind_wrapper": "module: timer_interface",
     "utils.deterministic": "value True: fill_uninitialized_memory",
     "utils.serialization": "module: config",
     "utils.serialization.config": _WHY + "value None: load save",
-    "utils.throughput_benchmark": _WHY + "class: ThroughputBenchmark",
     "utils.bundled_inputs": _WHY + "refuses: bundle_inputs augment_model_with_bundled_inputs",
-    "utils.data.datapipes": "why: data pipes are not built\nmodule: iter map datapipe utils\nclass: IterDataPipe MapDataPipe",
-    "utils.data.datapipes.datapipe": "rest utils.data.datapipes",
+    "utils.data.datapipes": "why: data pipes are not built\nmodule: iter map utils\n"
+    "class utils.data.datapipes.datapipe: IterDataPipe MapDataPipe",
     "utils.data.datapipes.map": "why: data pipes are not built\nclass: Mapper Batcher Concater Shuffler Zipper SequenceWrapper",
     "utils.data.datapipes.utils": "why: data pipes are not built\nmodule: common",
     "utils.data.datapipes.utils.common": "why: data pipes are not built\nclass: StreamWrapper",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+from ..base.public import public_in
+
 __all__ = ["ExecutionTraceObserver", "emit_itt", "emit_nvtx", "kineto_available"]
 
 
@@ -12,6 +14,7 @@ def kineto_available() -> bool:
     return False
 
 
+@public_in("profiler.profiler")
 class ExecutionTraceObserver:
     def __init__(self):
         raise NotImplementedError("torch.profiler.ExecutionTraceObserver is not built")
@@ -28,14 +31,17 @@ class _Nothing(contextlib.ContextDecorator):
         return False
 
 
+@public_in("autograd.profiler")
 class emit_nvtx(_Nothing):  # noqa: N801
     """Marks for a GPU's profiler: none here."""
 
 
+@public_in("autograd.profiler")
 class emit_itt(_Nothing):  # noqa: N801
     """Marks for Intel's profiler: none here."""
 
 
+@public_in("autograd.profiler")
 class KinetoStepTracker:
     """Steps of PyTorch's profiler library."""
 
@@ -44,6 +50,7 @@ class KinetoStepTracker:
         return 0
 
 
+@public_in("autograd.profiler")
 class EnforceUnique:
     def __init__(self):
         self.seen: set = set()
@@ -54,6 +61,7 @@ class EnforceUnique:
         self.seen.add(key)
 
 
+@public_in("autograd.profiler_util")
 class MemRecordsAcc:
     def __init__(self, mem_records):
         self._records = mem_records

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 
+from ..base.public import public_in
 from ..core.rebuild import _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3
 from ..modules.parameter import _rebuild_parameter, _rebuild_parameter_with_state
 from ..utils.data.errors import ExceptionWrapper, KeyErrorMessage
@@ -112,6 +113,7 @@ def render_call(fn, args, kwargs) -> str:
     return f"{getattr(fn, '__name__', fn)}({', '.join(parts)})"
 
 
+@public_in("_utils")
 class CallbackRegistry:
     """Functions to be called with the same arguments."""
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import MutableMapping
 
+from ..base.public import public_in
+
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 
 
+@public_in("utils.weak")
 class WeakIdRef(weakref.ref):
     """A weak reference that hashes and compares by identity of what it refers to."""
 
@@ -57,6 +60,7 @@ class StorageWeakRef(WeakIdRef):
         return self() is None
 
 
+@public_in("utils.weak")
 class TensorWeakRef:
     """``ref()`` gives the tensor or None."""
 
@@ -67,6 +71,7 @@ class TensorWeakRef:
         return self.ref()
 
 
+@public_in("utils.weak")
 class WeakIdKeyDictionary(MutableMapping):
     """Keys by identity, weakly; an entry goes with its key."""
 

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 
 from flambeau import _C, _frame
+from flambeau.base.public import public_in
 from flambeau.dynamo import utils
 from flambeau.dynamo.convert import reset_caches
 from flambeau.dynamo.rules import trace_rules
@@ -141,6 +142,7 @@ def assume_constant_result(fn: Callable) -> Callable:
     return fn
 
 
+@public_in("_dynamo.decorators")
 class set_stance:
     """What compiled functions do, as a context manager, a decorator, or once and for all. ``"default"``; ``"force_eager"``: run plainly, always;
     ``"eager_on_recompile"``: run plainly what is not captured; ``"fail_on_recompile"``: that is an error; ``"eager_then_compile"`` (and

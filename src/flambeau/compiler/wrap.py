@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau import _frame
+from flambeau.base.public import public_in
 from flambeau.dynamo.config import config
 from flambeau.dynamo.convert import Compiler
 from flambeau.dynamo.numpy import numpy_bridge
@@ -218,6 +219,7 @@ def _compile_again(module, how: dict[str, Any]):
     return compile(module, **how)
 
 
+@public_in("_dynamo.eval_frame")
 class OptimizedModule:
     """What compile() returns for a module: the same parameters and buffers (names prefixed ``_orig_mod.`` in ``state_dict``, as in
     PyTorch), attributes read from the original, calls captured. The real class also derives from the module's base class."""

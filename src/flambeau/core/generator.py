@@ -17,6 +17,7 @@ from ..base import kernels
 from ..base.device import as_device
 from ..base.dtypes import uint8
 from ..base.kernels import Distribution, Draw
+from ..base.public import public_in
 
 __all__ = ["Generator", "default_generator", "drawing_on", "generator_on", "manual_seed", "seed"]
 
@@ -33,6 +34,7 @@ _ENGINE = np.dtype([("words", "<u4", 624), ("used", "<i4"), ("has_normal", "<i4"
 LONG = 2**28  # from so many integers on each is made of two words
 
 
+@public_in("_C")
 class Generator:
     """A stream of random words. ``manual_seed(seed)`` restarts it; ``get_state``/``set_state`` save it."""
 

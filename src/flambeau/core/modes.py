@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator
 
 from .. import _C
+from ..base.public import public_in
 
 
 def _plain_methods_only(cls: type, name: str) -> None:
@@ -22,6 +23,7 @@ def _plain_methods_only(cls: type, name: str) -> None:
         setattr(cls, name, refuse)
 
 
+@public_in("utils._python_dispatch")
 class TorchDispatchMode(_C.DispatchModeBase):
     """Override ``__torch_dispatch__(self, func, types, args=(), kwargs=None)`` to see every ATen-level call."""
 
@@ -46,6 +48,7 @@ class TorchDispatchMode(_C.DispatchModeBase):
         raise NotImplementedError(f"{type(self).__name__} must define __torch_dispatch__")
 
 
+@public_in("utils._python_dispatch")
 class BaseTorchDispatchMode(TorchDispatchMode):
     """Passes everything on."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import _C
+from ..base.public import public_in
 from . import modes
 
 __all__ = [
@@ -113,6 +114,7 @@ class EnableTorchFunction:
         _C.tls("function_disabled", self._before)
 
 
+@public_in("_C")
 class DisableTorchFunctionSubclass(_C.Guard):
     """Arguments don't override; modes still do."""
 
@@ -120,6 +122,7 @@ class DisableTorchFunctionSubclass(_C.Guard):
         super().__init__(function_disabled=1)
 
 
+@public_in("_C")
 class DisableTorchFunction(_C.Guard):
     """Neither arguments nor modes override."""
 

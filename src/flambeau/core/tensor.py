@@ -15,6 +15,7 @@ from ..base import dtypes, shapes
 from ..base.device import CPU, META, Device, as_device
 from ..base.dtypes import DType
 from ..base.memory_format import MemoryFormat, contiguous_format, has_format
+from ..base.public import public_in
 from ..base.symint import is_number, is_symbolic
 from . import keys as K
 from . import own_metadata
@@ -47,6 +48,7 @@ def _refuse_wrapped(cls, data) -> None:
         )
 
 
+@public_in("")
 class Tensor(_C.TensorBase):
     """A multi-dimensional array over NumPy memory. See torch.Tensor."""
 
@@ -543,6 +545,7 @@ def _as_class(result, cls):
     return result
 
 
+@public_in("", "layout")
 class Layout:
     """How a tensor keeps its elements: ``strided``, or one of the sparse layouts (core/sparse.py)."""
 

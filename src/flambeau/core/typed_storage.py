@@ -7,11 +7,13 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.dtypes import DType
+from ..base.public import public_in
 from .storage import seen
 
 __all__ = ["TypedStorage"]
 
 
+@public_in("storage")
 class TypedStorage:
     """The elements of a storage, with a dtype: what ``tensor.storage()`` gives. Indexing reads and writes elements."""
 

@@ -8,6 +8,7 @@ import sys
 
 from .. import _C
 from ..autograd.grad_mode import is_grad_enabled
+from ..base.public import public_in
 from ..base.pytree import tree_leaves
 from ..modules.module import Module
 from . import world
@@ -24,6 +25,7 @@ MIB = 1 << 20
 _DEFAULT_CAP_MIB = 25
 
 
+@public_in("nn.parallel.distributed")
 class DistributedDataParallel(Module, Joinable):
     """``module`` with the gradients of its parameters averaged over the ranks of ``process_group`` in each backward.
 
@@ -237,6 +239,3 @@ def _around_capture(ddp):
 
 def _named_parameters(module):
     return list(module.named_parameters())
-
-
-DistributedDataParallel.__module__ = "flambeau.nn.parallel.distributed"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import concurrent.futures
 from typing import Generic, TypeVar
 
+from ..base.public import public_in
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
 
 
+@public_in("futures")
 class Future(Generic[T]):
     """``set_result`` or ``set_exception`` completes it; ``wait`` gives the value or raises; ``then`` chains a callback on this future."""
 

@@ -7,6 +7,7 @@ import datetime
 import threading
 import weakref
 
+from ..base.public import public_in
 from .engine import Engine, Transfer
 from .store import Store, seconds
 from .work import MessageWork, Work
@@ -90,6 +91,7 @@ def _serve(reference, changed) -> None:
         del job, work, error, queue
 
 
+@public_in("distributed")
 class ProcessGroup:
     """Ranks of a job that communicate. Made by ``init_process_group`` and ``new_group``; ``dist.all_reduce(t, group=group)`` and its like use it."""
 
@@ -194,6 +196,3 @@ class ProcessGroup:
 
     def __reduce__(self):
         raise TypeError("a ProcessGroup can't be pickled: it belongs to this process")
-
-
-ProcessGroup.__module__ = "flambeau.distributed"

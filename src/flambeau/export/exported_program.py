@@ -12,6 +12,7 @@ import numpy as np
 from .. import _C, nn
 from ..aot.tracing import trace
 from ..autograd.grad_mode import no_grad
+from ..base.public import public_in
 from ..fx import Graph, GraphModule, Interpreter, Node
 from .constraints import Checks
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
@@ -50,6 +51,7 @@ class ModuleCallEntry:
     signature: ModuleCallSignature | None = None
 
 
+@public_in("export.decomp_utils")
 class CustomDecompTable(dict):
     """Operators and the functions that replace them. Operators that are composites are always decomposed when a program is exported."""
 

@@ -9,6 +9,7 @@ import collections
 from ..autograd import forward
 from ..autograd.function import Function
 from ..autograd.grad_mode import set_grad_enabled
+from ..base.public import public_in
 from ..batching import conceal, current, expose, innermost, wrap
 from ..core import keys as K
 from ..core.dispatch import excluding, install
@@ -17,7 +18,9 @@ from ..core.operator import namespace
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 aten = namespace("aten")
-UnpackedDualTensor = collections.namedtuple("UnpackedDualTensor", ("primal", "tangent"))
+UnpackedDualTensor = collections.namedtuple(
+    "UnpackedDualTensor", ("primal", "tangent"), module="flambeau.autograd.forward_ad"
+)
 UnpackedDualTensor.__doc__ = "``primal`` and ``tangent`` (None when there is none) of a dual tensor."
 
 
@@ -87,6 +90,7 @@ def exit_dual_level(*, level=None):
     forward.close_level()
 
 
+@public_in("autograd.forward_ad")
 class dual_level:  # noqa: N801 - PyTorch's name
     """Context in which tensors may carry tangents."""
 

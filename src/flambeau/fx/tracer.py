@@ -17,6 +17,7 @@ import warnings
 from typing import Any
 
 from ..base import pytree
+from ..base.public import public_in
 from ..core.modes import TorchFunctionMode
 from ..core.operator import OpOverload, Packet
 from ..core.overrides import wrap_function
@@ -71,6 +72,7 @@ def is_fx_tracing() -> bool:
 _running = threading.local()
 
 
+@public_in("fx._symbolic_trace")
 class Tracer(TracerBase):
     """Override :meth:`is_leaf_module` to choose which submodules stay calls, :meth:`call_module` to see each call.
 

@@ -7,6 +7,7 @@ import weakref
 
 from .. import _C
 from ..base.device import Device
+from ..base.public import public_in
 from ..base.pytree import tree_map
 from ..core import bindings, modes
 from ..core import keys as K
@@ -170,6 +171,7 @@ def _run_on_meta(op: OpOverload, fn):
     return meta
 
 
+@public_in("library")
 class Library:
     """``Library(ns, "DEF")`` owns a namespace (one at a time), ``"FRAGMENT"`` adds to it, ``"IMPL"`` only gives kernels. What a library
     registered lives as long as the library. ValueError for another kind, and for ``prim``, which is reserved."""

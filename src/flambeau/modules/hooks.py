@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from flambeau.autograd.grad_mode import is_grad_enabled
+from flambeau.base.public import public_in
 from flambeau.core.tensor import Tensor
 
 PER_MODULE = (
@@ -58,6 +59,7 @@ def replace_global(name: str, hooks) -> None:
     _refresh_global()
 
 
+@public_in("utils.hooks")
 class RemovableHandle:
     """``remove()`` takes the hook away; also usable in a ``with`` block. Removing twice does nothing.
 

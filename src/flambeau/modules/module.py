@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau.base.device import META
+from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.modules import hooks as _hooks
@@ -59,10 +60,10 @@ def _without_module(call: Callable) -> Callable:
     return compiled
 
 
+@public_in("nn.modules.module")
 class Module(StateDict):
     """Base class of all neural network modules. Subclasses call ``super().__init__()`` and define ``forward``."""
 
-    __module__ = "flambeau.nn.modules.module"  # where programs import it from, and pickles look for it
     training: bool
     call_super_init = False
     dump_patches = False

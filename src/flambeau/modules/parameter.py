@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 
 from flambeau import _C
+from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.rebuild import _rebuild_from_type_v2, set_state
 from flambeau.core.tensor import Tensor
@@ -30,6 +31,7 @@ class _ParameterMeta(type(Tensor)):
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
+@public_in("nn.parameter")
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor that a Module lists among its ``parameters()``.
 
@@ -93,6 +95,7 @@ class _BufferMeta(type(Tensor)):
         return type.__instancecheck__(cls, instance)
 
 
+@public_in("nn.parameter")
 class Buffer(Tensor, metaclass=_BufferMeta):
     """``Buffer(data, persistent=True)`` marks a plain tensor: assigning it to a module attribute registers it as a buffer."""
 
@@ -114,6 +117,7 @@ _PASSES = frozenset(
 )
 
 
+@public_in("nn.parameter")
 class UninitializedTensorMixin:
     """A parameter or buffer without a shape yet; ``materialize(shape)`` makes it an ordinary one."""
 
@@ -159,6 +163,7 @@ def is_lazy(param) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
+@public_in("nn.parameter")
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape the first input will tell."""
 
@@ -176,6 +181,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return type(self), (self.requires_grad, self.device, self.dtype)
 
 
+@public_in("nn.parameter")
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape the first input will tell."""
 
@@ -185,7 +191,3 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         out = Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
         out.persistent, out._is_buffer = persistent, True
         return out
-
-
-for _cls in (Parameter, Buffer, UninitializedTensorMixin, UninitializedParameter, UninitializedBuffer):
-    _cls.__module__ = "flambeau.nn.parameter"  # where programs import them from, and pickles look for them

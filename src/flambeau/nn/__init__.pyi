@@ -74,12 +74,12 @@ from flambeau.nn.modules.flatten import Unflatten as Unflatten
 from flambeau.nn.modules.instancenorm import InstanceNorm1d as InstanceNorm1d
 from flambeau.nn.modules.instancenorm import InstanceNorm2d as InstanceNorm2d
 from flambeau.nn.modules.instancenorm import InstanceNorm3d as InstanceNorm3d
-from flambeau.nn.modules.lazy import LazyLinear as LazyLinear
+from flambeau.nn.modules.lazy import LazyConvMixin as LazyConvMixin
 from flambeau.nn.modules.lazy import LazyModuleMixin as LazyModuleMixin
-from flambeau.nn.modules.lazy import _LazyConv as _LazyConv
-from flambeau.nn.modules.lazy import _LazyNorm as _LazyNorm
+from flambeau.nn.modules.lazy import LazyNormMixin as LazyNormMixin
 from flambeau.nn.modules.linear import Bilinear as Bilinear
 from flambeau.nn.modules.linear import Identity as Identity
+from flambeau.nn.modules.linear import LazyLinear as LazyLinear
 from flambeau.nn.modules.linear import Linear as Linear
 from flambeau.nn.modules.linear import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
 from flambeau.nn.modules.loss import BCELoss as BCELoss
@@ -180,9 +180,81 @@ class Threshold(Module):
     def __init__(self, threshold: Any, value: Any, inplace: _bool = False) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
+class LazyBatchNorm1d(LazyNormMixin):
+    def __init__(
+        self,
+        eps: Any = ...,
+        momentum: Any = ...,
+        affine: _bool = True,
+        track_running_stats: _bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class LazyBatchNorm2d(LazyNormMixin):
+    def __init__(
+        self,
+        eps: Any = ...,
+        momentum: Any = ...,
+        affine: _bool = True,
+        track_running_stats: _bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class LazyBatchNorm3d(LazyNormMixin):
+    def __init__(
+        self,
+        eps: Any = ...,
+        momentum: Any = ...,
+        affine: _bool = True,
+        track_running_stats: _bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
 class ChannelShuffle(Module):
     def __init__(self, groups: Any) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
+
+class LazyConv1d(LazyConvMixin):
+    def __init__(
+        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class LazyConv2d(LazyConvMixin):
+    def __init__(
+        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class LazyConv3d(LazyConvMixin):
+    def __init__(
+        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None: ...
+    def forward(self, input: _Tensor) -> Any: ...
+
+class LazyConvTranspose1d(LazyConvMixin):
+    def __init__(
+        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None: ...
+    def forward(self, input: _Tensor, output_size: Any = None) -> Any: ...
+
+class LazyConvTranspose2d(LazyConvMixin):
+    def __init__(
+        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None: ...
+    def forward(self, input: _Tensor, output_size: Any = None) -> Any: ...
+
+class LazyConvTranspose3d(LazyConvMixin):
+    def __init__(
+        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None: ...
+    def forward(self, input: _Tensor, output_size: Any = None) -> Any: ...
 
 class CosineSimilarity(Module):
     def __init__(self, dim: Any = 1, eps: Any = ...) -> None: ...
@@ -198,43 +270,7 @@ class Unfold(Module):
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
-class LazyConv1d(_LazyConv):
-    def __init__(
-        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class LazyConv2d(_LazyConv):
-    def __init__(
-        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class LazyConv3d(_LazyConv):
-    def __init__(
-        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class LazyConvTranspose1d(_LazyConv):
-    def __init__(
-        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
-    ) -> None: ...
-    def forward(self, input: _Tensor, output_size: Any = None) -> Any: ...
-
-class LazyConvTranspose2d(_LazyConv):
-    def __init__(
-        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
-    ) -> None: ...
-    def forward(self, input: _Tensor, output_size: Any = None) -> Any: ...
-
-class LazyConvTranspose3d(_LazyConv):
-    def __init__(
-        self, out_channels: _int, *args: Any, bias: _bool = True, device: Any = None, dtype: Any = None, **kwargs: Any
-    ) -> None: ...
-    def forward(self, input: _Tensor, output_size: Any = None) -> Any: ...
-
-class LazyBatchNorm1d(_LazyNorm):
+class LazyInstanceNorm1d(LazyNormMixin):
     def __init__(
         self,
         eps: Any = ...,
@@ -246,7 +282,7 @@ class LazyBatchNorm1d(_LazyNorm):
     ) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
-class LazyBatchNorm2d(_LazyNorm):
+class LazyInstanceNorm2d(LazyNormMixin):
     def __init__(
         self,
         eps: Any = ...,
@@ -258,43 +294,7 @@ class LazyBatchNorm2d(_LazyNorm):
     ) -> None: ...
     def forward(self, input: _Tensor) -> Any: ...
 
-class LazyBatchNorm3d(_LazyNorm):
-    def __init__(
-        self,
-        eps: Any = ...,
-        momentum: Any = ...,
-        affine: _bool = True,
-        track_running_stats: _bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class LazyInstanceNorm1d(_LazyNorm):
-    def __init__(
-        self,
-        eps: Any = ...,
-        momentum: Any = ...,
-        affine: _bool = True,
-        track_running_stats: _bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class LazyInstanceNorm2d(_LazyNorm):
-    def __init__(
-        self,
-        eps: Any = ...,
-        momentum: Any = ...,
-        affine: _bool = True,
-        track_running_stats: _bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None: ...
-    def forward(self, input: _Tensor) -> Any: ...
-
-class LazyInstanceNorm3d(_LazyNorm):
+class LazyInstanceNorm3d(LazyNormMixin):
     def __init__(
         self,
         eps: Any = ...,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from flambeau.base.public import public_in
 from flambeau.modules.module import Module
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
 __path__: list = []  # torch.nn.parallel.distributed and its like are rows of a table
 
 
+@public_in("nn.parallel.data_parallel")
 class DataParallel(Module):
     """Holds the module as ``module`` and calls it: there is one device."""
 

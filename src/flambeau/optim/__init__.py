@@ -9,13 +9,16 @@ from flambeau.optim.adadelta import Adadelta
 from flambeau.optim.adafactor import Adafactor
 from flambeau.optim.adagrad import Adagrad
 from flambeau.optim.adam import Adam
-from flambeau.optim.adamax import Adamax, NAdam, RAdam
+from flambeau.optim.adamax import Adamax
 from flambeau.optim.adamw import AdamW
+from flambeau.optim.asgd import ASGD
 from flambeau.optim.lbfgs import LBFGS
 from flambeau.optim.muon import Muon
+from flambeau.optim.nadam import NAdam
 from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.radam import RAdam
 from flambeau.optim.rmsprop import RMSprop
-from flambeau.optim.rprop import ASGD, Rprop
+from flambeau.optim.rprop import Rprop
 from flambeau.optim.sgd import SGD
 from flambeau.optim.sparse_adam import SparseAdam
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.optim.optimizer import Optimizer, check_at_least, check_rate, number
 from flambeau.optim.simple import SimpleOptimizer
@@ -11,6 +12,7 @@ __all__ = ["Adafactor"]
 zeros_like, zeros = function("zeros_like"), function("zeros")
 
 
+@public_in("optim")
 class Adafactor(SimpleOptimizer):
     """The step is relative to the root mean square of the parameter. ValueError for options out of range; RuntimeError at a step for
     complex parameters and sparse gradients."""

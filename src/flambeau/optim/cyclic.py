@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from flambeau.base.public import public_in
 from flambeau.optim.lr_scheduler import LRScheduler, _attributes, _per_group, _set_attributes
 from flambeau.optim.optimizer import Optimizer
 
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 
+@public_in("optim.lr_scheduler")
 class PolynomialLR(LRScheduler):
     """(1 - epoch / total_iters)^power of the initial rate, then zero."""
 
@@ -37,6 +39,7 @@ class PolynomialLR(LRScheduler):
         return [base * left**self.power for base in self.base_lrs]
 
 
+@public_in("optim.lr_scheduler")
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine annealing with restarts after T_0, T_0 T_mult, ... epochs. Loshchilov & Hutter, arXiv:1608.03983."""
 
@@ -76,6 +79,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set(self.get_lr())
 
 
+@public_in("optim.lr_scheduler")
 class CyclicLR(LRScheduler):
     """Between two rates, up and down. Smith, arXiv:1506.01186."""
 
@@ -145,6 +149,7 @@ def _set_momentum(group: dict, value: float) -> None:
 _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
+@public_in("optim.lr_scheduler")
 class OneCycleLR(LRScheduler):
     """Up to ``max_lr`` and down to far below the start, once. Smith & Topin, arXiv:1708.07120."""
 
@@ -219,6 +224,7 @@ class OneCycleLR(LRScheduler):
         return out
 
 
+@public_in("optim.lr_scheduler")
 class SequentialLR(LRScheduler):
     """Schedulers one after the other, changing at the milestones."""
 
@@ -277,6 +283,7 @@ class SequentialLR(LRScheduler):
             s.load_state_dict(part)
 
 
+@public_in("optim.lr_scheduler")
 class ChainedScheduler(LRScheduler):
     """Several schedulers that act on the rate at once."""
 
@@ -300,6 +307,7 @@ class ChainedScheduler(LRScheduler):
     state_dict, load_state_dict = SequentialLR.state_dict, SequentialLR.load_state_dict
 
 
+@public_in("optim.lr_scheduler")
 class ReduceLROnPlateau(LRScheduler):
     """The rate falls by ``factor`` when ``step(metric)`` hasn't improved for ``patience`` epochs."""
 

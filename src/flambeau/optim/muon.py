@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from flambeau.base.dtypes import bfloat16
+from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.optim.optimizer import Optimizer, check_at_least, check_rate, number
 from flambeau.optim.simple import SimpleOptimizer
@@ -32,6 +33,7 @@ def _orthogonal(grad, coefficients, steps: int, eps: float):
     return x.T if turned else x
 
 
+@public_in("optim")
 class Muon(SimpleOptimizer):
     """For the matrices of hidden layers; other parameters need another optimizer. ValueError for other shapes and for options out of
     range; RuntimeError at a step for complex parameters and sparse gradients."""

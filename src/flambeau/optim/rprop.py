@@ -1,4 +1,4 @@
-"""Resilient propagation (Riedmiller & Braun 1993) and averaged SGD (Polyak & Juditsky 1992)."""
+"""Resilient propagation (Riedmiller & Braun 1993)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from flambeau.core.bindings import function
 from flambeau.optim.optimizer import number
 from flambeau.optim.simple import SimpleOptimizer
 
-__all__ = ["ASGD", "Rprop"]
+__all__ = ["Rprop"]
 
-zeros_like, zeros, ones, full_like, where, full = map(
-    function, ("zeros_like", "zeros", "ones", "full_like", "where", "full")
-)
+zeros_like, zeros, full_like, where = map(function, ("zeros_like", "zeros", "full_like", "where"))
 
 
 class Rprop(SimpleOptimizer):
@@ -43,36 +41,3 @@ class Rprop(SimpleOptimizer):
         grad = where(sign < 0, zeros_like(grad), grad)
         p.addcmul_(grad.sign(), size, value=-1)
         state["prev"].copy_(grad)
-
-
-class ASGD(SimpleOptimizer):
-    """SGD whose parameters are averaged in ``state["ax"]`` from step ``t0`` on."""
-
-    def __init__(
-        self, params, lr=1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0, foreach=None,
-        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
-    ):  # fmt: skip
-        defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay)
-        self._start(
-            params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
-        )
-
-    def _init_state(self, state, p, group):
-        state["step"], state["eta"], state["mu"], state["ax"] = (
-            zeros(()),
-            full((), number(group["lr"])),
-            ones(()),
-            zeros_like(p),
-        )
-
-    def _update(self, p, grad, state, group):
-        lr, lambd = number(group["lr"]), group["lambd"]
-        state["step"].add_(1)
-        t, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
-        p.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
-        if mu == 1:
-            state["ax"].copy_(p)
-        else:
-            state["ax"].add_(p.sub(state["ax"]).mul(mu))
-        state["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, t - group["t0"]))

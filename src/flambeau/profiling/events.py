@@ -6,11 +6,14 @@ import enum
 from collections.abc import Iterable
 from typing import Any
 
+from ..base.public import public_in
+
 __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
 
 METRICS = ("self_cpu_time_total",)
 
 
+@public_in("_C._autograd")
 class DeviceType(enum.Enum):
     """Where an event ran: ``CPU`` for all events recorded here."""
 
@@ -54,6 +57,7 @@ class _Times:
         return self.cpu_time_total / self.count if self.count else 0.0
 
 
+@public_in("autograd.profiler_util")
 class FunctionEvent(_Times):
     """One call.
 
@@ -150,6 +154,7 @@ def _within_its_like(event: FunctionEvent) -> bool:
     return parent is not None
 
 
+@public_in("autograd.profiler_util")
 class EventList(list):
     """Events, or their sums. ``lost``: how many events there was no memory for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.public import public_in
 from . import profiler
 from .events import EventList
 from .profiler import refuse
@@ -11,6 +12,7 @@ from .profiler import refuse
 __all__ = ["profile"]
 
 
+@public_in("autograd.profiler")
 class profile:  # noqa: N801
     """``torch.autograd.profiler.profile``: the older interface, without schedules. ``enabled=False`` does nothing. ``use_cuda``, ``use_device``,
     ``with_modules``, ``use_kineto`` and ``experimental_config`` are refused with NotImplementedError."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _C
+from ..base.public import public_in
 from .events import EventList
 from .recorded import Flags, Kind, events_of
 from .trace import write_trace
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 
+@public_in("_C._profiler")
 class ProfilerActivity(enum.Enum):
     """What to record. Only CPU is supported here."""
 
@@ -40,6 +42,7 @@ class ProfilerActivity(enum.Enum):
     PrivateUse1 = 5
 
 
+@public_in("profiler.profiler")
 class ProfilerAction(enum.Enum):
     """What a profiler does during a step."""
 
@@ -133,6 +136,7 @@ def refuse(**asked: Any) -> None:
             raise NotImplementedError(f"profile({name}={value!r}) is not supported")
 
 
+@public_in("profiler.profiler")
 class profile:  # noqa: N801
     """Context manager that records what runs: operators, nodes of backward passes, compiled graphs and their kernels, native loops, and ranges
     named by ``record_function``.
@@ -316,6 +320,7 @@ class profile:  # noqa: N801
 _KinetoProfile = profile
 
 
+@public_in("autograd.profiler")
 class record_function(contextlib.ContextDecorator):  # noqa: N801
     """Name a block, or the calls of a function, in the profile. ``args``: a text that is shown behind the name.
 

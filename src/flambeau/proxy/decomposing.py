@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import pytree
+from ..base.public import public_in
 from ..fake import FakeTensorMode
 from ..fx import Graph, GraphModule
 from ..fx.interpreter import Interpreter
@@ -14,6 +15,7 @@ from .tracing import ProxyTorchDispatchMode
 __all__ = ["DecompositionInterpreter"]
 
 
+@public_in("fx.experimental.proxy_tensor")
 class DecompositionInterpreter(Interpreter):
     """Runs ``module``; ``new_graph`` becomes its graph with the operators of ``decomposition_table`` (operator -> function) decomposed. Results are
     those of the module."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 
+from ..base.public import public_in
+
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals", "safe_names"]
 
 _added: list = []
@@ -41,6 +43,7 @@ def clear_safe_globals() -> None:
     _added.clear()
 
 
+@public_in("serialization")
 class safe_globals(contextlib.AbstractContextManager):  # noqa: N801
     """Allow ``names`` in the block."""
 

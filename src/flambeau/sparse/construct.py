@@ -10,6 +10,7 @@ import numpy as np
 from flambeau import _C
 from flambeau.base.device import CPU, as_device
 from flambeau.base.dtypes import int32, int64
+from flambeau.base.public import public_in
 from flambeau.core.conversion import tensor, to
 from flambeau.core.operator import namespace
 from flambeau.core.sparse import BLOCKED, BY_ROW, COMPRESSED
@@ -18,6 +19,7 @@ from flambeau.core.tensor import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 aten = namespace("aten")
 
 
+@public_in("sparse")
 class check_sparse_tensor_invariants:  # noqa: N801
     """Context manager and decorator. The invariants that keep a tensor from being garbage are always checked here, so it only remembers its state."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import enum
 
+from ..base.public import public_in
 from ..base.pytree import tree_map
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import OpOverload, Packet, namespace
@@ -21,6 +22,7 @@ __all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", 
 SAC_IGNORED_OPS = {namespace("aten").detach.default}
 
 
+@public_in("utils.checkpoint")
 class CheckpointPolicy(enum.Enum):
     """What happens to an operator's result. ``MUST`` and ``PREFER`` are the same here, and nothing is moved to another device."""
 
@@ -43,6 +45,7 @@ _KEPT = frozenset(
 _AGAIN, _GIVEN = object(), object()
 
 
+@public_in("utils.checkpoint")
 class SelectiveCheckpointContext:
     """What a policy is told besides the operator and its arguments: ``op_output``, and ``is_recompute``, which is always False (policies are asked in
     the forward only)."""

@@ -7,7 +7,11 @@ import types
 
 import numpy as np
 
-from .reflect import is_a, module_of, name_of
+from ...base.device import Device
+from ...base.dtypes import DType, finfo, iinfo
+from ...base.memory_format import MemoryFormat
+from ...core.tensor import Layout
+from .reflect import is_a
 
 __all__ = ["OTHERS", "PLAIN", "is_constant_value"]
 
@@ -35,15 +39,4 @@ def is_constant_value(v) -> bool:
         return True
     if is_a(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.inexact)):
         return True
-    return module_of(t).startswith(("flambeau.base", "flambeau.core.tensor")) and name_of(t) in (
-        "DType",
-        "Device",
-        "dtype",
-        "device",
-        "finfo",
-        "iinfo",
-        "layout",
-        "memory_format",
-        "Layout",
-        "MemoryFormat",
-    )
+    return is_a(v, (DType, Device, finfo, iinfo, MemoryFormat, Layout))

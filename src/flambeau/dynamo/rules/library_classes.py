@@ -10,12 +10,12 @@ from __future__ import annotations
 import enum
 import types
 
+from ...base.public import defined_in
 from .reflect import module_of, qualname_of
 
 __all__ = ["has_state", "is_function", "is_immutable", "is_operand", "is_traced"]
 
 IMMUTABLE = {
-    "flambeau": "Size",
     "flambeau.base.device": "Device",
     "flambeau.base.dtypes": "DType finfo iinfo",
     "flambeau.base.memory_format": "MemoryFormat",
@@ -35,8 +35,14 @@ FUNCTIONS = (
 TRACED = ("flambeau.optim.", "flambeau.distributions.", "flambeau.amp.grad_scaler.", "flambeau.nn.utils.prune.")
 
 
+def _definition(cls: type) -> tuple[str, str]:
+    """Where the class statement stands, which for a class of the library may be another module than the public one."""
+    return defined_in(cls) if module_of(cls).partition(".")[0] == "flambeau" else (module_of(cls), qualname_of(cls))
+
+
 def _listed(table: dict[str, str], cls: type) -> bool:
-    return qualname_of(cls) in table.get(module_of(cls), "").split()
+    module, name = _definition(cls)
+    return name in table.get(module, "").split()
 
 
 def is_immutable(cls: type) -> bool:
@@ -50,7 +56,7 @@ def is_operand(cls: type) -> bool:
 
 def is_function(cls: type) -> bool:
     """Whether a callable object of the class is as good as a function: calling it is the operation."""
-    return f"{module_of(cls)}.".startswith(FUNCTIONS) and not _listed(OPERANDS, cls)
+    return f"{_definition(cls)[0]}.".startswith(FUNCTIONS) and not _listed(OPERANDS, cls)
 
 
 def has_state(value) -> bool:
@@ -61,4 +67,4 @@ def has_state(value) -> bool:
 
 
 def is_traced(cls: type) -> bool:
-    return f"{module_of(cls)}.".startswith(TRACED)
+    return f"{_definition(cls)[0]}.".startswith(TRACED)

@@ -7,12 +7,14 @@ import math
 import warnings
 
 from flambeau.base import dtypes
+from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.overrides import wrap_function
 
 __all__ = ["linear_cross_entropy"]
 
 
+@public_in("nn.modules.linear_cross_entropy_options")
 @dataclasses.dataclass(frozen=True)
 class LinearCrossEntropyOptions:
     """How ``linear_cross_entropy`` goes over the batch in pieces, so that logits (N, C) are never in memory as a whole.

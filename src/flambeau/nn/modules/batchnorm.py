@@ -10,8 +10,17 @@ from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
+from flambeau.nn.modules.lazy import LazyNormMixin, lazy_layer
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
+__all__ = [
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "SyncBatchNorm",
+]
 
 empty, zeros, ones = function("empty"), function("zeros"), function("ones")
 
@@ -182,3 +191,8 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             setattr(out, name, cls.convert_sync_batchnorm(child, process_group))
         return out
+
+
+LazyBatchNorm1d = lazy_layer(LazyNormMixin, BatchNorm1d, "features")
+LazyBatchNorm2d = lazy_layer(LazyNormMixin, BatchNorm2d, "features")
+LazyBatchNorm3d = lazy_layer(LazyNormMixin, BatchNorm3d, "features")

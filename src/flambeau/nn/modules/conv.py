@@ -9,8 +9,22 @@ from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
+from flambeau.nn.modules.lazy import LazyConvMixin, lazy_layer
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+__all__ = [
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
 
 empty = function("empty")
 
@@ -255,3 +269,11 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     spatial = 3
     convolve = staticmethod(F.conv_transpose3d)
+
+
+LazyConv1d = lazy_layer(LazyConvMixin, Conv1d, "input channels")
+LazyConv2d = lazy_layer(LazyConvMixin, Conv2d, "input channels")
+LazyConv3d = lazy_layer(LazyConvMixin, Conv3d, "input channels")
+LazyConvTranspose1d = lazy_layer(LazyConvMixin, ConvTranspose1d, "input channels")
+LazyConvTranspose2d = lazy_layer(LazyConvMixin, ConvTranspose2d, "input channels")
+LazyConvTranspose3d = lazy_layer(LazyConvMixin, ConvTranspose3d, "input channels")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from flambeau.nn import functional as F
 from flambeau.nn.modules.batchnorm import _NormBase
+from flambeau.nn.modules.lazy import LazyNormMixin, lazy_layer
 
 __all__ = [
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
@@ -57,3 +61,8 @@ class InstanceNorm3d(_InstanceNorm):
     """(N, C, D, H, W) or (C, D, H, W)."""
 
     ranks = (4, 5)
+
+
+LazyInstanceNorm1d = lazy_layer(LazyNormMixin, InstanceNorm1d, "features")
+LazyInstanceNorm2d = lazy_layer(LazyNormMixin, InstanceNorm2d, "features")
+LazyInstanceNorm3d = lazy_layer(LazyNormMixin, InstanceNorm3d, "features")

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from flambeau.modules.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
-from flambeau.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from flambeau.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from flambeau.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
-from flambeau.nn.modules.linear import Linear
 
-__all__ = ["LazyModuleMixin", "LazyLinear"]
+__all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:
@@ -58,35 +54,9 @@ def _lazy_pair(module, shape_names: dict, made) -> None:
             module._parameters[name] = value
 
 
-class LazyLinear(LazyModuleMixin, Linear):
-    """Linear whose ``in_features`` are those of the first input."""
+class LazyConvMixin(LazyModuleMixin):
+    """Convolutions whose input channels are those of the first input."""
 
-    cls_to_become = Linear
-
-    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None):
-        made = {"device": device, "dtype": dtype}
-        super().__init__(0, 0, False)
-        self.weight = UninitializedParameter(**made)
-        self.out_features = out_features
-        if bias:
-            self.bias = UninitializedParameter(**made)
-
-    def reset_parameters(self) -> None:
-        if not self.has_uninitialized_params() and self.in_features != 0:
-            super().reset_parameters()
-
-    def initialize_parameters(self, input) -> None:
-        if self.has_uninitialized_params():
-            self.in_features = input.shape[-1]
-            self.weight.materialize((self.out_features, self.in_features))
-            if self.bias is not None:
-                self.bias.materialize((self.out_features,))
-            self.reset_parameters()
-        if self.in_features == 0:
-            self.in_features, self.out_features = self.weight.shape[-1], self.weight.shape[0]
-
-
-class _LazyConv(LazyModuleMixin):
     def __init__(self, out_channels: int, *args, bias: bool = True, device=None, dtype=None, **kwargs):
         super().__init__(0, 0, *args, bias=False, **kwargs)
         self.out_channels = out_channels
@@ -115,7 +85,9 @@ class _LazyConv(LazyModuleMixin):
             self.reset_parameters()
 
 
-class _LazyNorm(LazyModuleMixin):
+class LazyNormMixin(LazyModuleMixin):
+    """Normalisations whose features are those of the first input."""
+
     def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
         made = {"device": device, "dtype": dtype}
         super().__init__(0, eps, momentum, False, False, **made)
@@ -141,27 +113,11 @@ class _LazyNorm(LazyModuleMixin):
             self.reset_parameters()
 
 
-for _base in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d):
-    _name = f"Lazy{_base.__name__}"
-    globals()[_name] = type(
-        _name,
-        (_LazyConv, _base),
-        {
-            "cls_to_become": _base,
-            "__module__": __name__,
-            "__doc__": f"{_base.__name__} whose input channels are those of the first input.",
-        },
-    )
-    __all__.append(_name)
-for _base in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
-    _name = f"Lazy{_base.__name__}"
-    globals()[_name] = type(
-        _name,
-        (_LazyNorm, _base),
-        {
-            "cls_to_become": _base,
-            "__module__": __name__,
-            "__doc__": f"{_base.__name__} whose features are those of the first input.",
-        },
-    )
-    __all__.append(_name)
+def lazy_layer(mixin: type, base: type, what: str) -> type:
+    """The class ``Lazy...`` of a layer, in the layer's module: ``what`` is that of the first input. It becomes the layer."""
+    members = {
+        "cls_to_become": base,
+        "__module__": base.__module__,
+        "__doc__": f"{base.__name__} whose {what} are those of the first input.",
+    }
+    return type(f"Lazy{base.__name__}", (mixin, base), members)

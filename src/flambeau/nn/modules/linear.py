@@ -6,11 +6,13 @@ import math
 
 from flambeau.core.bindings import function
 from flambeau.modules.module import Module
-from flambeau.modules.parameter import Parameter
+from flambeau.modules.parameter import Parameter, UninitializedParameter
 from flambeau.nn import functional as F
 from flambeau.nn import init
+from flambeau.nn.modules.lazy import LazyModuleMixin
 
 __all__ = [
+    "LazyLinear",
     "Bilinear",
     "Identity",
     "Linear",
@@ -93,3 +95,31 @@ class Bilinear(Module):
 
     def extra_repr(self) -> str:
         return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear whose ``in_features`` are those of the first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None):
+        made = {"device": device, "dtype": dtype}
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(**made)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(**made)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input) -> None:
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        if self.in_features == 0:
+            self.in_features, self.out_features = self.weight.shape[-1], self.weight.shape[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from flambeau.base import dtypes
+from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.conversion import as_tensor
 from flambeau.core.tensor import Tensor
@@ -31,6 +32,7 @@ def invert_permutation(permutation):
     return _empty_like(permutation).scatter_(0, permutation, places)
 
 
+@public_in("nn.utils.rnn")
 class PackedSequence(_base):
     """Elements step after step: ``data`` (total, *), ``batch_sizes`` how many sequences there are in each step (falling), and the orders."""
 

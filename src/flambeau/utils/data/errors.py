@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import traceback
 
+from ...base.public import public_in
+
 __all__ = ["ExceptionWrapper", "KeyErrorMessage"]
 
 
+@public_in("_utils")
 class KeyErrorMessage(str):
     """A KeyError shows the repr of its argument: this str shows its lines."""
 
@@ -15,6 +18,7 @@ class KeyErrorMessage(str):
         return str(self)
 
 
+@public_in("_utils")
 class ExceptionWrapper:
     """What is needed to raise an exception again elsewhere, with its traceback as text."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
+from ...base.public import public_in
 from ...core import sending
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
@@ -38,6 +39,7 @@ def _single_thread() -> None:
     _runtime.set_num_threads(1)
 
 
+@public_in("utils.data.dataloader")
 class _DatasetKind:
     """What kind of dataset a loader reads."""
 
@@ -45,6 +47,7 @@ class _DatasetKind:
     Iterable = 1
 
 
+@public_in("utils.data.dataloader")
 class DataLoader(Generic[T_co]):
     """Iterate over batches of ``dataset`` (by index, or an IterableDataset). The arguments are PyTorch's.
 

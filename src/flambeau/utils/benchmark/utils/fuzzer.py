@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ....base import dtypes
+from ....base.public import public_in
 from ....core.generator import default_generator
 from ....core.operator import namespace
 
@@ -141,6 +142,7 @@ class FuzzedTensor:
         return tensor, facts
 
 
+@public_in("utils.benchmark.utils.sparse_fuzzer")
 class FuzzedSparseTensor(FuzzedTensor):
     """A sparse COO tensor with ``nnz`` random entries over the first ``sparse_dim`` dimensions (names of parameters, or numbers)."""
 

@@ -9,6 +9,7 @@ import timeit as _timeit
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ....base.public import public_in
 from .common import Measurement, TaskSpec, set_torch_threads
 
 __all__ = ["Language", "Timer", "timer"]
@@ -137,6 +138,7 @@ class Timer:
         raise NotImplementedError("Timer.collect_callgrind: counting instructions under valgrind is not built")
 
 
+@public_in("utils.benchmark.utils.valgrind_wrapper.timer_interface")
 class FunctionCount(NamedTuple):
     """Instructions of one function."""
 
@@ -149,13 +151,16 @@ class _OfCallgrind:
         raise NotImplementedError(f"{type(self).__name__}: counting instructions under valgrind is not built")
 
 
+@public_in("utils.benchmark.utils.valgrind_wrapper.timer_interface")
 class FunctionCounts(_OfCallgrind):
     """Instructions by function."""
 
 
+@public_in("utils.benchmark.utils.valgrind_wrapper.timer_interface")
 class CallgrindStats(_OfCallgrind):
     """The instructions of a statement."""
 
 
+@public_in("utils.benchmark.utils.valgrind_wrapper.timer_interface")
 class CopyIfCallgrind(_OfCallgrind):
     """A value for the process that valgrind watches."""

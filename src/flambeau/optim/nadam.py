@@ -1,0 +1,60 @@
+"""Adam with Nesterov momentum (Dozat 2016)."""
+
+from __future__ import annotations
+
+from flambeau.core.bindings import function
+from flambeau.optim.adam_like import AdamLike
+from flambeau.optim.optimizer import check_option, number
+
+__all__ = ["NAdam"]
+
+ones = function("ones")
+
+
+class NAdam(AdamLike):
+    """Adam that looks ahead by its momentum, with a warming schedule of the momentum."""
+
+    first_options = (
+        "lr",
+        "betas",
+        "eps",
+        "weight_decay",
+        "momentum_decay",
+        "decoupled_weight_decay",
+        "maximize",
+        "foreach",
+        "capturable",
+    )
+
+    def __init__(
+        self, params, lr=2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ):  # fmt: skip
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+        )
+        check_option("momentum_decay value", momentum_decay, momentum_decay >= 0.0)
+        self._start(
+            params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
+        )
+
+    def _init_state(self, state, p, group):
+        super()._init_state(state, p, group)
+        rest = {name: state.pop(name) for name in list(state) if name != "step"}
+        state.update(mu_product=ones(()), **rest)
+
+    def _update(self, p, grad, state, group):
+        t = self._moments(p, grad, state, group)
+        beta1, beta2 = group["betas"]
+        lr, psi = number(group["lr"]), group["momentum_decay"]
+        mu, following = (beta1 * (1.0 - 0.5 * 0.96 ** (k * psi)) for k in (t, t + 1))
+        state["mu_product"].mul_(mu)
+        product = state["mu_product"].item()
+        denominator = state["exp_avg_sq"].div(1 - beta2**t).sqrt().add(group["eps"])
+        p.addcdiv_(self._grad, denominator, value=-lr * (1.0 - mu) / (1.0 - product))
+        p.addcdiv_(state["exp_avg"], denominator, value=-lr * following / (1.0 - product * following))
