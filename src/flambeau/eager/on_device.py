@@ -4,6 +4,7 @@ functional one gives."""
 from __future__ import annotations
 
 from .. import _C
+from ..base.errors import DataDependentOutputException, MissingFacet
 from ..core.device_memory import on_device
 from ..core.operator import OpOverload
 from ..core.out_rules import check_dtype, check_inplace, computed_as
@@ -32,7 +33,24 @@ def run(op: OpOverload, full, device):
         return _out(op, full, device)
     if op._schema.is_mutable:
         return NotImplemented
-    return _compute(op, full, device)
+    if not any(r.is_tensor for r in op._schema.returns):
+        return _number(op, full)
+    made = _compute(op, full, device)
+    return _by_parts(op, full) if made is NotImplemented else made
+
+
+def _number(op: OpOverload, full):
+    """What an operator tells of shapes, or finds out by others that run on the device."""
+    try:
+        return op.facet("meta")(*full)
+    except (DataDependentOutputException, MissingFacet):
+        return _by_parts(op, full)
+
+
+def _by_parts(op: OpOverload, full):
+    """A composite that isn't one graph: what it is made of, one after the other."""
+    d = op.definition
+    return d.fn(*full) if op.kind == "composite" and d.eager is None else NotImplemented
 
 
 def _in_place(op: OpOverload, full, device):

@@ -220,14 +220,23 @@ class _Host:
         return device_memory.upload(x, device)
 
 
+def _carries(full, device: Device, wanted: Device | None) -> bool:
+    """Whether a call carries elements from one device to another, which is no detour."""
+    if wanted is not None and wanted != device:
+        return True
+    given = list(_tensors(full))
+    return bool(given) and not any(map(device_memory.on_device, given))
+
+
 def _through_host(op: OpOverload, full, device: Device, wanted: Device | None):
     if wanted is not None and wanted.type not in ("cpu", "cuda"):
         raise RuntimeError(f"tensors of device '{device}' can't go to device '{wanted}'")
     host = _Host(full)
     given = [host.argument(x) for x in full]
-    _HINTS("%s has no kernel on device '%s': it goes through the host", op, device)
-    for observer in observers:
-        observer(op)
+    if any(r.is_tensor for r in op._schema.returns) and not _carries(full, device, wanted):
+        _HINTS("%s has no kernel on device '%s': it goes through the host", op, device)
+        for observer in observers:
+            observer(op)
     positional, named = op.split(given)
     if "draws" in op.effects:
         with drawing_on(wanted or device):

@@ -15,6 +15,7 @@ from ..base.shape_env import shape_rules
 from ..fx.graph_facts import facts_of
 from . import debug, metrics, on_host
 from .codegen.kernel import write_kernel
+from .device.compile import compile_on_device
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
 from .ir.notes import Note
 from .ir.values import walk
@@ -92,11 +93,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
     facts = facts_of(gm)
     elsewhere = on_host.devices_of(gm)
     if elsewhere:
-        (device, *others) = elsewhere
-        host = on_host.host_graph(gm) if not others and device.type == "cuda" else None
-        if host is None:
-            return lambda *inputs: list(gm(*inputs))  # the operators themselves say what another device gives
-        return on_host.OnHost(compile_graph(host), gm, device)
+        return _elsewhere(gm, elsewhere)
     with looking_only(gm):
         program = decompose_graph(gm)
         output_aliases = facts.output_aliases
@@ -135,6 +132,29 @@ def compile_graph(gm, example_inputs=None, **_unused):
     _INDUCTOR(
         "compiled %d kernels: %s", len(info.kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in info.times.items())
     )
+    return graph
+
+
+def _elsewhere(gm, devices):
+    """A graph some of whose tensors lie on other devices than the CPU: kernels of the device where all do, else the same graph on the CPU
+    between copies, else its operators one by one, which themselves say what another device gives."""
+    (device, *others) = devices
+    if others or device.type != "cuda":
+        return lambda *inputs: list(gm(*inputs))
+    if not on_host.stays(gm):
+        host = on_host.host_graph(gm)
+        return (
+            on_host.OnHost(compile_graph(host), gm, device) if host is not None else lambda *inputs: list(gm(*inputs))
+        )
+    with looking_only(gm):
+        program = decompose_graph(gm)
+        program.free, program.orders = (), {}  # results lie as their shape rules say
+        graph = compile_on_device(program, device)
+    if debug.listeners or _OUTPUT.on:
+        debug.notify(graph.info.source)
+        _OUTPUT("%s", graph.info.source)
+    for name in graph.info.called:
+        _HINTS("%s has no kernel on device '%s': it is called from Python", name, device)
     return graph
 
 

@@ -19,7 +19,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 
-__all__ = ["OnHost", "devices_of", "host_graph"]
+__all__ = ["OnHost", "devices_of", "host_graph", "stays"]
 
 _HINTS = artifact("perf_hints", "")
 
@@ -33,6 +33,16 @@ def devices_of(gm) -> set[Device]:
             if isinstance(v, _C.TensorBase) and v._device.type != "cpu":
                 found.add(v._device)
     return found
+
+
+def stays(gm) -> bool:
+    """Whether nothing that a graph computes lies on the CPU."""
+    for node in gm.graph.nodes:
+        val = node.meta.get("val")
+        for v in val if isinstance(val, (list, tuple)) else (val,):
+            if node.op == "call_function" and isinstance(v, _C.TensorBase) and v._device.type == "cpu":
+                return False
+    return True
 
 
 def _on_cpu(val):

@@ -26,7 +26,7 @@ from ..scheduling.building import build
 from ..scheduling.fusion import fuse, merge
 from ..settings import config
 from .calls import called
-from .graph import CallStep, DeviceGraph, InputPlan, LaunchStep, OutputPlan, Place
+from .graph import CallStep, DeviceGraph, DeviceInfo, InputPlan, LaunchStep, OutputPlan, Place
 from .images import function_of
 from .products import as_reduction
 
@@ -94,7 +94,8 @@ def compile_copy(target, source, device: Device) -> DeviceGraph:
 
 
 def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGraph:
-    steps = [_step(s, lowering, device) for s in threads_of(lowering, groups, outputs, SIMULATED)]
+    made = list(threads_of(lowering, groups, outputs, SIMULATED))
+    steps = [_step(s, lowering, device) for s in made]
     buffers, kept = lowering.buffers, set(outputs)
     kept |= {n for n in buffers if buffers[n].kind in (BufferKind.INPUT, BufferKind.CONSTANT)}
     _mark_last(steps, kept)
@@ -106,10 +107,21 @@ def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGra
     inputs = [None if n is None else InputPlan(buffers[n].shape, buffers[n].strides, n) for n in lowering.inputs]
     outputs = [_output(o, lowering) for o in lowering.outputs]
     constants = {n: (_uploaded(b, device), 0) for n, b in buffers.items() if b.kind == BufferKind.CONSTANT}
-    called = tuple(s.name for s in steps if isinstance(s, CallStep))
-    return DeviceGraph(
-        device, inputs, _bound(lowering), temporary, steps, outputs, lowering.messages, constants, called
-    )
+    info = DeviceInfo(tuple(s.name for s in steps if isinstance(s, CallStep)), _source(made, steps))
+    return DeviceGraph(device, inputs, _bound(lowering), temporary, steps, outputs, lowering.messages, constants, info)
+
+
+def _source(made, steps) -> str:
+    """The steps in order, then the text of each kernel once."""
+    lines, texts = [], {}
+    for s, step in zip(made, steps):
+        if isinstance(step, CallStep):
+            lines.append(f"; call {step.name}({', '.join(v[0] for v in step.views)}) -> {', '.join(step.outs)}")
+            continue
+        way = "a block a row" if s.by_rows else "a thread an element"
+        lines.append(f"; launch {step.name}({', '.join(s.args)}) over {s.total}, {way}, blocks of {s.threads}")
+        texts[step.name] = s.text.replace("@KERNEL", f"@{step.name}")
+    return "\n".join([*lines, "", *texts.values()])
 
 
 def _uploaded(buffer, device: Device):

@@ -14,7 +14,7 @@ from ...base.expr_walks import evaluate
 from ...base.records import slotted
 from ...core import device_memory
 
-__all__ = ["CallStep", "DeviceGraph", "InputPlan", "LaunchStep", "OutputPlan", "Place"]
+__all__ = ["CallStep", "DeviceGraph", "DeviceInfo", "InputPlan", "LaunchStep", "OutputPlan", "Place"]
 
 
 @slotted
@@ -77,6 +77,14 @@ class OutputPlan:
     shares: int | None = None  # the input whose memory it is
 
 
+@slotted
+class DeviceInfo:
+    """``called``: the names of operators that a graph calls from Python; ``source``: its steps and the text of its kernels."""
+
+    called: tuple[str, ...]
+    source: str
+
+
 STATUS = 24
 
 
@@ -84,7 +92,7 @@ class DeviceGraph:
     """Called with the graph's inputs; returns the list of its outputs. ``bound``: (symbol, input, what, where) tells a symbol from an input.
     ``constants``: buffers whose memory lasts as long as the graph."""
 
-    def __init__(self, device: Device, inputs, bound, temporary, steps, outputs, messages, constants, info=None):
+    def __init__(self, device: Device, inputs, bound, temporary, steps, outputs, messages, constants, info: DeviceInfo):
         self.device, self.inputs, self.bound, self.temporary = device, inputs, bound, temporary
         self.steps, self.outputs, self.messages, self.info = steps, outputs, messages, info
         self.constants = constants

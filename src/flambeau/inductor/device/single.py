@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _C
 from ...base.device import Device
-from ...core import keys
+from ...core import keys, modes
 from ...core.dispatch import excluding
 from ..passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
 from .compile import compile_copy, compile_on_device
@@ -17,6 +17,7 @@ __all__ = ["copy", "run"]
 log = logging.getLogger("flambeau.inductor")
 
 LIMIT = 4096  # descriptions kept; then the table starts afresh
+_ABOVE = keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM
 _REFUSED = object()
 _table: dict[Any, Any] = {}
 
@@ -86,7 +87,8 @@ def _compile(op, full, device: Device):
         return type(x)(map(enter, x)) if isinstance(x, (list, tuple)) else x
 
     try:
-        with excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM):
+        # The program is written down by a mode of its own; the backend's caller has left modes behind.
+        with modes.disabled("dispatch"), _C.Guard(readmit=keys.PYTHON), excluding(_ABOVE):
             out = recording.__torch_dispatch__(op, (), [enter(x) for x in full], {}, positional=True)
         outputs = out if isinstance(out, (tuple, list)) else [out]
         if any(not isinstance(x, _C.TensorBase) or x.device.type != device.type for x in outputs):
@@ -98,7 +100,7 @@ def _compile(op, full, device: Device):
         # The host's kernel gives the result or the error; a failure here only costs speed, and is told to who asks.
         log.info("%s has no kernel on device '%s': %s: %s", op, device, type(e).__name__, e)
         return _REFUSED
-    if graph.info:
-        log.info("%s has no kernel on device '%s': it calls %s", op, device, ", ".join(graph.info))
+    if graph.info.called:
+        log.info("%s has no kernel on device '%s': it calls %s", op, device, ", ".join(graph.info.called))
         return _REFUSED
     return graph, isinstance(out, (tuple, list))

@@ -64,6 +64,10 @@ def lower_contraction(lowering, op, full, val):
             strides=product.strides,
             device=val.device,
         )
+    if t not in ("f32", "f64") and lowering.on_device:
+        for x in (a, b):
+            lowering.realize(x)
+        return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
     if t not in ("f32", "f64"):
         raise NotImplementedError(f"BLAS has no product for {val.dtype}")
     shape = tuple(sizes[c] for c in out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...base.enums import Out
 from ...base.expr import Expr
+from ...core.device_memory import elements
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Region, is_dense
 from ..ir.sizes import size, sizes
 from ..ir.values import short
@@ -54,7 +55,7 @@ def _scalar(lowering, k: int) -> str:
 def constant(lowering, tensor):
     if not hasattr(tensor, "stride"):
         return tensor
-    array = tensor.detach()._array
+    array = elements(tensor.detach())
     strides = tuple(tensor.stride())
     buffer = lowering.new_buffer(
         tuple(tensor.shape), strides, short(tensor.dtype), BufferKind.CONSTANT, tensor.dtype.np, array
