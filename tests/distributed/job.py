@@ -176,6 +176,11 @@ def spawned(rank, port):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--mpi":  # MPI is started by the program, as a job of one rank
+        from mpi4py import MPI
+
+        assert MPI.COMM_WORLD.size == 1
+        del sys.argv[1]
     dist.init_process_group(
         **({"init_method": sys.argv[2], "rank": int(sys.argv[3]), "world_size": 2} if len(sys.argv) > 2 else {})
     )

@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import nn
-from flambeau.distributed import threads
+from flambeau.distributed import local_sgd, threads
 from flambeau.distributed.join import Join
 from flambeau.nn.parallel import DistributedDataParallel as DDP
 
@@ -356,3 +356,36 @@ def test_meshes():
             dist.init_device_mesh("cpu", (3,))
 
     threads.spawn(run, 4)
+
+
+def test_local_steps_and_averages():
+    """Three steps of local SGD: the first reduces gradients, the others leave ranks apart, until their parameters are averaged."""
+
+    def run(rank):
+        alone = torch.distributed.new_subgroups(1)[0]
+        model = DDP(nn.Linear(2, 1))
+        with torch.no_grad():
+            model.module.weight.fill_(1), model.module.bias.fill_(0)
+        model.register_comm_hook(local_sgd.PostLocalSGDState(None, alone, 1), local_sgd.post_localSGD_hook)
+        averager = local_sgd.PeriodicModelAverager(2, warmup_steps=2)
+        optimizer = local_sgd.PostLocalSGDOptimizer(torch.optim.SGD(model.parameters(), 0.25), averager)
+        seen = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.full((1, 2), rank + 1.0)).sum().backward()
+            optimizer.step()
+            seen.append(model.module.weight[0, 0].item())
+        state = optimizer.state_dict()
+        assert state["step"] == 3
+        averager.step = 0
+        optimizer.load_state_dict(state)
+        assert averager.step == 3
+        with pytest.warns(UserWarning, match="does not contain a step counter"):
+            optimizer.load_state_dict({k: v for k, v in state.items() if k != "step"})
+        return seen
+
+    # The gradient is rank + 1, the mean 1.5.
+    assert threads.spawn(run, 2) == [[0.625, 0.375, -0.125], [0.625, 0.125, -0.125]]
+    for options, text in (((0,), "``period``"), ((1, -1), "``warmup_steps``")):
+        with pytest.raises(ValueError, match=text):
+            local_sgd.PeriodicModelAverager(*options, process_group=1)

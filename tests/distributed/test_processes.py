@@ -89,6 +89,13 @@ def test_everything_by_mpi_where_shm_is_too_small():
     assert "[rank 0] engine MPI\n" in done.stdout
 
 
+@pytest.mark.slow
+def test_everything_where_mpi_runs_already():
+    done = launched("--mpi", "everything")
+    assert done.returncode == 0, done.stderr
+    assert "[rank 0] engine shared file\n" in done.stdout
+
+
 ENDS = {
     "raises": (1, "rank 1 of 2 .* exited with status 1(.|\n)*ValueError: mine alone\n$"),
     "exits": (3, "rank 1 of 2 .* exited with status 3"),

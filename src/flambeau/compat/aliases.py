@@ -53,6 +53,7 @@ ALIASES: dict[str, str] = {
     "_subclasses.schema_check_mode": "testing.schema_check",
     "distributed._functional_collectives": "distributed.functional_collectives",
     "distributed.algorithms.ddp_comm_hooks.default_hooks": "distributed.comm_hooks",
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "distributed.local_sgd",
     "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "distributed.power_sgd",
     "distributed.algorithms.join": "distributed.join",
     "distributed.launch": "distributed.run",

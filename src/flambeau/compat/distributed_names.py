@@ -36,7 +36,7 @@ decorator: record_comm
     "distributed.launcher.api": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent",
     "distributed.nn": "from distributed.differentiable: all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter\n"
     "module: functional",
-    "distributed.algorithms.ddp_comm_hooks": "module: default_hooks powerSGD_hook debugging_hooks\nclass: DDPCommHookType\nrefuses: register_ddp_comm_hook",
+    "distributed.algorithms.ddp_comm_hooks": "module: default_hooks powerSGD_hook post_localSGD_hook debugging_hooks\nclass: DDPCommHookType\nrefuses: register_ddp_comm_hook",
     "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "from distributed.comm_hooks: noop_hook",
     "distributed.distributed_c10d": """
 why: a name of PyTorch's own machinery
@@ -52,7 +52,7 @@ class: AllgatherOptions
     "distributed.utils": "why: sharded modules are not built\nfrom distributed.replicas: _sync_module_states=sync_module_states "
     "_verify_param_shape_across_processes=check_same_shapes",
     "+distributed.fsdp": "why: it is not built\nmodule: wrap api fully_sharded_data_parallel _fully_shard sharded_grad_scaler\n"
-    "class: FlatParameter FullOptimStateDictConfig ShardedOptimStateDictConfig LocalOptimStateDictConfig OptimStateDictConfig OptimStateKeyType",
+    "class: FlatParameter LocalOptimStateDictConfig",
     "distributed.fsdp._fully_shard": "from distributed.fsdp: fully_shard FSDPModule\nmodule: _fsdp_api _fsdp_init",
     "distributed.fsdp._fully_shard._fsdp_init": "refuses: _get_device_from_mesh",
     "distributed.fsdp._fully_shard._fsdp_api": "from distributed.fsdp: MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy",
@@ -61,15 +61,17 @@ class: AllgatherOptions
     "distributed.algorithms._checkpoint": "module: checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "class: CheckpointWrapper CheckpointImpl\n"
     "refuses: apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
-    "distributed.algorithms.model_averaging": "module: averagers",
-    "distributed.algorithms.model_averaging.averagers": "class: ModelAverager PeriodicModelAverager",
+    "distributed.algorithms.model_averaging": "module: averagers utils",
+    "distributed.algorithms.model_averaging.averagers": "from distributed.local_sgd: ModelAverager PeriodicModelAverager",
+    "distributed.algorithms.model_averaging.utils": "from distributed.local_sgd: average_parameters average_parameters_or_parameter_groups",
     "+distributed.tensor": "why: it is not built\nmodule: parallel placement_types device_mesh experimental",
     "distributed.tensor.experimental": "from distributed.tensor._dispatch: implicit_replication\nrefuses: context_parallel local_map",
     "distributed.tensor.device_mesh": "from distributed.device_mesh: DeviceMesh init_device_mesh",
     "+distributed.tensor.parallel": "why: it is not built\nrefuses: loss_parallel",
     "distributed._tensor": "rest distributed.tensor",
     "distributed._tensor.experimental": "rest distributed.tensor.experimental",
-    "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\nclass: DistributedOptimizer PostLocalSGDOptimizer",
+    "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\n"
+    "from distributed.local_sgd: PostLocalSGDOptimizer\nclass: DistributedOptimizer",
     "+distributed.checkpoint": "why: it is not built\nmodule: state_dict filesystem default_planner optimizer format_utils planner metadata stateful "
     "state_dict_saver state_dict_loader\nclass: LoadPlan LoadPlanner SavePlan SavePlanner StorageReader StorageWriter ReadItem WriteItem "
     "HuggingFaceStorageReader HuggingFaceStorageWriter",

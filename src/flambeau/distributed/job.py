@@ -14,6 +14,7 @@ from .. import _exchange
 from . import mpi
 from .engine import Engine
 from .exchange import ThreadEngine, ThreadGroup
+from .shared_file import SharedFileEngine
 from .store import PrefixStore, Store, seconds
 from .tcp_store import ServerProcess, TCPStore, connect
 
@@ -60,7 +61,8 @@ class Job:
 
     def __init__(self, rank: int, size: int, store: Store, timeout):
         self.rank, self.size, self.store = rank, size, store
-        self.MPI = None
+        self.MPI, self._timeout = None, timeout
+        self._made: dict[str, int] = {}  # engines by their members
         self._server: ServerProcess | None = None
         if size == 1:
             return
@@ -71,7 +73,11 @@ class Job:
         sock = connect(server.host, server.port, seconds(timeout))
         sock.sendall(b"\x02" + struct.pack(">I", rank))
         _exchange.watch(sock.detach(), rank)
+        self.store.add("flambeau/foreign", int(mpi.is_foreign(rank, size)))
         self._meet("joined", timeout)
+        if self.store.add("flambeau/foreign", 0):
+            self._engine = self._file_engine(tuple(range(size)))
+            return
         self.MPI = mpi.start(rank, size, server.host, server.port)
         self._engine = mpi.engine_of(self.MPI, tuple(range(size)))
         mpi.FileOfMpi.remove()
@@ -101,7 +107,14 @@ class Job:
         """The engine of a group that this rank is a member of; all members ask."""
         if len(ranks) == 1:
             return ThreadEngine(0, ThreadGroup(ranks))
-        return mpi.engine_of(self.MPI, ranks)
+        return self._file_engine(ranks) if self.MPI is None else mpi.engine_of(self.MPI, ranks)
+
+    def _file_engine(self, ranks: tuple[int, ...]) -> SharedFileEngine:
+        """Of ranks some of which run another MPI than this job's."""
+        members = ",".join(map(str, ranks))
+        self._made[members] = self._made.get(members, 0) + 1
+        store = PrefixStore(f"flambeau/group/{members}/{self._made[members]}", self.store)
+        return SharedFileEngine(ranks.index(self.rank), ranks, store, self._timeout)
 
     def leave(self) -> None:
         """Say goodbye: from now on no collective may wait for this rank."""

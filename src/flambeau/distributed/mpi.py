@@ -24,7 +24,17 @@ from .errors import DistBackendError
 from .exchange import SLOT, ExchangeEngine, described
 from .reduce_op import RedOpType
 
-__all__ = ["FileOfMpi", "MpiEngine", "WindowEngine", "available", "check", "engine_of", "start", "started_by"]
+__all__ = [
+    "FileOfMpi",
+    "MpiEngine",
+    "WindowEngine",
+    "available",
+    "check",
+    "engine_of",
+    "is_foreign",
+    "start",
+    "started_by",
+]
 
 # Variables of starters that give the ranks of a job to MPI themselves.
 _STARTERS = ("PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
@@ -54,6 +64,12 @@ def _library():
         raise DistBackendError(
             f"mpi4py is installed and finds no MPI library ({error}): pip install 'flambeau[distributed]'"
         ) from error
+
+
+def is_foreign(rank: int, size: int) -> bool:
+    """Whether MPI runs in this process already, with other ranks: the program has imported ``mpi4py.MPI``, which starts it as a job of one rank."""
+    MPI = sys.modules.get("mpi4py.MPI")  # noqa: N806
+    return MPI is not None and MPI.Is_initialized() and (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size) != (rank, size)
 
 
 def start(rank: int, size: int, host: str, port: int):

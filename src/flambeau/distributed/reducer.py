@@ -124,6 +124,14 @@ class Reducer:
                 self.local[i] = 0
                 self._mark(i)
 
+    def prepare_for_backward(self, outputs) -> None:
+        """PyTorch's name of ``prepare``. Without outputs all gradients are waited for."""
+        find, self.find_unused = self.find_unused, self.find_unused and bool(outputs)
+        try:
+            self.prepare(list(outputs))
+        finally:
+            self.find_unused = find
+
     def _rebuild(self) -> None:
         if self.rebuilt or self.iterations == 0 or (self.find_unused and not self.static):
             return
