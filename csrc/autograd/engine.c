@@ -442,6 +442,8 @@ static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
         for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(list); i++) {
             PyObject *got = PyObject_CallOneArg(PyList_GET_ITEM(list, i), (PyObject *)leaf);
             bad = got ? 0 : -1;
+            if (got && got != Py_None)
+                bad = (PyErr_SetString(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None."), -1);
             Py_XDECREF(got);
         }
         Py_XDECREF(list);

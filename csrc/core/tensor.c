@@ -385,7 +385,9 @@ static PyObject *get_grad_fn(FlbTensor *t, void *c) {
 }
 static int set_grad_fn(FlbTensor *t, PyObject *v, void *c) {
     flb_recorder_spoil();
-    if (v && v != Py_None && !PyObject_TypeCheck(v, &FlbNode_Type))
+    if (!v)
+        return PyErr_SetString(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!"), -1;
+    if (v != Py_None && !PyObject_TypeCheck(v, &FlbNode_Type))
         return PyErr_Format(PyExc_TypeError, "grad_fn is a Node or None, not %s", Py_TYPE(v)->tp_name), -1;
     Py_XSETREF(t->grad_fn, v == Py_None ? NULL : Py_XNewRef(v));
     return 0;

@@ -195,8 +195,10 @@ def grad(
     result = []
     for k, (t, g) in enumerate(zip(inputs, collected)):
         if g is None:
-            if materialize_grads and isinstance(t, _C.TensorBase):
-                g = aten.zeros_like.default(t)
+            if materialize_grads:
+                if isinstance(t, GradientEdge):
+                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+                g = aten.zeros_like.default(aten.detach.default(t)).requires_grad_(create)
             elif not allow_unused:
                 raise RuntimeError(
                     f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set allow_unused=True if this is "

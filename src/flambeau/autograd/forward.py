@@ -18,8 +18,8 @@ from ..core import keys as K
 from ..core.dispatch import excluding, install, redispatch
 from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
-from .node import Saved, gradient_edge, replay
-from .record import BARE, CopySlices, _decomposed, fit
+from .node import Saved, WrittenView, gradient_edge, replay
+from .record import BARE, _decomposed, fit
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 __all__ = ["Level", "Tangent", "close_level", "give", "level", "open_level", "primal", "tangent"]
@@ -101,7 +101,7 @@ def give(x, value) -> None:
 
 
 def _share(node, number: int, held: Tangent) -> None:
-    if isinstance(node, CopySlices):
+    if isinstance(node, WrittenView):
         _share(node.inner, 0, held)
     elif not _C.share_forward(node, number, held):
         for saved in getattr(node, "_saved", None) or ():
@@ -210,7 +210,12 @@ def _pushed(op: OpOverload, full, results, tangents: dict) -> list:
         # Of operators that take it to be missing, a result without elements stands for what isn't kept.
         comes = [z is not None and (BARE not in op.tags or z.numel() > 0) for z in zeros]
         cts = [aten.detach.default(z).requires_grad_() if c else None for z, c in zip(zeros, comes)]
-        gradients = rule.run(cts, {name: _value(op, name, full, results) for name in rule.saves})
+        try:
+            gradients = rule.run(cts, {name: _value(op, name, full, results) for name in rule.saves})
+        except NotImplementedError as error:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op._opname} that does not support it because it has not been implemented yet."
+            ) from error
         pulled, along = _in_pairs(op, full, tangents, gradients)
         at = [k for k, ct in enumerate(cts) if ct is not None] if pulled else []
         edges = tuple(gradient_edge(cts[k]) for k in at)

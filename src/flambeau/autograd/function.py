@@ -17,9 +17,9 @@ from ..base import pytree
 from ..core.dispatch import HANDLERS
 from ..core.operator import namespace
 from .grad_mode import no_grad
-from .node import Node, Saved, _output_meta, set_history
+from .node import Node, Saved, WrittenView, _output_meta, set_history
 
-__all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 
 
 aten = namespace("aten")
@@ -55,6 +55,7 @@ class FunctionCtx:
     _non_differentiable: frozenset = frozenset()
     _dirty: tuple = ()
     _materialize = True
+    _materialize_non_diff_grads = True  # False: backward gets None for results marked as not differentiable
     needs_input_grad: tuple = ()
 
     def save_for_backward(self, *tensors):
@@ -113,6 +114,10 @@ class _BackwardNode(FunctionCtx, Node):
         if self._given is not None and _is_pushing():
             got = _Pushing.apply(self, *cts)
             return [got[i] for i in self._at]
+        if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+            )
         got = cls.vjp(self, *cts) if cls.backward is Function.backward else cls.backward(self, *cts)
         got = got if isinstance(got, tuple) else (got,)
         n = self._count
@@ -191,6 +196,12 @@ class Function(metaclass=_Meta):
     def jvp(ctx, *grad_inputs):
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
 
     @classmethod
@@ -289,6 +300,8 @@ def _record(cls, ctx, args, output):
             )
         if t._requires_grad and t._is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if isinstance(t._autograd, _C.View):
+            _check_written_view(t._autograd.root, flat)
     # An input that is returned as it is becomes a new tensor, so that its history isn't overwritten.
     outs = [
         _C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o
@@ -303,7 +316,13 @@ def _record(cls, ctx, args, output):
         ctx,
         f"{cls.__name__}Backward",
         [args[i] if args[i]._requires_grad else None for i in ctx._at],
-        [_output_meta(o) if isinstance(o, _C.TensorBase) else None for o in outs],
+        [
+            _output_meta(o)
+            if isinstance(o, _C.TensorBase)
+            and (ctx._materialize_non_diff_grads or id(f) not in ctx._non_differentiable)
+            else None
+            for o, f in zip(outs, flat)
+        ],
     )
     ctx.materialize = ctx._materialize
     numbers = {id(f): k for k, f in enumerate(flat) if carries[k] and (id(f) not in inputs or id(f) in dirty)}
@@ -314,10 +333,44 @@ def _record(cls, ctx, args, output):
     ctx._to_save = ctx._held = ()
     for k, o in enumerate(outs):
         if carries[k]:
-            if id(o) in dirty:
+            if id(o) not in dirty:
+                set_history(o, ctx, k)
+            elif isinstance(o._autograd, _C.View):
+                _write_view(ctx, o, ctx._at.index(inputs[id(o)]))
+            else:
                 o._storage._note_recorded()
-            set_history(o, ctx, k)
+                set_history(o, ctx, k)
     return outs[0] if spec is None else pytree.tree_unflatten(outs, spec)
+
+
+def _check_written_view(root, results) -> None:
+    """RuntimeError for a view that a Function may not write."""
+    if root._requires_grad and root._is_leaf:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if sum(isinstance(x, _C.TensorBase) for x in results) > 1:
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. "
+            "You should either make sure the input is not a view (using .clone() for example) or make your Function only return one Tensor."
+        )
+
+
+class _WrittenByFunction(WrittenView):
+    """The backward of a Function that wrote the view among its arguments, at ``place`` among the edges."""
+
+    def __init__(self, root, view, inner, place: int):
+        self._place = place
+        edges = inner.next_edges
+        super().__init__(root, view, inner, (*edges[:place], *edges[place + 1 :]))
+
+    def split(self, cts):
+        return cts[self._place], [*cts[: self._place], *cts[self._place + 1 :]]
+
+
+def _write_view(ctx, view, place: int) -> None:
+    """The history of the view's root goes through ``ctx`` now; the view takes over from it when it is next asked."""
+    root = view._autograd.root
+    set_history(root, _WrittenByFunction(root, view, ctx, place), 0)
+    view._storage._note_recorded()
 
 
 def tells_missing(node: Node) -> bool:
@@ -358,6 +411,14 @@ class _Pushing(Function):
                 f"Function {node._forward_cls.__name__}Backward: jvp returned {len(made)} tangents for {ctx.results} outputs of forward"
             )
         return None, *made
+
+
+class InplaceFunction(Function):
+    """Kept for programs that name it: a Function with a switch ``inplace``."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
 
 
 class NestedIOFunction(Function):

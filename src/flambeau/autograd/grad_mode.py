@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from typing import Any
 
 from .. import _C
@@ -27,6 +28,15 @@ class _Switch(_C.Guard):
     """Context manager and decorator over one field of the dispatch state."""
 
     def __call__(self, fn) -> Any:
+        if inspect.isclass(fn):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To "
+                "preserve the current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            fn.__init__ = self(fn.__init__)
+            return fn
         if inspect.isgeneratorfunction(fn):
             return generator_under(self.clone, fn)
 

@@ -150,9 +150,14 @@ class _Copies:
         self.cloned.clear()
 
 
+_copying = [False]  # in a block of the next one
+
+
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
     """Tensors saved inside may be written before the backward: they are copied when they are saved."""
+    if _copying[0]:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     state = _Copies()
     keys = iter(range(1 << 62))
 
@@ -164,13 +169,15 @@ def allow_mutation_on_saved_tensors():
     def unpack(key):
         found = state.cloned.get(key)
         if found is None:
-            raise RuntimeError(
+            raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded."
             )
         return found
 
     with saved_tensors_hooks(pack, unpack):
+        _copying[0] = True
         try:
             yield state
         finally:
+            _copying[0] = False
             state.clear()

@@ -24,6 +24,15 @@ def _hooks(self) -> dict:
     return _C.leaf_hooks(self, False) if node is None else node.pre_hooks.setdefault(self._output_nr, {})
 
 
+def _backward_hooks(self) -> dict | None:
+    """The hooks on the gradient of this tensor by their number, None when there are none."""
+    return (_hooks(self) or None) if self._requires_grad else None
+
+
+def _keep_backward_hooks(self):
+    raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+
+
 def register_hook(self, hook):
     """``hook(grad)`` when the gradient of this tensor is computed; may return a replacement."""
     return Handle(_hooks(self), hook)
@@ -75,3 +84,4 @@ for _fn in (backward, register_hook, register_post_accumulate_grad_hook, retain_
 Tensor._base = property(_base)
 Tensor._is_view = lambda self: isinstance(self._autograd, _C.View)
 Tensor.retains_grad = property(_retains_grad)
+Tensor._backward_hooks = property(_backward_hooks, None, _keep_backward_hooks)

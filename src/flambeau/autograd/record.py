@@ -8,14 +8,13 @@ calls are recorded (:func:`describe`) and once for each set of arguments which f
 from __future__ import annotations
 
 from .. import _C
-from ..base.memory_format import contiguous_format
-from ..base.shapes import contiguous_strides, dense_order, is_dense, same_shape
+from ..base.shapes import contiguous_strides, is_dense, same_shape
 from ..core import keys as K
 from ..core.dispatch import HANDLERS, excluding, install, redispatch, watched, whole
 from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
 from ..core.out_rules import check_inplace, check_inplace_shape
-from .node import Node, _output_meta, replay
+from .node import WrittenView, replay
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
 aten = namespace("aten")
@@ -140,33 +139,17 @@ def _inplace_of_parts(op, full):
 # ---- writes to views -----------------------------------------------------------------------------------------------------
 
 
-class CopySlices(Node):
-    """The backward of writing into a view: the written region of the root's cotangent goes through ``inner``, the rest passes.
-
-    It keeps the geometry of what was written and nothing of the tensors: the root refers to it."""
+class CopySlices(WrittenView):
+    """The backward of an in-place operator on a view."""
 
     def __init__(self, root, view, inner):
         # The first edge of inner is that of the old view; its cotangent goes back into the root's.
         self._self_edge, self._self_took_part = inner.edged & 1, inner.needs & 1
-        edges = (None, *inner.next_edges[1:]) if self._self_edge else inner.next_edges
-        super().__init__("CopySlices", [root, *edges], [_output_meta(root)])
-        self.inner, self._map = inner, _C.view_map(view)
-        self._order = dense_order(root._shape, root._strides)
+        super().__init__(root, view, inner, (None, *inner.next_edges[1:]) if self._self_edge else inner.next_edges)
 
-    def apply(self, ct):
-        # In the root's own memory order, or the views on the way to the region might not exist.
-        whole = aten.clone.default(aten.permute.default(ct, list(self._order)), memory_format=contiguous_format)
-        whole = aten.permute.default(whole, [self._order.index(d) for d in range(len(self._order))])
-        region = replay(whole, self._map)
-        cts = self.inner.apply(aten.clone.default(region))
-        if self._self_took_part and cts[0] is not None:
-            aten.copy_.default(region, cts[0])
-        else:
-            aten.zero_.default(region)
-        return [whole, None, *cts[1:]] if self._self_edge else [whole, *cts]
-
-    def release(self):
-        self.inner.release()
+    def split(self, cts):
+        own = cts[0] if self._self_took_part else None
+        return own, [None, *cts[1:]] if self._self_edge else cts
 
 
 # ---- cotangents ----------------------------------------------------------------------------------------------------------

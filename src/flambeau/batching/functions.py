@@ -3,6 +3,8 @@ each under vmap."""
 
 from __future__ import annotations
 
+import functools
+import threading
 from typing import NamedTuple
 
 from .. import _C
@@ -22,6 +24,27 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
+class _State(threading.local):
+    without_rules = False
+
+
+_state = _State()
+
+
+def without_rules(fn):
+    """``fn`` in which a Function that has no rule for vmap is run on the mapped values, forward and backward: the way of autograd's own batches."""
+
+    @functools.wraps(fn)
+    def run(*args):
+        before, _state.without_rules = _state.without_rules, True
+        try:
+            return fn(*args)
+        finally:
+            _state.without_rules = before
+
+    return run
+
+
 def apply(base, context, cls, args: tuple, kwargs: dict):
     """``cls.apply`` when an argument is mapped; NotImplemented when none is. ``base``, ``context``: autograd's
     classes."""
@@ -29,8 +52,9 @@ def apply(base, context, cls, args: tuple, kwargs: dict):
     if lvl is None:
         return NotImplemented
     values, mask = take(args, lvl)
-    own = getattr(cls, "vmap", None)
-    if own is not None and not getattr(cls, "generate_vmap_rule", False):
+    generate = getattr(cls, "generate_vmap_rule", False) or _state.without_rules
+    own = None if cls.vmap is base.vmap else cls.vmap
+    if own is not None and not generate:
         in_dims = tuple(tuple(0 if y else None for y in m) if isinstance(m, tuple) else 0 if m else None for m in mask)
         with below(lvl):
             out, out_dims = own(VmapInfo(lvl.size, lvl.randomness), in_dims, *values, **kwargs)
@@ -42,7 +66,7 @@ def apply(base, context, cls, args: tuple, kwargs: dict):
             )
             flat = [x if d is None else movedim(x, d % x._ndim, 0) for x, d in zip(flat, dims, strict=True)]
         return pytree.tree_unflatten([x if d is None else wrap(x, lvl) for x, d in zip(flat, dims)], spec)
-    if not getattr(cls, "generate_vmap_rule", False):
+    if not generate:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and "
             "implement the vmap staticmethod or "

@@ -183,10 +183,10 @@ class _VariableMeta(type):
 
 @public_in("autograd.variable")
 class Variable(metaclass=_VariableMeta):
-    """The old name of tensors that autograd looks at: ``Variable(x)`` is ``x``, every tensor is an instance.
+    """The old name of tensors that autograd looks at: ``Variable(x)`` shares the memory of ``x`` and has no history, every tensor is an instance.
     ``Variable._execution_engine.queue_callback(f)`` calls ``f`` at the end of the backward pass that runs."""
 
     _execution_engine = types.SimpleNamespace(queue_callback=queue_callback)
 
     def __new__(cls, data, requires_grad: bool = False, volatile: bool = False):
-        return data.detach().requires_grad_(requires_grad) if data.requires_grad != requires_grad else data
+        return data.detach().requires_grad_(requires_grad)

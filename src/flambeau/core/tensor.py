@@ -297,9 +297,15 @@ class Tensor(_C.TensorBase):
     def data(self, value):
         if not isinstance(value, _C.TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._requires_grad and value._dtype.category < 2:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if not (_has_elements(self) and _has_elements(value)):
             raise RuntimeError("setting .data needs tensors with data on both sides")
         _C.take_place(self, value)
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     # -- to Python and NumPy -------------------------------------------------------------------------------------------
     def item(self):

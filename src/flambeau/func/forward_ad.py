@@ -36,6 +36,7 @@ def _tangent(x):
 def _function(cls, args, kwargs):
     """An ``autograd.Function`` on dual numbers: its own ``jvp`` says the tangents."""
     tangents = [forward.tangent(a) if forward.is_float(a) else None for a in args]
+    versions = [None if t is None or t._inference else t._version for t in tangents]
     with excluding(K.FORWARD):
         if all(t is None for t in tangents):
             return cls._run(args, kwargs)
@@ -63,6 +64,7 @@ def _function(cls, args, kwargs):
             f"Function {cls.__name__}Backward: jvp returned {len(found)} tangents for {len(outputs)} outputs of forward"
         )
     for out, t in zip(outputs, found):
+        _check_tangent(out, t, args, tangents, versions)
         if t is not None and forward.is_float(out):
             if tuple(t.shape) != tuple(out.shape):
                 raise RuntimeError(
@@ -70,6 +72,28 @@ def _function(cls, args, kwargs):
                 )
             forward.give(out, t)
     return result
+
+
+def _check_tangent(out, t, args, tangents, versions) -> None:
+    """RuntimeError where a jvp gives no part of an argument's tangent though forward gave that part of the argument."""
+    if t is None:
+        return
+    for a, given, version in zip(args, tangents, versions):
+        if given is None:
+            continue
+        if a is out and (t is not given or given._version == version):
+            raise RuntimeError(
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input inplace, "
+                "then the jvp function must modify the corresponding gradient inplace."
+            )
+        if a is not out and out._base is not None and (out._base is a or out._base is a._base):
+            what = "A custom Function's forward is returning a view but the jvp is not returning a view"
+            if t._base is None:
+                raise RuntimeError(f"{what}.")
+            if given._base is None and t._base is not given:
+                raise RuntimeError(f"{what} of the given grad input.")
+            if t._base is not given and t._base is not given._base:
+                raise RuntimeError(f"{what} of the same base as the given grad input.")
 
 
 install("dual", _function)

@@ -7,6 +7,7 @@ again and fills all of them. With ``use_reentrant=True`` the function is one nod
 from __future__ import annotations
 
 import contextlib
+import itertools
 import warnings
 import weakref
 
@@ -16,6 +17,7 @@ from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..core.generator import default_generator
 from ..core.tensor import Tensor
+from ._python_dispatch import TorchDispatchMode
 from .selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -56,8 +58,8 @@ class _StopRecomputation(Exception):
     """All values that are needed have been computed."""
 
 
-_debug: list = [None]
-_early_stop = [True]
+_debug: list = [None]  # what set_checkpoint_debug_enabled says, None: each checkpoint itself
+_early_stop: list = [None]  # likewise
 
 
 def noop_context_fn():
@@ -146,12 +148,16 @@ class _Holder:
 
 
 class _Frame:
-    """One checkpointed call: the places of its saved values and how to compute them again."""
+    """One checkpointed call: the places of its saved values and how to compute them again.
 
-    def __init__(self, recompute):
-        self.recompute = recompute
+    ``early_stop``: the second run ends with the last value that is needed. ``debug``: the operators of both runs are listed in errors."""
+
+    def __init__(self, recompute, early_stop: bool, debug: bool):
+        self.recompute, self.early_stop = recompute, early_stop
         self.holders: list = []
-        self.done: set = set()
+        self.done: set = set()  # numbers of the backward passes for which the second run was made
+        self.finished = False  # the first run
+        self.operators = ([], []) if debug else None  # of the first and of the second run
 
     def pack(self, x):
         holder = _Holder()
@@ -159,16 +165,38 @@ class _Frame:
         return holder
 
     def unpack(self, holder):
-        if "value" not in holder.values:
-            self.run()
-        if "value" not in holder.values:
-            raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+        key = _C.backward_id()
+        key = next(_outside) if key < 0 else key  # outside of a pass each value is computed again
+        if key not in self.done:
+            self.run(key)
+            self.done.add(key)
+        if key not in holder.values:
+            raise self._error(
+                "A different number of tensors was saved during the original forward and recomputation.\n"
                 f"Number of tensors saved during forward: {len(self.holders)}"
             )
-        return holder.values.pop("value")
+        value, holder.values[key] = holder.values[key], None
+        if value is None:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+                "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue."
+            )
+        return value
 
-    def run(self) -> None:
+    def _error(self, what: str) -> CheckpointError:
+        if self.operators is None:
+            return CheckpointError(f"torch.utils.checkpoint: {what}")
+        first, second = ("\n".join(names) for names in self.operators)
+        return CheckpointError(
+            "You are seeing this error because you passed `debug=True` to checkpoint and the second run differs from the first.\n"
+            f"Operators of the first run:\n{first}\nOperators of the second run:\n{second}\ntorch.utils.checkpoint: {what}"
+        )
+
+    def listing(self, again: bool):
+        """Context manager: the operators that run are listed, when they are asked for."""
+        return contextlib.nullcontext() if self.operators is None else _Listing(self.operators[again])
+
+    def run(self, key: int) -> None:
         count = [0]
         last = max((k for k, (ref, _) in enumerate(self.holders) if ref() is not None), default=-1)
 
@@ -176,31 +204,47 @@ class _Frame:
             k = count[0]
             count[0] += 1
             if k >= len(self.holders):
-                raise CheckpointError(
-                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass."
+                if not self.finished:  # a backward inside the first run: the second one goes further
+                    return x.detach()
+                raise self._error(
+                    "trying to save more tensors during recomputation than during the original forward pass."
                 )
             ref, facts = self.holders[k]
             if facts != _facts(x):
-                raise CheckpointError(
-                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                raise self._error(
+                    "Recomputed values for the following tensors have different metadata than during the forward pass.\n"
                     f"tensor at position {k}:\nsaved metadata: {facts}\nrecomputed metadata: {_facts(x)}"
                 )
             holder = ref()
             if holder is not None:
-                holder.values["value"] = x.detach()
-            if _early_stop[0] and k >= last:
+                holder.values[key] = x.detach()
+            if self.early_stop and k >= last:
                 raise _StopRecomputation
             return x
 
         with contextlib.suppress(_StopRecomputation), saved_tensors_hooks(pack, lambda x: x), enable_grad():
-            self.recompute()
+            with self.listing(again=True):
+                self.recompute()
+
+
+_outside = itertools.count(-1, -1)
+
+
+class _Listing(TorchDispatchMode):
+    def __init__(self, names: list):
+        super().__init__()
+        self._names = names
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self._names.append(str(func))
+        return func(*args, **(kwargs or {}))
 
 
 def _facts(x) -> dict:
     return {"shape": tuple(x.shape), "dtype": x.dtype, "device": x.device}
 
 
-def _without_reentry(function, preserve_rng_state, context_fn, args, kwargs):
+def _without_reentry(function, preserve_rng_state, context_fn, early_stop, debug, args, kwargs):
     before, again = context_fn()
     state = default_generator.get_state() if preserve_rng_state else None
     from ..amp.autocast_mode import autocast
@@ -216,9 +260,11 @@ def _without_reentry(function, preserve_rng_state, context_fn, args, kwargs):
             else:
                 function(*args, **kwargs)
 
-    frame = _Frame(recompute)
-    with saved_tensors_hooks(frame.pack, frame.unpack), before:
-        return function(*args, **kwargs)
+    frame = _Frame(recompute, early_stop, debug)
+    with saved_tensors_hooks(frame.pack, frame.unpack), before, frame.listing(again=False):
+        result = function(*args, **kwargs)
+    frame.finished = True
+    return result
 
 
 def _differentiated_ahead() -> bool:
@@ -257,7 +303,8 @@ def checkpoint(
         return CheckpointFunction.apply(function, preserve, *args)
     if not _C.tls("grad_enabled"):
         return function(*args, **kwargs)
-    return _without_reentry(function, preserve, context_fn, args, kwargs)
+    stop, told = (own if said is None else said for own, said in ((early_stop, _early_stop[0]), (debug, _debug[0])))
+    return _without_reentry(function, preserve, context_fn, stop, told, args, kwargs)
 
 
 @contextlib.contextmanager

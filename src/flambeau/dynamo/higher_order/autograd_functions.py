@@ -345,7 +345,7 @@ class AutogradCall(SubgraphCall):
         self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
         # The name shows in grad_fn.
         rules: dict[str, Any] = {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
-        if getattr(cls, "vmap", None) is not None:  # it runs plainly, at each call
+        if cls.vmap is not Function.vmap:  # it runs plainly, at each call
             rules["vmap"] = staticmethod(lambda info, in_dims, call, *args: cls.vmap(info, in_dims[1:], *args))
         if jvp is not None:
             rules["jvp"] = staticmethod(Replayed.push)

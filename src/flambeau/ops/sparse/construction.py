@@ -343,6 +343,8 @@ def from_dense(t, layout, sparse_dim=None, blocksize=None, dense_dim=None):
         )
     rows, columns = a.shape[batch : batch + 2]
     if layout in BLOCKED:
+        blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
+        blocksize = tuple(blocksize) * 2 if blocksize is not None and len(blocksize) == 1 else blocksize
         if blocksize is None or len(blocksize) != 2:
             raise RuntimeError(f"to_sparse for {kind_of(layout)} layout requires blocksize of length 2")
         x, y = blocksize
