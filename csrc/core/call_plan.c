@@ -388,7 +388,7 @@ int flb_call_plan_insert(FlbCallPlans *table, const Description *d, uint64_t has
     if (!objects) return PyMem_Free(words), -1;
     for (int i = 0; i < d->n_objects; i++) PyTuple_SET_ITEM(objects, i, Py_NewRef(d->objects[i]));
     CallPlanEntry old = *e;
-    *e = (CallPlanEntry){hash, words, Py_XNewRef(call_plan), objects, d->n};
+    *e = (CallPlanEntry){hash, words, Py_XNewRef(call_plan), objects, d->n, 0};
     PyMem_Free(old.words);
     Py_XDECREF(old.call_plan);
     Py_XDECREF(old.objects);
@@ -436,11 +436,49 @@ PyObject *flb_description_hold(const Description *d) {
 }
 static int run(PyObject *call_plan, PyObject *op, Description *d, PyObject *const *values, Py_ssize_t n,
                PyObject **result) {
+    if (Py_TYPE(call_plan) == &FlbKernel_Type) {
+        int status = flb_kernel_run(call_plan, d, result);
+        call_plan = flb_kernel_otherwise(call_plan);
+        if (status || !call_plan) return status;
+    }
     FlbCallPlan *r = (FlbCallPlan *)call_plan;
-    if (Py_TYPE(call_plan) == &FlbKernel_Type) return flb_kernel_run(call_plan, d, result);
     return r->n_tensors == d->n_tensors && r->n_numbers == d->n_numbers
         ? run_call_plan(r, op, d, values, n, result)
         : 0;
+}
+static PyObject *tuple_of(PyObject *const *values, Py_ssize_t n) {
+    PyObject *all = PyTuple_New(n);
+    for (Py_ssize_t i = 0; all && i < n; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(values[i]));
+    return all;
+}
+/* What a call counts for: the more elements, the sooner a graph pays. */
+static int worth(const Description *d) {
+    npy_intp most = 0;
+    for (int i = 0; i < d->n_tensors; i++) {
+        npy_intp n = PyArray_SIZE((PyArrayObject *)d->tensors[i]->array);
+        most = n > most ? n : most;
+    }
+    return 1 + (int)(most >> 10 < R_OFTEN ? most >> 10 : R_OFTEN);
+}
+/* A description has come up R_OFTEN times: Python may have a compiled graph for it. The next call finds it. */
+static int compile_often(FlbOperator *self, PyObject *call_plan, Description *d, PyObject *const *values) {
+    PyObject *handler = flb_call_compiler, *made = NULL;
+    if (!handler || handler == Py_None) return 0;
+    PyObject *all = tuple_of(values, self->n_parameters), *held = all ? flb_description_hold(d) : NULL;
+    uint32_t before = generation;
+    Py_INCREF(call_plan);
+    if (held) made = PyObject_CallFunctionObjArgs(handler, self, all, call_plan, NULL);
+    uint64_t hash;
+    if (made && Py_TYPE(made) == &FlbKernel_Type && before == generation) {
+        CallPlanEntry *e = flb_call_plan_find(&self->call_plans, d, &hash);
+        if (e && e->call_plan == call_plan) Py_SETREF(e->call_plan, Py_NewRef(made));
+    }
+    int status = made ? 0 : -1;
+    Py_XDECREF(made);
+    Py_DECREF(call_plan);
+    Py_XDECREF(held);
+    Py_XDECREF(all);
+    return status;
 }
 int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **result) {
     PyObject *op = (PyObject *)self, *make_plan = flb_call_planner;
@@ -453,13 +491,16 @@ int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **re
     CallPlanEntry *found = flb_call_plan_find(table, &d, &hash);
     PyObject *call_plan;
     if (found && found->call_plan) {
+        if (found->calls < R_OFTEN && (found->calls += worth(&d)) >= R_OFTEN && !self->is_view) {
+            /* NOTE: Python may change the table and the arguments; this call goes the general way. */
+            return compile_often(self, found->call_plan, &d, values);
+        }
         if (found->call_plan == Py_None) return 0;
         call_plan = Py_NewRef(found->call_plan);
     } else {
         if (!found && !self->is_view) return flb_call_plan_insert(table, &d, hash, NULL);
-        PyObject *all = PyTuple_New(n);
+        PyObject *all = tuple_of(values, n);
         if (!all) return -1;
-        for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(values[i]));
         uint32_t before = generation;
         PyObject *held = flb_description_hold(&d);
         call_plan = held ? PyObject_CallFunctionObjArgs(make_plan, op, all, NULL) : NULL;
@@ -715,6 +756,8 @@ fail:
     Py_DECREF(r);
     return NULL;
 }
+static PyMemberDef call_plan_members[] = {
+    {"kept", T_OBJECT, offsetof(FlbCallPlan, keep), READONLY, "(steps, constants), or None for either"}, {NULL}};
 PyTypeObject FlbCallPlan_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.CallPlan",
     .tp_basicsize = sizeof(FlbCallPlan),
@@ -726,6 +769,7 @@ PyTypeObject FlbCallPlan_Type = {
     .tp_new = call_plan_new,
     .tp_dealloc = (destructor)call_plan_dealloc,
     .tp_traverse = (traverseproc)call_plan_traverse,
+    .tp_members = call_plan_members,
 };
 
 static PyObject *py_forget_call_plans(PyObject *m, PyObject *unused) {

@@ -75,13 +75,15 @@ void flb_call_plans_clear(FlbCallPlans *r);
 int flb_call_plans_traverse(FlbCallPlans *r, visitproc visit, void *arg);
 
 enum { R_TABLE = 64, R_PROBES = 8 };
+/* Calls of one description after which its call plan is compiled, where that gains something; a call of many elements counts for more. */
+enum { R_OFTEN = 32 };
 
 typedef struct CallPlanEntry {
     uint64_t hash;
     int64_t *words;
     PyObject *call_plan; /* NULL: described once; None: there is none */
     PyObject *objects;   /* tuple: what `words` knows by address */
-    int n;
+    int n, calls;        /* calls: how often it was found, up to about R_OFTEN */
 } CallPlanEntry;
 
 /* A call as a row of words. */
@@ -121,5 +123,7 @@ int flb_plan_kernel_is_long(const PlanKernel *s);
 int flb_init_call_plan(PyObject *module);
 /* kernel.c: runs a Kernel; 1 done, 0 not for this call, -1 exception. */
 int flb_kernel_run(PyObject *kernel, const Description *d, PyObject **result);
+/* What stands in for a Kernel that was not for a call: a call plan, or NULL. */
+PyObject *flb_kernel_otherwise(PyObject *kernel);
 int flb_init_kernel(PyObject *module);
 #endif

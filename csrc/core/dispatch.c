@@ -9,7 +9,7 @@
 #include "core/stack.h"
 
 PyObject *flb_override_handler = NULL, *flb_describe_handler = NULL, *flb_dispatch_handler = NULL,
-         *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_device_handler = NULL,
+         *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_call_compiler = NULL, *flb_device_handler = NULL,
          *flb_python_handler = NULL, *flb_check_handler = NULL;
 PyTypeObject *flb_dtype_class = NULL, *flb_format_class = NULL;
 int64_t (*flb_sequence)(PyObject *node) = NULL;
@@ -468,12 +468,13 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "make_plan", "device",   "python",
-                            "checked",  "dtype",    "format", "allocation", "noting",    "describe", NULL};
+                            "checked",  "dtype",    "format", "allocation", "noting",    "describe", "compile_plan", NULL};
     PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL,
-             *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOO", names, &o, &d, &variable, &value,
+             *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL,
+             *often = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOOO", names, &o, &d, &variable, &value,
                                      &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e, &noting,
-                                     &describe))
+                                     &describe, &often))
         return NULL;
     if (variable && !PyContextVar_CheckExact(variable))
         return PyErr_SetString(PyExc_TypeError, "quiet is (context variable, value)"), NULL;
@@ -481,6 +482,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
     if (d) Py_XSETREF(flb_dispatch_handler, Py_NewRef(d));
     if (p) Py_XSETREF(flb_prepare_handler, Py_NewRef(p));
     if (c) Py_XSETREF(flb_call_planner, Py_NewRef(c));
+    if (often) Py_XSETREF(flb_call_compiler, Py_NewRef(often));
     if (v) Py_XSETREF(flb_device_handler, Py_NewRef(v));
     if (y) Py_XSETREF(flb_python_handler, Py_NewRef(y));
     if (k) Py_XSETREF(flb_check_handler, Py_NewRef(k));

@@ -99,11 +99,11 @@ Generator, manual_seed, seed = _generator.Generator, _generator.manual_seed, _ge
 default_generator = _generator.default_generator
 
 
-def _accelerate(op, args, now):
-    """Large eager operators run compiled kernels; the compiler is imported when the first one is met."""
+def _accelerate(op, args, now, exact=False):
+    """Large eager operators, and frequent small ones, run compiled kernels; the compiler is imported when the first one is met."""
     find = _importlib.import_module("flambeau.inductor.single").find
     eager.backend.set_accelerator(find)
-    return find(op, args, now)
+    return find(op, args, now, exact)
 
 
 def _on_device(name):

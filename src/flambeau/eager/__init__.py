@@ -4,4 +4,4 @@
 operator's native ``kernel`` at the first call. Enter at :mod:`.backend`.
 """
 
-from . import backend, call_plans, contraction, factory, index, mutation, pointwise, reduction, view  # noqa: F401
+from . import backend, call_plans, contraction, factory, index, mutation, often, pointwise, reduction, view  # noqa: F401

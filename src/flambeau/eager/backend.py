@@ -28,7 +28,7 @@ LARGE = 1 << 16  # elements from which an operator may run a compiled kernel
 STREAMED = (
     1 << 25
 )  # bytes of operands from which one does that NumPy copies for as fast: its stores go past the cache then
-# (op, all arguments, now) -> (graph, whether it has several results), or None to run NumPy; installed from above (the compiler is a higher
+# (op, all arguments, now[, exact]) -> (graph, whether it has several results), or None to run NumPy; installed from above (the compiler is a higher
 # level). A description that is met for the first time is only noted, unless ``now`` is True; None: it isn't even noted.
 accelerate = None
 

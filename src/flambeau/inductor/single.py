@@ -2,7 +2,7 @@
 
 :func:`find` is what eager's backend asks before it runs NumPy on many elements. An operator on arguments of one description (shapes, strides,
 dtypes, numbers) is compiled when it is met for the second time; numbers that change from call to call thus never cause a compilation. It
-answers None, and NumPy runs, for what is met first, or has no kernel.
+answers None, and NumPy runs, for what is met first, or has no kernel. Calls of small arguments come here once they are frequent (eager/often.py).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import logging
 from typing import Any
 
 from .. import _C
-from ..core import keys
+from ..core import keys, modes
 from ..core.dispatch import excluding
 from .compile import compile_program
+from .exactness import is_exact
 from .passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
 
 __all__ = ["find"]
@@ -36,11 +37,12 @@ def _describe(x):
     return (float, x.hex()) if type(x) is float else (type(x), x)
 
 
-def find(op, args, now: bool):
+def find(op, args, now: bool, exact: bool = False):
     """(graph of the tensors among ``args``, whether it has several results) for ``op`` on ``args`` (all of them, in schema order), or None.
-    ``now``: True when the description has been met before, None when this call mustn't count as the first."""
+    ``now``: True when the description has been met before, None when this call mustn't count as the first. ``exact``: only a graph that gives the
+    bits that eager's loops give."""
     try:
-        key = (op, *map(_describe, args))
+        key = (op, exact, *map(_describe, args))
         found = _table.get(key)
     except TypeError:  # an argument that can't be hashed
         return None
@@ -53,11 +55,18 @@ def find(op, args, now: bool):
         if not now:
             return None
     if found is _SEEN:
-        found = _table[key] = _compile(op, args)
+        found = _table[key] = _compile(op, args, exact)
     return None if found is _REFUSED else found
 
 
-def _compile(op, args):
+def _lies_elsewhere(call) -> bool:
+    """Whether a result is an argument, a view of one, or a constant, and not new memory."""
+    while call.what == "call" and getattr(call.target, "kind", None) == "view":
+        call = call.args[0]
+    return call.what in ("input", "constant")
+
+
+def _compile(op, args, exact=False):
     """(graph, are there several results), or _REFUSED."""
     program = OpProgram()
     recording = _Recording(program)
@@ -69,10 +78,16 @@ def _compile(op, args):
         return [enter(y) for y in x] if isinstance(x, (list, tuple)) else x
 
     try:
-        with excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM):
+        with (
+            modes.disabled("function"),
+            modes.disabled("dispatch"),
+            excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM),
+        ):
             out = recording.__torch_dispatch__(op, (), [enter(x) for x in args], {}, positional=True)
         outputs = out if isinstance(out, (tuple, list)) else [out]
         program.outputs = [recording.reference(x) for x in outputs]
+        if any(map(_lies_elsewhere, program.outputs)) or (exact and not is_exact(program)):
+            return _REFUSED
         program.count()
         graph, made = compile_program(program)
     except Exception as e:
