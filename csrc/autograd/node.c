@@ -3,7 +3,7 @@
 #include "autograd/autograd.h"
 
 static uint64_t next_sequence = 0;
-static PyObject *handle_class = NULL; /* Handle(dict of hooks, hook) */
+static PyObject *hook_handle = NULL; /* (dict of hooks, hook) -> handle */
 static PyObject *str_apply, *str_release;
 
 /* ---- metadata and edges -------------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ static PyObject *hooks_at(FlbNode *n, size_t offset) {
 static PyObject *node_dict_of(FlbNode *n, void *offset) { return hooks_at(n, (size_t)offset); }
 static PyObject *node_register(FlbNode *n, PyObject *fn, size_t offset) {
     PyObject *hooks = hooks_at(n, offset);
-    PyObject *r = hooks ? PyObject_CallFunctionObjArgs(handle_class, hooks, fn, NULL) : NULL;
+    PyObject *r = hooks ? PyObject_CallFunctionObjArgs(hook_handle, hooks, fn, NULL) : NULL;
     Py_XDECREF(hooks);
     return r;
 }
@@ -354,6 +354,15 @@ static PyObject *node_apply(FlbNode *n, PyObject *const *args, Py_ssize_t nargs)
             PyTuple_SET_ITEM(out, i, Py_NewRef(grads[i] ? grads[i] : Py_None));
     for (int i = 0; i < n->n_edges; i++) Py_XDECREF(grads[i]);
     PyMem_Free(cts);
+    return out;
+}
+/* As apply, but the only gradient alone. No hooks: the engine calls those. */
+static PyObject *node_call(FlbNode *n, PyObject *args, PyObject *kwargs) {
+    if (kwargs && PyDict_GET_SIZE(kwargs))
+        return PyErr_SetString(PyExc_TypeError, "a node takes no keyword arguments"), NULL;
+    PyObject *apply = PyObject_GetAttr((PyObject *)n, str_apply), *out = apply ? PyObject_CallObject(apply, args) : NULL;
+    Py_XDECREF(apply);
+    if (out && PyTuple_Check(out) && PyTuple_GET_SIZE(out) == 1) Py_SETREF(out, Py_NewRef(PyTuple_GET_ITEM(out, 0)));
     return out;
 }
 static void op_node_drop(FlbOpNode *n);
@@ -433,6 +442,7 @@ PyTypeObject FlbNode_Type = {
     .tp_traverse = (traverseproc)node_traverse,
     .tp_clear = (inquiry)node_clear,
     .tp_repr = (reprfunc)node_repr,
+    .tp_call = (ternaryfunc)node_call,
     .tp_methods = node_methods,
     .tp_members = node_members,
     .tp_getset = node_getset,
@@ -695,7 +705,7 @@ static PyObject *py_leaf_hooks(PyObject *m, PyObject *args) {
     return Py_XNewRef(*slot);
 }
 static PyObject *py_set_handle(PyObject *m, PyObject *cls) {
-    Py_XSETREF(handle_class, Py_NewRef(cls));
+    Py_XSETREF(hook_handle, Py_NewRef(cls));
     Py_RETURN_NONE;
 }
 PyMethodDef flb_node_functions[] = {
@@ -705,7 +715,7 @@ PyMethodDef flb_node_functions[] = {
     {"set_history", py_set_history, METH_VARARGS,
      "set_history(tensor, node, nr): the tensor is result nr of node."},
     {"leaf_hooks", py_leaf_hooks, METH_VARARGS, "leaf_hooks(tensor, post): the dict of hooks of a leaf."},
-    {"set_hook_handle", py_set_handle, METH_O, "The class of what register_hook returns."},
+    {"set_hook_handle", py_set_handle, METH_O, "set_hook_handle(fn): fn(hooks, hook) adds a hook to a dict and gives its handle."},
     {NULL}};
 int flb_init_node(PyObject *module) {
     if (!(str_apply = PyUnicode_InternFromString("apply")) ||

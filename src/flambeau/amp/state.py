@@ -52,6 +52,11 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return current(device_type)[0]
 
 
+def is_any_autocast_enabled() -> bool:
+    """Whether autocast is on for any device."""
+    return any(current(device)[0] for device in state.enabled)
+
+
 def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     """``set_autocast_enabled("cpu", True)``; the old form with one argument is about "cuda"."""
     if enabled is None:

@@ -8,7 +8,7 @@ from .. import _C
 from ..core.overrides import wrap_function
 from ..core.tensor import Tensor
 from . import engine
-from .node import Handle
+from .handles import registered
 
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -35,7 +35,7 @@ def _keep_backward_hooks(self):
 
 def register_hook(self, hook):
     """``hook(grad)`` when the gradient of this tensor is computed; may return a replacement."""
-    return Handle(_hooks(self), hook)
+    return registered(_hooks(self), hook)
 
 
 def register_post_accumulate_grad_hook(self, hook):
@@ -44,7 +44,7 @@ def register_post_accumulate_grad_hook(self, hook):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self._grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    return Handle(_C.leaf_hooks(self, True), hook)
+    return registered(_C.leaf_hooks(self, True), hook)
 
 
 def retain_grad(self):

@@ -1,4 +1,4 @@
-"""Names of the native backward graph (csrc/autograd/node.c, autograd/saved.c) and its Python part: hooks' handles and views replayed.
+"""Names of the native backward graph (csrc/autograd/node.c, autograd/saved.c) and its Python part: views replayed.
 
 A :class:`Node` is one step of the backward pass: ``apply(*cotangents)`` gives one cotangent for each of ``next_edges`` (None where nothing
 flows). ``outputs`` holds (shape, dtype, device) of each forward result, to make zeros for cotangents that never came. A subclass written in
@@ -7,12 +7,11 @@ Python calls ``super().__init__(name, next_edges, outputs)`` and defines ``apply
 
 from __future__ import annotations
 
-import itertools
-
 from .. import _C
 from ..base.memory_format import contiguous_format
 from ..base.shapes import dense_order
 from ..core.operator import namespace
+from .handles import registered
 
 AccumulateGrad, Node, Saved, gradient_edge, set_history = (
     _C.AccumulateGrad,
@@ -23,26 +22,6 @@ AccumulateGrad, Node, Saved, gradient_edge, set_history = (
 )
 
 aten = namespace("aten")
-
-
-class Handle:
-    """Returned by the register_* methods; ``remove()`` undoes."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: dict, fn):
-        self.id = next(Handle._ids)
-        self._hooks = hooks
-        hooks[self.id] = fn
-
-    def remove(self):
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
 
 
 def _output_meta(t):
@@ -100,4 +79,4 @@ class WrittenView(Node):
             self.inner.release()
 
 
-_C.set_hook_handle(Handle)
+_C.set_hook_handle(registered)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import hashlib
 import os
 import sys
 from typing import Any
@@ -28,7 +29,7 @@ _PARSERS = {bool: _flag, int: int, float: float, str: str}
 @slotted
 class Knob:
     """``env``: environment variables that set it at start, the first one set wins. ``in_key``: a change makes cached code stale.
-    ``only``: no value but the default is built."""
+    ``only``: no value but the default is built. ``diagnostic``: it concerns what is said, shown and checked, never what is compiled."""
 
     default: Any
     help: str
@@ -36,6 +37,7 @@ class Knob:
     in_key: bool = False
     type: type | None = None
     only: bool = False
+    diagnostic: bool = False
 
     def initial(self) -> Any:
         kind = self.type or type(self.default)
@@ -158,6 +160,16 @@ class Config:
         """Text of the settings that change generated code, for cache keys."""
         own = [f"{n}={self._values.get(n, k.default)!r}" for n, k in sorted(self._knobs.items()) if k.in_key]
         return " ".join(own + [f"{g}({c.key()})" for g, c in sorted(self._groups.items()) if c.key()])
+
+    @property
+    def _compile_ignored_keys(self) -> frozenset[str]:
+        """Knobs that change no generated code, PyTorch's name of them: how much is said, shown and checked."""
+        return frozenset(n for n, k in self._knobs.items() if k.diagnostic)
+
+    def get_hash(self) -> bytes:
+        """Digest of the settings that may change what is compiled."""
+        compiled = {n: v for n, v in self.changed().items() if n not in self._compile_ignored_keys}
+        return hashlib.md5(repr(sorted(compiled.items())).encode(), usedforsecurity=False).digest()
 
     def patch(self, arg=None, value=None, **changes):
         """Context manager and decorator: ``patch(name=value)``, ``patch("a.b", value)`` or ``patch({"name": value})``."""

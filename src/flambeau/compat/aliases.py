@@ -23,6 +23,7 @@ ALIASES: dict[str, str] = {
     "_dynamo.callback": "compiler.dynamo_api:callback",
     "_dynamo.comptime": "dynamo.comptime",
     "_dynamo.config": "compiler.dynamo_api:config",
+    "_dynamo.device_interface": "compat.device_interface",
     "_dynamo.exc": "dynamo.exc",
     "_dynamo.testing": "compiler.dynamo_api:testing",
     "_dynamo.utils": "compiler.dynamo_api:utils",

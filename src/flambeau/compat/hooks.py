@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from ..autograd.handles import RemovableHandle
 from ..base.public import public_in
-from ..modules.hooks import RemovableHandle
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 

@@ -118,6 +118,9 @@ from compat.dispatch_guards: _ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _
 from compat.dispatch_guards: _DisableFuncTorch
 context: _EnablePythonDispatcher
 from core.overrides: DisableTorchFunctionSubclass DisableTorchFunction _EnableTorchFunction=EnableTorchFunction
+from core.overrides: _is_torch_function_enabled=is_torch_function_enabled
+from core.overrides: _is_torch_function_all_disabled=is_torch_function_all_disabled
+from amp.state: _is_any_autocast_enabled=is_any_autocast_enabled
 from core.generator: Generator
 from linalg: _LinAlgError=LinAlgError
 from base.shapes: Size

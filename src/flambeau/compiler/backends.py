@@ -136,6 +136,23 @@ def aot_eager(gm, example_inputs, **kwargs):
     return importlib.import_module("flambeau.aot").aot_eager(gm, example_inputs, **kwargs)
 
 
+def _of_aot(name: str) -> Callable:
+    """A backend for tests and debugging that stands in flambeau.aot, which is loaded when it is first used."""
+
+    def backend(gm, example_inputs, **kwargs):
+        if not _loaded("flambeau.aot"):
+            return gm.forward
+        return getattr(importlib.import_module("flambeau.aot.debug_backends"), name)(gm, example_inputs, **kwargs)
+
+    backend.reads_memory = name != "pre_dispatch_eager"  # as aot_eager
+    return register_backend(backend, name, tags=("debug",))
+
+
+aot_eager_decomp_partition = _of_aot("aot_eager_decomp_partition")
+aot_eager_default_partitioner = _of_aot("aot_eager_default_partitioner")
+pre_dispatch_eager = _of_aot("pre_dispatch_eager")
+
+
 @register_backend
 def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
     """``options``: settings of ``torch._inductor.config`` for this graph, by dotted name; those that aren't built are passed over. ``cache``: False

@@ -10,10 +10,11 @@ from ..base.device import CPU, Device, as_device
 from ..base.dtypes import DType
 from ..base.memory_format import preserve_format, suggested_format
 from .bindings import as_dtype, current_device
-from .nested import array_from
+from .nested import array_from, is_plain
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
+from .traced_numbers import has_no_values, made_of_operators
 
 aten = namespace("aten")
 
@@ -26,8 +27,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         out = aten.clone.default(aten.detach.default(data))
         if dtype is not None and dtype is not out._dtype:
             out = aten._to_copy.default(out, dtype=dtype)
+    elif not (plain := is_plain(data)) and has_no_values(data):
+        out = made_of_operators(data, dtype)
     else:
-        out = aten.lift_fresh.default(_C.from_array(array_from(data, dtype)))
+        out = aten.lift_fresh.default(_C.from_array(array_from(data, dtype, plain)))
     if device != CPU:
         out = to(out, device)
     return out.requires_grad_(requires_grad) if requires_grad is not False else out

@@ -192,6 +192,8 @@ def _plain(self, name: str):
     if self._keys or not (self._has_data or on_device(self)):
         raise RuntimeError(f"{name} needs a tensor with data of its own, not a {type(self).__name__}")
     if self._requires_grad and _C.tls("grad_enabled"):
+        if name == "set_" and self.is_leaf:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         raise RuntimeError(f"cannot resize variables that require grad: {name} on a tensor that requires a gradient")
 
 

@@ -16,7 +16,7 @@ from ..base import dtypes
 from ..base.dtypes import DType, check_number
 from ..base.shapes import Size
 
-__all__ = ["array_from", "array_of", "element_of", "old_style"]
+__all__ = ["array_from", "array_of", "element_of", "inferred", "is_plain", "is_sequence", "old_style", "sizes_of"]
 
 _MOST_DIMENSIONS = 128
 _NUMBERS = frozenset((int, float, bool, complex))
@@ -24,25 +24,27 @@ _LISTS = frozenset((list, tuple))
 _HOLDS_COMPLEX = (None, dtypes.bool_, *(d for d in dtypes.ALL if d.is_complex))
 
 
-def _is_plain(data, depth: int = 64) -> bool:
+def is_plain(data, depth: int = 64) -> bool:
     """Whether nested lists and tuples hold Python's own numbers alone, which NumPy converts as PyTorch does."""
     if type(data) not in _LISTS:
         return type(data) in _NUMBERS
     types = set(map(type, data))
     if types <= _NUMBERS:
         return True
-    return depth > 0 and types <= _LISTS and all(_is_plain(x, depth - 1) for x in data)
+    return depth > 0 and types <= _LISTS and all(is_plain(x, depth - 1) for x in data)
 
 
-def _is_sequence(x) -> bool:
+def is_sequence(x) -> bool:
+    """Whether ``x`` counts as a level of nesting; a tensor is an element."""
     if isinstance(x, (_C.TensorBase, np.generic, dict, set)):
         return False
     return hasattr(x, "__getitem__") and hasattr(x, "__len__")
 
 
-def _sizes(data) -> list[int]:
+def sizes_of(data) -> list[int]:
+    """The length at each level, as the first elements say it. ValueError for text and for more levels than a tensor has dimensions."""
     sizes = []
-    while _is_sequence(data):
+    while is_sequence(data):
         sizes.append(len(data))
         if len(sizes) > _MOST_DIMENSIONS or (isinstance(data, str) and data):
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
@@ -52,7 +54,7 @@ def _sizes(data) -> list[int]:
     return sizes
 
 
-def _inferred(x) -> DType:
+def inferred(x) -> DType:
     """The dtype that holds ``x``, a number, a tensor or a sequence of them. TypeError for text, RuntimeError for other objects."""
     if isinstance(x, (_C.TensorBase, np.generic, np.ndarray)):
         return x.dtype if isinstance(x, _C.TensorBase) else dtypes.from_numpy(x.dtype)
@@ -66,9 +68,9 @@ def _inferred(x) -> DType:
         return dtypes.get_default_dtype().to_complex()
     if isinstance(x, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
-    if not _is_sequence(x):
+    if not is_sequence(x):
         raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
-    return functools.reduce(dtypes.promote_types, map(_inferred, x)) if len(x) else dtypes.get_default_dtype()
+    return functools.reduce(dtypes.promote_types, map(inferred, x)) if len(x) else dtypes.get_default_dtype()
 
 
 def element_of(x, dtype: DType):
@@ -103,7 +105,7 @@ def _store(out, data, sizes, dtype: DType, dim: int = 0) -> None:
     if dim == len(sizes):
         out[...] = element_of(data, dtype)
         return
-    if not _is_sequence(data):
+    if not is_sequence(data):
         raise TypeError("not a sequence")
     if len(data) != sizes[dim]:
         raise ValueError(f"expected sequence of length {sizes[dim]} at dim {dim} (got {len(data)})")
@@ -118,8 +120,8 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     """A new array of ``data``. ValueError where its rows differ in length, TypeError and RuntimeError for elements that are no numbers."""
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    sizes = _sizes(data)
-    dtype = _inferred(data) if dtype is None else dtype
+    sizes = sizes_of(data)
+    dtype = inferred(data) if dtype is None else dtype
     out = np.empty(sizes, dtype.np)
     # The first length of 0 ends the sizes; what lies deeper is not looked at.
     if out.size:
@@ -127,13 +129,13 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     return out
 
 
-def array_from(data, dtype):
+def array_from(data, dtype, plain: bool | None = None):
     """A new array of numbers, NumPy data or nested sequences, with PyTorch's inference:
-    Python floats become the default dtype, ints int64; NumPy data keeps its dtype."""
+    Python floats become the default dtype, ints int64; NumPy data keeps its dtype. ``plain``: what ``is_plain`` says of it, where that is known."""
     if isinstance(data, (np.ndarray, np.generic)):
         a = np.array(data)
         return a if dtype is None else a.astype(dtype.np)
-    if not _is_plain(data):
+    if not (is_plain(data) if plain is None else plain):
         return array_of(data, dtype)
     try:
         a = np.array(data)
@@ -164,7 +166,7 @@ def old_style(args, dtype: DType) -> np.ndarray:
     if len(args) == 1 and isinstance(args[0], np.ndarray):
         return np.asarray(args[0], dtype.np)
     if len(args) == 1 and not isinstance(args[0], (int, Size)):
-        if not (isinstance(args[0], (np.generic, str)) or _is_sequence(args[0])):
+        if not (isinstance(args[0], (np.generic, str)) or is_sequence(args[0])):
             raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
         return array_from(args[0], dtype)
     if any(isinstance(n, bool) for n in args):

@@ -104,6 +104,16 @@ def wrap_function(fn, operands_from: int | None = None, module: str | None = Non
     return out
 
 
+def is_torch_function_enabled() -> bool:
+    """Whether arguments' classes override functions: not in blocks of DisableTorchFunctionSubclass and DisableTorchFunction."""
+    return not _C.tls("function_disabled", 0)
+
+
+def is_torch_function_all_disabled() -> bool:
+    """Whether neither arguments' classes nor modes override functions: in blocks of DisableTorchFunction."""
+    return _C.tls("function_disabled", 0) > 1
+
+
 class EnableTorchFunction:
     """As long as the object lives, arguments and modes override, whatever was disabled before."""
 

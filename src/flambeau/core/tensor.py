@@ -137,7 +137,8 @@ class Tensor(_C.TensorBase):
         dispatch_sizes_strides_policy=None,
         dispatch_device=False,
         dispatch_layout=False,
-        **_unused,
+        _extra_dispatch_keys=None,
+        storage_size=None,
     ):
         """A ``cls`` that has shape, strides, dtype and device but no data: the subclass holds what it wraps. ``dispatch_...``: what its
         ``__torch_dispatch__`` is asked for (core/own_metadata.py)."""

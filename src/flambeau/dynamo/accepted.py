@@ -18,7 +18,6 @@ _DEFAULTS = {
         "enable_trace_contextlib": True,
         "guard_nn_modules": True,
         "nested_graph_breaks": False,
-        "reorderable_logging_functions": set(),
         "skip_code_recursive_on_recompile_limit_hit": True,
         "skip_guards_on_constant_func_defaults": False,
         "trace_autograd_ops": False,
@@ -40,6 +39,7 @@ _DEFAULTS = {
     },
     ELSEWHERE: {
         "capture_sparse_compute": True,
+        "dead_code_elimination": True,
         "constant_fold_autograd_profiler_enabled": False,
         "enable_cpp_framelocals_guard_eval": True,
         "enable_cpp_guard_manager": True,
@@ -75,7 +75,6 @@ _ONLY = {
     "compiled_autograd": False,
     "capture_profiler_record_function": False,
     "cprofile": False,
-    "dead_code_elimination": None,
     "do_not_emit_runtime_asserts": False,
     "dont_skip_tracing": False,
     "enable_trace_load_build_class": False,

@@ -12,17 +12,44 @@ import traceback
 import types
 from typing import Any
 
+from flambeau.base.shapes import Size
+from flambeau.base.symint import NUMBERS
+
 from .exc import InternalTorchDynamoError, TorchDynamoException, unsupported
 from .rules import trace_rules
 from .rules.reflect import name_of
 from .tracing.wrapping import WRAPPERS, pin
-from .variables.base import HeldVariable, Variable
+from .variables.base import HeldVariable, KnownVariable, Variable
+from .variables.containers.dicts import DictVariable
+from .variables.containers.lists import ListVariable, TupleVariable
 from .variables.functions.python_functions import FunctionVariable
 from .variables.tensors.tensor import TensorVariable
 from .variables.values.constant import ConstantVariable
 from .variables.values.symbolic import SymbolicVariable, specialized
 
 __all__ = ["Comptime", "ComptimeContext", "ComptimeFunction", "ComptimeVar", "comptime"]
+
+
+def shown(v: Variable) -> str:
+    """A value of the trace in a few words: constants as they are, tensors by shape and dtype."""
+    v = v.unwrap()
+    if isinstance(v, TensorVariable):
+        return f"Tensor(shape={tuple(v.val.shape)}, dtype={v.val.dtype})"
+    if isinstance(v, SymbolicVariable):
+        return repr(v.number)
+    if v.can_constant():
+        return repr(v.as_constant())
+    if isinstance(v, ListVariable | TupleVariable):
+        elements = ", ".join(map(shown, v.elements))
+        if v.python_type() is list:
+            return f"[{elements}]"
+        if v.python_type() is Size:
+            return f"torch.Size([{elements}])"
+        return f"({elements}{',' * (len(v.elements) == 1)})" if v.python_type() is tuple else repr(v)
+    if type(v) is DictVariable and v.python_type() is dict and v.base is None:
+        return "{" + ", ".join(f"{shown(k)}: {shown(x)}" for k, x in v.entries.values()) + "}"
+    value = getattr(v, "value", None)
+    return repr(value) if isinstance(v, KnownVariable | FunctionVariable) and value is not None else repr(v)
 
 
 class ComptimeVar:
@@ -66,7 +93,7 @@ class ComptimeVar:
             raise TypeError(f"cannot force {self!r} to be static")
 
     def __repr__(self):
-        return repr(self._variable)
+        return shown(self._variable)
 
 
 class ComptimeContext:
@@ -101,7 +128,8 @@ class ComptimeContext:
         """AssertionError for a value with sizes that vary, or a number that does."""
         v = val._variable
         sizes = tuple(val.as_fake().shape) if isinstance(v, TensorVariable) else ()
-        if isinstance(v, SymbolicVariable) or any(type(n) is not int for n in sizes):
+        numbers = (*sizes, v.number) if isinstance(v, SymbolicVariable) else sizes
+        if any(isinstance(n, NUMBERS) and not isinstance(n.env.simplify(n.expr), int | float) for n in numbers):
             raise AssertionError(f"expected static but got dynamic {val!r} {sizes or ''}".rstrip())
 
     def force_static(self, val: ComptimeVar) -> None:
@@ -119,16 +147,17 @@ class ComptimeContext:
         builtins.print(self.graph().python_code("self").src if verbose else self.graph(), file=file)
 
     def print_disas(self, *, file=None, stacklevel: int = 0) -> None:
-        """The bytecode of the function that is captured."""
-        builtins.print(dis.Bytecode(self._frame(stacklevel).code).dis(), file=file)
+        """The bytecode of the function that is captured, with an arrow at this place."""
+        frame = self._frame(stacklevel)
+        builtins.print(dis.Bytecode(frame.code, current_offset=frame.inst.offset).dis(), file=file)
 
     def print_value_stack(self, *, file=None, stacklevel: int = 0) -> None:
         for v in self._frame(stacklevel).stack:
-            builtins.print(f"- {v.unwrap()!r}", file=file)
+            builtins.print(f"- {shown(v)}", file=file)
 
     def print_locals(self, *, file=None, stacklevel: int = 0) -> None:
         for name, v in self._frame(stacklevel).locals.items():
-            builtins.print(f"{name} = {v.unwrap()!r}", file=file)
+            builtins.print(f"{name} = {shown(v)}", file=file)
 
     def print_bt(self, *, file=None, stacklevel: int = 0) -> None:
         """The program's stack at this place."""
@@ -152,6 +181,10 @@ class Comptime:
         if name.startswith("_") or not hasattr(ComptimeContext, name):
             raise AttributeError(f"comptime has no {name!r}")
         return ComptimeFunction(name)
+
+    def print_value_stack_and_return(self, e, *, stacklevel: int = 0):
+        """``e``; in captured code the value stack is printed as well."""
+        return e
 
     def breakpoint(self) -> None:
         """pdb where the trace is; ``ctx`` is the context."""
@@ -190,8 +223,8 @@ class ComptimeVariable(HeldVariable):
     """``comptime`` or one of its functions, in captured code."""
 
     def getattr(self, tx, name):
-        if name == "breakpoint":
-            return ComptimeVariable(comptime.breakpoint)
+        if name in ("breakpoint", "print_value_stack_and_return"):
+            return ComptimeVariable(getattr(comptime, name))
         if not hasattr(ComptimeContext, name) or self.value is not comptime:
             tx.raise_user(AttributeError(f"comptime has no {name!r}"))
         return ComptimeVariable(ComptimeFunction(name))
@@ -203,12 +236,18 @@ class ComptimeVariable(HeldVariable):
             raise
         except Exception as e:  # in code of the program's, which wants to hear of it
             raise InternalTorchDynamoError(f"comptime: {name_of(type(e))}: {e}") from e
-        return ConstantVariable(None)
+        return args[0] if self.returns else ConstantVariable(None)
+
+    @property
+    def returns(self) -> bool:
+        return getattr(self.value, "__name__", "") == "print_value_stack_and_return"
 
     def look(self, tx, context: ComptimeContext, args, kwargs) -> None:
         if isinstance(self.value, ComptimeFunction):
             given = [a.as_constant() if a.can_constant() else ComptimeVar(tx, tx.realize(a)) for a in args]
             getattr(context, self.value.__name__)(*given, **{k: v.as_constant() for k, v in kwargs.items()})
+        elif self.returns:
+            context.print_value_stack(**{k: v.as_constant() for k, v in kwargs.items()})
         elif isinstance(self.value, types.MethodType):
             import pdb  # only whoever asks pays for it
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flambeau import _frame
 from flambeau.base import debug_folder, upper_levels
 from flambeau.base.config import Config, Knob
+from flambeau.base.records import replace
 
 from .accepted import ACCEPTED, NOT_BUILT
 
@@ -101,10 +102,18 @@ KNOBS = {
         False, "keep captured code that has no tensor operation (to test the executor on plain Python)"
     ),
     "ignore_logging_functions": Knob(set(), "functions and methods whose calls captured code leaves out"),
+    "reorderable_logging_functions": Knob(
+        set(), "functions whose calls, of tensors, constants and texts of them, captured code makes behind the graph"
+    ),
     "nontraceable_tensor_subclasses": Knob(set(), "tensor subclasses that break the graph"),
     "max_traced_instructions": Knob(2_000_000, "instructions interpreted for one frame before it is given up"),
 }
 KNOBS |= ACCEPTED
+_DIAGNOSTIC = """
+accumulated_cache_size_limit cache_size_limit debug_dir_root error_on_recompile fail_on_recompile_limit_hit replay_record_enabled
+report_guard_failures repro_after repro_forward_only repro_ignore_non_fp repro_level repro_tolerance same_two_models_use_fp64 verbose verify
+"""
+KNOBS |= {name: replace(KNOBS[name], diagnostic=True) for name in _DIAGNOSTIC.split()}
 ALIASES = {
     "accumulated_recompile_limit": "accumulated_cache_size_limit",
     "allow_empty_graphs": "capture_empty_graphs",

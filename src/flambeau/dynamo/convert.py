@@ -41,6 +41,8 @@ from .exc import (
     TorchDynamoException,
     TorchRuntimeError,
     Unsupported,
+    UserError,
+    UserErrorType,
 )
 from .graph import tensor_queries
 from .graph.output_graph import OutputGraph
@@ -422,6 +424,8 @@ class Compiler(_frame.Context):
                 if self.fullgraph or output.blocks.breaks_are_errors():
                     if e.reason.id == "fake-tensor":
                         raise TorchRuntimeError(e.reason.describe()) from e.error.__context__
+                    if e.reason.id == "data-dependent-guard":
+                        raise UserError(UserErrorType.ANTI_PATTERN, e.reason.describe()) from e.error.__context__
                     raise Unsupported(e.reason) from (e.error if config.verbose else None)
                 if e.visit is None:
                     unroll = False

@@ -6,14 +6,12 @@ A registry is an OrderedDict from handle id to hook, so that hooks run in the or
 from __future__ import annotations
 
 import functools
-import itertools
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 
 from flambeau.autograd.grad_mode import is_grad_enabled
-from flambeau.base.public import public_in
+from flambeau.autograd.handles import RemovableHandle
 from flambeau.core.tensor import Tensor
 
 PER_MODULE = (
@@ -30,7 +28,6 @@ PER_MODULE = (
     "_load_state_dict_post_hooks",
 )
 
-_ids = itertools.count()
 global_forward: OrderedDict[int, Callable] = OrderedDict()
 global_forward_pre: OrderedDict[int, Callable] = OrderedDict()
 global_backward: OrderedDict[int, Callable] = OrderedDict()
@@ -59,51 +56,6 @@ def replace_global(name: str, hooks) -> None:
     _refresh_global()
 
 
-@public_in("utils.hooks")
-class RemovableHandle:
-    """``remove()`` takes the hook away; also usable in a ``with`` block. Removing twice does nothing.
-
-    ``hooks_dict_ref()`` is the registry that it is in, or None when that is gone."""
-
-    def __init__(self, hooks: OrderedDict, *extra: OrderedDict):
-        self.id = next(_ids)
-        self._places = [weakref.ref(h) for h in (hooks, *extra)]
-
-    @property
-    def hooks_dict_ref(self):
-        return self._places[0]
-
-    @property
-    def extra_dict_ref(self):
-        return tuple(self._places[1:])
-
-    def remove(self) -> None:
-        for place in self._places:
-            hooks = place()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-        _refresh_global()
-
-    # As in PyTorch's files: the registry, the id, and other registries that note it; None for a registry that is gone.
-    def __getstate__(self):
-        hooks, *extra = (place() for place in self._places)
-        return (hooks, self.id, tuple(extra)) if extra else (hooks, self.id)
-
-    def __setstate__(self, state) -> None:
-        global _ids
-        hooks, self.id, *extra = state
-        registries = (hooks, *(extra[0] if extra and extra[0] else ()))
-        self._places = [weakref.ref(OrderedDict() if h is None else h) for h in registries]
-        # Hooks to come have other ids than those that were loaded.
-        _ids = itertools.count(max(next(_ids), self.id + 1))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc) -> None:
-        self.remove()
-
-
 class WithoutModule:
     """A hook that isn't given the module."""
 
@@ -130,6 +82,8 @@ def _refresh_global() -> None:
     global any_global
     any_global = bool(global_forward or global_forward_pre or global_backward or global_backward_pre)
 
+
+RemovableHandle.removed.append(_refresh_global)
 
 # Hooks on what modules are given: kind -> registry. ``hook(module, name, value)`` may return another value.
 global_registration: dict[str, OrderedDict] = {kind: OrderedDict() for kind in ("buffer", "module", "parameter")}

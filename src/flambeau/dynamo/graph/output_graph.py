@@ -282,7 +282,7 @@ class OutputGraph:
             value = self.checked_fake(name, target, fargs, fkwargs)
         if asked_offsets:
             guard_asked(self, asked_offsets)
-        if value is None and not none_ok and not effects:
+        if value is None and not none_ok and not effects and not trace_rules.is_allowed(target):
             unsupported("graph-result", f"{name} returned None", "Operations in the graph return tensors.")
         if (
             not tensor_queries.is_tensor(value)

@@ -6,6 +6,7 @@ import functools
 import types
 
 from flambeau import _C
+from flambeau.base.dtypes import DType
 from flambeau.batching import innermost
 from flambeau.core.tensor import Tensor
 from flambeau.fake import FakeTensor, FakeTensorMode
@@ -15,6 +16,7 @@ from ..rules.reflect import module_of
 
 __all__ = [
     "class_of_result",
+    "dtype_of_type",
     "is_new_leaf",
     "fake_mode",
     "grad_enabled",
@@ -119,6 +121,12 @@ def overrides_function(cls: type) -> bool:
 
 def overrides_dispatch(cls: type) -> bool:
     return cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
+
+
+def dtype_of_type(cls: type) -> DType | None:
+    """The dtype of the tensors that ``cls``, one of the old types of tensors (``torch.LongTensor``), makes; None for other classes."""
+    dtype = vars(cls).get("dtype")
+    return dtype if isinstance(dtype, DType) and "is_cuda" in vars(cls) else None
 
 
 def is_python_function(f) -> bool:

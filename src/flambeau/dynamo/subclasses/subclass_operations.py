@@ -167,6 +167,13 @@ def sizes(v: Variable):
     return tuple(e.as_constant() for e in v.realized()) if isinstance(v, SequenceVariable) else v.as_constant()
 
 
+@special("is_torch_function_enabled", "is_torch_function_all_disabled")
+def _(tx, var, args, kwargs):
+    """As it was before the call, which is guarded, and what blocks of the traced code make of it."""
+    disabled = max(tx.output.process.field("function_disabled"), tx.output.blocks.function_disabled)
+    return ConstantVariable(not disabled if var.value.__name__.endswith("_enabled") else disabled > 1)
+
+
 @special("as_subclass")
 def _(tx, var, args, kwargs):
     return as_subclass(tx, args[0], args[1].as_constant())

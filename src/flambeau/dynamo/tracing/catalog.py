@@ -29,6 +29,7 @@ from ..variables.functions import builtin as builtin
 from ..variables.functions import cached as cached
 from ..variables.functions import getters as getters
 from ..variables.functions import handlers as handlers
+from ..variables.functions import log_calls as log_calls
 from ..variables.functions import python_functions as python_functions
 from ..variables.iterators import builtin_iterators as builtin_iterators
 from ..variables.iterators import consumers as consumers
@@ -60,6 +61,7 @@ from ..variables.objects import thread_locals as thread_locals
 from ..variables.objects import type_checks as type_checks
 from ..variables.objects import weak_references as weak_references
 from ..variables.tensors import backward as backward
+from ..variables.tensors import gradient_hooks as gradient_hooks
 from ..variables.tensors import set_data as set_data
 from ..variables.tensors import storage_offsets as storage_offsets
 from ..variables.tensors import tensor as tensor

@@ -26,6 +26,7 @@ from ..variables.containers.sets import SetVariable
 from ..variables.contexts.managers import ContextExit, FunctionModeVariable, NullContextVariable
 from ..variables.exceptions import groups
 from ..variables.exceptions.exception import ExceptionVariable, ExcInfoVariable, LastiVariable, variable_of
+from ..variables.functions import log_calls
 from ..variables.functions.builtin import BuiltinVariable
 from ..variables.functions.handlers import HANDLERS
 from ..variables.functions.python_functions import CellVariable, NestedFunctionVariable, callee
@@ -386,7 +387,11 @@ class Opcodes:
         self.push(d)
 
     def BUILD_STRING(self, inst):
-        self.push(ConstantVariable("".join(p.as_constant() for p in self.popn(inst.arg))))
+        parts = [p.unwrap() for p in self.popn(inst.arg)]
+        if any(isinstance(p, log_calls.DeferredText) for p in parts):
+            self.push(log_calls.DeferredText.joined(parts))
+        else:
+            self.push(ConstantVariable("".join(p.as_constant() for p in parts)))
 
     def FORMAT_VALUE(self, inst):
         spec = self.pop().as_constant() if inst.arg & 4 else ""
@@ -586,8 +591,12 @@ class Opcodes:
         self.call(fn, args, dict(zip(names, values[n:])))
 
     def call(self, fn: Variable, args: list[Variable], kwargs: dict[str, Variable]) -> None:
-        left_out = config.ignore_logging_functions and callee(fn) & config.ignore_logging_functions
-        self.push(ConstantVariable(None) if left_out else fn.call(self, args, kwargs))
+        if config.ignore_logging_functions and callee(fn) & config.ignore_logging_functions:
+            self.push(ConstantVariable(None))
+        elif config.reorderable_logging_functions and callee(fn) & config.reorderable_logging_functions:
+            self.push(log_calls.call_later(self, fn, args, kwargs))
+        else:
+            self.push(fn.call(self, args, kwargs))
 
     def CALL_FUNCTION_EX(self, inst):
         kwargs: dict[str, Variable] = {}

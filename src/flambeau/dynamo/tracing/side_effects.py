@@ -55,6 +55,11 @@ class SideEffects:
         if var.source is not None or isinstance(var, CellVariable):
             self.modified.setdefault(id(var), var)
 
+    def add_call(self, result: Variable) -> None:
+        """Captured code makes a call whose effect is seen outside; ``result`` is what comes of it, and makes it when it is rebuilt."""
+        self.modified[id(result)] = result
+        self.oldest_touched = -1
+
     def remember(self, var: Variable) -> None:
         if var.source is not None:
             self.modified.setdefault(id(var), var)

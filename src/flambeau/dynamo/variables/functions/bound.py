@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import types
+import weakref
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from ...rules.library_classes import has_state
 from ...rules.reflect import flags_of, is_among, module_of, mro_of, qualname_of, type_item
 from ...tracing import world
 from ...tracing.wrapping import WRAPPERS, exactly, pin
+from ..base import HeldVariable
+from ..containers.lists import ListVariable
 from ..contexts.managers import ContextExit, EnteredGradModeVariable, ModeMaker
 from ..numpy.random_generators import of_method
 from ..numpy.routines import of_numpy
@@ -140,7 +143,33 @@ def entered_grad_mode(tx, value, source):
     return None if mode is None else ContextExit(EnteredGradModeVariable(mode), source)
 
 
+class SameSubclasses:
+    """Guard: a class has the subclasses that it had at capture."""
+
+    def __init__(self, cls: type):
+        self.known = [weakref.ref(c) for c in type.__subclasses__(cls)]
+
+    def __call__(self, cls) -> bool:
+        return type.__subclasses__(cls) == [r() for r in self.known]
+
+    def __repr__(self):
+        return f"the subclasses {[r() for r in self.known]}"
+
+
+class SubclassesVariable(HeldVariable):
+    """``cls.__subclasses__``, bound: the list is that of the capture, which is guarded."""
+
+    def call(self, tx, args, kwargs):
+        cls = self.value.__self__
+        if args or kwargs:
+            tx.raise_user(TypeError("type.__subclasses__() takes no arguments"))
+        tx.output.guard(ConstSource(cls, qualname_of(cls)), "CALL", SameSubclasses(cls))
+        return ListVariable([tx.wrap_known(c) for c in type.__subclasses__(cls)])
+
+
 def c_callable(tx, value, source):
+    if value.__name__ == "__subclasses__" and isinstance(getattr(value, "__self__", None), type):
+        return SubclassesVariable(value, source)
     if type(value) is types.MethodWrapperType and isinstance(value.__self__, types.GetSetDescriptorType):
         return tx.subclasses.AttributeFunction(value)
     if (

@@ -412,6 +412,9 @@ def _(tx, args, kwargs):
         return v.text(tx, "__str__")
     if isinstance(v, ObjectVariable):
         return text.of_object(tx, v, "__str__")
+    said = text.of_code(tx, v)
+    if said is not None:
+        return said
     v = text.settled(tx, v)
     if isinstance(v, ClassVariable) or not v.can_constant():
         return None
@@ -429,7 +432,7 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     if isinstance(args[0], ObjectVariable):
         return text.of_object(tx, args[0], "__repr__")
-    return args[0].text(tx, "__repr__") if isinstance(args[0], ExceptionVariable) else None
+    return args[0].text(tx, "__repr__") if isinstance(args[0], ExceptionVariable) else text.of_code(tx, args[0])
 
 
 @handles(print)

@@ -12,6 +12,7 @@ from ...graph import tensor_queries
 from ..base import Variable
 from ..containers.lists import SequenceVariable
 from ..values.constant import ConstantVariable
+from .gradient_hooks import last_handle
 
 __all__ = ["backward", "check_ends", "is_freed", "with_freed_history"]
 
@@ -158,6 +159,10 @@ def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Va
     plain = {k: v.as_constant() for k, v in given.items() if k != "gradient" and v.can_constant()}
     if plain.get("create_graph") or plain.get("inputs") is not None or "inputs" in given.keys() - plain.keys():
         unsupported("backward", "backward() with create_graph or inputs", "Only gradients of all leaves are captured.")
+    if last_handle(tx.output) is not None:
+        unsupported(
+            "backward", "backward() behind the registration of a hook", "The hook is registered behind the graph."
+        )
     if owner.val.grad_fn is None:
         unsupported("backward", "backward() of a tensor without a history", "It raises an error or writes to a leaf.")
     by_value = inputs_by_leaf(tx.output)

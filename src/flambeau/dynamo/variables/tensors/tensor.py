@@ -37,6 +37,7 @@ from ..containers.lists import ListVariable, Result, TupleVariable
 from ..iterators.container_iterators import ArrayIteratorVariable, NumpyIteratorVariable
 from ..values.constant import ConstantVariable
 from ..values.symbolic import arithmetic, number_of
+from . import gradient_hooks
 from .backward import backward, has_history, is_end, is_freed, with_freed_history
 from .storage_offsets import storage_offset
 
@@ -64,6 +65,7 @@ NOT_TRACED_ATTRS = frozenset(
 VALUE, SHAPE, TEXT = (f"The {what} depends on tensor data." for what in ("value", "shape of the result", "text"))
 NOT_TRACED_METHODS = {
     "register_hook": "Hooks belong to the tensor of one call.",
+    "register_post_accumulate_grad_hook": "Hooks belong to the tensor of one call.",
     "retain_grad": "It changes how autograd treats this very tensor.",
     "_is_view": "It is a fact about the tensor of one call.",
     "item": VALUE,
@@ -188,6 +190,8 @@ class TensorVariable(Variable):
         if name == "grad":
             if name in self.written:
                 return self.written[name]
+            if self.source is None and not self.val.requires_grad:
+                return ConstantVariable(None)  # no backward pass reaches it, and nobody else could have written it
             if self.source is None:
                 unsupported(
                     "tensor-attribute",
@@ -312,6 +316,10 @@ class TensorMethodVariable(MethodOf):
         return types.MethodType
 
     def call(self, tx, args, kwargs):
+        if self.name in gradient_hooks.METHODS and type(self.owner) is TensorVariable:
+            handle = gradient_hooks.register(tx, self.owner, self.name, args, kwargs)
+            if handle is not None:
+                return handle
         why = NOT_TRACED_METHODS.get(self.name)
         if why and not tx.output.shapes.data_symbols(self.name):
             unsupported(

@@ -13,6 +13,7 @@ from flambeau.base.shapes import Size
 from ...config import config
 from ...exc import unsupported
 from ...graph import tensor_queries
+from ...guards.dynamic import mark_static
 from ...guards.source import GetAttrSource
 from ...higher_order import opaque, subgraphs
 from ...modes.autocast import AutocastVariable, asked, is_autocast
@@ -23,11 +24,11 @@ from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import SequenceVariable
+from ..containers.lists import ListVariable, SequenceVariable, TupleVariable
 from ..contexts.managers import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
 from ..functions.python_functions import UserMethodVariable
 from ..values.constant import ConstantVariable
-from ..values.symbolic import CheckVariable, SymbolicVariable, message_of, require_element
+from ..values.symbolic import CheckVariable, SymbolicVariable, message_of, require_element, specialized, wrap_number
 from .backward import check_ends, free_way
 from .tensor import NOT_TRACED_METHODS, NumpyNdarrayVariable, TensorMethodVariable, TensorVariable
 
@@ -149,8 +150,10 @@ class TorchClassVariable(KnownVariable):
             return tx.subclasses.DisableFunctionVariable(cls)
         if name in ("record_function", "RecordFunction"):
             return NullContextVariable(cls, args=args)
-        if cls is tensor_queries.Tensor and len(args) == 1 and not kwargs and isinstance(args[0], SequenceVariable):
-            return legacy_tensor(tx, args[0])
+        dtype = tensor_queries.dtype_of_type(cls)
+        one = len(args) == 1 and not kwargs and isinstance(args[0], SequenceVariable)
+        if one and (dtype is not None or cls is tensor_queries.Tensor):
+            return legacy_tensor(tx, args[0], dtype)
         known = all(a.can_constant() and not isinstance(a, DictVariable) for a in [*args, *kwargs.values()])
         if not known or not (is_immutable(cls) or is_autocast(cls)):
             unsupported(
@@ -162,11 +165,14 @@ class TorchClassVariable(KnownVariable):
         return AutocastVariable(value) if is_autocast(cls) else tx.wrap_known(value)
 
 
-def legacy_tensor(tx, given: Variable) -> Variable:
-    """``torch.Tensor(numbers)``, of the default dtype, or ``torch.Tensor(size)``, without values."""
+def legacy_tensor(tx, given: Variable, of_dtype) -> Variable:
+    """``torch.Tensor(numbers)``, of the default dtype, or ``torch.Tensor(size)``, without values; ``torch.LongTensor`` and its kin likewise."""
+    if of_dtype is not None:
+        dtype = ConstantVariable(of_dtype)
+    else:
+        dtype = tx.wrap_function(trace_rules.library_attr("get_default_dtype")).call(tx, [], {})
     if given.python_type() is Size:
-        return tx.wrap_function(trace_rules.library_attr("empty")).call(tx, given.items(tx), {})
-    dtype = tx.wrap_function(trace_rules.library_attr("get_default_dtype")).call(tx, [], {})
+        return tx.wrap_function(trace_rules.library_attr("empty")).call(tx, given.items(tx), {"dtype": dtype})
     return tx.wrap_function(trace_rules.library_attr("tensor")).call(tx, [given], {"dtype": dtype})
 
 
@@ -240,6 +246,7 @@ def _(tx, var, args, kwargs):
 
 @special(
     "is_autocast_enabled",
+    "is_any_autocast_enabled",
     "is_autocast_cpu_enabled",
     "is_autocast_cache_enabled",
     "get_autocast_dtype",
@@ -304,6 +311,19 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(None)
 
 
+@special("mark_static")
+def _(tx, var, args, kwargs):
+    """Said of a tensor while it is traced: its sizes are constants of what is captured."""
+    given = dict(zip(("t", "index"), args)) | kwargs
+    t = tx.realize(given["t"])
+    if var.value is not mark_static or type(t) is not TensorVariable:
+        return None
+    index = given["index"].as_constant() if "index" in given else None
+    for d in range(t.val.ndim) if index is None else index if isinstance(index, list | tuple) else [index]:
+        specialized(tx, wrap_number(t.val.shape[d]))
+    return ConstantVariable(None)
+
+
 @special("is_tensor")
 def _(tx, var, args, kwargs):
     return ConstantVariable(isinstance(args[0], TensorVariable) and not isinstance(args[0], NumpyNdarrayVariable))
@@ -347,6 +367,22 @@ def _(tx, var, args, kwargs):
         if isinstance(args[0], TensorVariable)
         else None
     )
+
+
+@special("tensor")
+def _(tx, var, args, kwargs):
+    """A list of arrays is one of their rows; tensors are elements of it."""
+    rows = args[0].unwrap() if args else None
+    if type(rows) not in (ListVariable, TupleVariable) or not rows.elements:
+        return None
+    arrays = [tx.realize(v) for v in rows.elements]
+    if not all(isinstance(a, NumpyNdarrayVariable) and a.val.ndim for a in arrays):
+        return None
+    library = trace_rules.library_attr
+    stacked = tx.wrap_function(library("stack")).call(
+        tx, [ListVariable([TensorVariable(a.node, a.val) for a in arrays])], {}
+    )
+    return tx.wrap_function(library("tensor")).call(tx, [stacked, *args[1:]], kwargs)
 
 
 @special("from_numpy", "as_tensor", "asarray")
@@ -468,7 +504,7 @@ def _(tx, value, source):
 @CLASS_WRAPPERS.row("of the library")
 def _(tx, value, source):
     module = module_of(value)
-    if module != "flambeau" and not module.startswith("flambeau."):
+    if module != "flambeau" and not module.startswith("flambeau.") and tensor_queries.dtype_of_type(value) is None:
         return None
     traced = trace_rules.is_nn_module_class(value) or is_traced(value)
     return None if traced else TorchClassVariable(value, source)

@@ -209,7 +209,7 @@ def _ask(question, number):
     try:
         return question(number)
     except GuardOnDataDependentSymNode as e:
-        unsupported("data-dependent", str(e), "The value depends on tensor data.")
+        unsupported("data-dependent-guard", str(e), "The value depends on tensor data.")
 
 
 def specialized(tx, v: Variable) -> Variable:

@@ -6,11 +6,14 @@ import enum
 import string
 import types
 
+from ...config import config
 from ...exc import unsupported
 from ...rules.reflect import name_of
 from ...tracing import world
 from ..base import Variable
 from ..containers.lists import TupleVariable
+from ..functions.log_calls import DeferredText
+from ..functions.python_functions import FunctionVariable
 from ..objects.class_object import ClassVariable
 from ..objects.instance import ObjectVariable
 from .constant import ConstantVariable
@@ -40,6 +43,32 @@ def of_object(tx, v: ObjectVariable, name: str, *args: Variable) -> Variable | N
     return said
 
 
+class SameText:
+    """Guard: a function or class says of itself what it said at capture."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __call__(self, o) -> bool:
+        return repr(o) == self.text
+
+    def __repr__(self):
+        return self.text
+
+
+def of_code(tx, v: Variable) -> ConstantVariable | None:
+    """``repr`` of a function or class that existed before: its name and place. None where a metaclass of the program's says it."""
+    value = getattr(v, "value", None)
+    plain = isinstance(value, types.FunctionType) or type(type(value).__repr__) is types.WrapperDescriptorType
+    if not isinstance(v, FunctionVariable | ClassVariable) or value is None or v.source is None or not plain:
+        return None
+    if isinstance(value, type) and id(value) in tx.output.objects.made_classes:
+        return None
+    text = repr(value)
+    tx.output.guard(v.source, "CALL", SameText(text))
+    return ConstantVariable(text)
+
+
 def settled(tx, v: Variable) -> Variable:
     """A text says which numbers they are: constants in the place of a number that varies, and of those in a tuple of sizes."""
     if isinstance(v, TupleVariable) and not v.can_constant():
@@ -47,8 +76,9 @@ def settled(tx, v: Variable) -> Variable:
     return specialized(tx, v)
 
 
-def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVariable:
-    """A replacement field of an f-string or a format; ``conversion``: str, repr, ascii or None."""
+def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVariable | DeferredText:
+    """A replacement field of an f-string or a format; ``conversion``: str, repr, ascii or None. Of a tensor there is one where functions that
+    log may be called later (``config.reorderable_logging_functions``)."""
     if isinstance(v, ObjectVariable):
         said = (
             of_object(tx, v, METHODS[conversion])
@@ -62,7 +92,12 @@ def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVaria
         value = said.as_constant()
         v = ConstantVariable(value.encode("ascii", "backslashreplace").decode() if conversion is ascii else value)
         conversion = None
-    v = settled(tx, v)
+    if v.is_tensor and config.reorderable_logging_functions:
+        return DeferredText.of(v, conversion, spec)
+    said = of_code(tx, v) if not (spec and not conversion) else None
+    v = said or settled(tx, v)
+    if said is not None:
+        conversion = None
     if not v.can_constant() or isinstance(v, ClassVariable):
         unsupported("format", f"formatting {v!r}", "The text is not known while tracing.")
     value = v.as_constant()
@@ -74,19 +109,24 @@ def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVaria
         tx.raise_user(e)
 
 
-def format_fields(tx, template: str, args: list[Variable], kwargs: dict[str, Variable]) -> ConstantVariable | None:
+def format_fields(
+    tx, template: str, args: list[Variable], kwargs: dict[str, Variable]
+) -> ConstantVariable | DeferredText | None:
     """``template.format(*args, **kwargs)``; None for fields that are more than a position or a name."""
-    out, given = [], iter(args)
+    out: list[Variable] = []
+    given = iter(args)
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as e:
         tx.raise_user(e)
     for literal, field, spec, conversion in parts:
-        out.append(literal)
+        out.append(ConstantVariable(literal))
         if field is None:
             continue
         v = next(given, None) if field == "" else kwargs.get(field)
         if v is None or "{" in spec:
             return None
-        out.append(formatted(tx, v, CONVERSIONS[conversion], spec).as_constant())
-    return ConstantVariable("".join(out))
+        out.append(formatted(tx, v, CONVERSIONS[conversion], spec))
+    if any(isinstance(p, DeferredText) for p in out):
+        return DeferredText.joined(out)
+    return ConstantVariable("".join(p.as_constant() for p in out))

@@ -1,0 +1,344 @@
+"""Calls of the library that are captured whole (``fullgraph=True``), on all backends, and do what they do plainly: hooks, numbers made into
+tensors, texts of functions, logs that are written behind the graph."""
+
+import warnings
+
+import pytest
+from programs import agree, attempt
+
+import flambeau as torch
+from flambeau import compiler
+
+PROGRAMS = {}
+
+
+def program(f):
+    PROGRAMS[f.__name__] = f
+    return f
+
+
+def leaf(n=3):
+    return torch.arange(1.0, n + 1).requires_grad_()
+
+
+class Base:
+    pass
+
+
+class Derived(Base):
+    pass
+
+
+def helper():
+    pass
+
+
+@program
+def hooks_on_inputs_run_in_their_order(C, torch):
+    seen = []
+
+    def f(x, k):
+        first = x.register_hook(lambda g: g * 2)
+        y = x * k
+        second = x.register_hook(lambda g: seen.append(k) or g + 1)
+        return y.sum(), first, second
+
+    g, out = C(f, fullgraph=True), []
+    for k in (2.0, 3.0):
+        x = leaf()
+        y, first, second = g(x, k)
+        y.backward()
+        out.append(x.grad.clone())
+        first.remove()
+        x.grad = None
+        (x * k).sum().backward()
+        out += [x.grad, first == second, type(first).__name__]
+    return out, seen
+
+
+@program
+def hooks_on_inputs_with_a_history(C, torch):
+    def f(x):
+        x.register_hook(lambda g: g * 5)
+        return (x * 2).sum()
+
+    x = leaf()
+    C(f, fullgraph=True)(x * 3).backward()
+    return x.grad
+
+
+@program
+def hooks_that_are_removed_while_tracing(C, torch):
+    def f(x):
+        h = x.register_hook(lambda g: g * 5)
+        keep = x.register_hook(lambda g: g * 7)
+        h.remove()
+        h.remove()
+        return (x * 2).sum(), h, keep
+
+    x = leaf()
+    y, h, keep = C(f, fullgraph=True)(x)
+    y.backward()
+    h.remove()
+    keep.remove()
+    return x.grad
+
+
+@program
+def hooks_behind_the_gradient_of_a_leaf(C, torch):
+    done = []
+
+    def f(x):
+        x.register_post_accumulate_grad_hook(lambda p: done.append(p.grad.sum().item()))
+        return (x * 2).sum()
+
+    x = leaf()
+    C(f, fullgraph=True)(x).backward()
+    return x.grad, done
+
+
+@program
+def hooks_whose_handle_is_kept(C, torch):
+    holder, places = torch.nn.Module(), {}
+    holder.handle = None
+
+    def f(x):
+        holder.handle = x.register_hook(lambda g: -g)
+        places["h"] = [holder.handle]
+        return (x * 2).sum()
+
+    x = leaf()
+    C(f, fullgraph=True)(x).backward()
+    holder.handle.remove()
+    return x.grad, places["h"][0] is holder.handle
+
+
+@program
+def hooks_on_what_is_written_to(C, torch):
+    def f(x):
+        x.register_hook(lambda g: g * 5)
+        x.mul_(2)
+        return x.sum()
+
+    x = leaf()
+    C(f)(x * 1).backward()
+    return x.grad
+
+
+@program
+def hooks_before_a_backward_pass(C, torch):
+    def f(x):
+        x.register_hook(lambda g: g * 5)
+        (x * x).sum().backward()
+        return x * 2
+
+    x = leaf()
+    return C(f)(x), x.grad
+
+
+@program
+def hooks_that_close_over_what_was_computed(C, torch):
+    def f(x):
+        y = x * 3
+        x.register_hook(lambda g: g + y.detach())
+        return y.sum()
+
+    x = leaf()
+    C(f, fullgraph=True)(x).backward()
+    return x.grad
+
+
+@program
+def hooks_of_tensors_without_a_gradient(C, torch):
+    return [attempt(C(lambda x: (x.register_hook(lambda g: g), x * 2)[1]), torch.ones(2))]
+
+
+def _numbers(make, *args):
+    def prog(C, torch):
+        f = C(make, fullgraph=True)
+        found = [f(*args), f(*args)]
+        return found, [t.requires_grad for t in found]
+
+    return prog
+
+
+T = torch.tensor
+for _name, (_make, *_args) in {
+    "elements": (lambda x: T([x[0], x[1]]) * 2, torch.ones(3)),
+    "elements_with_a_gradient": (lambda x: T([x[0], x[1]]) * 2, torch.ones(3).requires_grad_()),
+    "mixed_with_constants": (lambda x: T([[x[0], 1], [True, 2.5]]), torch.ones(3)),
+    "of_float64": (lambda x: T([x[0], 1]), torch.ones(3, dtype=torch.float64)),
+    "to_a_dtype": (lambda x: T((x[0], x[1]), dtype=torch.float64), torch.arange(3)),
+    "sizes": (lambda x: T([x.sum(), x.size(0)]), torch.arange(3)),
+    "of_more_dimensions": (lambda x: T([x, x]), torch.ones(1, 1, 1)),
+    "as_tensor": (lambda x: torch.as_tensor([x[0], x[1]]), torch.ones(3)),
+    "items": (lambda x: T([x.item(), 2]), torch.tensor([7])),
+    "an_item": (lambda x: T(x.item()), torch.tensor([1.5])),
+    "truth_of_items": (lambda x: T([x.item() > 0, False]), torch.tensor([7])),
+    "old_types": (lambda x: torch.FloatTensor([x[0], x[1]]) + torch.LongTensor([1, 2]), torch.ones(3)),
+    "old_type_of_sizes": (lambda x: torch.DoubleTensor(x.shape).shape, torch.ones(3)),
+    "rows_of_arrays": (lambda a: T([a, a + 1], dtype=torch.float32), torch.ones(2, 3).numpy()),
+    "elements_of_arrays": (lambda a: T([a[0], a[1]]), torch.ones(3).numpy()),
+}.items():
+    PROGRAMS[f"numbers_{_name}"] = (
+        _numbers(_make, *_args) if _name != "old_type_of_sizes" else (lambda C, torch, f=_make: C(f)(torch.ones(3)))
+    )
+
+
+@program
+def texts_of_functions_and_classes(C, torch):
+    def f(x):
+        return x + len(str(helper)), repr(helper), f"{Base} {Base!r:>60}", f"{Derived}", str(Base)
+
+    g = C(f, fullgraph=True)
+    out = [g(torch.ones(1))]
+    before, Base.__qualname__ = Base.__qualname__, "Other"
+    try:
+        out.append(g(torch.ones(1)))
+    finally:
+        Base.__qualname__ = before
+    return out
+
+
+@program
+def subclasses_of_a_class(C, torch):
+    class Top:
+        pass
+
+    class Below(Top):
+        pass
+
+    def f(x):
+        return x + len(Top.__subclasses__()), [c.__name__ for c in Top.__subclasses__()]
+
+    g = C(f, fullgraph=True)
+    out = [g(torch.ones(1)), Below.__name__]
+    another = type("Another", (Top,), {})
+    out.append(g(torch.ones(1)))
+    return out, another.__name__
+
+
+@program
+def functions_of_the_graph_that_return_nothing(C, torch):
+    modes = []
+
+    @compiler.allow_in_graph
+    def note():
+        modes.append(torch.is_grad_enabled())
+
+    def f(x):
+        note()
+        with torch.no_grad():
+            note()
+        return x + 1
+
+    g = C(f, fullgraph=True)
+    out = [g(torch.ones(2)) for _ in range(2)]
+    return out, modes[-2:]
+
+
+@program
+def gradients_of_what_was_made(C, torch):
+    return C(lambda x: (x + 1, (x * 2).grad, torch.ones(2).grad), fullgraph=True)(torch.ones(2))
+
+
+@program
+def sizes_marked_static_while_tracing(C, torch):
+    def f(x):
+        torch._dynamo.mark_static(x, 0)
+        torch._dynamo.comptime.comptime.assert_static(x.size(0))
+        return x + x.size(0)
+
+    g = C(f, fullgraph=True, dynamic=True)
+    return g(torch.ones(3, 2)), g(torch.ones(4, 2))
+
+
+@program
+def whether_classes_override(C, torch):
+    asked = torch._C._is_torch_function_enabled
+
+    def f(x):
+        with torch._C.DisableTorchFunctionSubclass():
+            with torch._C.DisableTorchFunctionSubclass():
+                y = x + 1
+            inside = asked(), torch._C._is_torch_function_all_disabled()
+        return y, inside, asked(), torch._C._is_any_autocast_enabled()
+
+    g = C(f, fullgraph=True)
+    out = [g(torch.ones(1))]
+    with torch._C.DisableTorchFunction(), torch.autocast("cpu"):
+        out.append(C(lambda x: (x + 1, asked(), torch._C._is_any_autocast_enabled()))(torch.ones(1)))
+    return out
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_whole_calls(name):
+    agree(PROGRAMS[name])
+
+
+# -- functions that log, behind the graph --
+def log_of_tensors(C, torch):
+    def f(x):
+        print("begin")
+        y = x + 1
+        print(y.sum(), f"y={y!r} {x.shape} {{}} {y.sum():.3f}", 3)
+        print(f"{y.sum()} of {x.sum():.2f}", end="!")
+        return y * 2
+
+    g = C(f, fullgraph=True)
+    return g(torch.ones(2)), g(torch.zeros(2))
+
+
+def log_behind_a_break(C, torch):
+    def f(x):
+        print(x + 1)
+        torch._dynamo.graph_break()
+        print("then", x.sum())
+        return x
+
+    return C(f)(torch.ones(2))
+
+
+def log_of_what_is_written_to(C, torch):
+    def f(x):
+        y = x + 1
+        print(y)
+        y.add_(5)
+        print(y, sep="|")
+        return y
+
+    return C(f)(torch.ones(2))
+
+
+def log_of_other_things(C, torch):
+    def f(x):
+        print([x, 1], {"a": x.shape})
+        return x * 2
+
+    return C(f)(torch.ones(2))
+
+
+@pytest.mark.parametrize("prog", [log_of_tensors, log_behind_a_break, log_of_what_is_written_to, log_of_other_things])
+def test_reorderable_logging_functions(prog):
+    with torch._dynamo.config.patch(reorderable_logging_functions={print, warnings.warn}):
+        agree(prog)
+
+
+def test_own_logging_functions_see_tensors_and_texts():
+    said = []
+
+    def note(text, *tensors):
+        said.append((text, *(t.tolist() for t in tensors)))
+
+    def f(x):
+        note(f"{x + 1}", x * 2)
+        return x
+
+    with torch._dynamo.config.patch(reorderable_logging_functions={note}):
+        torch.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
+    assert said == [("tensor([2., 2.])", [2.0, 2.0])]
+
+
+def test_decisions_about_data_are_the_users_errors():
+    with pytest.raises(torch._dynamo.exc.UserError, match="Could not guard on data-dependent expression"):
+        torch.compile(lambda x: torch.ones(2) if x.item() == 3 else x, fullgraph=True)(torch.tensor([3]))
