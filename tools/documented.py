@@ -11,6 +11,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import get_origin
 
 NAMES = Path(__file__).parents[1] / "tests" / "names" / "pytorch_2_13.json"
 # Their names are tables: devices and libraries that aren't here, settings, the interpreter's own.
@@ -64,7 +65,9 @@ def rows() -> dict[str, dict[str, tuple[bool, bool]]]:
                 continue
             value = getattr(where, name)
             doc = documentation(value) if callable(value) else ""
-            if not callable(value) or doc.startswith(NEUTRAL):
+            # Unions of types are no callables, and what exceptions take is BaseException's.
+            error = isinstance(value, type) and issubclass(value, BaseException)
+            if not callable(value) or get_origin(value) is not None or error or doc.startswith(NEUTRAL):
                 continue
             found.setdefault(module, {})[name] = (has_signature(value), bool(doc))
     return found

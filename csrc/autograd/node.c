@@ -434,7 +434,8 @@ PyTypeObject FlbNode_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau.autograd.graph.Node",
     .tp_basicsize = sizeof(FlbNode),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "One step of the backward pass. Node(name, next_edges, outputs); a subclass defines "
+    .tp_doc = "Node(name=None, next_edges=(), outputs=1)\n--\n\n"
+              "One step of the backward pass. A subclass defines "
               "apply(*cotangents) and release().",
     .tp_new = node_new,
     .tp_init = (initproc)node_init,

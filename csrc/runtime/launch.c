@@ -837,8 +837,10 @@ static PyMethodDef functions[] = {
     {"load_objects", flb_load_objects, METH_VARARGS,
      "load_objects(objects, names) -> addresses: link relocatable object code, each object for a tuple of "
      "its functions; None for what only LLVM can link"},
-    {"get_num_threads", get_num_threads, METH_NOARGS, "threads that kernels are split over"},
-    {"set_num_threads", set_num_threads, METH_O, "set the number of threads that kernels are split over"},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads($module, /)\n--\n\nThreads that kernels are split over."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads($module, n, /)\n--\n\nSet the number of threads that kernels are split over."},
     {NULL},
 };
 

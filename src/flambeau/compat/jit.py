@@ -80,6 +80,8 @@ class ScriptFunction:
 
 @public_in("jit")
 class CompilationUnit:
+    """TorchScript source that is compiled: can't be made."""
+
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(
             "torch.jit.CompilationUnit: flambeau doesn't compile TorchScript source; write Python functions"
@@ -268,19 +270,23 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
 
 @contextlib.contextmanager
 def strict_fusion():
+    """A block that changes nothing: TorchScript's fuser isn't here."""
     yield
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
+    """Warns that it has no effect, when it is to be enabled."""
     if enabled:
         warnings.warn("torch.jit.enable_onednn_fusion has no effect in flambeau", stacklevel=2)
 
 
 def onednn_fusion_enabled() -> bool:
+    """Answers False: TorchScript's fusers aren't here."""
     return False
 
 
 def set_fusion_strategy(strategy):
+    """Gives the strategy back, as it was set before: there is no fuser that takes it."""
     return strategy
 
 

@@ -16,6 +16,8 @@ def kineto_available() -> bool:
 
 @public_in("profiler.profiler")
 class ExecutionTraceObserver:
+    """PyTorch's recorder of operators with their arguments: NotImplementedError."""
+
     def __init__(self):
         raise NotImplementedError("torch.profiler.ExecutionTraceObserver is not built")
 
@@ -52,6 +54,8 @@ class KinetoStepTracker:
 
 @public_in("autograd.profiler")
 class EnforceUnique:
+    """Keys that may be seen once: RuntimeError for the second time."""
+
     def __init__(self):
         self.seen: set = set()
 
@@ -63,11 +67,14 @@ class EnforceUnique:
 
 @public_in("autograd.profiler_util")
 class MemRecordsAcc:
+    """Records of memory of a trace, as they were given."""
+
     def __init__(self, mem_records):
         self._records = mem_records
 
 
 def load_nvprof(path: str):
+    """NotImplementedError: traces of GPUs aren't read here."""
     raise NotImplementedError("load_nvprof: traces of GPUs aren't read here")
 
 

@@ -72,6 +72,7 @@ def guarding_hint_or_throw(a):
 
 
 def optimization_hint(a, fallback: int | None = None):
+    """The value that a size has in this call, or ``fallback`` where it has none."""
     return hint_int(a, fallback)
 
 

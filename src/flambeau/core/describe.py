@@ -91,8 +91,8 @@ def overload_signature(sig: Signature, first: str) -> inspect.Signature:
 
 
 def _merged(signatures: list[inspect.Signature]) -> inspect.Signature:
-    """One signature for several overloads: the longest where all others are the beginning of it, else what they have in common and
-    ``*args, **kwargs``."""
+    """One signature for several overloads: the longest where all others are the beginning of it, else what they have in common,
+    ``*args``, and every other parameter by its keyword."""
     longest = max(signatures, key=lambda s: len(s.parameters))
     rows = [list(s.parameters.values()) for s in signatures]
     positional = [[p for p in row if p.kind is Parameter.POSITIONAL_OR_KEYWORD] for row in rows]
@@ -123,8 +123,29 @@ def _merged(signatures: list[inspect.Signature]) -> inspect.Signature:
         if len({p.name for p in column}) > 1 or any(p.default is not Parameter.empty for p in column):
             break
         common.append(column[0].replace(annotation=_union({p.annotation for p in column})))
-    rest = [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("kwargs", Parameter.VAR_KEYWORD)]
-    return inspect.Signature([*common, *rest], return_annotation=result)
+    return inspect.Signature([*common, *_others(rows, {p.name for p in common})], return_annotation=result)
+
+
+def _others(rows: list[list[Parameter]], common: set[str]) -> list[Parameter]:
+    """``*args``, and by keyword what not every overload takes at the same place."""
+    found: dict[str, list[Parameter]] = {}
+    variadic = Parameter("args", Parameter.VAR_POSITIONAL)
+    for p in (p for row in rows for p in row if p.name not in common):
+        if p.kind is Parameter.VAR_POSITIONAL:
+            variadic = p
+        else:
+            found.setdefault(p.name, []).append(p)
+    found.pop(variadic.name, None)
+    found.update({name: found.pop(name) for name in ("out",) if name in found})  # last, as elsewhere
+    named = [
+        same[0].replace(
+            kind=Parameter.KEYWORD_ONLY,
+            default=next((p.default for p in same if p.default is not Parameter.empty), None),
+            annotation=_union({p.annotation for p in same}),
+        )
+        for same in found.values()
+    ]
+    return [variadic, *named]
 
 
 def _union(annotations) -> str:

@@ -127,6 +127,8 @@ class independent(Constraint):  # noqa: N801
 
 
 class interval(Constraint):  # noqa: N801
+    """Numbers from ``lower_bound`` to ``upper_bound``, both included."""
+
     def __init__(self, lower_bound, upper_bound):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -138,11 +140,15 @@ class interval(Constraint):  # noqa: N801
 
 
 class half_open_interval(interval):  # noqa: N801
+    """Numbers from ``lower_bound`` to before ``upper_bound``."""
+
     def check(self, value):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class integer_interval(interval):  # noqa: N801
+    """Whole numbers from ``lower_bound`` to ``upper_bound``, both included."""
+
     is_discrete = True
 
     def check(self, value):
@@ -150,6 +156,8 @@ class integer_interval(interval):  # noqa: N801
 
 
 class greater_than(Constraint):  # noqa: N801
+    """Numbers greater than ``lower_bound``."""
+
     def __init__(self, lower_bound):
         self.lower_bound = lower_bound
 
@@ -158,11 +166,15 @@ class greater_than(Constraint):  # noqa: N801
 
 
 class greater_than_eq(greater_than):  # noqa: N801
+    """Numbers from ``lower_bound`` on."""
+
     def check(self, value):
         return value >= self.lower_bound
 
 
 class less_than(Constraint):  # noqa: N801
+    """Numbers less than ``upper_bound``."""
+
     def __init__(self, upper_bound):
         self.upper_bound = upper_bound
 

@@ -244,6 +244,7 @@ def sparse_(tensor, sparsity: float, std: float = 0.01, generator=None):
 def _deprecated(fn):
     old = fn.__name__[:-1]
 
+    @functools.wraps(fn)
     def alias(*args, **kwargs):
         warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`.", FutureWarning, stacklevel=2)
         return fn(*args, **kwargs)

@@ -14,7 +14,7 @@ from flambeau.base.public import public_in
 from flambeau.core.conversion import tensor, to
 from flambeau.core.operator import namespace
 from flambeau.core.sparse import BLOCKED, BY_ROW, COMPRESSED
-from flambeau.core.tensor import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from flambeau.core.tensor import Tensor, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 
 aten = namespace("aten")
 
@@ -259,20 +259,21 @@ def sparse_compressed_tensor(
     return made.detach().requires_grad_() if requires_grad else made
 
 
-def _maker(name, layout, compressed, plain):
-    def make(*args, **kwargs):
-        named = {"compressed_indices": kwargs.pop(compressed, None), "plain_indices": kwargs.pop(plain, None)}
-        kwargs.update({k: v for k, v in named.items() if v is not None})
-        return sparse_compressed_tensor(*args, layout=layout, **kwargs)
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = (
-        f"``{name}({compressed}, {plain}, values, size=None, *, dtype, device, ...)``: see sparse_compressed_tensor."
-    )
-    return make
+def sparse_csr_tensor(crow_indices, col_indices, values, size=None, **options) -> Tensor:
+    """:func:`sparse_compressed_tensor` in the layout sparse_csr; ``options`` are dtype, device, requires_grad, check_invariants and pin_memory."""
+    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=sparse_csr, **options)
 
 
-sparse_csr_tensor = _maker("sparse_csr_tensor", sparse_csr, "crow_indices", "col_indices")
-sparse_csc_tensor = _maker("sparse_csc_tensor", sparse_csc, "ccol_indices", "row_indices")
-sparse_bsr_tensor = _maker("sparse_bsr_tensor", sparse_bsr, "crow_indices", "col_indices")
-sparse_bsc_tensor = _maker("sparse_bsc_tensor", sparse_bsc, "ccol_indices", "row_indices")
+def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, **options) -> Tensor:
+    """:func:`sparse_compressed_tensor` in the layout sparse_csc; ``options`` are dtype, device, requires_grad, check_invariants and pin_memory."""
+    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=sparse_csc, **options)
+
+
+def sparse_bsr_tensor(crow_indices, col_indices, values, size=None, **options) -> Tensor:
+    """:func:`sparse_compressed_tensor` in the layout sparse_bsr; ``options`` are dtype, device, requires_grad, check_invariants and pin_memory."""
+    return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=sparse_bsr, **options)
+
+
+def sparse_bsc_tensor(ccol_indices, row_indices, values, size=None, **options) -> Tensor:
+    """:func:`sparse_compressed_tensor` in the layout sparse_bsc; ``options`` are dtype, device, requires_grad, check_invariants and pin_memory."""
+    return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=sparse_bsc, **options)

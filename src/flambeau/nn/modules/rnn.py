@@ -205,27 +205,49 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W x + U h + b), or ReLU with ``nonlinearity="relu"``."""
+    """h' = tanh(W x + U h + b), or ReLU with ``nonlinearity="relu"``. Returns (output, h)."""
 
-    def __init__(self, *args, **kwargs):
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        if len(args) > 3:
-            self.nonlinearity = args[3]
-            args = args[:3] + args[4:]
-        else:
-            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: None = None,
+        device=None,
+        dtype=None,
+    ):
+        _no_projection(proj_size)
+        self.nonlinearity = nonlinearity
         modes = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
-        if self.nonlinearity not in modes:
-            raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
-        super().__init__(modes[self.nonlinearity], *args, **kwargs)
+        if nonlinearity not in modes:
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(modes[nonlinearity], input_size, hidden_size, *options)
 
 
 class LSTM(RNNBase):
     """Long short-term memory; with ``proj_size`` the output is projected. Returns (output, (h, c))."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__("LSTM", *args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device=None,
+        dtype=None,
+    ):
+        options = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
+        super().__init__("LSTM", input_size, hidden_size, *options)
 
     def forward(self, input, hx=None):
         out, final = self._run(input, hx)
@@ -235,10 +257,27 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """Gated recurrent units. Returns (output, h)."""
 
-    def __init__(self, *args, **kwargs):
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        super().__init__("GRU", *args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: None = None,
+        device=None,
+        dtype=None,
+    ):
+        _no_projection(proj_size)
+        options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__("GRU", input_size, hidden_size, *options)
+
+
+def _no_projection(proj_size) -> None:
+    if proj_size is not None:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
 class RNNCellBase(Module):
