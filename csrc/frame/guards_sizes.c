@@ -6,8 +6,10 @@ static const char *const size_ops[] = {"const", "operand", "add",  "mul",  "floo
                                        "float", "fconst",  "fadd", "fsub", "fmul",     "ftruediv", "flt",
                                        "fle",   "feq",     "fne",  "fgt",  "fge",      "call",     "check"};
 
+__extension__ typedef __int128 Wide; /* a sum of numbers of 64 bits is compared with what 64 bits hold */
+
 typedef union {
-    int64_t i;
+    Wide i;
     double f;
 } Number;
 
@@ -48,7 +50,7 @@ static int call_relation(PyObject *fn, const Sizes *p, const Number *values) {
     PyObject *args = PyTuple_New(p->n_operands), *r = NULL;
     for (Py_ssize_t i = 0; args && i < p->n_operands; i++) {
         PyObject *v = p->operands[3 * i + 1] == V_FLOAT ? PyFloat_FromDouble(values[i].f)
-                                                        : PyLong_FromLongLong(values[i].i);
+                                                        : PyLong_FromLongLong((long long)values[i].i);
         if (!v) Py_CLEAR(args);
         else PyTuple_SET_ITEM(args, i, v);
     }
@@ -110,7 +112,7 @@ static int relations_hold(const Sizes *p, PyObject **slots, Number *values, int 
                 *failing = relation;
                 return 0;
             }
-            int64_t q = a->i / b->i, r = a->i % b->i;
+            Wide q = a->i / b->i, r = a->i % b->i;
             if (r && ((r < 0) != (b->i < 0))) {
                 q--;
                 r += b->i;

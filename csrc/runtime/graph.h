@@ -240,6 +240,7 @@ GemmFn flb_best_gemm(int f64, GemmFn theirs); /* ours, or the library's where th
 int flb_graph_lifetimes(Graph *g);            /* fill `lives` and `stops`, see lives.c, */
 int flb_graph_turns(Graph *g);                /* `takes` and `gives` */
 int flb_cpu_level(void);                      /* 2: AVX-512, 1: AVX2, 0: neither */
+PyObject *flb_loops_worth(PyObject *self, PyObject *arg);
 PyObject *flb_use_blas(PyObject *self, PyObject *args);
 PyObject *flb_gemm_address(PyObject *self, PyObject *arg);
 #endif

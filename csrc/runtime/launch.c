@@ -802,6 +802,8 @@ static PyObject *time_steps(PyObject *self, PyObject *arg) {
 }
 
 static PyMethodDef functions[] = {
+    {"loops_worth", flb_loops_worth, METH_O,
+     "loops_worth(nanoseconds) -> the number before: how long what is left of a native loop has to take to be given to other threads"},
     {"time_steps", time_steps, METH_O,
      "time_steps(clock or None) -> what it was: the clock (a number of the time module's) by which launches "
      "add to their graph's step_seconds"},

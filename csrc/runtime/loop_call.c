@@ -2,7 +2,9 @@
  * while it runs. */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 typedef int64_t (*LoopFn)(void *data, void *meta, void *ints, void *floats, void *out);
 
@@ -77,6 +79,58 @@ int64_t flb_loop_python(const char *text, int64_t again, int64_t n, const int64_
     return code;
 }
 
+/* ---- blocks of turns -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    FlbRangeFn fn;
+    void *context;
+    int64_t done;
+} Rest;
+
+static void run_rest(void *context, int64_t begin, int64_t end) {
+    Rest *r = context;
+    r->fn(r->context, r->done + begin, r->done + end);
+}
+
+static int64_t nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Blocks of a loop's turns. They are run here, some at a time, until those that are left are seen to be worth the
+ * pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't matter to
+ * the result. */
+enum { PIECE_NS = 10000, LOOKS = 64 };
+static _Atomic int64_t worth_ns = 30000;
+
+PyObject *flb_loops_worth(PyObject *self, PyObject *arg) {
+    (void)self;
+    int64_t ns = PyLong_AsLongLong(arg);
+    if (ns == -1 && PyErr_Occurred()) return NULL;
+    return PyLong_FromLongLong(atomic_exchange(&worth_ns, ns));
+}
+
+void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
+    if (flb_get_num_threads() == 1) {
+        fn(context, 0, blocks);
+        return;
+    }
+    int64_t done = 0, chunk = blocks / LOOKS > 0 ? blocks / LOOKS : 1, before = nanoseconds();
+    while (done < blocks) {
+        int64_t n = blocks - done < chunk ? blocks - done : chunk;
+        fn(context, done, done + n);
+        done += n;
+        int64_t now = nanoseconds();
+        double each = (double)(now - before) / n;
+        before = now;
+        if (done == blocks || each * (blocks - done) < atomic_load(&worth_ns)) continue;
+        Rest rest = {fn, context, done};
+        flb_parallel(run_rest, &rest, blocks - done, each < PIECE_NS ? (int64_t)(PIECE_NS / (each + 1)) : 1);
+        return;
+    }
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 static void extent(PyArrayObject *a, char **lo, char **hi) {
@@ -138,7 +192,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
-    const int nfunctions = 6;
+    const int nfunctions = 7;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
     int64_t *data = PyMem_Calloc(size, sizeof(int64_t)), *at = data;
     if (!data) return PyErr_NoMemory(), -2;
@@ -149,6 +203,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     *at++ = (int64_t)(uintptr_t)flb_loop_interrupted;
     *at++ = (int64_t)(uintptr_t)flb_strided_product;
     *at++ = (int64_t)(uintptr_t)flb_loop_python;
+    *at++ = (int64_t)(uintptr_t)flb_loop_spread;
     for (int k = 0; k < f->total; k++) *at++ = (int64_t)(uintptr_t)PyArray_DATA(f->arrays[k]);
     int64_t *meta = at;
     for (int k = 0; k < f->total; k++) {

@@ -22,7 +22,7 @@ from ..base.device import CPU
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
-from .module import RUNTIME
+from .arguments import RUNTIME
 from .operator import _parsed, loop
 from .tape import FORWARD, NOTE, REVERSE
 

@@ -384,9 +384,7 @@ class Emitter(Arithmetic):
 
     def check(self, holds: Operand, error: str, text: str, *numbers: Size) -> None:
         """Leave the kernel with this error (a type's name, and its text with places for ``numbers``) unless ``holds``."""
-        entry = (error, text)
-        if entry not in self.errors:
-            self.errors.append(entry)
+        number = self.error(error, text)
         on, off = self.new_label(), self.new_label()
         self.branch(holds, on, off, USUALLY)
         block = Code(self.names, self.error_blocks)
@@ -395,9 +393,15 @@ class Emitter(Arithmetic):
             errors = Operand("%errors", llvm.PTR)
             place = block.named(f"{off.text}.{k}", "getelementptr", llvm.PTR, errors, integer(k), flags="i64")
             block.write(v, place)
-        block.write(self.errors.index(entry) + 1, CODE)
+        block.write(number, CODE)
         block.jump(CLEANUP)
         self.label(on)
+
+    def error(self, kind: str, text: str) -> int:
+        """The number of an error."""
+        if (kind, text) not in self.errors:
+            self.errors.append((kind, text))
+        return self.errors.index((kind, text)) + 1
 
     # -- loops --
     def loop(self, sizes: Sequence[Size], parallel: bool = False, pieces: bool = True) -> Iterator[tuple[Operand, ...]]:

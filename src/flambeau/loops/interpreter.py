@@ -16,16 +16,18 @@ from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from . import arithmetic, arrays, bindings, complexes
+from .arguments import NULL
 from .bytecode import Instructions
 from .calls import Calls
 from .emitter import CLEANUP, EXIT, Emitter, block_label, turn_label
 from .inlining import Inlining
 from .iteration import Iteration
 from .machine import Machine
-from .module import NULL, KernelArguments, Spread, module
+from .module import KernelArguments, module
 from .operands import Inputs, Operands
-from .outlining import PIECE
+from .recurrences import Kind, Recurrence, recurrence_of
 from .region import LoopRegion, find, leads_to
+from .spreading import BEGIN, Folded, Spread, identity
 from .tape import TapeEmitter
 from .values import (
     CONFLICT,
@@ -39,12 +41,13 @@ from .values import (
     Symbolic,
     TupleType,
     ViewType,
+    register_type,
     type_of,
 )
 
 __all__ = ["Compiled", "compile_region"]
 
-INNER = 24  # turns that an inner loop is taken to have
+LEAST = 8192  # instructions that a block of turns is worth
 _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL"}
 
 
@@ -55,7 +58,8 @@ class Compiled:
     results, with their types; ``ints`` and ``floats``: numbers read; ``sizes``: of each array, sizes that it always has, -1 for others;
     ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells), ``name.k`` for the items of a tuple;
     ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a generator's table, whether its spare normal number matters).
-    ``returned``: type of what the function returns, named RETURNED among the results, where the region ends with ``return``; else None."""
+    ``returned``: type of what the function returns, named RETURNED among the results, where the region ends with ``return``; else None.
+    ``in_order``: why the turns run on one thread; None where they are spread over several."""
 
     text: str
     arrays: list[Any]
@@ -72,6 +76,7 @@ class Compiled:
     returned: Any
     sizes: list[list[int]]
     drawn: list[tuple[int, bool]]
+    in_order: str | None
 
 
 class Interpreter:
@@ -87,12 +92,19 @@ class Interpreter:
         fast: bool,
         spread: bool,
         recorded: bool,
+        reordered: bool,
     ):
         self.region, self.inputs, self.names = region, inputs, names
+        self.reordered = reordered or fast
         self.fast, self.spread, self.recorded = fast, spread, recorded
         self.live_out = live(region.exit) if region.exit is not None else frozenset()
         # Variables whose values are of use in other turns, or later.
         self.carried = region.assigned(insts) & live(region.header)
+        self.recurrences = {
+            name: rule
+            for name in sorted(self.carried)
+            if (rule := recurrence_of(name, insts, region, live, inputs.load_global)) is not None
+        }
         self.index = _index_of(insts, region) if inputs.trip is not None and inputs.trip[0] != "over" else None
         self.sizes: dict[Operand, tuple[int, int]] = {}
         self.machine = Machine(list(insts), region, Emitter(self.sizes))
@@ -227,19 +239,20 @@ class Interpreter:
         self.final, self.left = True, False
         self.iteration.alike = self._lie_alike()
         results = self.write_text(exit_state)
-        spread = self._spread(results) if self.spread else None
-        if spread is not None:
+        spread = self._spread(results) if self.spread else "parallel is False"
+        if isinstance(spread, Spread):
             self.write_text(exit_state, True)
         given = self.operands
         shapes = [array.ndim for array in given.arrays]
         layout = KernelArguments(shapes, len(self.fresh), frozenset(given.written), sorted(self.variables.owned))
         return Compiled(
-            module(self.e, layout, spread),
+            module(self.e, layout, spread if isinstance(spread, Spread) else None),
             given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples,
             list(given.ints.values()), list(given.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [[n if type(n) is int else -1 for n in what] for what in given.always],
             sorted(given.drawn.items()),
+            None if isinstance(spread, Spread) else spread,
         )  # fmt: skip
 
     def write_text(self, exit_state: State, turns: bool = False) -> list:
@@ -251,6 +264,8 @@ class Interpreter:
         self.variables.enter(state.locals)
         for name, t in self.states[target].locals.items():
             self.variables.convert(name, state.locals[name], t)
+        if turns:
+            self._begin_anew(self.states[target])
         for d, value in enumerate(self.iteration.pending):
             self.variables.keep(f"stack{d}", value)
         self.e.jump(turn_label(self.region.header) if self.iteration.alike else block_label(target))
@@ -259,46 +274,131 @@ class Interpreter:
                 self.block(at)
         return self.results(exit_state)
 
-    def _spread(self, results) -> Spread | None:
-        """Where no turn of the outermost range has to do with another (each writes and reads elements of its own of the arrays that are
-        written, and nothing else is kept): how its turns are spread over threads."""
-        written = self.operands.written
-        own = written and all(self.e.touched.get(n) for n in written)
-        if (
-            self.index is None
-            or not own
-            or self.carried
-            or results
-            or self.fresh
-            or self.same
-            or self.operands.drawn
-            or self.e.leaves_to_python
-            or self.left
-            or not self.iteration.alike
-        ):
-            return None
-        if self.region.exit is None or (self.e.errors and not self.inputs.again):
-            return None
+    def _begin_anew(self, state: State) -> None:
+        """What is summed begins anew in each part of the turns but the first one."""
+        e = self.e
+        whole = e.cmp("eq", BEGIN, 0)
+        for name, rule in self.recurrences.items():
+            if rule.kind in (Kind.SUM, Kind.PRODUCT, Kind.XOR):
+                dtype = state.locals[name].dtype
+                t = register_type(dtype)
+                e.set(name, t, e.select(whole, e.get(name, t), identity(dtype, rule.kind)))
+
+    def _spread(self, results) -> Spread | str:
+        """How the turns of the outermost range are spread over threads, where each writes and reads elements of its own of the arrays that are
+        written, and all else that is kept is combined from turn to turn (:mod:`recurrences`); else why not."""
+        e, index = self.e, self.index
+        reason = self._in_order()
+        if reason is not None:
+            return reason
+        folded = self._folded(results)
+        if isinstance(folded, str):
+            return folded
         start, stop, step = self.inputs.trip
         named = [
             f"symbol {id(n.token)}" if isinstance(n, Symbolic) else f"range {k}" for k, n in enumerate((start, stop))
         ]
         first, last = (list(self.operands.ints).index(name) for name in named)
-        inner = sum(
-            inst.name == "FOR_ITER"
-            for at in self.region.blocks
-            for inst in (self.machine.insts[at],)
-            if at != self.region.header
+        loops = self._loops_within()
+        ordered = any(f.rule.kind in (Kind.SUM, Kind.PRODUCT) and f.dtype.kind in "fc" for f in folded)
+        single = ordered and not self.reordered
+        if single and not loops:
+            return "its sums of floats are taken in the order of the turns, which are short"
+        least = 1 if loops else max(LEAST // max(len(e.out), 1), 1)
+        too_long, no_memory = (
+            e.error("OverflowError", arithmetic.TOO_LONG) if folded else 0,
+            e.error("MemoryError", "") if folded else 0,
         )
-        inner += bool(self.e.element_loops) + any(
-            i.target is not None
-            and self.region.header < i.target < i.index
-            and self.machine.insts[i.target].name != "FOR_ITER"
-            for start, end in self.region.blocks.items()
-            for i in self.machine.insts[start:end]
+        assert index is not None
+        return Spread((first, last), step, least, single, e.results, folded, too_long, no_memory)
+
+    def _in_order(self) -> str | None:
+        """Why the turns have to be taken in order, but for variables that are carried."""
+        written, e = self.operands.written, self.e
+        if self.index is None:
+            return "it is no loop over a range, or its variable is assigned in it too"
+        shared = [n for n in sorted(written) if not e.touched.get(n)]
+        if shared:
+            names = [
+                k
+                for k, v in self.variables.initial.items()
+                if isinstance(v, tuple) and self.operands.array(v[0]).n in shared
+            ]
+            return f"turns may write and read the same elements of {', '.join(names) or 'an array'}"
+        if not written and not self.recurrences:
+            return "its turns write nothing"
+        if self.fresh or self.same or self.tuples:
+            return "an array or tuple that it makes is used later"
+        if self.operands.drawn:
+            return "it draws random numbers"
+        if e.leaves_to_python:
+            return "it calls NumPy"
+        if self.left or self.region.exit is None:
+            return "it may be left before its end"
+        if not self.iteration.alike:
+            return "a variable changes its type in the first turn"
+        if not self.inputs.again:
+            return "something before it can't be done twice, should it end with an error"
+        for name in sorted(self.carried):
+            rule = self.recurrences.get(name)
+            if rule is None:
+                return f"{name} goes from turn to turn"
+            if rule.kind is not Kind.LAST and not isinstance(self._carried_type(name), ScalarType):
+                return f"{name} goes from turn to turn, and is no number"
+        return None
+
+    def _carried_type(self, name: str):
+        return self.states[self.region.header].locals.get(name)
+
+    def _folded(self, results) -> list[Folded] | str:
+        """How the results of parts of the turns are combined; or why they can't be."""
+        out: list[Folded] = []
+        at = 0
+        for name, dtype, weak in results:
+            rule = self.recurrences.get(name)
+            if rule is None:
+                return f"{name} is assigned in some turns only"
+            reason = self._unfoldable(name, dtype, weak, rule)
+            if reason:
+                return f"{name} {reason}"
+            out.append(Folded(at, name, dtype, weak, rule))
+            at += (2 if dtype.kind == "c" else 1) + (weak is None)
+        names = {f.name for f in out}
+        if any(f.rule.kind is Kind.CHOSEN and f.rule.of not in names for f in out):
+            return "an extremum whose place is wanted isn't used itself"
+        return out
+
+    def _unfoldable(self, name: str, dtype: np.dtype, weak: bool | None, rule: Recurrence) -> str | None:
+        kind = rule.kind
+        if kind is Kind.LAST:
+            return None
+        carried = self._carried_type(name)
+        if carried.dtype != dtype:
+            return "changes its type"
+        if kind in (Kind.SUM, Kind.PRODUCT):
+            if dtype.kind == "b" or (
+                kind is Kind.PRODUCT and (dtype.kind == "c" or (dtype.kind == "i" and weak is not False))
+            ):
+                return "is a product of Python's integers, or of complex numbers"
+            if dtype.kind in "fc" and not (rule.once or self.reordered):
+                return "is a sum of floats, which is taken in its order (fastmath or parallel=True allows another one)"
+        if kind in (Kind.LARGEST, Kind.SMALLEST) and (dtype.kind == "c" or not (rule.strict or dtype.kind in "iu")):
+            return "is an extremum of which the last of equals is taken"
+        if kind in (Kind.AND, Kind.OR, Kind.XOR) and dtype.kind not in "bui":
+            return "is no integer"
+        if kind is Kind.CONSTANT and (weak is not True or dtype.kind not in "bi"):
+            return "may be NumPy's or Python's"
+        return None
+
+    def _loops_within(self) -> bool:
+        """Whether a turn has loops of its own."""
+        region, insts = self.region, self.machine.insts
+        inside = [i for start, end in region.blocks.items() for i in insts[start:end]]
+        return bool(self.e.element_loops) or any(
+            (i.name == "FOR_ITER" and i.index != region.header)
+            or (i.target is not None and region.header < i.target < i.index)
+            for i in inside
         )
-        weight = max(len(self.e.out) // 8, 1) * INNER ** min(inner, 2)
-        return Spread((first, last), step, max(PIECE // weight, 1))
 
     def _lie_alike(self) -> bool:
         """Whether nothing has to be converted between FOR_ITER, where the loop is over a range or an array, and what follows it."""
@@ -418,10 +518,12 @@ def compile_region(
     fast: bool = False,
     spread: bool = True,
     recorded: bool = False,
+    reordered: bool = False,
 ) -> Compiled:
     """The loop that starts at instruction ``header`` as a kernel. ``live_out(i)``: variables that may be read at or after instruction i.
     ``fast``: sums may be taken in another order, products and sums contracted, divisions be products. ``spread``: turns that have nothing to do
-    with each other may be spread over threads. ``recorded``: the kernel notes what it does, see tape.py. Declined when something in it isn't
+    with each other may be spread over threads; ``reordered``: sums over turns may be taken in another order then. ``recorded``: the kernel notes
+    what it does, see tape.py. Declined when something in it isn't
     understood."""
     region = find(insts, header)
     names = {
@@ -431,7 +533,7 @@ def compile_region(
         if insts[i].name in ("LOAD_FAST", "STORE_FAST")
         for name in (insts[i].argval,)
     }
-    run = Interpreter(insts, region, inputs, names, live_out, fast, spread and not recorded, recorded)
+    run = Interpreter(insts, region, inputs, names, live_out, fast, spread and not recorded, recorded, reordered)
     try:
         return run.compile()
     except Declined as reason:

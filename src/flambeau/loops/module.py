@@ -11,28 +11,13 @@ from collections.abc import Sequence
 
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.code import Code, Names
-from ..inductor.assembly.instructions import Function, Instruction, Operand, ParameterOperand, integer, label
+from ..inductor.assembly.code import Code
+from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
+from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
+from .spreading import WHOLE, Spread, functions
 
-__all__ = ["RUNTIME", "KernelArguments", "Spread", "module"]
-
-RUNTIME = ("malloc", "free", "parallel", "interrupted", "product", "python")
-NULL = Operand("null", llvm.PTR)
-DATA, META, INTS, FLOATS, OUT = GIVEN = [
-    ParameterOperand(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")
-]
-TABLE = Operand("%table", llvm.PTR)
-
-
-@slotted
-class Spread:
-    """How the turns of the outermost range are spread over threads. ``ends``: where its ends are among the integers; ``grain``: turns that are
-    worth a thread."""
-
-    ends: tuple[int, int]
-    step: int
-    grain: int
+__all__ = ["KernelArguments", "module"]
 
 
 @slotted
@@ -55,13 +40,10 @@ class KernelArguments:
 def module(e: Emitter, given: KernelArguments, spread: Spread | None = None) -> str:
     """The text. ``spread``: where the code is for a part of the outermost range's turns."""
     _tell_apart(e, given.written)
-    body = [*_begin(e, given), *e.out, *e.error_blocks, *_end(e, given.owned, spread)]
-    if spread is None:
-        functions = [Function("KERNEL", llvm.I64, GIVEN, [_at("entry"), *body])]
-    else:
-        functions = [_dispatch(spread), _turns(body)]
+    body = [*_begin(e, given, OUT if spread is None else WHOLE), *e.out, *e.error_blocks, *_end(e, given.owned, spread)]
+    made = [Function("KERNEL", llvm.I64, GIVEN, [_at("entry"), *body])] if spread is None else functions(spread, body)
     lines = [
-        *(line for f in functions for line in f.lines()),
+        *(line for f in made for line in f.lines()),
         *([_HELPERS] if e.helpers else []),
         *e.functions.values(),
         *sorted(e.declared),
@@ -88,8 +70,8 @@ def _tell_apart(e: Emitter, written) -> None:
         e.metadata.append(f"!{SCOPES - 1} = distinct !{{!{SCOPES - 1}}}")
 
 
-def _begin(e: Emitter, given: KernelArguments) -> list[Instruction]:
-    """Read what is given, and make room for variables."""
+def _begin(e: Emitter, given: KernelArguments, out: Operand) -> list[Instruction]:
+    """Read what is given, and make room for variables. ``out``: the kernel's results, behind which errors have their numbers."""
     code = Code(e.names, [])
     e.begin(code, len(given.shapes) + given.fresh)
     for n, name in enumerate(given.addresses):
@@ -116,7 +98,7 @@ def _begin(e: Emitter, given: KernelArguments) -> list[Instruction]:
     code.write(NULL, code.named(LIMBO.text, "alloca", llvm.PTR, flags="ptr"))
     if ("@work", llvm.I64) in e.slots:
         code.write(0, e.slots["@work", llvm.I64])
-    code.named("%errors", "getelementptr", llvm.PTR, OUT, integer(e.results), flags="i64")
+    code.named("%errors", "getelementptr", llvm.PTR, out, integer(e.results), flags="i64")
     return code.out
 
 
@@ -140,64 +122,6 @@ def _end(e: Emitter, owned: Sequence[str], spread: Spread | None) -> list[Instru
 
 def _at(name: str) -> Instruction:
     return Instruction("", llvm.VOID, "label", (label(name),))
-
-
-def _fields(code: Code):
-    """(a parameter of the kernel, its place in the table)."""
-    for k, p in enumerate(GIVEN):
-        yield p, code.named(f"%at.{p.text[1:]}", "getelementptr", llvm.PTR, TABLE, integer(k), flags="i64")
-
-
-def _shared(code: Code) -> Operand:
-    return code.named(SHARED.text, "getelementptr", llvm.PTR, TABLE, integer(len(GIVEN)), flags="i64")
-
-
-def _dispatch(spread: Spread) -> Function:
-    """The kernel that gives the turns of a range to the thread pool. What it and the function for some of them know is in a table: the arguments,
-    and the number of an error, or -1, which ends all turns."""
-    code = Code(Names(), [])
-    code.named(TABLE.text, "alloca", llvm.PTR, flags=f"[{len(GIVEN) + 1} x i64]")
-    for p, place in _fields(code):
-        code.write(p, place)
-    shared = _shared(code)
-    code.write(0, shared)
-    place = code.named("%parallel.at", "getelementptr", llvm.PTR, DATA, integer(RUNTIME.index("parallel")), flags="ptr")
-    parallel = code.named("%parallel", "load", llvm.PTR, place)
-    start, stop = (
-        code.named(
-            f"%{name}",
-            "load",
-            llvm.I64,
-            code.named(f"%{name}.at", "getelementptr", llvm.PTR, INTS, integer(n), flags="i64"),
-        )
-        for name, n in zip(("start", "stop"), spread.ends)
-    )
-    a, b = (stop, start) if spread.step > 0 else (start, stop)
-    span = code.named("%span", "sub", llvm.I64, a, b)
-    more = code.named("%more", "add", llvm.I64, span, integer(abs(spread.step) - 1))
-    count = code.named("%count", "sdiv", llvm.I64, more, integer(abs(spread.step)))
-    turns = Operand("@KERNEL.turns", llvm.PTR)
-    code.call(llvm.VOID, parallel, turns, TABLE, count, integer(spread.grain))
-    code.do("ret", code.named("%code", "load", llvm.I64, shared))
-    return Function("KERNEL", llvm.I64, GIVEN, code.out)
-
-
-def _turns(body: list[Instruction]) -> Function:
-    """The function for some of the turns."""
-    code = Code(Names(), [])
-    code.label(label("start"))
-    ended = code.named("%ended", "load", llvm.I64, _shared(code), flags="atomic", attributes=" monotonic, align 8")
-    on = code.named("%on", "icmp", llvm.I1, ended, integer(0), flags="eq")
-    stopped, entry = label("stopped"), label("entry")
-    code.branch(on, entry, stopped)
-    code.label(stopped)
-    code.do("ret", flags="void")
-    code.label(entry)
-    for p, place in _fields(code):
-        code.named(p.text, "load", llvm.PTR, place)
-    code.out += body
-    ends = (Operand("%turns.begin", llvm.I64), Operand("%turns.end", llvm.I64))
-    return Function("KERNEL.turns", llvm.VOID, (TABLE, *ends), code.out, "internal")
 
 
 _HELPERS = """

@@ -19,8 +19,8 @@ import numpy as np
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code, Given
 from ..inductor.assembly.instructions import Instruction, Operand, Type, integer
+from .arguments import DATA, RUNTIME
 from .emitter import Arithmetic, Emitter
-from .module import DATA, RUNTIME
 from .values import Declined, Size
 
 __all__ = ["FORWARD", "NOTE", "REVERSE", "TapeEmitter"]

@@ -11,9 +11,9 @@ from typing import Any
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays
+from .arguments import NULL
 from .emitter import I64
 from .machine import InterpreterPart, Machine
-from .module import NULL
 from .operands import Operands
 from .values import (
     CONFLICT,

@@ -65,9 +65,10 @@ def options_of(given: dict) -> dict:
     fast = given.get("fastmath", False)
     if fast is True or (not isinstance(fast, bool) and ("fast" in fast or REORDERING <= set(fast))):
         options["fastmath"] = True
-    for name in ("cache", "parallel"):
-        if given.get(name) is False:
-            options[name] = False
+    if given.get("cache") is False:
+        options["cache"] = False
+    if "parallel" in given:
+        options["parallel"] = bool(given["parallel"])
     return options
 
 
@@ -75,9 +76,10 @@ def jit(signature_or_function=None, **options):
     """Compile a function, as ``flambeau.compile`` does; Numba's options are taken, by name.
 
     ``signature_or_function``: the function, a signature (text, ``float64(float64[:])``, or a tuple of argument types) or a list of signatures, which
-    convert numbers and refuse other arrays (TypeError). ``fastmath``: True, or flags that hold at least reassoc, contract and arcp. ``cache`` and
-    ``parallel``: False keeps code off the disk, and on one thread; both are on otherwise. The others have no meaning here: nothing is ever
-    compiled in another mode, integers don't overflow silently, indices are checked. KeyError for unknown options, NotImplementedError for
+    convert numbers and refuse other arrays (TypeError). ``fastmath``: True, or flags that hold at least reassoc, contract and arcp. ``cache``:
+    False keeps code off the disk. ``parallel``: False keeps turns on one thread, True lets sums of floats over turns be taken in blocks. The
+    others have no meaning here: nothing is ever compiled in another mode, integers don't overflow silently, indices are checked. KeyError for
+    unknown options, NotImplementedError for
     ``locals``, ``pipeline_class`` and targets that aren't the CPU."""
     settings = options_of(options)
     if isinstance(signature_or_function, types.FunctionType):

@@ -126,7 +126,7 @@ def _size(n):
 
 def _stays(where: str, reason: str) -> bool:
     LOG("loop in %s stays Python: %s", where, reason)
-    if NOTES.get(where) != "native":
+    if not NOTES.get(where, "").startswith("native"):
         NOTES[where] = f"stays Python: {reason}"
     return False
 
@@ -174,8 +174,9 @@ def _native(tx, header: int, operands: dict, trip, count=None) -> bool:
     given = [operands[id(node)] for node in done.arrays]
     _place_results(tx, loop, given, _call(tx, loop, given), header)
     counters["stats"]["native_loops"] += 1
-    LOG("loop in %s is native", where)
-    NOTES[where] = "native"
+    note = "native, on several threads" if done.in_order is None else f"native, on one thread: {done.in_order}"
+    LOG("loop in %s is %s", where, note)
+    NOTES[where] = note
     tx.ip = done.exit
     if trip is not None:
         tx.pop()  # what it runs over
@@ -233,10 +234,15 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
 def _compiled(tx, header: int, operands: dict, inputs: Inputs):
     """(the loop, the same with a tape or None). Declined for one that stays Python."""
     options = tx.output.compiler.options
-    fast, spread = bool(options.get("fastmath")), options.get("parallel") is not False
+    fast, spread, reordered = (
+        bool(options.get("fastmath")),
+        options.get("parallel") is not False,
+        options.get("parallel"),
+    )
 
-    def compiled(spread, *tape):
-        return compile_region(tx.insts, header, inputs, lambda i: live_locals(tx.code, i), fast, spread, *tape)
+    def compiled(spread, tape=False):
+        live = functools.partial(live_locals, tx.code)
+        return compile_region(tx.insts, header, inputs, live, fast, spread, tape, reordered is True)
 
     done = compiled(spread)
     if not done.arrays and not done.results:

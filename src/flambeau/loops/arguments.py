@@ -1,0 +1,14 @@
+"""What a loop's kernel is given: ``i64 @KERNEL(ptr data, ptr meta, ptr ints, ptr floats, ptr out)``, see :mod:`.module`."""
+
+from __future__ import annotations
+
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, ParameterOperand
+
+__all__ = ["DATA", "FLOATS", "GIVEN", "INTS", "META", "NULL", "OUT", "RUNTIME"]
+
+RUNTIME = ("malloc", "free", "parallel", "interrupted", "product", "python", "spread")
+NULL = Operand("null", llvm.PTR)
+DATA, META, INTS, FLOATS, OUT = GIVEN = [
+    ParameterOperand(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")
+]
