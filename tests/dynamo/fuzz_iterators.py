@@ -2,6 +2,7 @@
 ``python tests/dynamo/fuzz.py iterators FIRST COUNT BACKENDS`` runs many."""
 
 import random
+from dataclasses import dataclass
 
 from iterator_programs import agree
 
@@ -83,9 +84,27 @@ LOOPS = (
 )
 
 
+@dataclass(frozen=True)
+class Grammar:
+    """What bodies of ``f(x, l, d, it)`` are made of: values, values of others, expressions, statements (lines between "; then "), lines of loops."""
+
+    header: str
+    sources: list[str]
+    made: list[str]
+    consumers: list[str]
+    statements: list[str]
+    loops: tuple[str, ...]
+    result: str
+    over: str = "{a}"  # what a loop goes through
+
+
+GRAMMAR = Grammar(HEADER, SOURCES, MADE, CONSUMERS, STATEMENTS, LOOPS, "x, r, o, s, q", "itertools.islice({a}, 6)")
+
+
 class Program:
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, grammar: Grammar = GRAMMAR):
         self.r = random.Random(seed)
+        self.grammar = grammar
         self.names: list[str] = []
         self.lines: list[str] = []
 
@@ -105,9 +124,11 @@ class Program:
         self.lines += [f"except {caught} as e: r.append((type(e).__name__, str(e)))"]
 
     def make(self) -> None:
+        g = self.grammar
         name = f"k{len(self.names)}"
         self.guarded(
-            f"{name} = it", f"{name} = {self.filled(self.r.choice(SOURCES + 2 * MADE if self.names else SOURCES))}"
+            f"{name} = it",
+            f"{name} = {self.filled(self.r.choice(g.sources + 2 * g.made if self.names else g.sources))}",
         )
         self.names.append(name)
 
@@ -116,18 +137,22 @@ class Program:
         if kind < 0.3:
             self.make()
         elif kind < 0.7:
-            self.guarded(f"r.append({self.filled(self.r.choice(CONSUMERS))})")
+            self.guarded(f"r.append({self.filled(self.r.choice(self.grammar.consumers))})")
         elif kind < 0.85:
-            self.guarded(self.filled(self.r.choice(STATEMENTS)))
+            self.guarded(*self.filled(self.r.choice(self.grammar.statements)).split("; then "))
         else:
-            inside = [f"    {self.filled(line)}" for line in self.r.sample(LOOPS, 2)]
-            self.guarded(self.filled("for v in itertools.islice({a}, 6):"), "    r.append(v)", *inside)
+            inside = [f"    {self.filled(line)}" for line in self.r.sample(self.grammar.loops, 2)]
+            self.guarded(self.filled(f"for v in {self.grammar.over}:"), "    r.append(v)", *inside)
 
     def source(self) -> str:
         self.make()
         for _ in range(self.r.randint(4, 12)):
             self.statement()
-        return HEADER + "\n".join(self.lines) + f"\nreturn x, r, o, s, q, [{', '.join(self.names)}]"
+        return self.text()
+
+    def text(self) -> str:
+        g = self.grammar
+        return g.header + "\n".join(self.lines) + f"\nreturn {g.result}, [{', '.join(self.names)}]"
 
 
 def run(seed: int, backend: str = "eager") -> None:

@@ -1,6 +1,7 @@
 """A few random programs at each run; `python tests/dynamo/fuzz.py programs FIRST COUNT BACKENDS` runs many. A failure prints its seed and source."""
 
 import fuzz_alias
+import fuzz_containers
 import fuzz_language
 import fuzz_library
 import fuzz_programs
@@ -21,6 +22,11 @@ def test_random_program_of_the_whole_language(seed):
 @pytest.mark.parametrize("seed", range(21))
 def test_objects_of_the_library(seed):
     fuzz_library.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_containers(seed):
+    fuzz_containers.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
 
 
 @pytest.mark.parametrize("seed", range(60))

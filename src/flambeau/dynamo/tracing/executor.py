@@ -33,7 +33,13 @@ from ..variables.base import Lazy, NullVariable, Variable
 from ..variables.containers.dicts import DictVariable
 from ..variables.containers.lists import ListVariable, TupleVariable
 from ..variables.contexts.managers import ContextExit, GradModeVariable
-from ..variables.exceptions.exception import ExcInfoVariable, LastiVariable, name_attribute, variable_of
+from ..variables.exceptions.exception import (
+    ExceptionVariable,
+    ExcInfoVariable,
+    LastiVariable,
+    name_attribute,
+    variable_of,
+)
 from ..variables.exceptions.tracebacks import Entry
 from ..variables.functions.bound import c_callable
 from ..variables.functions.python_functions import (
@@ -197,6 +203,13 @@ class Frame(Opcodes):
 
     def raise_user(self, e: BaseException):
         raise UserRaises(e)
+
+    def raise_missing(self, key: Variable):
+        """A key was not found: the error holds that very object."""
+        if key.is_constant():
+            self.raise_user(KeyError(key.as_constant()))
+        e = KeyError()
+        raise UserRaises(e, ExceptionVariable(e, args=[key]))
 
     def attribute(self, v: Variable, name: str, read=None) -> Variable:
         """``v.name``, read by ``read()`` where that isn't the usual way."""

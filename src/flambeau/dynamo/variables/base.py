@@ -10,6 +10,7 @@ import numpy as np
 from flambeau.base.shapes import Size
 
 from ..exc import UserRaises, unsupported
+from ..rules.c_arguments import refusal
 from ..rules.reflect import ABSENT, by_identity, error_name_of, is_a, type_item
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "contents_of",
     "hashable_key",
     "method_of",
+    "never_called",
+    "refuse_arguments",
 ]
 
 _serial = itertools.count()
@@ -33,6 +36,7 @@ class Variable:
     mutable = False
     is_symbol = False  # a number that varies: its value is known when it is asked for, and is a constant from then on
     is_tensor = False  # a node of the graph, or a tensor subclass
+    is_container = False  # one of the interpreter's own, whose methods are C
     calls_user = False  # calling it runs a user's code in a way of its own
     holder: Variable | None = None  # of the contents of an object: that object
 
@@ -45,7 +49,8 @@ class Variable:
         unsupported("type-unknown", f"the type of {self!r} is not known while tracing")
 
     def python_type_name(self) -> str:
-        return error_name_of(self.python_type())
+        """As errors tell it: what holds builtin contents is told by its own class."""
+        return error_name_of((self.holder or self).python_type())
 
     def is_constant(self) -> bool:
         return False
@@ -238,6 +243,18 @@ def method_of(tx, v: Variable, name: str) -> MethodOf:
     return MethodOf(v, name)
 
 
+def refuse_arguments(tx, cls: type, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> None:
+    """Raise what a method of a builtin container says when it is called with too few or too many arguments, or with other keywords."""
+    text = refusal(cls, name, len(args), tuple(kwargs)) if by_identity(cls) else None
+    if text is not None:
+        tx.raise_user(TypeError(text))
+
+
+def never_called(v: Variable) -> bool:
+    """Whether it is certainly not callable: a constant or a container."""
+    return v.unwrap().is_container or (v.is_constant() and not callable(v.as_constant()))
+
+
 class MethodOf(Variable):
     """A bound method: captured code reads it from its owner. Calls are the owner's, unless a kind of method has its own."""
 
@@ -246,6 +263,8 @@ class MethodOf(Variable):
         self.owner, self.name = owner, name
 
     def call(self, tx, args, kwargs):
+        if self.owner.is_container:
+            refuse_arguments(tx, self.owner.python_type(), self.name, args, kwargs)
         return self.owner.call_method(tx, self.name, args, kwargs)
 
     def reconstruct(self, cg):

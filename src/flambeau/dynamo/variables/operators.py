@@ -232,7 +232,7 @@ def unary(tx, fn, v: Variable) -> Variable:
 def _repeated(tx, a: SequenceVariable, times: Variable) -> list[Variable]:
     try:
         return list(a.items(tx)) * times.as_constant()
-    except TypeError as e:
+    except (TypeError, MemoryError) as e:
         tx.raise_user(e)
 
 

@@ -26,6 +26,11 @@ __all__ = ["DictVariable", "each_pair", "is_mapping", "pairs_of"]
 _DELETED = object()
 
 
+def keys_of(d: dict) -> tuple:
+    """Past what its class overrides."""
+    return tuple((collections.OrderedDict if isinstance(d, collections.OrderedDict) else dict).__iter__(d))
+
+
 class KeysInOrder:
     """Guard: these are the keys of an OrderedDict."""
 
@@ -33,7 +38,7 @@ class KeysInOrder:
         self.keys = keys
 
     def __call__(self, d) -> bool:
-        keys = list(collections.OrderedDict.__iter__(d))  # past what its class overrides
+        keys = keys_of(d)
         return len(keys) == len(self.keys) and all(map(same_key, keys, self.keys))
 
     def __repr__(self):
@@ -43,6 +48,7 @@ class KeysInOrder:
 class DictVariable(Variable):
     """``entries``: key → (key variable, value variable). With ``base`` (the dict itself) open, other keys are looked up there."""
 
+    is_container = True
     mutable = True
 
     def __init__(self, entries=None, source=None, cls=dict, base=None, factory=None):
@@ -50,9 +56,11 @@ class DictVariable(Variable):
         self.entries: dict = dict(entries or {})
         self.cls = cls
         self.base, self.real = base, base
+        self.looked_at = base is None  # whether its keys were
         self.attributes: dict[str, Variable] = {}  # of an OrderedDict made while tracing
         self.written: dict = {}  # keys written while open
         self.dirty = False
+        self.removed = 0  # how often keys were
         self.factory = factory
 
     def __repr__(self):
@@ -62,7 +70,17 @@ class DictVariable(Variable):
         return self.cls
 
     def _key(self, k):
+        if not self.looked_at:
+            self._look_at_keys()
         return hashable_key(k)
+
+    def _look_at_keys(self) -> None:
+        """Looking something up may compare keys: not with those that a program's methods compare."""
+        if any(map(hashed_by_program, keys_of(self.real))):
+            unsupported(
+                "dict-key", f"a {name_of(self.cls)} with keys that the program hashes", "Hashing may have effects."
+            )
+        self.looked_at = True
 
     def _lookup(self, tx, k):
         """The value variable, or None."""
@@ -89,11 +107,8 @@ class DictVariable(Variable):
         if self.base is None:
             return
         base = self.base
-        keys = tuple((collections.OrderedDict if isinstance(base, collections.OrderedDict) else dict).__iter__(base))
-        if any(map(hashed_by_program, keys)):
-            unsupported(
-                "dict-key", f"a {name_of(self.cls)} with keys that the program hashes", "Hashing may have effects."
-            )
+        keys = keys_of(base)
+        self._look_at_keys()
         self.base = None
         if isinstance(base, collections.OrderedDict):  # its order is its own
             tx.output.guard(self.source, "CALL", KeysInOrder(keys))
@@ -189,7 +204,7 @@ class DictVariable(Variable):
         missing = getattr(self.cls, "__missing__", None)
         if missing is not None and type(missing) is types.FunctionType:
             return UserFunctionVariable(missing).call(tx, [self, key], {})
-        tx.raise_user(KeyError(k))
+        tx.raise_missing(key)
 
     def setitem(self, tx, key, value):
         k = self._key(key)
@@ -200,8 +215,9 @@ class DictVariable(Variable):
     def delitem(self, tx, key):
         k = self._key(key)
         if self._lookup(tx, k) is None:
-            tx.raise_user(KeyError(k))
+            tx.raise_missing(key)
         self._touch(tx, k, deleted=True)
+        self.removed += 1
         del self.entries[k]
 
     def getattr(self, tx, name):
@@ -262,7 +278,7 @@ class DictVariable(Variable):
             if v is None:
                 if len(args) > 1:
                     return args[1]
-                tx.raise_user(KeyError(self._key(args[0])))
+                tx.raise_missing(args[0])
             self.delitem(tx, args[0])
             return v
         if name == "setdefault":
@@ -273,7 +289,7 @@ class DictVariable(Variable):
             return v
         if name == "update":
             for a in args:
-                for k, v in each_pair(tx, a):
+                for k, v in each_pair(tx, a, self.cls is collections.OrderedDict):
                     self.setitem(tx, k, v)
             for k, v in kwargs.items():
                 self.setitem(tx, ConstantVariable(k), v)
@@ -281,6 +297,7 @@ class DictVariable(Variable):
         if name == "clear":
             self._close(tx)
             self._touch(tx, None, deleted=True)
+            self.removed += 1
             self.entries.clear()
             return none
         if name == "popitem":
@@ -303,7 +320,7 @@ class DictVariable(Variable):
         """Of OrderedDict: what comes behind is put in again, in its order."""
         k = self._key(key)
         if self._lookup(tx, k) is None:
-            tx.raise_user(KeyError(k))
+            tx.raise_missing(key)
         pairs = self.pairs(tx)
         at_end = last is None or last.truth(tx)
         for kv, v in pairs:
@@ -361,8 +378,21 @@ def is_mapping(tx, v: Variable) -> bool:
     return hasattr(v, "class_attr") and bool(v.hasattr(tx, "keys"))
 
 
-def each_pair(tx, v: Variable) -> Iterator[tuple[Variable, Variable]]:
-    """What dict() makes of it: the pairs of a mapping, or those that it gives, one by one."""
+def unpacked_pair(tx, v: Variable) -> tuple[Variable, Variable]:
+    """An OrderedDict takes the two elements of a pair one by one, and looks whether there is another one."""
+    it = v.iter(tx)
+    pair: list[Variable] = []
+    while len(pair) < 3 and (e := it.next(tx)) is not None:
+        pair.append(e)
+    if len(pair) > 2:
+        tx.raise_user(ValueError("too many values to unpack (expected 2)"))
+    if len(pair) < 2:
+        tx.raise_user(ValueError(f"need more than {len(pair)} value{'s' * (not pair)} to unpack"))
+    return pair[0], pair[1]
+
+
+def each_pair(tx, v: Variable, ordered: bool = False) -> Iterator[tuple[Variable, Variable]]:
+    """What dict() makes of it, or OrderedDict(): the pairs of a mapping, or those that it gives, one by one."""
     # The interpreter reads a dict itself while ``__iter__`` is dict's own, which OrderedDict's isn't.
     own = hasattr(v, "class_attr") and v.class_attr(tx, "__iter__") is not dict.__iter__
     shown = v if own else contents_of(v)
@@ -375,6 +405,9 @@ def each_pair(tx, v: Variable) -> Iterator[tuple[Variable, Variable]]:
             yield k, v.getitem(tx, k)
         return
     for i, p in enumerate(each(tx, v)):
+        if ordered:
+            yield unpacked_pair(tx, p)
+            continue
         refused = f"cannot convert dictionary update sequence element #{i} to a sequence"
         try:
             pair = fast_sequence(tx, p, refused)
@@ -394,6 +427,8 @@ def pairs_of(tx, v: Variable) -> list[tuple[Variable, Variable]]:
 
 
 class DictView(Variable):
+    is_container = True
+
     def __init__(self, owner: DictVariable, what: str):
         super().__init__()
         self.owner, self.what = owner, what

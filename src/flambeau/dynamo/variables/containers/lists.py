@@ -33,6 +33,8 @@ __all__ = [
 class SequenceVariable(Variable):
     """``elements`` may hold :class:`Lazy` values; reading goes through :meth:`items`."""
 
+    is_container = True
+
     cls: type = list
     kind: type | None = None  # of a part of it, when that isn't its own
 
@@ -443,6 +445,8 @@ class ResultTuple(Result, TupleVariable):
 
 
 class SliceVariable(Variable):
+    is_container = True
+
     def __init__(self, parts, source=None):
         super().__init__(source)
         self.parts = [*parts]
@@ -480,6 +484,8 @@ class SliceVariable(Variable):
 
 
 class RangeVariable(KnownVariable):
+    is_container = True
+
     def items(self, tx):
         if (self.value.stop - self.value.start) // self.value.step > MOST:
             unsupported(

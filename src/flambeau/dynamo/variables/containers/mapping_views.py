@@ -31,6 +31,8 @@ def of_mapping(tx, value, source) -> Variable:
 class MappingVariable(Variable):
     """A read-only view of a dict."""
 
+    is_container = True
+
     READS = frozenset(
         "get keys values items copy __getitem__ __contains__ __len__ __iter__ __eq__ __or__ __ror__ __reversed__".split()
     )
@@ -71,7 +73,12 @@ class MappingVariable(Variable):
     def length(self, tx):
         return self.shown.length(tx)
 
+    def expected_length(self, tx):
+        self.shown.expected_length(tx)
+
     def setitem(self, tx, key, value):
+        if key.is_tensor:  # read as an index, before it is refused
+            unsupported("setitem", f"item assignment to {self!r}")
         tx.raise_user(TypeError("'mappingproxy' object does not support item assignment"))
 
     def delitem(self, tx, key):
@@ -80,8 +87,8 @@ class MappingVariable(Variable):
 
 @handles(types.MappingProxyType)
 def _(tx, args, kwargs):
-    shown = args[0].unwrap() if args else None
-    return MappingVariable(shown) if isinstance(shown, DictVariable) and len(args) == 1 and not kwargs else None
+    shown = (args[0] if args else kwargs["mapping"]).unwrap()
+    return MappingVariable(shown) if isinstance(shown, DictVariable) else None
 
 
 @WRAPPERS.row("mapping proxy")

@@ -39,6 +39,7 @@ def elements_of(tx, v: Variable) -> Iterator[Variable]:
 class SetVariable(Variable):
     """A set or frozenset: ``entries`` maps hashable keys to variables."""
 
+    is_container = True
     mutable = True
 
     def __init__(self, elements, source=None, cls=set, order=None):
@@ -48,6 +49,7 @@ class SetVariable(Variable):
             self.entries.setdefault(hashable_key(e), e)
         self.cls = cls
         self.dirty = False
+        self.removed = 0  # how often elements were
         self.order = order  # of a set that existed before: it is guarded
         self.grown = source is None  # made while tracing, by adding one element after the other
 
@@ -124,6 +126,12 @@ class SetVariable(Variable):
         self.dirty = True
         tx.side_effects.touch(self)
 
+    def drop(self, k) -> None:
+        if k in self.entries:
+            self.grown = False
+            self.removed += 1
+            del self.entries[k]
+
     def unordered(self, elements) -> SetVariable:
         out = SetVariable(elements, cls=self.cls)
         out.grown = False
@@ -162,10 +170,9 @@ class SetVariable(Variable):
         elif name in ("discard", "remove"):
             k = self.key(args[0])
             if name == "remove" and k not in self.entries:
-                tx.raise_user(KeyError(args[0].as_constant() if args[0].can_constant() else k))
+                tx.raise_missing(args[0].holder or args[0])
             self.changed(tx)
-            self.grown = self.grown and k not in self.entries
-            self.entries.pop(k, None)
+            self.drop(k)
         elif name == "update":
             for a in args:
                 if not isinstance(a, IteratorVariable | SequenceVariable):
@@ -179,10 +186,10 @@ class SetVariable(Variable):
                 for e in elements_of(tx, a):
                     k = hashable_key(e)
                     self.changed(tx)
-                    self.grown = self.grown and k not in self.entries
-                    self.entries.pop(k, None)
+                    self.drop(k)
         elif name == "clear":
             self.changed(tx)
+            self.removed += 1
             self.entries.clear()
         elif name == "copy":
             return self if self.cls is frozenset else self.unordered(self.items(tx))
@@ -198,14 +205,14 @@ class SetVariable(Variable):
             entries = self.combined(tx, name.removesuffix("_update"), args)
             self.changed(tx)
             self.grown = False
+            self.removed += 1
             self.entries = entries
         elif name == "pop" and not args:
             if not self.entries:
                 tx.raise_user(KeyError("pop from an empty set"))
             e = self.ordered()[0]
             self.changed(tx)
-            self.grown = False
-            del self.entries[hashable_key(e)]
+            self.drop(hashable_key(e))
             return e
         elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
             return ConstantVariable(self.compared(tx, name, args[0]))

@@ -16,10 +16,10 @@ from flambeau.base.symint import sym_max, sym_min
 
 from ...exc import SkipFrame, UserRaises, unsupported
 from ...rules import trace_rules
-from ...rules.reflect import flags_of, is_among, module_of, name_of, qualname_of
+from ...rules.reflect import ABSENT, flags_of, is_among, module_of, name_of, qualname_of, type_item
 from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, pin
-from ..base import HeldVariable, KnownVariable, Variable
+from ..base import HeldVariable, KnownVariable, Variable, never_called, refuse_arguments
 from ..containers.dicts import DictVariable
 from ..containers.lists import RangeVariable, SequenceVariable, SliceVariable, TupleVariable
 from ..containers.sets import SetVariable
@@ -184,6 +184,8 @@ class UnboundMethod(HeldVariable):
             unsupported("descriptor", f"{self.name} of another class")
         if isinstance(o, ObjectVariable) or self.value is type.__getattribute__:
             return SlotMethod(o, self.name, self.value).call(tx, args[1:], kwargs)
+        if o.is_container:
+            refuse_arguments(tx, kind, self.name, args[1:], kwargs)
         return o.call_method(tx, self.name, args[1:], kwargs)
 
 
@@ -445,6 +447,8 @@ def _(tx, args, kwargs):
     if not args:
         tx.raise_user(TypeError("type 'partial' takes at least one argument"))
     fn, *given = args
+    if never_called(fn):
+        tx.raise_user(TypeError("the first argument must be callable"))
     if isinstance(inner := tx.realize(fn).unwrap(), PartialVariable) and inner.is_merged():
         fn, given, kwargs = inner.fn, [*inner.args, *given], {**inner.kwargs, **kwargs}
     return PartialVariable(fn, given, kwargs)
@@ -489,6 +493,8 @@ def of_frame(fn, name: str):
 
     def handler(tx, args, kwargs):
         if name in ("vars", "dir") and args:
+            if name == "vars" and never_called(args[0]) and type_item(args[0].python_type(), "__dict__") is ABSENT:
+                tx.raise_user(TypeError("vars() argument must have __dict__ attribute"))
             return args[0].getattr(tx, "__dict__") if name == "vars" else None
         if fn is locals and not args and (found := tx.locals_dict()) is not None:
             return found
@@ -539,9 +545,18 @@ def _(tx, args, kwargs):
     return None
 
 
+def made_getter(tx, cls: type, args, kwargs) -> Variable:
+    """One whose names are looked at when it is made."""
+    try:
+        cls(*(a.as_constant() if a.is_constant() else a for a in args), **dict.fromkeys(kwargs))
+    except TypeError as e:
+        tx.raise_user(e)
+    return GetterVariable(cls, args, kwargs)
+
+
 @handles(operator.attrgetter)
 def _(tx, args, kwargs):
-    return GetterVariable(operator.attrgetter, args, {})
+    return made_getter(tx, operator.attrgetter, args, {})
 
 
 @handles(operator.itemgetter)
@@ -551,7 +566,7 @@ def _(tx, args, kwargs):
 
 @handles(operator.methodcaller)
 def _(tx, args, kwargs):
-    return GetterVariable(operator.methodcaller, args, kwargs)
+    return made_getter(tx, operator.methodcaller, args, kwargs)
 
 
 @handles(object)

@@ -29,6 +29,9 @@ class GetterVariable(Variable):
         return True
 
     def call(self, tx, args, kwargs):
+        if len(args) != 1 or kwargs:
+            what = "() takes no keyword arguments" if kwargs else f" expected 1 argument, got {len(args)}"
+            tx.raise_user(TypeError(name_of(self.cls) + what))
         (obj,) = args
         if self.cls is operator.methodcaller:
             name, *rest = self.args

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ...bytecode.versions import PY312
 from ...exc import unsupported
-from ..base import Variable
+from ..base import Variable, never_called
 from ..containers.dicts import DictVariable, each_pair
 from ..containers.lists import ListVariable, TupleVariable
 from ..containers.sets import SetVariable, elements_of
@@ -187,7 +187,7 @@ def _dict(cls):
         if len(args) > 1:
             return None
         d = DictVariable(cls=cls)
-        for k, v in each_pair(tx, args[0]) if args else ():
+        for k, v in each_pair(tx, args[0], cls is collections.OrderedDict) if args else ():
             d.setitem(tx, k, v)
         for k, v in kwargs.items():
             d.setitem(tx, ConstantVariable(k), v)
@@ -201,6 +201,8 @@ HANDLERS[dict], HANDLERS[collections.OrderedDict] = _dict(dict), _dict(collectio
 
 @handles(collections.defaultdict)
 def _(tx, args, kwargs):
+    if args and never_called(args[0]) and not is_none(args[0]):
+        tx.raise_user(TypeError("first argument must be callable or None"))
     d = _dict(collections.defaultdict)(tx, args[1:], kwargs)
     if args and not args[0].is_constant():
         d.factory = args[0]

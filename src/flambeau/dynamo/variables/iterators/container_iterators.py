@@ -130,7 +130,7 @@ class KeyedIteratorVariable(ElementsVariable):
     def __init__(self, elements, over: Variable, keyed: Variable, cls: type, way=iter):
         super().__init__(elements, over, cls, way)
         self.keyed = keyed
-        self.size, self.last = len(keyed.entries), next(reversed(keyed.entries), None)
+        self.size, self.removed = len(keyed.entries), keyed.removed
 
     def advance(self, tx):
         if self.elements is None:
@@ -139,7 +139,7 @@ class KeyedIteratorVariable(ElementsVariable):
         if len(entries) != self.size and self.cls in SAYS_SO:
             self.size = -1  # it says so from now on
             tx.raise_user(RuntimeError(f"{SAYS_SO[self.cls]} changed size during iteration"))
-        if len(entries) != self.size or (self.size and next(reversed(entries)) is not self.last):
+        if len(entries) != self.size or self.keyed.removed != self.removed:
             raise SkipFrame("the keys of a dict or set change while it is iterated over")
         return super().advance(tx)
 

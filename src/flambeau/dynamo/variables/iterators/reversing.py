@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...exc import unsupported
-from ...rules.reflect import error_name_of
 from ..base import Variable
 from ..containers.deques import DequeVariable
 from ..containers.dicts import DictVariable, DictView, iterator_type
@@ -28,7 +27,7 @@ def backwards(tx, v: Variable) -> Variable:
         return RangeVariable(v.value[::-1]).iter(tx)
     cls = v.python_type()
     if not (hasattr(cls, "__reversed__") or (hasattr(cls, "__len__") and hasattr(cls, "__getitem__"))):
-        tx.raise_user(TypeError(f"{error_name_of(cls)!r} object is not reversible"))
+        tx.raise_user(TypeError(f"{v.python_type_name()!r} object is not reversible"))
     if hasattr(cls, "__reversed__"):
         unsupported("reversed", f"reversed of {v!r}")
     return BackwardsVariable(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)

@@ -20,7 +20,7 @@ from ...rules.reflect import ABSENT, flags_of, is_among, module_of, mro_of, name
 from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import WRAPPERS, pin
-from ..base import Lazy, Variable, contents_of
+from ..base import Lazy, Variable, contents_of, refuse_arguments
 from ..containers.deques import DequeVariable
 from ..containers.dicts import DictVariable
 from ..containers.lists import ListVariable, SliceVariable, TupleVariable, of_tuple
@@ -153,6 +153,7 @@ class DerivedVariable(ObjectVariable):
     # -- the builtin's methods --
     def builtin_method(self, tx, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         """What the builtin's method ``name`` does with this object."""
+        refuse_arguments(tx, self.base, name, args, kwargs)
         args = [a.unwrap() if self.takes_up(name, i, args) else contents_of(a) for i, a in enumerate(args)]
         if name == "__init__":
             return self.init(tx, args, kwargs)
@@ -223,6 +224,7 @@ class DerivedVariable(ObjectVariable):
     def init(self, tx, args, kwargs):
         if self.base in (*VALUES, tuple, frozenset):
             return ConstantVariable(None)
+        refuse_arguments(tx, self.base, "__init__", args, kwargs)
         fill(tx, self.contents, self.base, args, kwargs)
         return ConstantVariable(None)
 

@@ -12,7 +12,7 @@ from ...exc import UserRaises, unsupported
 from ...guards.source import ConstSource, InstanceDictSource
 from ...guards.tree import type_item
 from ...rules import trace_rules
-from ...rules.reflect import dict_of, name_of
+from ...rules.reflect import dict_of, error_name_of, name_of
 from ...tracing import world
 from ...tracing.world import ABSENT
 from ...tracing.wrapping import WRAPPERS, pin
@@ -218,7 +218,7 @@ class ObjectVariable(Variable):
     def call(self, tx, args, kwargs):
         f = self.special(tx, "__call__")
         if f is None:
-            tx.raise_user(TypeError(f"{name_of(self.cls)!r} object is not callable"))
+            tx.raise_user(TypeError(f"{error_name_of(self.cls)!r} object is not callable"))
         return f.call(tx, args, kwargs)
 
     def getitem(self, tx, key):
@@ -232,7 +232,7 @@ class ObjectVariable(Variable):
 
     def contains(self, tx, key):
         if self.class_attr(tx, "__contains__") is None:
-            tx.raise_user(TypeError(f"{name_of(self.cls)!r} object is not a container"))
+            tx.raise_user(TypeError(f"{error_name_of(self.cls)!r} object is not a container"))
         if self.class_attr(tx, "__contains__") is not ABSENT:
             return ConstantVariable(tx.truth(self.call_special(tx, "__contains__", key)))
         return super().contains(tx, key)
@@ -242,7 +242,7 @@ class ObjectVariable(Variable):
         if found is ABSENT and self.class_attr(tx, "__getitem__") is not ABSENT:
             return SequenceIteratorVariable(self)
         if found is ABSENT or found is None:
-            tx.raise_user(TypeError(f"{name_of(self.cls)!r} object is not iterable"))
+            tx.raise_user(TypeError(f"{error_name_of(self.cls)!r} object is not iterable"))
         return checked_iterator(tx, self.call_special(tx, "__iter__"))
 
     def pull(self, tx):

@@ -35,9 +35,13 @@ class InstanceDict(DictVariable):
     def _slots(self, name) -> bool:
         return isinstance(type_item(self.owner.cls, name), types.MemberDescriptorType)
 
+    def _key(self, k):
+        name = super()._key(k)
+        if not isinstance(name, str):
+            unsupported("instance-dict", f"the key {name!r} in the __dict__ of an object")
+        return name
+
     def _lookup(self, tx, k):
-        if not isinstance(k, str):
-            unsupported("instance-dict", f"the key {k!r} in the __dict__ of an object")
         o = self.owner
         if k in o.written and not self._slots(k):
             return o.written[k]
@@ -74,7 +78,7 @@ class InstanceDict(DictVariable):
     def delitem(self, tx, key):
         k = self._key(key)
         if self._lookup(tx, k) is None:
-            tx.raise_user(KeyError(k))
+            tx.raise_missing(key)
         if self.owner.value is None:
             del self.owner.written[k]
             tx.side_effects.touch(self.owner)
@@ -143,7 +147,7 @@ class NamespaceDict(DictVariable):
     def delitem(self, tx, key):
         k = self._key(key)
         if self._lookup(tx, k) is None:
-            tx.raise_user(KeyError(k))
+            tx.raise_missing(key)
         tx.side_effects.store_global(self.table, k, None)
 
     def call_method(self, tx, name, args, kwargs):

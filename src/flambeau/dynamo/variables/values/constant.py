@@ -11,7 +11,7 @@ from flambeau.base.symint import NUMBERS
 from ...exc import unsupported
 from ...guards.source import ConstSource
 from ...rules.constants import PLAIN, is_constant_value
-from ...rules.reflect import is_a, name_of
+from ...rules.reflect import error_name_of, is_a, name_of
 from ...tracing import world
 from ..base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
 
@@ -103,7 +103,7 @@ class ConstantVariable(KnownVariable):
     def items(self, tx):
         if isinstance(self.value, (str, bytes, tuple, frozenset)):
             return [ConstantVariable(v) for v in self.value]
-        tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not iterable"))
+        tx.raise_user(TypeError(f"{error_name_of(type(self.value))!r} object is not iterable"))
 
     def iter(self, tx):
         elements = self.items(tx)

@@ -13,7 +13,7 @@ from ...exc import Unsupported, unsupported
 from ...guards.source import ConstSource
 from ...rules import pure, trace_rules
 from ...rules.constants import is_constant_value
-from ...rules.reflect import module_of, name_of, qualname_of
+from ...rules.reflect import error_name_of, module_of, name_of, qualname_of
 from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, MethodOf, Variable
@@ -135,7 +135,7 @@ class ValueVariable(KnownVariable):
 
     def call(self, tx, args, kwargs):
         if unpatched(tx, type(self.value), "__call__") is world.ABSENT:
-            tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not callable"))
+            tx.raise_user(TypeError(f"{error_name_of(type(self.value))!r} object is not callable"))
         return self.getattr(tx, "__call__").call(tx, args, kwargs)
 
     def getitem(self, tx, key):
@@ -146,7 +146,7 @@ class ValueVariable(KnownVariable):
 
     def items(self, tx):
         if unpatched(tx, type(self.value), "__iter__") is world.ABSENT:
-            tx.raise_user(TypeError(f"{name_of(type(self.value))!r} object is not iterable"))
+            tx.raise_user(TypeError(f"{error_name_of(type(self.value))!r} object is not iterable"))
         return [made(tx, v) for v in self.value]
 
     def length(self, tx):
