@@ -7,6 +7,32 @@ import flambeau as torch
 X, I = torch.arange(6.0), torch.tensor([0, 2, 1])
 
 REFUSED = {
+    "cut of a dimension that isn't there": (
+        lambda: torch.tensor_split(X, (2,), 1),
+        IndexError,
+        "Dimension out of range",
+    ),
+    "cut at a fraction": (
+        lambda: torch.tensor_split(X, torch.tensor(1.5)),
+        RuntimeError,
+        "dtype of long, but got Float",
+    ),
+    "slices without elements": (
+        lambda: torch.unique(X[:0].reshape(0, 0, 2), dim=1),
+        RuntimeError,
+        "more than one, so unique",
+    ),
+    "complex of integers": (lambda: torch.int64.to_complex(), RuntimeError, "Unknown Complex ScalarType for Long"),
+    "too many values of another dtype": (
+        lambda: I.clone().__setitem__(I > -1, torch.ones(2)),
+        RuntimeError,
+        "shape mismatch",
+    ),
+    "values of another dtype by a mask": (
+        lambda: I.clone().__setitem__(I > -1, torch.ones(3)),
+        RuntimeError,
+        "source and destination dtypes match",
+    ),
     "number for a tensor": (lambda: torch.maximum(X, 2.0), TypeError, "must be Tensor, not float"),
     "number first": (lambda: torch.fmod(2.0, X), TypeError, "invalid combination of arguments"),
     "comparison of numbers first": (lambda: torch.eq(2.0, X), TypeError, "invalid combination of arguments"),

@@ -395,3 +395,20 @@ def test_gradient_of_softmax_of_nothing(softmax, shape):
     x = torch.zeros(shape, requires_grad=True)
     softmax((x * (x > 0)).to_sparse(), 1).to_dense().sum().backward()
     assert x.grad.tolist() == torch.zeros(shape).tolist()
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_"])
+@pytest.mark.parametrize("left, right", [(True, True), (False, True)])
+def test_integers_take_no_floating_point_results(name, left, right):
+    ints, floats = torch.tensor([[1, 0], [0, 2]]), torch.tensor([[0.5, 0.0], [0.0, 1.5]])
+    a, b = (x.to_sparse() if sparse else x for x, sparse in ((ints, left), (floats, right)))
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        getattr(a, name)(b)
+    assert torch.equal(a.to_dense() if left else a, ints)
+
+
+def test_conj():
+    x = torch.tensor([[1 + 2j, 0], [0, -3j]])
+    assert torch.equal(x.to_sparse().conj().to_dense(), x.conj()) and not x.to_sparse().conj().is_conj()
+    with pytest.raises(TypeError, match="Use Tensor.to_dense"):
+        x.to_sparse().conj().numpy(force=True)

@@ -66,6 +66,8 @@ class DType:
         return (_by_name, (self.name,))
 
     def to_complex(self):
+        if self.category < 2:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_type}")
         return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
 
     def to_real(self):

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _C
 from ..base.device import CPU
 from ..base.dtypes import check_number
+from ..base.errors import ShapeMismatch
 from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
 from .device_memory import elements
@@ -160,6 +161,14 @@ def _fills(tensors, value) -> bool:
     return len(tensors) == 1 and next(iter(tensors.values()))._dtype.name in ("bool", "uint8") and value.numel() == 1
 
 
+def _check_values(selected, given) -> None:
+    """ShapeMismatch for values that don't fit what is selected. Told before their dtype, which is index_put_'s to refuse."""
+    if len(given) > len(selected) or any(n not in (1, m) for n, m in zip(reversed(given), reversed(selected))):
+        raise ShapeMismatch(
+            f"shape mismatch: value tensor of shape {list(given)} cannot be broadcast to indexing result of shape {list(selected)}"
+        )
+
+
 def setitem(self, key, value):
     """Write into the part that ``key`` selects."""
     x, tensors = _steps(self, key)
@@ -181,6 +190,8 @@ def setitem(self, key, value):
         # A size that depends on data is taken for more than 1, as in PyTorch.
         while value._ndim > 1 and guard_or_false(value._shape[0] == 1):
             value = aten.squeeze.dim(value, 0)
+        if value._dtype is not self._dtype and x._array is not None:
+            _check_values(aten.index.Tensor(x, _list_of(tensors))._shape, value._shape)
         aten.index_put_.default(x, _list_of(tensors), value)
         return
     if not value._ndim and x._ndim and value._device == CPU:

@@ -21,7 +21,7 @@ class TypedStorage:
         own = getattr(type(self), "dtype", None)
         self.dtype = own if isinstance(own, DType) else dtype or dtypes.get_default_dtype()
         if wrap_storage is None:
-            if args and not isinstance(args[0], int):
+            if args and not isinstance(args[0], (int, np.integer)):
                 array = np.array(args[0], dtype=self.dtype.np)
             else:
                 array = np.empty(args[0] if args else 0, dtype=self.dtype.np)

@@ -14,6 +14,7 @@ from ..base.records import replace
 from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import FACETS, OpOverload, namespace
+from ..core.out_rules import check_inplace
 from ..core.sparse import Coo, Sparse, is_sparse, make, parts
 from ..core.tensor import kind_of
 
@@ -118,6 +119,7 @@ def _inplace(op: OpOverload):
         if not is_sparse(self):
             positional, named = functional.split((self, *args))
             result = functional(*positional, **named)
+            check_inplace(op, self._dtype, result._dtype)
             return aten.copy_.default(self, aten._to_dense.default(result) if is_sparse(result) else result)
         positional, named = functional.split((self, *args))
         result = functional(*positional, **named)

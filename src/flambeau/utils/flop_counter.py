@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections import defaultdict
 
 from .. import _C
@@ -105,12 +106,15 @@ def _shape(x):
 
 class FlopCounterMode(TorchDispatchMode):
     """Counts while on. ``depth``: how deep modules are listed by :meth:`get_table`; ``display``: print the table at the end;
-    ``custom_mapping``: operator (or packet) -> formula on shapes."""
+    ``custom_mapping``: operator (or packet) -> formula on shapes, with ``out_shape``; one with a true attribute ``_get_raw`` is given the tensors,
+    with ``out_val``."""
 
     sees_parts = True
 
     def __init__(self, mods=None, depth: int = 2, display: bool = True, custom_mapping=None):
         super().__init__()
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict] = defaultdict(lambda: defaultdict(int))
         self.custom_mapping = custom_mapping or {}
@@ -161,7 +165,11 @@ class FlopCounterMode(TorchDispatchMode):
         if formula is None:
             count = flops(func, args, kwargs)
         else:
-            count = formula(*tree_map(_shape, list(args)), **tree_map(_shape, kwargs), out_shape=_shape(out))
+            count = (
+                formula(*args, **kwargs, out_val=out)
+                if getattr(formula, "_get_raw", False)
+                else formula(*tree_map(_shape, list(args)), **tree_map(_shape, kwargs), out_shape=_shape(out))
+            )
         if count:
             for name in self._tracker.parents:
                 self.flop_counts[name][packet] += count

@@ -133,6 +133,8 @@ def rows_meta(self, dim, n):
 
 def has_rows(a, dim) -> bool:
     """Whether there are slices along ``dim``; RuntimeError where they are empty."""
+    if sum(n == 0 for n in a.shape) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied")
     if a.size == 0 and a.shape[dim]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     return a.size != 0

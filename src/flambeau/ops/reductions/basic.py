@@ -180,6 +180,22 @@ all_all = reduction("all(Tensor self) -> Tensor", "logical_and", True, acc="bool
 all_dim = reduction("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", "logical_and", True, acc="bool")
 
 
+@explicit("_is_all_true(Tensor self) -> Tensor")
+def _is_all_true(self):
+    return aten.all.default(_of_bools(self))
+
+
+@explicit("_is_any_true(Tensor self) -> Tensor")
+def _is_any_true(self):
+    return aten.any.default(_of_bools(self))
+
+
+def _of_bools(x):
+    if x.dtype is not dtypes.bool_:
+        raise RuntimeError(f"expected a tensor of bools, got {x.dtype}")
+    return x
+
+
 def _at(index, self, dim, keepdim):
     index = index if keepdim or self.ndim == 0 else aten.unsqueeze.default(index, dim)
     return index

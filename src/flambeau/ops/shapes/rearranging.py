@@ -205,7 +205,7 @@ _MOST_VIEWS = 1 << 30
 
 
 def _pieces(self, cuts, dim):
-    n, out, at = self.shape[dim], [], 0
+    n, out, at = self.shape[normalize_dim(dim, self.ndim)], [], 0
     for cut in [*cuts, n]:
         out.append(aten.slice.Tensor(self, dim, at, max(cut + n if cut < 0 else cut, at)))
         at = cut
@@ -236,7 +236,9 @@ def tensor_split_by_tensor(self, tensor_indices_or_sections, dim):
     t = tensor_indices_or_sections
     _splittable(self)
     if t.dtype is not dtypes.int64:
-        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {t.dtype}")
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {t.dtype.scalar_type}"
+        )
     if t.ndim > 1:
         raise RuntimeError(
             f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims"

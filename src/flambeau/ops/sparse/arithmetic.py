@@ -10,6 +10,7 @@ from ...base.records import replace
 from ...base.shapes import normalize_dim
 from ...core.declare import composite
 from ...core.operator import namespace
+from ...core.promotion import check_can_hold
 from ...core.sparse import BLOCKED, Compressed, Coo, is_sparse, make, numel, parts, sparse_rule
 from ...core.tensor import kind_of, sparse_coo, sparse_csr, strided
 from .construction import as_coordinates, convert, dense_array, flat_indices, from_dense, sparse_operator, values_at
@@ -56,6 +57,7 @@ def adopt(self, result):
         raise RuntimeError("the result is dense, but the tensor that it is written into is sparse")
     old, new = parts(self), parts(result)
     if result._dtype is not self._dtype:
+        check_can_hold(self._dtype, result._dtype)
         new = replace(new, values=aten._to_copy.default(new.values, dtype=self._dtype))
     at, to = (p.indices if isinstance(p, Coo) else p.plain for p in (old, new))
     if type(old) is type(new) and at is to and old.values._shape == new.values._shape:
@@ -297,6 +299,12 @@ def _divided(self, other, op):
     if op is not aten.div.Tensor and isinstance(parts(self), Coo):
         self = aten._coalesce.default(self)  # rounding isn't linear
     return with_values(self, op(parts(self).values, other))
+
+
+@sparse_rule(aten._conj.default)
+def conj(self):
+    """Of the values, at once: sparse tensors aren't conjugated lazily."""
+    return with_values(self, aten._conj_physical.default(parts(self).values))
 
 
 @sparse_rule(aten.neg.default)

@@ -48,5 +48,6 @@ row("bucketize.Tensor", [call(f(2, 3) * 3, np.array([1.0, 3.0, 5.0]))], lambda x
 row("nonzero_numpy", [call(f(2, 3)), call(b(2, 3))], lambda x: list(np.nonzero(x)), grad=())
 row("_unique2", [call(i(6), True, True, True), call(i(2, 3, high=3), True, True, True)],
     lambda x, *_: (lambda v, n, c: (v, n.reshape(x.shape), c))(*np.unique(x, return_inverse=True, return_counts=True)), grad=())
+row("_is_all_true _is_any_true", [call(b(2, 3)), call(b(0))], [lambda x: np.all(x), lambda x: np.any(x)], grad=())
 row("unique_dim", [call(i(4, 2, high=2), 0, True, True, True)], None, grad=())
 row("unique_consecutive", [call(i(8, high=2), True, True), call(i(4, 2, high=2), True, True, 0)], None, grad=())
