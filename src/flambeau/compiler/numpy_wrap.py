@@ -22,11 +22,25 @@ def wrap_numpy(fn: Callable) -> Callable:
     @functools.wraps(fn)
     def wrapped(*args, **kwargs):
         arrays, named = _map(array_of_tensor, _C.TensorBase, args), _map(array_of_tensor, _C.TensorBase, kwargs)
-        return _map(tensor_of_array, ARRAYS, fn(*arrays, **named))
+        made = fn(*arrays, **named)
+        device = _device_of((args, kwargs))
+        return _map(lambda a: tensor_of_array(a, device), ARRAYS, made)
 
     # Code of its own: what compile() keeps for a code object is limited in number.
     wrapped.__code__ = wrapped.__code__.replace(co_name=getattr(fn, "__name__", "wrapped"))
     return wrapped
+
+
+def _device_of(x):
+    """The device of the first tensor that doesn't lie on the CPU, else None: code behind a graph break holds copies on the host."""
+    if isinstance(x, _C.TensorBase):
+        return None if x.device.type == "cpu" else x.device
+    parts = x.values() if isinstance(x, dict) else x if isinstance(x, (tuple, list)) else ()
+    for y in parts:
+        found = _device_of(y)
+        if found is not None:
+            return found
+    return None
 
 
 def _map(fn, cls, x):

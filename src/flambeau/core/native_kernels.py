@@ -8,7 +8,7 @@ each, None for one that isn't wanted; ``flops``: about how many operations it ma
 ``realize(x)``, ``contiguous(x)``: where a tensor lies, in C order: a part with ``shape`` and ``strides``
 ``image(x)``: the same in C order or with channels last; ``image_strides(shape, ruled, weight)``: how a result lies whose shape rule says ``ruled``
 ``part(part, shape, strides)``: the same memory seen with other sizes; ``in_memory(part, dtype, strides, device)``: it as a tensor
-``as_dtype(x, dtype)``, ``biased(x, bias)`` (a tensor (N, C, ...) plus one of (C,)), ``full(shape, dtype, number, device)``: tensors
+``as_dtype(x, dtype)``, ``copied(x)``, ``biased(x, bias)`` (a tensor (N, C, ...) plus one of (C,)), ``full(shape, dtype, number, device)``: tensors
 ``message(text, about)``: the number of what an error of the kernel is about (core/messages.py)
 
 NotImplementedError: there is no kernel for that.
@@ -66,7 +66,10 @@ _SCANNED = ("float32", "float64", "int64")
 def scan(h, val, x, dim, product: bool):
     """Running sums or products along a dimension, see csrc/kernels/scan.c."""
     kind = dtypes.float32 if val.dtype in (dtypes.float16, dtypes.bfloat16) else val.dtype
-    if kind.name not in _SCANNED or not x.ndim:
+    if not x.ndim:
+        normalize_dim(dim, 0)
+        return h.copied(h.as_dtype(x, val.dtype))
+    if kind.name not in _SCANNED:
         raise NotImplementedError(f"there is no scan for {x.ndim} dimensions of {val.dtype}")
     # From its own dtype to the result's first, as eager does: an integer may not fit into the other's.
     x = h.as_dtype(h.as_dtype(x, val.dtype), kind)

@@ -87,6 +87,9 @@ class KernelCalls(Handler):
     def in_memory(self, part: Stored, dtype, strides, device) -> Stored:
         return part
 
+    def copied(self, x: Stored) -> Stored:
+        return Stored(self.program.copy(x.value, self.program.empty(x.shape, x.value.dtype)))
+
     def as_dtype(self, x: Stored, dtype) -> Stored:
         return x if x.dtype is dtype else Stored(self.program.cast(x.value, dtype.np))
 

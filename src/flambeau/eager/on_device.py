@@ -25,7 +25,7 @@ def set_kernels(compute, copy) -> None:
 
 def run(op: OpOverload, full, device):
     """The result of a call, or NotImplemented where the device has no kernel."""
-    if _compute is None or "draws" in op.effects:
+    if _compute is None:
         return NotImplemented
     if op.kind == "inplace":
         return _in_place(op, full, device) if on_device(full[0]) else NotImplemented
@@ -48,8 +48,10 @@ def _number(op: OpOverload, full):
 
 
 def _by_parts(op: OpOverload, full):
-    """A composite that isn't one graph: what it is made of, one after the other."""
-    d = op.definition
+    """What isn't one graph: what a composite is made of, or (the override "by_parts") what the size of the result asks for, one after the other."""
+    d, parts = op.definition, op.overrides.get("by_parts")
+    if parts is not None:
+        return parts(*full)
     return d.fn(*full) if op.kind == "composite" and d.eager is None else NotImplemented
 
 

@@ -79,9 +79,10 @@ def array_of_tensor(t) -> np.ndarray:
     return t.numpy()
 
 
-def tensor_of_array(a):
-    """For wrap_numpy: the way back, to the device that factories use."""
-    made, device = tensor_of(a) if isinstance(a, np.ndarray) else _C.from_array(np.asarray(a)), current_device()
+def tensor_of_array(a, device=None):
+    """For wrap_numpy: the way back, to the device of its arguments, or (None) the one that factories use."""
+    made = tensor_of(a) if isinstance(a, np.ndarray) else _C.from_array(np.asarray(a))
+    device = device or current_device()
     return made if device.type != "cuda" else made.to(device)
 
 

@@ -28,6 +28,7 @@ from ..settings import config
 from .calls import called
 from .graph import CallStep, DeviceGraph, DeviceInfo, InputPlan, LaunchStep, OutputPlan, Place
 from .images import function_of
+from .loops import launched
 from .products import as_reduction
 
 __all__ = ["compile_copy", "compile_on_device", "lowered", "threads_of", "wanted"]
@@ -35,7 +36,7 @@ __all__ = ["compile_copy", "compile_on_device", "lowered", "threads_of", "wanted
 
 def lowered(program):
     """(the lowering of a program, its groups of nodes)."""
-    lowering = Lowering(None, on_device=True)
+    lowering = Lowering(None, on_device=launched)
     lowering.run(program)
     return lowering, _grouped(lowering, wanted(lowering))
 
@@ -83,7 +84,7 @@ def compile_on_device(program, device: Device) -> DeviceGraph:
 
 def compile_copy(target, source, device: Device) -> DeviceGraph:
     """A graph of two tensors that gives the elements of the first the values of the second. Both are told by TensorMeta."""
-    lowering = Lowering(None, on_device=True)
+    lowering = Lowering(None, on_device=launched)
     to, values = (interface.placeholder(lowering, _without_data(meta)) for meta in (target, source))
     spread = lowering.lazy(
         to.sizes, values.dtype, lambda c: values.at(broadcast_coords(c, values.sizes)), device=to.device
@@ -107,7 +108,9 @@ def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGra
     inputs = [None if n is None else InputPlan(buffers[n].shape, buffers[n].strides, n) for n in lowering.inputs]
     outputs = [_output(o, lowering) for o in lowering.outputs]
     constants = {n: (_uploaded(b, device), 0) for n, b in buffers.items() if b.kind == BufferKind.CONSTANT}
-    info = DeviceInfo(tuple(s.name for s in steps if isinstance(s, CallStep)), _source(made, steps))
+    info = DeviceInfo(
+        tuple(s.name for s in steps if isinstance(s, CallStep)), tuple(lowering.fallbacks), _source(made, steps)
+    )
     return DeviceGraph(device, inputs, _bound(lowering), temporary, steps, outputs, lowering.messages, constants, info)
 
 

@@ -13,6 +13,8 @@ from ...base.enums import Out
 from ...base.expr_walks import evaluate
 from ...base.records import slotted
 from ...core import device_memory
+from ...core.generator import generator_on
+from .draws import KEY
 
 __all__ = ["CallStep", "DeviceGraph", "DeviceInfo", "InputPlan", "LaunchStep", "OutputPlan", "Place"]
 
@@ -79,9 +81,10 @@ class OutputPlan:
 
 @slotted
 class DeviceInfo:
-    """``called``: the names of operators that a graph calls from Python; ``source``: its steps and the text of its kernels."""
+    """``called``: the names of operators that a graph calls from Python; ``reasons``: why some of them are; ``source``: its steps and kernels."""
 
     called: tuple[str, ...]
+    reasons: tuple[str, ...]
     source: str
 
 
@@ -96,6 +99,7 @@ class DeviceGraph:
         self.device, self.inputs, self.bound, self.temporary = device, inputs, bound, temporary
         self.steps, self.outputs, self.messages, self.info = steps, outputs, messages, info
         self.constants = constants
+        self.draws = any(isinstance(s, LaunchStep) and KEY in s.buffers for s in steps)
         self.fails = any(isinstance(s, LaunchStep) and s.fails for s in steps)
 
     def __call__(self, *given):
@@ -114,6 +118,14 @@ class _Call:
         for k, plan in enumerate(graph.inputs):
             if plan is not None:
                 self._take(k, plan)
+        if graph.draws:
+            self.held[KEY] = self._key(), 0
+
+    def _key(self):
+        """Two words of the device's generator, in its memory."""
+        memory = self.driver.Memory(self.index, 16)
+        memory.write(0, generator_on(self.graph.device).words(2).astype(np.int64).view(np.uint8))
+        return memory
 
     def number(self, e) -> int:
         return evaluate(e, self.env)

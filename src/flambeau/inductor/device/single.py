@@ -101,6 +101,11 @@ def _compile(op, full, device: Device):
         log.info("%s has no kernel on device '%s': %s: %s", op, device, type(e).__name__, e)
         return _REFUSED
     if graph.info.called:
-        log.info("%s has no kernel on device '%s': it calls %s", op, device, ", ".join(graph.info.called))
+        log.info(
+            "%s has no kernel on device '%s': it calls %s",
+            op,
+            device,
+            ", ".join(graph.info.reasons or graph.info.called),
+        )
         return _REFUSED
     return graph, isinstance(out, (tuple, list))

@@ -70,7 +70,8 @@ class Buffer:
 @slotted(frozen=False)
 class Pointwise:
     """For all loops: ``buffer[index] = value``; with ``combine`` (assign, add, multiply, minimum, maximum) it is a scatter: the buffer keeps
-    what it had where nothing is written, and iterations that may meet are run in order."""
+    what it had where nothing is written, and iterations that may meet are run in order. ``ordered``: loops of a scatter whose iterations read what
+    earlier ones wrote."""
 
     buffer: str
     loops: tuple[Var, ...]
@@ -78,6 +79,7 @@ class Pointwise:
     index: Expr | int
     combine: str | None = None
     after: frozenset = frozenset()
+    ordered: tuple[Var, ...] = ()
 
 
 @slotted(frozen=False)

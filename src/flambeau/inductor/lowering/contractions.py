@@ -48,7 +48,7 @@ def lower_contraction(lowering, op, full, val):
     summed = [c for c in left if c in right and c not in out]
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or out != "".join([*batch, *rows, *columns]):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
-    if not lowering.on_device and out in ("mn", "bmn") and blas.takes_bf16(a, b):
+    if lowering.on_device is None and out in ("mn", "bmn") and blas.takes_bf16(a, b):
         return lowering.product_bf16(val, a, b)
     if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
@@ -64,7 +64,7 @@ def lower_contraction(lowering, op, full, val):
             strides=product.strides,
             device=val.device,
         )
-    if t not in ("f32", "f64") and lowering.on_device:
+    if t not in ("f32", "f64") and lowering.on_device is not None:
         for x in (a, b):
             lowering.realize(x)
         return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)

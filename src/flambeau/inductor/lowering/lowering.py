@@ -43,10 +43,11 @@ __all__ = ["Lowering"]
 class Lowering(Handler):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
-    def __init__(self, compile_body=None, on_device=False):
+    def __init__(self, compile_body=None, on_device=None):
         """``compile_body``: what compiles a subgraph (the body of a higher-order operator). ``on_device``: the program's tensors lie on a device of
-        threads, which has loops only."""
+        threads, and this makes loops of what would be a launch of a native kernel."""
         self.compile_body, self.on_device = compile_body, on_device
+        self.draws = 0  # of a device, so far
         self.values = Values()
         self.nodes: list = []
         self.buffers: dict[str, Buffer] = {}

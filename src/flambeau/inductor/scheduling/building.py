@@ -309,7 +309,11 @@ def _build_scatter(node: Pointwise, buffers, values) -> Kernel:
     parts = _parts(node.index)
     for v in node.loops:
         c = coefficient(node.index, v)
-        ok = (type(c) is Expr or bool(c)) and not any(v in a.variables() for a in loaded_atoms(node.index))
+        ok = (
+            v not in node.ordered
+            and (type(c) is Expr or bool(c))
+            and not any(v in a.variables() for a in loaded_atoms(node.index))
+        )
         ok = ok and parts is not None and all(at_least(k, 1) for _, k in parts)
         ok = ok and all(
             mod(k, c * v.extent) == 0 or (isinstance(a, Var) and at_least(c - k * a.extent, 0))

@@ -35,6 +35,25 @@ nonzero.derivative()
 nonzero.override("lower", lambda lowering, val, self: lowering.nonzero(val, self))
 
 
+@nonzero.override("by_parts")
+def _nonzero_by_parts(self):
+    """The k-th of the elements that hold is where k of them have been met."""
+    met = aten.cumsum.default(aten._to_copy.default(aten.reshape.default(_holds(self), [-1]), dtype=dtypes.int64), 0)
+    n = int(met[-1].item()) if met.numel() else 0
+    flat = aten.searchsorted.Tensor(met, aten.arange.start(1, n + 1, device=self.device)) if n else met[:0]
+    coordinates = []
+    for size in reversed(self.shape):
+        coordinates.append(aten.remainder.Scalar(flat, size))
+        flat = aten.floor_divide.Scalar(flat, size)
+    if not coordinates:
+        return aten.new_zeros.default(self, [n, 0], dtype=dtypes.int64)
+    return aten.t.default(aten.stack.default(coordinates[::-1]))
+
+
+def _holds(t):
+    return t if t.dtype is dtypes.bool_ else aten.ne.Scalar(t, 0)
+
+
 @composite("nonzero_numpy(Tensor self) -> Tensor[]", variants="")
 def nonzero_numpy(self):
     if self.ndim == 0:
@@ -226,6 +245,32 @@ def _lower_consecutive(lowering, vals, self, inverse, counts, dim):
 
 
 _unique2.override("lower", _lower_unique)
+
+
+@_unique2.override("by_parts")
+def _unique_by_parts(self, sorted, return_inverse, return_counts):
+    """Runs of the sorted elements."""
+    line = aten.reshape.default(self, [-1])
+    n, wanted = line.shape[0], return_inverse or return_counts
+    none = aten.new_empty.default(self, [0], dtype=dtypes.int64)
+    if not n:
+        return line, aten.new_empty.default(self, list(self.shape), dtype=dtypes.int64) if wanted else none, none
+    values, places = aten.sort.stable(line, stable=True)
+    first = aten.new_ones.default(line, [1], dtype=dtypes.bool_)
+    new = aten.cat.default([first, aten.ne.Tensor(values[1:], values[:-1])])
+    begins = aten.reshape.default(aten.nonzero.default(new), [-1])
+    inverse = counts = none
+    if wanted:
+        runs = aten.sub.Tensor(aten.cumsum.default(aten._to_copy.default(new, dtype=dtypes.int64), 0), 1)
+        inverse = aten.reshape.default(
+            aten.scatter.src(aten.zeros_like.default(runs), 0, places, runs), list(self.shape)
+        )
+    if return_counts:
+        ends = aten.cat.default([begins[1:], aten.new_full.default(begins, [1], n)])
+        counts = aten.sub.Tensor(ends, begins)
+    return aten.index_select.default(values, 0, begins), inverse, counts
+
+
 unique_consecutive.override("lower", _lower_consecutive)
 unique_dim.override(
     "lower",

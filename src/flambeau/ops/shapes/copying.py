@@ -432,6 +432,21 @@ def index_tensor(self, indices):
     return in_order(out, _index_strides(self, indices, out.shape))
 
 
+@index_tensor.override("by_parts")
+def _index_by_parts(self, indices):
+    """Masks as the places where they hold."""
+    if not any(t is not None and t.dtype.name in ("bool", "uint8") for t in indices):
+        return NotImplemented
+    _check_masks(self, indices)
+    lists = []
+    for t in indices:
+        if t is None or t.dtype.name not in ("bool", "uint8"):
+            lists.append(t)
+        else:
+            lists += aten.unbind.int(aten.nonzero.default(t), 1) if t.ndim else [None]
+    return NotImplemented if any(t is not None and not t.ndim for t in indices) else aten.index.Tensor(self, lists)
+
+
 def _index_coords(self, indices):
     """Where each element of the result is read, as an index operator says it: shape, coordinates, and what ``load`` reads. None where the
     result isn't row-major."""

@@ -145,6 +145,23 @@ repeat_interleave_positions.override(
 )
 
 
+@repeat_interleave_positions.override("by_parts")
+def _repeated_by_parts(repeats, output_size):
+    """Position k is where the running sum of repeats passes it."""
+    if repeats.ndim != 1 or repeats.dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError("repeat_interleave only accept 1D int32 or int64 vector as repeat")
+    ends = aten.cumsum.default(aten._to_copy.default(repeats, dtype=dtypes.int64), 0)
+    if repeats.numel() and repeats.min().item() < 0:
+        raise RuntimeError("repeats can not be negative")
+    n = int(ends[-1].item()) if repeats.numel() else 0
+    if output_size is not None and n != output_size:
+        raise RuntimeError("allocated size does not match required size")
+    if not n:
+        return aten.new_empty.default(repeats, [0])
+    at = aten.searchsorted.Tensor(ends, aten.arange.default(n, device=repeats.device), right=True)
+    return aten._to_copy.default(at, dtype=repeats.dtype)
+
+
 def _at_least(t, n):
     if n == 1:
         return aten.reshape.default(t, [1]) if t.ndim == 0 else t

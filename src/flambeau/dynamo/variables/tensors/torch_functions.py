@@ -8,6 +8,7 @@ from flambeau import autograd
 from flambeau.autograd import grad_mode
 from flambeau.base import shape_env
 from flambeau.base.compiling import is_exporting
+from flambeau.base.device import current_device
 from flambeau.base.shapes import Size
 
 from ...config import config
@@ -362,11 +363,15 @@ def _(tx, var, args, kwargs):
 
 @special("tensor_of_array")
 def _(tx, var, args, kwargs):
-    return (
-        TensorVariable(args[0].node, args[0].val, tx.output.recorder.source_of_node(args[0].node))
-        if isinstance(args[0], TensorVariable)
-        else None
-    )
+    if not isinstance(args[0], TensorVariable):
+        return None
+    out = TensorVariable(args[0].node, args[0].val, tx.output.recorder.source_of_node(args[0].node))
+    device = args[1].as_constant() if len(args) > 1 else None
+    device = device or current_device()
+    if device.type != "cuda" or out.val.device == device:
+        return out
+    # An array that the frame was given after a graph break lies on the host.
+    return tx.output.call_in_graph(tx, "call_method", "to", [out, ConstantVariable(device)], {})
 
 
 @special("tensor")

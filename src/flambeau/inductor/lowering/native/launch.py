@@ -17,7 +17,7 @@ from ...ir.nodes import ExternCall, Region, dense_strides
 from ...ir.values import short
 from ...settings import config
 
-__all__ = ["as_dtype", "biased", "full", "image", "image_strides", "launch", "other_view", "part"]
+__all__ = ["as_dtype", "biased", "copied", "full", "image", "image_strides", "launch", "other_view", "part"]
 
 
 @slotted(frozen=False)
@@ -42,8 +42,8 @@ def launch(lowering, kernel, operands, outs, flops, /, effect=False, by_planes=F
     has (shape, strides, dtype, device) of each, or None. ``flops``: about how many operations it makes. ``effect``: it runs in program order,
     wanted or not. ``by_planes``: it may hand finished planes of its result over. NotImplementedError for operands that may be empty, where the
     kernel doesn't take such."""
-    if lowering.on_device:
-        raise NotImplementedError(f"{kernel.name} is a kernel of the CPU's")
+    if lowering.on_device is not None:
+        return lowering.on_device(lowering, kernel, operands, outs, numbers)
     inputs = [r for r in operands if r is not None]
     if not kernel.empty and any(not at_least(n, 1) for r in inputs for n in r.shape):
         raise NotImplementedError(f"{kernel.name} of what may be empty")
@@ -61,6 +61,11 @@ def launch(lowering, kernel, operands, outs, flops, /, effect=False, by_planes=F
     names = [x.region.buffer for x in made if x is not None]
     lowering.add(ExternCall("native", kernel.name, inputs, names, plan, effect))
     return made
+
+
+def copied(lowering, x):
+    """The same elements as a tensor of its own, not in memory yet."""
+    return lowering.lazy(x.sizes, x.dtype, x.at, strides=x.strides, device=x.device)
 
 
 def as_dtype(lowering, x, dtype):
