@@ -192,6 +192,7 @@ def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _launch(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    _alone("distributed", "launch_options.py")["get_args_parser"]().parse_args(args.args)  # help, and wrong options
     from flambeau.distributed.run import main
 
     return main(args.args)
@@ -252,11 +253,11 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return demo(options, corpus)
 
 
-def _version() -> str:
-    """The package's version, read from its file."""
+def _alone(*path: str) -> dict:
+    """The names of one file of the package, which imports nothing of it: the package isn't loaded."""
     found = importlib.util.find_spec("flambeau")
     folder = next(iter(found.submodule_search_locations or ())) if found is not None else ""
-    return runpy.run_path(os.path.join(folder, "version.py"))["flambeau"]
+    return runpy.run_path(os.path.join(folder, *path))
 
 
 def _call(argv: Sequence[str]) -> int:
@@ -266,7 +267,7 @@ def _call(argv: Sequence[str]) -> int:
     else:
         args = parser.parse_args(argv)
     if args.version:
-        print(f"flambeau {_version()}")
+        print(f"flambeau {_alone('version.py')['flambeau']}")
         return 0
     if args.command is None:
         parser.print_help()

@@ -3,116 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from .agent import Options, launch, node_rank
+from .launch_options import get_args_parser
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 _ALONE = "127.0.0.1"
-
-
-def _add(parser, name: str, *more: str, **kwargs) -> None:
-    """An option with dashes and with underscores."""
-    under = [f"--{name.replace('-', '_')}"] if "-" in name else []
-    parser.add_argument(*more, f"--{name}", *under, **kwargs)
-
-
-def _workers(text: str) -> int:
-    if text in ("auto", "cpu"):
-        return len(os.sched_getaffinity(0))
-    if text in ("gpu", "xpu"):
-        raise argparse.ArgumentTypeError(f"there are no devices of kind {text}")
-    try:
-        count = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number, auto or cpu, got {text!r}") from None
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {count}")
-    return count
-
-
-def _nodes(text: str) -> int:
-    low, _, high = text.partition(":")
-    if high and high != low:
-        raise argparse.ArgumentTypeError(
-            f"{text}: the number of machines can't change while a job runs (elastic jobs aren't built)"
-        )
-    return int(low)
-
-
-def get_args_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """The parser of torchrun's options; those without meaning here are taken and named in their help."""
-    parser = argparse.ArgumentParser(
-        prog=prog or "flambeau launch",
-        description="Start a program in several processes, each with RANK, WORLD_SIZE and the address to meet at; end all when one fails.",
-    )
-    _add(
-        parser,
-        "nproc-per-node",
-        "-n",
-        type=_workers,
-        default=int(os.environ.get("PET_NPROC_PER_NODE", "1")),
-        help="processes on this machine: a number, auto, cpu",
-    )
-    _add(parser, "nnodes", type=_nodes, default=1, help="machines")
-    _add(
-        parser,
-        "node-rank",
-        type=int,
-        default=None,
-        help="number of this machine (default: 0 of one; else by the order of arrival)",
-    )
-    _add(parser, "master-addr", default=None, help="the first machine's address")
-    _add(
-        parser,
-        "master-port",
-        type=int,
-        default=None,
-        help="a port there (default: a free one; 29500 with several machines)",
-    )
-    _add(
-        parser,
-        "rdzv-endpoint",
-        default="",
-        help="host:port at which machines meet; the machine of that address keeps the store",
-    )
-    _add(
-        parser,
-        "rdzv-backend",
-        default="static",
-        choices=["static", "c10d"],
-        help="how machines get their numbers: --node-rank, or by arrival",
-    )
-    _add(parser, "rdzv-id", default="none", help="the job's name")
-    _add(parser, "rdzv-conf", default="", help="taken and ignored")
-    parser.add_argument("--standalone", action="store_true", help="one machine, on a free port (the default)")
-    _add(
-        parser,
-        "max-restarts",
-        type=int,
-        default=0,
-        help="how often all ranks are started again after a failure (one machine)",
-    )
-    _add(parser, "monitor-interval", type=float, default=0.1, help="taken and ignored: ranks are watched all the time")
-    _add(parser, "start-method", default="spawn", help="taken and ignored: ranks are processes of their own")
-    parser.add_argument("--role", default="default", help="ROLE_NAME of the ranks")
-    _add(parser, "log-dir", default=None, help="write each rank's output to DIR/attempt_N/RANK too")
-    _add(parser, "redirects", "-r", default="0", help="taken and ignored: output is always passed on")
-    _add(parser, "tee", "-t", default="0", help="taken and ignored: with --log-dir output goes to both")
-    _add(parser, "local-addr", default=None, help="taken and ignored")
-    _add(parser, "no-python", action="store_true", help="the target is a program, not a script for Python")
-    _add(parser, "run-path", action="store_true", help="the same as naming a script")
-    _add(parser, "no-prefix", action="store_true", help="print output as it is, without the rank in front")
-    parser.add_argument(
-        "--torch", action="store_true", help="`import torch` means flambeau in the program, as with `flambeau run`"
-    )
-    parser.add_argument("-m", "--module", action="store_true", help="the target is a module, as with python -m")
-    parser.add_argument("training_script", metavar="target", help="script, module or program")
-    parser.add_argument("training_script_args", metavar="args", nargs=argparse.REMAINDER, help="its arguments")
-    return parser
 
 
 def parse_args(args: Sequence[str] | None = None) -> argparse.Namespace:
