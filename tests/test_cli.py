@@ -1,7 +1,6 @@
 """The flambeau command: what it refuses, and a small demo from beginning to end."""
 
 import re
-import subprocess
 import sys
 
 import pytest
@@ -94,17 +93,3 @@ def test_demo_without_its_extra(package, monkeypatch, capsys):
         f"flambeau demo: error: flambeau demo needs the package '{package}', which is not installed: "
         "pip install 'flambeau[demo]'\n"
     )
-
-
-def test_help_needs_nothing_of_the_package():
-    """`--help` of every command answers before the package could be loaded."""
-    commands = ["", "bench", "cache", "demo", "explain", "info", "launch", "plan", "run", "shim"]
-    code = (
-        "import sys\nfrom flambeau_command import main\n"
-        f"for command in {commands}:\n"
-        "    try:\n        main([*command.split(), '--help'])\n"
-        "    except SystemExit as leaving:\n        assert leaving.code == 0, command\n"
-        "assert not {'flambeau', 'numpy'} & set(sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.count("usage: flambeau") == len(commands), done.stderr

@@ -245,7 +245,9 @@ static Block *new_block(size_t total, int *clean) {
         best = p, least = total;
         *best = (Block){.total = size};
     }
+#if defined(MADV_HUGEPAGE)
     if (least >= HUGE_FROM) madvise(best, least, MADV_HUGEPAGE);
+#endif
     if (least < total) {
         unlink_kept(best->left);
         best = joined(best->left, best);

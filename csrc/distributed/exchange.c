@@ -9,12 +9,14 @@
 #include <Python.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 
 #include "distributed/exchange.h"
 #include "distributed/watch.h"
@@ -50,9 +52,23 @@ typedef struct {
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */
 
+#if defined(__linux__)
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit) {
     return syscall(SYS_futex, (uint32_t *)word, op, value, limit, NULL, 0);
 }
+#else
+/* Without futexes a rank that waits looks again every 50 microseconds, and nobody needs to be woken. */
+enum { FUTEX_WAIT, FUTEX_WAKE };
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *limit) {
+    struct timespec pause = {0, 50000};
+    for (long left = op == FUTEX_WAIT ? limit->tv_nsec : 0; left > 0; left -= pause.tv_nsec) {
+        if (atomic_load(word) != value) return 0;
+        if (nanosleep(&pause, NULL)) return -1; /* EINTR */
+    }
+    errno = ETIMEDOUT;
+    return op == FUTEX_WAIT ? -1 : 0;
+}
+#endif
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

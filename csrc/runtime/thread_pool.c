@@ -102,16 +102,21 @@ static void before_fork(void) { pthread_mutex_lock(&region); }
 static void in_parent(void) { pthread_mutex_unlock(&region); }
 static void register_fork(void) { pthread_atfork(before_fork, in_parent, in_child); }
 
+/* Processors that this process may run on; all of them on a system that doesn't tell. */
+static int usable_processors(void) {
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int flb_get_num_threads(void) {
     int n = atomic_load(&wanted);
     if (n) return n;
     const char *text = getenv("OMP_NUM_THREADS");
     n = text ? atoi(text) : 0;
-    if (n < 1) {
-        cpu_set_t set;
-        n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                        : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    }
+    if (n < 1) n = usable_processors();
     flb_set_num_threads(n);
     return atomic_load(&wanted);
 }

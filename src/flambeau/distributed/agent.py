@@ -16,6 +16,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
+from .launch_options import usable_processors
 from .server import Server
 from .tcp_store import TCPStore
 
@@ -136,7 +137,7 @@ def _environment(options: Options, local: int, port: int, attempt: int) -> dict:
         **options.environment,
     }
     if "OMP_NUM_THREADS" not in os.environ and options.ranks > 1:
-        env["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // options.ranks))
+        env["OMP_NUM_THREADS"] = str(max(1, usable_processors() // options.ranks))
     return env
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 
-__all__ = ["get_args_parser"]
+__all__ = ["get_args_parser", "usable_processors"]
+
+
+def usable_processors() -> int:
+    """Processors that this process may run on; all of them on a system that doesn't tell."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _add(parser, name: str, *more: str, **kwargs) -> None:
@@ -16,7 +21,7 @@ def _add(parser, name: str, *more: str, **kwargs) -> None:
 
 def _workers(text: str) -> int:
     if text in ("auto", "cpu"):
-        return len(os.sched_getaffinity(0))
+        return usable_processors()
     if text in ("gpu", "xpu"):
         raise argparse.ArgumentTypeError(f"there are no devices of kind {text}")
     try:
