@@ -160,3 +160,36 @@ def test_errors_name_the_argument():
         )
     with pytest.raises(RuntimeError, match="one length"):
         scan(lambda c, x: (c, x), ROWS[0], (ROWS, ROWS[:2]))
+
+
+def test_branches_by_size_are_both_exported():
+    def f(x):
+        def outer(x):
+            return cond(x.shape[0] > 6, lambda x: x + 10, lambda x: x - 10, [x])
+
+        return cond(x.shape[0] > 4, outer, lambda x: x - 3, [x]), torch.scalar_tensor(x.shape[0] > 5)
+
+    exported = [
+        torch._dynamo.export(f, aten_graph=aten, pre_dispatch=aten)(torch.ones(5, 2))[0] for aten in (False, True)
+    ]
+    module = type("M", (torch.nn.Module,), {"forward": lambda self, x: f(x)})()
+    shapes = {"x": {0: torch.export.Dim("n")}}
+    exported += [
+        torch.export.export(module, (torch.ones(5, 2),), dynamic_shapes=shapes, strict=strict).module()
+        for strict in (False, True)
+    ]
+    for gm in exported:
+        for n in (3, 5, 6, 8):
+            found, said = gm(torch.ones(n, 2))
+            assert torch.equal(found, f(torch.ones(n, 2))[0]) and bool(said) == (n > 5)
+
+
+def test_membership_depends_on_data():
+    def f(x, n):
+        return n in x, n not in x, 1 in [x[0], x[1]], 5 not in (x[0],), x + 1
+
+    for backend in ("eager", "aot_eager", "inductor"):
+        g = compile(f, backend=backend, fullgraph=True)
+        for n in (1, 7):
+            for x in (torch.tensor([1.0, 2.0]), torch.tensor([5.0, 7.0])):
+                assert [str(v) for v in g(x, n)] == [str(v) for v in f(x, n)]

@@ -271,6 +271,29 @@ def whether_classes_override(C, torch):
     return out
 
 
+@program
+def data_of_another_form(C, torch):
+    def f(x, y):
+        z = x
+        x.data = y
+        y.data = torch.zeros([0])
+        return x, torch.tensor(x is z)
+
+    def used(x, y):
+        y.data = torch.zeros([0])
+        return x + y.sum()
+
+    out = []
+    for fn, options in ((f, {"fullgraph": True}), (used, {})):
+        g = C(fn, **options)
+        for _ in range(2):
+            a, b = leaf(6), leaf(6)
+            found = g(a, b)
+            torch.autograd.backward(found[0] if fn is f else found, torch.ones(6))
+            out += [found, a.shape, b.shape, a.grad, b.grad]
+    return out
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_whole_calls(name):
     agree(PROGRAMS[name])

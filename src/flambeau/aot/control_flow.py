@@ -14,6 +14,8 @@ from .. import _C, batching
 from .. import autograd as _autograd
 from ..autograd.function import Function
 from ..base import pytree
+from ..base.dtypes import bool_
+from ..base.symint import SymBool
 from ..core import modes
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import namespace
@@ -58,16 +60,21 @@ class Flat:
 
 
 def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()):
-    """``true_fn(*operands)`` where ``pred`` (a bool, or a tensor of one element) holds, else ``false_fn(*operands)``. Both return tensors
-    of the same structure, shapes and dtypes. RuntimeError for a predicate of another kind or branches that differ."""
+    """``true_fn(*operands)`` where ``pred`` (a bool, symbolic or not, or a tensor of one element) holds, else ``false_fn(*operands)``.
+    Both return tensors of the same structure, shapes and dtypes. RuntimeError for a predicate of another kind or branches that differ."""
+    if isinstance(pred, SymBool):
+        pred = aten.scalar_tensor.default(pred, dtype=bool_) if traced_or_mapped() else bool(pred)
     if not isinstance(pred, bool) and not is_tensor(pred):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if is_tensor(pred) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
-    if not isinstance(operands, (tuple, list)):
-        raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple, but got {operands}.")
+    if not isinstance(operands, (tuple, list)) or not all(is_tensor(x) for x in pytree.tree_leaves(operands)):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
+            f"but got {operands}."
+        )
     if not is_tensor(pred) or not traced_or_mapped():
         return true_fn(*operands) if bool(pred) else false_fn(*operands)
     flat, spec = pytree.tree_flatten(tuple(operands))

@@ -249,9 +249,8 @@ refuses: log_event register_event_handler unregister_event_handler
     "quantization": """
 why: quantised tensors are not built
 class ao.quantization.stubs: QuantStub DeQuantStub QuantWrapper
-class ao.quantization.qconfig: QConfig
+from compat.qconfig: QConfig FakeQuantize FakeQuantizeBase
 class ao.quantization.quant_type: QuantType
-class ao.quantization.fake_quantize: FakeQuantize FakeQuantizeBase
 class ao.quantization.observer: MinMaxObserver HistogramObserver PerChannelMinMaxObserver ObserverBase MovingAverageMinMaxObserver PlaceholderObserver NoopObserver
 class: WeightObserver
 refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig
@@ -266,6 +265,8 @@ refuses: propagate_qconfig_ quantize_dynamic_jit quantize_jit swap_module
 """,
     "ao": "module: quantization nn",
     "ao.quantization": "from nn.weight_only: quantize_ Int8WeightOnlyConfig Int4WeightOnlyConfig\nrest quantization",
+    "ao.quantization.fake_quantize": "from compat.qconfig: FakeQuantize FakeQuantizeBase",
+    "ao.quantization.qconfig": "from compat.qconfig: QConfig",
     "ao.nn": "module: quantized\nwhy: quantised tensors are not built",
     "ao.nn.quantized": "why: quantised tensors are not built\nclass: Linear Conv2d",
     "sparse.semi_structured": """

@@ -261,7 +261,7 @@ class Compiler(_frame.Context):
         except ConstraintViolationError:
             raise
         except (Unsupported, BackendCompilerFailed, TorchRuntimeError):
-            if config.suppress_errors:
+            if config.suppress_errors and not self.fullgraph:
                 log.warning("frame %s runs plainly after an error", shown_name(code), exc_info=True)
                 cache.skip = True
                 return False

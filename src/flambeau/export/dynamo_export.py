@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..base import pytree
+from ..base.compiling import exporting
 from ..base.shape_env import ConstraintViolationError, ShapeEnv
 from ..compiler.wrap import wrap_callable
 from ..core.generator import default_generator
@@ -109,7 +110,8 @@ def export(
         leaves, in_spec = pytree.tree_flatten((args, kwargs))
         _check_leaves("input", leaves)
         specified = _Specified()
-        with specified.sizes(f, args, kwargs, dynamic_shapes) if dynamic_shapes else contextlib.nullcontext():
+        sizes = specified.sizes(f, args, kwargs, dynamic_shapes) if dynamic_shapes else contextlib.nullcontext()
+        with exporting(), sizes:
             result = wrap_callable(f, compiler)(*args, **kwargs)
         if specified.symbols is not None and not disable_constraint_solver:
             specified.symbols.check()

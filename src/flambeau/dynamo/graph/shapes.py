@@ -71,9 +71,9 @@ class TraceShapes:
         finally:
             self.reads_numbers, env.allow_data_dependent_numbers = before
 
-    def number_node(self, number):
-        """The node (or constant) of a symbolic number."""
-        if number.__sym__ == "bool" and not number.env.is_unbacked(number.expr):
+    def number_node(self, number, decide: bool = True):
+        """The node (or constant) of a symbolic number. ``decide``: a truth value that doesn't depend on data is a constant."""
+        if decide and number.__sym__ == "bool" and not number.env.is_unbacked(number.expr):
             return bool(number)
         number = python_numbers.fitting(number, self.check_number)
         return self.sizes.node_of(number) if isinstance(number, NUMBERS) else number

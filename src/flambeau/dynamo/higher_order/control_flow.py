@@ -12,6 +12,7 @@ from typing import Any
 from flambeau import fx
 from flambeau.aot import control_flow as library
 from flambeau.aot.wrap import wrap
+from flambeau.base.compiling import is_exporting
 
 from ..exc import unsupported
 from ..graph import tensor_queries
@@ -19,8 +20,9 @@ from ..variables.base import Variable
 from ..variables.containers.dicts import DictVariable
 from ..variables.containers.lists import ListVariable, TupleVariable
 from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
-from ..variables.tensors.torch_functions import special
+from ..variables.tensors.torch_functions import special, truth_tensor
 from ..variables.values.constant import ConstantVariable
+from ..variables.values.symbolic import SymbolicVariable
 from .subgraphs import Template, Traced, trace_body
 
 __all__ = ["rebuilt"]
@@ -113,10 +115,20 @@ def owner(output, node):
     return table[node.target]
 
 
+def undecided(tx, pred: Variable) -> Variable:
+    """The predicate of a cond. One about sizes is a tensor in what is exported, so that both branches are there; elsewhere the branch is chosen and
+    guarded."""
+    v = pred.unwrap()
+    if not isinstance(v, SymbolicVariable) or v.number.__sym__ != "bool":
+        return pred
+    return truth_tensor(tx, v) if is_exporting() else pred
+
+
 @handler(library.cond, "pred", "true_fn", "false_fn", "operands")
 def _(tx, given):
     pred = given["pred"]
     operands = given["operands"].items(tx) if "operands" in given else []
+    pred = undecided(tx, pred)
     if not isinstance(pred, TensorVariable):
         return (given["true_fn"] if tx.truth(pred) else given["false_fn"]).call(tx, operands, {})
     if pred.val.numel() != 1:
@@ -168,6 +180,8 @@ def scanned(tx, combine, init: Variable, xs: Variable, dim: int, reverse: bool):
         x if not dim else x.call_method(tx, "movedim", [ConstantVariable(dim), ConstantVariable(0)], {})
         for x in rows.operands
     ]
+    if any(isinstance(s.val.shape[0], int) and not s.val.shape[0] for s in slices if s.val.ndim):
+        unsupported("control-flow", "map or scan over nothing", "What the body returns is known from a first row.")
     firsts = [tx.output.eval_fake(lambda x: x[0], [s.val]) for s in slices]
     n = len(before.operands)
 

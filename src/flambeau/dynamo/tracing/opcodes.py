@@ -10,6 +10,8 @@ import itertools
 import operator
 import sys
 
+from flambeau.base.symint import sym_not
+
 from ..bytecode.codegen import STACK_ARGUMENT
 from ..bytecode.instructions import Lasti
 from ..bytecode.versions import NULL_FIRST
@@ -38,7 +40,7 @@ from ..variables.objects.weak_references import check_callbacks, is_weakly_known
 from ..variables.tensors.tensor import TensorVariable
 from ..variables.values import text
 from ..variables.values.constant import ConstantVariable
-from ..variables.values.symbolic import require_element
+from ..variables.values.symbolic import SymbolicVariable, require_element, wrap_number
 from . import world
 
 BINARY = {
@@ -306,6 +308,9 @@ class Opcodes:
     def CONTAINS_OP(self, inst):
         container, item = self.pop(), self.pop()
         r = container.contains(self, item)
+        if isinstance(r, SymbolicVariable):
+            self.push(wrap_number(sym_not(r.number)) if inst.arg else r)
+            return
         self.push(ConstantVariable(self.truth(r) != bool(inst.arg)))
 
     def BINARY_SUBSCR(self, inst):

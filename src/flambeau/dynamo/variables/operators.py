@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
 import operator
 import types
 
@@ -29,7 +30,7 @@ from .tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 from .tensors.tensor_subclass import SubclassVariable
 from .values.constant import ConstantVariable
 from .values.stdlib_values import ValueVariable
-from .values.symbolic import SymbolicVariable, arithmetic, specialized
+from .values.symbolic import SymbolicVariable, arithmetic, specialized, wrap_number
 
 __all__ = ["OPERATORS", "UNARY", "binary", "fold", "found_among", "identical", "same_or_equal", "unary"]
 
@@ -397,7 +398,7 @@ def symbolic_binary(tx, fn, a, b) -> Variable | None:
     return arithmetic(tx, base, [a, b])
 
 
-def found_among(tx, v: Variable, key: Variable) -> ConstantVariable:
+def found_among(tx, v: Variable, key: Variable) -> Variable:
     """``key in v`` for what has no method of its own for it: its elements are gone through."""
     try:
         elements = each(tx, v)
@@ -405,7 +406,25 @@ def found_among(tx, v: Variable, key: Variable) -> ConstantVariable:
         if not isinstance(e.exception, TypeError):
             raise
         tx.raise_user(TypeError(f"argument of type {v.python_type_name()!r} is not iterable"))
-    return ConstantVariable(any(same_or_equal(tx, e, key) for e in elements))
+    undecided = []
+    for e in elements:
+        depends = depending_equality(tx, e, key)
+        if depends is not None:
+            undecided.append(depends)
+        elif same_or_equal(tx, e, key):
+            return ConstantVariable(True)
+    return wrap_number(functools.reduce(operator.or_, undecided)) if undecided else ConstantVariable(False)
+
+
+def depending_equality(tx, a: Variable, b: Variable):
+    """Whether ``a == b`` as a truth value that depends on the data of a tensor of one element; None where it doesn't, or the graph breaks for it."""
+    a, b = tx.realize(a), tx.realize(b)
+    if a is b or not any(type(v) is TensorVariable for v in (a, b)) or not tx.output.shapes.data_symbols("item"):
+        return None
+    same = binary(tx, operator.eq, a, b)
+    if type(same) is not TensorVariable or same.val.numel() != 1:
+        return None
+    return same.call_method(tx, "item", [], {}).number
 
 
 def equal(tx, a: Variable, b: Variable) -> bool:

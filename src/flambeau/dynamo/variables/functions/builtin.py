@@ -224,7 +224,8 @@ def _(tx, args, kwargs):
 
 @handles(operator.contains)
 def _(tx, args, kwargs):
-    return ConstantVariable(tx.truth(args[0].contains(tx, args[1])))
+    found = args[0].contains(tx, args[1])
+    return found if isinstance(found, SymbolicVariable) else ConstantVariable(tx.truth(found))
 
 
 @handles(operator.getitem)

@@ -45,9 +45,13 @@ def set_data(tx, t: TensorVariable, value: Variable) -> None:
         unsupported("tensor-setattr", f"setattr {t!r} data", "The tensor has a history.")
     old, new = t.val, value.val
     changed = tuple(old.shape) != tuple(new.shape) or old.dtype != new.dtype or old.device != new.device
-    if changed and (old.requires_grad or new.requires_grad):
+    if changed and new.requires_grad and not old.requires_grad:
         unsupported("tensor-setattr", f"setattr {t!r} data", "Its shape, dtype or device would change.")
-    if old.requires_grad:
+    if changed and old.requires_grad:
+        # Its gradient would have another form than the input of the graph: the graph doesn't use it any more.
+        given = value.call_method(tx, "detach", [], {})
+        t.is_replaced = True
+    elif old.requires_grad:
         recording = GradModeVariable(None, True)
         recording.enter(tx)
         given = WithDataVariable(WithData).getattr(tx, "apply").call(tx, [t, value], {})

@@ -97,6 +97,7 @@ class TensorKey:
 
 class TensorVariable(Variable):
     is_tensor = True
+    is_replaced = False  # a leaf whose data are of another form now: see set_data
     """``node`` in the graph; ``val`` its fake tensor; ``cls`` the Python class of the value."""
 
     def __init__(self, node, val, source=None, cls=None):
@@ -109,6 +110,10 @@ class TensorVariable(Variable):
         return self.cls
 
     def as_proxy(self):
+        if self.is_replaced:
+            unsupported(
+                "tensor-setattr", f"use of {self!r} behind setattr data", "The form of its gradient has changed."
+            )
         return self.node
 
     def real_value(self, tx):
@@ -298,7 +303,10 @@ class TensorVariable(Variable):
         tx.output.call_in_graph(tx, "call_function", operator.setitem, [self, key, value], {}, none_ok=True)
 
     def contains(self, tx, key):
-        unsupported("data-dependent", "membership test in a tensor", "The value depends on tensor data.")
+        if not tx.output.shapes.data_symbols("item"):
+            unsupported("data-dependent", "membership test in a tensor", "The value depends on tensor data.")
+        same = tx.operators.binary(tx, operator.eq, self, key)
+        return same.call_method(tx, "any", [], {}).call_method(tx, "item", [], {})
 
     def replay(self, replay):
         target = replay.target(self)

@@ -31,7 +31,7 @@ from ..functions.python_functions import UserMethodVariable
 from ..values.constant import ConstantVariable
 from ..values.symbolic import CheckVariable, SymbolicVariable, message_of, require_element, specialized, wrap_number
 from .backward import check_ends, free_way
-from .tensor import NOT_TRACED_METHODS, NumpyNdarrayVariable, TensorMethodVariable, TensorVariable
+from .tensor import NOT_TRACED_METHODS, NumpyNdarrayVariable, TensorMethodVariable, TensorVariable, wrap_result
 
 __all__ = ["TorchClassVariable", "TorchFunctionVariable", "special"]
 
@@ -310,6 +310,23 @@ def _(tx, var, args, kwargs):
     with tx.output.shapes.data_numbers():
         require_element(tx, condition.call_method(tx, "all", [], {}), "a value violates a constraint")
     return ConstantVariable(None)
+
+
+def truth_tensor(tx, v: SymbolicVariable) -> Variable:
+    """A truth value about sizes as a tensor of the graph: it isn't decided while tracing."""
+    fn = trace_rules.library_attr("scalar_tensor")
+    node = tx.output.shapes.number_node(v.number, decide=False)
+    made = tx.output.recorder.create_node(tx, "call_function", fn, (node,), {})
+    made.meta["val"] = made.meta["example_value"] = value = tx.output.eval_fake(fn, [v.number])
+    return wrap_result(tx, made, value)
+
+
+@special("scalar_tensor")
+def _(tx, var, args, kwargs):
+    v = tx.realize(args[0]) if args else None
+    if not isinstance(v, SymbolicVariable) or v.number.__sym__ != "bool" or len(args) > 1 or kwargs:
+        return None
+    return truth_tensor(tx, v)
 
 
 @special("mark_static")
