@@ -459,6 +459,28 @@ def _(n):
     return run, [np.where(np.abs(a := draws(n)(n, odd(n, 37))) > 0.8, a, 0), draws(n + 1)(odd(n, 37), odd(n, 53))]
 
 
+@kernel("connectionist temporal classification", bound=lambda n: 8 * n)
+def _(n):
+    rng = np.random.default_rng(n)
+    longest = n // 3
+    labels = torch.from_numpy(rng.integers(1, 7, (5, longest)))
+    lengths = (
+        torch.tensor([n, n - 1, max(n - 2, 1), n, 0]),
+        torch.tensor([longest, longest // 2, 0, 1 if longest else 0, 0]),
+    )
+    line = torch.cat([labels[k, : int(m)] for k, m in enumerate(lengths[1])])
+
+    def run(x):
+        rows = x.log_softmax(2)
+        return tuple(
+            r
+            for at in (labels, line)
+            for r in graded(lambda t: F.ctc_loss(t, at, *lengths, reduction="none", zero_infinity=True))(rows)
+        )
+
+    return run, [draws(n)(n, 5, 7)]
+
+
 @kernel("segments", how=TERMS, bound=lambda n: n + 8)
 def _(n):
     rng = np.random.default_rng(n)

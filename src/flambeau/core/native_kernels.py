@@ -32,6 +32,7 @@ __all__ = [
     "arrange",
     "attention",
     "convolution",
+    "ctc",
     "extreme",
     "logcumsumexp",
     "max_pool",
@@ -168,6 +169,22 @@ def search(h, val, sequence, values, right: bool):
     out = (parts[1].shape, dense_strides(parts[1].shape), val.dtype, val.device)
     numbers = {"right": bool(right), "narrow": val.dtype is dtypes.int32, "element": element(common, SEARCHED)}
     return h.launch(kernels.search, parts, [out], 30 * math.prod(parts[1].shape), **numbers)[0]
+
+
+# ---- sequences ---------------------------------------------------------------------------------------------------------
+
+
+def ctc(h, val, name, log_probs, parts, blank: int, **numbers):
+    """Losses, or with their cotangents first among ``parts`` (labels and lengths, int64) the cotangent of ``log_probs``: csrc/kernels/ctc.c."""
+    if val.dtype not in _FLOAT or any(x.dtype is not dtypes.int64 for x in parts[-3:]):
+        raise NotImplementedError(f"there is no kernel for {val.dtype}, or for lengths that aren't int64")
+    *cotangents, labels, given, wanted = (h.contiguous(x) for x in parts)
+    shape, read = sizes(val.shape), h.contiguous(log_probs)
+    out = (shape, dense_strides(shape), val.dtype, val.device)
+    numbers |= {"blank": blank, "f64": val.dtype is dtypes.float64, "outside": h.message(name)}
+    kernel = kernels.ctc_backward if cotangents else kernels.ctc
+    flops = 50 * math.prod(read.shape[:2]) * labels.shape[-1]
+    return h.launch(kernel, [*cotangents, read, labels, given, wanted], [out], flops, **numbers)[0]
 
 
 # ---- convolutions ------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward nll_lo
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution convolution_backward
 """,
     "neural.ctc_loss": """
-ctc_loss
+_ctc_each _ctc_each_backward ctc_loss
 """,
     "neural.dropout": """
 alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout

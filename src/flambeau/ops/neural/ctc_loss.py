@@ -2,91 +2,99 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
-from ...base.dtypes import int64
-from ...core.declare import composite
+from ...base import kernels
+from ...base.dtypes import float32, float64, int64
+from ...base.errors import OutOfBounds
+from ...base.shapes import contiguous_strides
+from ...core.declare import COMPLEX, composite, extern
+from ...core.definition import TensorMeta
 from ...core.operator import namespace
+from ...core.promotion import _scalar_name
 from .loss_reduction import reduced
 
 aten = namespace("aten")
 
 
-def _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-    """Loss of each sequence: forward algorithm of Graves et al. 2006 over the labels with blanks between, in logarithms."""
-    steps, batch, _ = log_probs.shape
-    longest = max(target_lengths) if len(target_lengths) else 0
-    device = log_probs.device
-    lengths = aten.scalar_tensor.default(0, dtype=int64) if not batch else _vector(target_lengths, device)
-    if targets.ndim == 1:  # one after the other
-        starts, at = [], 0
-        for n in target_lengths:
-            starts.append(at)
-            at += n
-        places = aten.add.Tensor(
-            aten.unsqueeze.default(_vector(starts, device), 1), aten.arange.default(longest, device=device)
+def _checked_classes(labels, count) -> None:
+    """OutOfBounds for a label that is no class."""
+    outside = labels[(labels < 0) | (labels >= count)]
+    if outside.size:
+        raise OutOfBounds(
+            f"ctc_loss: index {outside[0]} is out of bounds for dimension with size {count}", int(outside[0])
         )
-        places = aten.clamp.default(places, 0, max(targets.shape[0] - 1, 0))
-        labels = aten.reshape.default(
-            aten.index_select.default(targets, 0, aten.reshape.default(places, [-1])), [batch, longest]
-        )
-    else:
-        labels = aten.slice.Tensor(targets, 1, 0, longest)
-    labels = aten._to_copy.default(labels, dtype=int64)
-    inside = aten.lt.Tensor(aten.arange.default(longest, device=device), aten.unsqueeze.default(lengths, 1))
-    labels = aten.where.ScalarOther(inside, labels, blank)
-    blanks = aten.full_like.default(labels, blank)
-    paths = aten.reshape.default(aten.stack.default([blanks, labels], 2), [batch, 2 * longest])
-    paths = aten.constant_pad_nd.default(paths, [0, 1], blank)  # (batch, 2 * longest + 1)
-    width = 2 * longest + 1
-    before = aten.constant_pad_nd.default(aten.slice.Tensor(paths, 1, 0, max(width - 2, 0)), [min(2, width), 0], blank)
-    skip = aten.logical_and.default(aten.ne.Scalar(paths, blank), aten.ne.Tensor(paths, before))
-    lowest = -math.inf
-    emit = aten.gather.default(
-        log_probs, 2, aten.expand.default(aten.unsqueeze.default(paths, 0), [steps, batch, width])
+
+
+def _run(kernel, made, log_probs, targets, lengths, cotangents=(), **numbers):
+    given = [np.ascontiguousarray(x) for x in (*cotangents, log_probs)]
+    labels = [np.ascontiguousarray(x, np.int64) for x in (targets, *lengths)]
+    try:
+        kernel((*given, *labels), [made], f64=log_probs.dtype == np.float64, **numbers)
+    except IndexError:
+        count = log_probs.shape[2]
+        used = labels[0]
+        if used.ndim == 2:
+            used = used[np.arange(used.shape[1]) < labels[2][:, None]]
+        _checked_classes(used, count)
+    return made
+
+
+@extern(
+    "_ctc_each(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, bool zero_infinity) -> Tensor",
+    meta=lambda log_probs, *rest: TensorMeta((log_probs.shape[1],), (1,), log_probs.dtype, log_probs.device),
+    variants="",
+    refuse=COMPLEX,
+    places=("targets", "input_lengths", "target_lengths"),
+)
+def _ctc_each(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+    """The loss of each sequence."""
+    made = np.empty(log_probs.shape[1], log_probs.dtype)
+    lengths = (input_lengths, target_lengths)
+    return _run(kernels.ctc, made, log_probs, targets, lengths, blank=blank, zero_infinity=zero_infinity)
+
+
+@extern(
+    "_ctc_each_backward(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) -> Tensor",
+    meta=lambda grad, log_probs, *rest: TensorMeta(
+        tuple(log_probs.shape), contiguous_strides(log_probs.shape), log_probs.dtype, log_probs.device
+    ),
+    variants="",
+    refuse=COMPLEX,
+    places=("targets", "input_lengths", "target_lengths"),
+)
+def _ctc_each_backward(grad, log_probs, targets, input_lengths, target_lengths, blank):
+    made = np.empty(log_probs.shape, log_probs.dtype)
+    lengths = (input_lengths, target_lengths)
+    return _run(kernels.ctc_backward, made, log_probs, targets, lengths, (grad,), blank=blank)
+
+
+_ctc_each.derivative(
+    log_probs=lambda ct, log_probs, targets, input_lengths, target_lengths, blank: aten._ctc_each_backward.default(
+        ct, log_probs, targets, input_lengths, target_lengths, blank
     )
-    position = aten.arange.default(width, device=device)
-    alpha = aten.where.ScalarOther(aten.lt.Scalar(position, 2), aten.select.int(emit, 0, 0), lowest)
-    ends = _vector(input_lengths, device)
-    last = alpha
-    rows = [alpha]
-    for t in range(1, steps):
-        one = aten.constant_pad_nd.default(aten.slice.Tensor(last, 1, 0, width - 1), [1, 0], lowest)
-        two = aten.constant_pad_nd.default(aten.slice.Tensor(last, 1, 0, max(width - 2, 0)), [min(2, width), 0], lowest)
-        two = aten.where.ScalarOther(skip, two, lowest)
-        last = aten.add.Tensor(_logsumexp3(last, one, two), aten.select.int(emit, 0, t))
-        rows.append(last)
-    table = aten.stack.default(rows, 0)
-    row = aten.reshape.default(aten.clamp_min.default(aten.sub.Tensor(ends, 1), 0), [1, batch, 1])
-    final = aten.squeeze.dim(aten.gather.default(table, 0, aten.expand.default(row, [1, batch, width])), 0)
-    end = aten.unsqueeze.default(aten.mul.Tensor(lengths, 2), 1)
-    a = aten.squeeze.dim(aten.gather.default(final, 1, end), 1)
-    b = aten.squeeze.dim(aten.gather.default(final, 1, aten.clamp_min.default(aten.sub.Tensor(end, 1), 0)), 1)
-    b = aten.where.ScalarOther(aten.gt.Scalar(lengths, 0), b, lowest)
-    loss = aten.neg.default(_logsumexp3(a, b, aten.full_like.default(a, lowest)))
-    if 0 in input_lengths:
-        # Without steps there is one path for an empty target and none for another.
-        none = aten.where.self(
-            aten.eq.Scalar(lengths, 0), aten.zeros_like.default(loss), aten.full_like.default(loss, math.inf)
-        )
-        loss = aten.where.self(aten.eq.Scalar(ends, 0), none, loss)
-    if zero_infinity:
-        loss = aten.where.ScalarOther(aten.ne.Scalar(loss, math.inf), loss, 0.0)
-    return loss
-
-
-def _logsumexp3(a, b, c):
-    """log(e^a + e^b + e^c), -inf where all are; its derivative there is zero."""
-    top = aten.maximum.default(aten.maximum.default(a, b), c)
-    dead = aten.eq.Scalar(top, -math.inf)
-    safe = aten.where.ScalarSelf(dead, 0.0, aten.detach.default(top))
-    parts = [
-        aten.exp.default(aten.sub.Tensor(aten.where.ScalarSelf(aten.eq.Scalar(x, -math.inf), -1e30, x), safe))
-        for x in (a, b, c)
-    ]
-    total = aten.add.Tensor(aten.add.Tensor(parts[0], parts[1]), parts[2])
-    total = aten.where.ScalarSelf(dead, 1.0, total)
-    return aten.where.ScalarSelf(dead, -math.inf, aten.add.Tensor(aten.log.default(total), safe))
+)
+_ctc_each_backward.derivative(
+    grad=lambda ct, grad, log_probs, targets, input_lengths, target_lengths, blank: aten.sum.dim_IntList(
+        aten.mul.Tensor(
+            ct,
+            aten._ctc_each_backward.default(
+                aten.ones_like.default(grad), log_probs, targets, input_lengths, target_lengths, blank
+            ),
+        ),
+        [0, 2],
+    )
+)
+_ctc_each.override(
+    "lower",
+    lambda h, val, log_probs, *parts: h.ctc(
+        val, "ctc_loss", log_probs, parts[:3], parts[3], zero_infinity=bool(parts[4])
+    ),
+)
+_ctc_each_backward.override(
+    "lower",
+    lambda h, val, grad, log_probs, *parts: h.ctc(val, "ctc_loss", log_probs, (grad, *parts[:3]), parts[3]),
+)
 
 
 def _vector(values, device):
@@ -94,14 +102,15 @@ def _vector(values, device):
     return aten.cat.default(parts, 0) if parts else aten.zeros.default([0], dtype=int64, device=device)
 
 
-def _ctc_reduced(loss, target_lengths, reduction):
+def _ctc_reduced(loss, wanted, reduction):
     if reduction == 1:
-        sizes = _vector([max(n, 1) for n in target_lengths], loss.device)
-        return aten.mean.default(aten.div.Tensor(loss, aten._to_copy.default(sizes, dtype=loss.dtype)))
+        return aten.mean.default(aten.div.Tensor(loss, aten.clamp_min.default(wanted, 1)))
     return reduced(loss, reduction)
 
 
-def _ctc_checked(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+def _ctc_checked(log_probs, targets, lengths, blank, reduction, zero_infinity):
+    """``lengths``: of the inputs and the targets, each as a list and as a tensor."""
+    (input_lengths, given), (target_lengths, wanted) = lengths
     single = log_probs.ndim == 2
     if single:
         log_probs = aten.unsqueeze.default(log_probs, 1)
@@ -126,8 +135,19 @@ def _ctc_checked(log_probs, targets, input_lengths, target_lengths, blank, reduc
             f"Expected tensor to have size at least {max(target_lengths)} at dimension 1, but got size {targets.shape[1]} "
             "for argument #2 'targets'"
         )
-    loss = _ctc(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-    out = _ctc_reduced(loss, target_lengths, reduction)
+    kind = log_probs.dtype
+    if not kind.is_floating_point:
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{_scalar_name(kind)}'")
+    if kind not in (float32, float64):  # 16-bit ones are computed in float32
+        log_probs = aten._to_copy.default(log_probs, dtype=float32)
+    if targets.dtype is not int64:
+        targets = aten._to_copy.default(targets, dtype=int64)
+    if targets.ndim == 0:
+        targets = aten.reshape.default(targets, [1])
+    loss = aten._ctc_each.default(log_probs, targets, given, wanted, blank, zero_infinity)
+    if loss.dtype is not kind:
+        loss = aten._to_copy.default(loss, dtype=kind)
+    out = _ctc_reduced(loss, wanted, reduction)
     return aten.squeeze.dim(out, 0) if single and reduction == 0 else out
 
 
@@ -137,7 +157,8 @@ def _ctc_checked(log_probs, targets, input_lengths, target_lengths, blank, reduc
     variants="function",
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
-    return _ctc_checked(log_probs, targets, list(input_lengths), list(target_lengths), blank, reduction, zero_infinity)
+    lengths = [(list(n), _vector(n, log_probs.device)) for n in (input_lengths, target_lengths)]
+    return _ctc_checked(log_probs, targets, lengths, blank, reduction, zero_infinity)
 
 
 @composite(
@@ -149,5 +170,12 @@ def ctc_loss_tensor(log_probs, targets, input_lengths, target_lengths, blank, re
     for name, t in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if t.dtype.is_floating_point or t.dtype.is_complex:
             raise RuntimeError(f"{name} must be integral")
-    lengths = [aten.reshape.default(t, [-1]).tolist() for t in (input_lengths, target_lengths)]
-    return _ctc_checked(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+    lengths = [(t.tolist(), t) for t in (_line(input_lengths), _line(target_lengths))]
+    return _ctc_checked(log_probs, targets, lengths, blank, reduction, zero_infinity)
+
+
+def _line(t):
+    """Lengths as a vector of int64."""
+    if t.ndim != 1:
+        t = aten.reshape.default(t, [-1])
+    return t if t.dtype is int64 else aten._to_copy.default(t, dtype=int64)
