@@ -88,7 +88,7 @@ static void cache_leave_code(Cache *c) /* may free it */
     }
 }
 
-Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code) {
+Cache *flb_cache_known(PyObject *code, Context *ctx) {
     Extra *e = flb_extra_make(code);
     if (!e) return NULL;
     for (Cache *c = e->caches; c; c = c->sibling)
@@ -96,6 +96,14 @@ Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code) {
             Py_INCREF(c);
             return c;
         }
+    return NULL;
+}
+
+Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code) {
+    Extra *e = flb_extra_make(code);
+    if (!e) return NULL;
+    Cache *known = flb_cache_known(code, ctx);
+    if (known) return known;
     Cache *cache = PyObject_GC_New(Cache, &FlbCacheType);
     if (!cache) return NULL;
     memset((char *)cache + offsetof(Cache, n), 0, sizeof(Cache) - offsetof(Cache, n));

@@ -430,6 +430,12 @@ static PyObject *callable_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         Py_INCREF(ctx);
         self->context = (Context *)ctx;
     }
+    if (mode == MODE_COMPILED) { /* what a callable like it has captured lives on with this one */
+        PyObject *code = ((PyFunctionObject *)fn)->func_code;
+        self->cache = flb_cache_known(code, self->context);
+        if (self->cache) self->cache_code = Py_NewRef(code);
+        if (PyErr_Occurred()) Py_CLEAR(self);
+    }
     return (PyObject *)self;
 }
 

@@ -83,6 +83,8 @@ Extra *flb_extra_get(PyObject *code); /* NULL: nothing is kept with this code ob
 Extra *flb_extra_make(PyObject *code);
 /* A new reference. `of_code`: a cache that is made now belongs to the code object. */
 Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code);
+/* A new reference, or NULL; without an error where there is none. */
+Cache *flb_cache_known(PyObject *code, Context *ctx);
 int flb_cache_empty(Cache *c); /* of entries */
 void flb_cache_forget(Cache *c); /* every entry */
 

@@ -76,13 +76,33 @@ def test_a_function_outlives_what_was_captured_of_it():
     assert len(_frame.caches(fn.__code__)) == 1
     g = compile(fn, backend="eager")
     del f
-    assert len(_frame.caches(fn.__code__)) == 0  # g has not been called
+    assert len(_frame.caches(fn.__code__)) == 1  # g has it, though it has not been called
+    del g
+    assert len(_frame.caches(fn.__code__)) == 0
+    g = compile(fn, backend="eager")
     g(torch.ones(2))
     again = compile(fn, backend="eager")
     again(torch.ones(2))
     del g
     (cache,) = _frame.caches(fn.__code__).values()
     assert len(cache.entries) == 1 and cache.entries[0][2] == 2  # shared by the two, hit twice
+
+
+def test_a_callable_made_anew_in_a_loop_is_captured_once():
+    graphs = []
+
+    def backend(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    def fn(x, i):
+        return x + i
+
+    with torch._dynamo.config.patch(recompile_limit=1):
+        for i in range(4):
+            f = compile(fn, backend=backend)
+            assert f(torch.ones(1), i).item() == 1 + i
+    assert len(graphs) == 1
 
 
 def test_reset_while_captured_code_runs():
