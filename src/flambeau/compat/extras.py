@@ -79,7 +79,8 @@ class utils.throughput_benchmark: ThroughputBenchmark
 value '': cmake_prefix_path
 refuses: generate_methods_for_privateuse1_backend rename_privateuse1_backend
 returns '': get_cpp_backtrace
-from compat.utils: set_module swap_tensors
+from compat.utils: set_module
+from modules.swapping: swap_tensors
 """,
     "+utils._python_dispatch": """
 why: an internal of PyTorch's dispatcher

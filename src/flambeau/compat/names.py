@@ -204,8 +204,8 @@ module: _internal
     "classes": "why: classes of C++ extensions are not built\nrefuses: load_library",
     "_utils_internal": "from compat.queries: get_file_path get_file_path_2\nreturns None: log_torch_jit_trace_exportability\nreturns False: justknobs_check justknobs_getval_int is_fb_unit_test",
     "__config__": "returns 'flambeau on NumPy and LLVM': show\nreturns '': parallel_info\nreturns '': _cxx_flags",
-    "__future__": "returns None: set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion\n"
-    "returns False: get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion",
+    "__future__": "from modules.swapping: set_overwrite_module_params_on_conversion set_swap_module_params_on_conversion\n"
+    "from modules.swapping: get_overwrite_module_params_on_conversion get_swap_module_params_on_conversion",
     "compiler.config": "value '': job_id\nvalue False: dynamic_sources",
     "futures": "from distributed.futures: Future collect_all wait_all",
     "profiler": "from profiling.profiler: profile record_function schedule ProfilerActivity ProfilerAction tensorboard_trace_handler "

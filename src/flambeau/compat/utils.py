@@ -138,35 +138,6 @@ def set_module(obj, mod: str) -> None:
     obj.__module__ = mod
 
 
-def swap_tensors(t1, t2) -> None:
-    """Exchange what two tensors are: memory, gradient, attributes, class. Whoever holds one of them sees the other's values.
-
-    RuntimeError when one of them has weak references or is part of a graph of autograd.
-    """
-    import weakref
-
-    for t in (t1, t2):
-        if weakref.getweakrefs(t):
-            raise RuntimeError(f"Cannot swap t{1 if t is t1 else 2} because it has weakref associated with it")
-        if t.grad_fn is not None:
-            raise RuntimeError("swap_tensors: only leaves can be exchanged")
-    a, b, needs = t1.detach(), t2.detach(), (t1.requires_grad, t2.requires_grad)
-    grads, attributes = (t1.grad, t2.grad), (dict(t1.__dict__), dict(t2.__dict__))
-    for t, data, grad, wanted, own in (
-        (t1, b, grads[1], needs[1], attributes[1]),
-        (t2, a, grads[0], needs[0], attributes[0]),
-    ):
-        t.grad = None
-        t.requires_grad_(False)
-        t.data = data
-        t.requires_grad_(wanted)
-        t.grad = grad
-        t.__dict__.clear()
-        t.__dict__.update(own)
-    if type(t1) is not type(t2):
-        t1.__class__, t2.__class__ = type(t2), type(t1)
-
-
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     """A batch of tensors as one."""
     from ..utils.data.collate import default_collate

@@ -7,6 +7,7 @@ Python and NumPy, construction of subclasses, and the default ``__torch_function
 from __future__ import annotations
 
 import copy
+import copyreg
 
 import numpy as np
 
@@ -118,8 +119,8 @@ class Tensor(_C.TensorBase):
             own_metadata.answer(cls, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         _refuse_wrapped(cls, data)
         out = _C.alias(data, cls)
-        if require_grad:
-            out.requires_grad_(True)
+        if require_grad:  # the class isn't asked: its __new__ isn't done
+            Tensor.requires_grad_.impl(out, True)
         return out
 
     @staticmethod
@@ -154,7 +155,7 @@ class Tensor(_C.TensorBase):
             cls, size, strides, dtype or dtypes.get_default_dtype(), as_device(device), storage_offset or 0, None
         )
         if requires_grad:
-            out.requires_grad_(True)
+            Tensor.requires_grad_.impl(out, True)
         return out
 
     def as_subclass(self, cls):
@@ -300,6 +301,12 @@ class Tensor(_C.TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._requires_grad and value._dtype.category < 2:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if not _has_elements(self) and not _has_elements(value) and type(self) is type(value):
+            # What a subclass wraps, or the parts of a sparse tensor, go along.
+            _C.take_place(self, value)
+            self._payload = value._payload
+            vars(self).update(vars(value))
+            return
         if not (_has_elements(self) and _has_elements(value)):
             raise RuntimeError("setting .data needs tensors with data on both sides")
         _C.take_place(self, value)
@@ -314,16 +321,12 @@ class Tensor(_C.TensorBase):
         element = _C.element(self)
         if element is not None:
             return element
-        if has_torch_function((self,)):
-            return handle_torch_function(Tensor.item, (self,), self)
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
         return aten._local_scalar_dense.default(self)
 
     def tolist(self):
         """Nested lists of Python numbers."""
-        if has_torch_function((self,)):
-            return handle_torch_function(Tensor.tolist, (self,), self)
         if self._ndim == 0:
             return self.item()
         if self._array is None or self._keys:
@@ -342,8 +345,6 @@ class Tensor(_C.TensorBase):
 
     def numpy(self, *, force=False):
         """The ndarray sharing this tensor's memory. RuntimeError for tensors that require grad (unless ``force``) or have no data."""
-        if has_torch_function((self,)):
-            return handle_torch_function(Tensor.numpy, (self,), self, force=force)
         if self._array is None or self._keys:
             self._refuse_wrapper("numpy")
             if self.layout is not strided:
@@ -498,6 +499,9 @@ def _completed(out, t, memo):
     """A copy of a tensor with copies of what belongs to the tensor."""
     memo[id(t)] = out
     out.__dict__.update(copy.deepcopy(t.__dict__, memo))
+    for name in copyreg._slotnames(type(t)):
+        if hasattr(t, name):
+            setattr(out, name, copy.deepcopy(getattr(t, name), memo))
     if t._requires_grad:
         out.requires_grad_(True)
     if t._grad is not None:

@@ -30,6 +30,7 @@ from flambeau.modules.hooks import (
 from flambeau.modules.parameter import Buffer, Parameter
 from flambeau.modules.state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (libraries read it here)
 from flambeau.modules.state import StateDict, _IncompatibleKeys  # noqa: F401
+from flambeau.modules.swapping import exchange, is_wrapper, overwrites, swaps
 
 __all__ = [
     "Module",
@@ -362,7 +363,15 @@ class Module(StateDict):
             if param is None:
                 continue
             grad, made = param.grad, fn(param.data)
-            if (made._device == META) != (param._device == META):  # another object must stand for it
+            if swaps() or (is_wrapper(made) and type(made) is type(param)):
+                param.grad = None
+                exchange(param, made)
+            elif (
+                overwrites()
+                or (made._device == META) != (param._device == META)
+                or is_wrapper(made) != is_wrapper(param)
+            ):
+                # another object must stand for it
                 self._parameters[name] = param = Parameter(made, param.requires_grad)
             else:
                 param.data = made

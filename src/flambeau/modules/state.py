@@ -12,6 +12,7 @@ from typing import Any
 
 from flambeau.core.tensor import Tensor
 from flambeau.modules.parameter import Parameter, is_lazy
+from flambeau.modules.swapping import exchange, swaps
 
 EXTRA = "_extra_state"
 
@@ -123,7 +124,15 @@ class StateDict:
                 )
             try:
                 with no_grad():
-                    if not assign:
+                    if swaps():
+                        made = value.module_load(given, assign=assign)
+                        if made is value or made is given:
+                            raise RuntimeError(
+                                "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+                                "module_load"
+                            )
+                        exchange(value, made)
+                    elif not assign:
                         value.copy_(given)
                     elif name in self._parameters and not (type(given) is type(value) and isinstance(given, Parameter)):
                         # A wrapper that stands for a parameter is no class of parameters.
@@ -132,8 +141,9 @@ class StateDict:
                     else:
                         setattr(self, name, given)
             except Exception as error:
+                doing = "swapping" if swaps() else "copying"
                 error_msgs.append(
-                    f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions '
+                    f'While {doing} the parameter named "{key}", whose dimensions in the model are {value.size()} and whose dimensions '
                     f"in the checkpoint are {given.size()}, an exception occurred : {error.args}."
                 )
         if type(self).set_extra_state is not StateDict.set_extra_state:

@@ -12,7 +12,7 @@ from flambeau.nn.utils.parametrize import register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
-eye, mv, dot, cat, randn, zeros_like, allclose = map(function, "eye mv dot cat randn zeros_like allclose".split())
+eye, mv, vdot, cat, randn, zeros_like, allclose = map(function, "eye mv vdot cat randn zeros_like allclose".split())
 matrix_exp, geqrf, solve, qr, householder_product = map(
     function, "matrix_exp geqrf linalg_solve linalg_qr linalg_householder_product".split()
 )
@@ -73,7 +73,7 @@ class _SpectralNorm(Module):
         with no_grad():
             for _ in range(times):
                 self._u.copy_(F.normalize(mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(mv(matrix.t(), self._u), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight):
         if weight.ndim == 1:
@@ -81,7 +81,7 @@ class _SpectralNorm(Module):
         matrix = self._matrix(weight)
         if self.training:
             self._power(matrix, self.n_power_iterations)
-        sigma = dot(self._u.clone(), mv(matrix, self._v.clone()))
+        sigma = vdot(self._u.clone(), mv(matrix, self._v.clone()))
         return weight / sigma
 
     def right_inverse(self, value):

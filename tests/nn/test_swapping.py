@@ -1,0 +1,114 @@
+"""torch.__future__'s switches, swap_tensors, data of subclasses, and spectral norms of complex matrices."""
+
+import copy
+
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+
+
+@pytest.fixture
+def swapping():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+@pytest.fixture
+def overwriting():
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_overwrite_module_params_on_conversion(False)
+
+
+def converted():
+    model = nn.Linear(2, 3)
+    kept = model.weight
+    return model.double().weight is kept, kept.dtype
+
+
+def test_conversion_swaps(swapping):
+    assert converted() == (True, torch.float64)
+
+
+def test_conversion_overwrites(overwriting):
+    assert converted() == (False, torch.float32)
+
+
+def test_conversion_sets_data():
+    assert converted() == (True, torch.float64)
+
+
+class Marked(torch.Tensor):
+    """Its values are loaded doubled."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.module_load:
+            return args[1] if cls is Lazy else torch.Tensor(args[1].detach() * 2).as_subclass(cls)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Lazy(Marked):
+    """Returns what it is given."""
+
+
+def test_loading_swaps(swapping):
+    model = nn.Linear(2, 1, bias=False)
+    kept = model.weight
+    model.load_state_dict({"weight": Marked(torch.ones(1, 2))})
+    assert model.weight is kept and type(kept) is Marked and isinstance(kept, nn.Parameter) and kept.requires_grad
+    assert torch.equal(kept.detach().as_subclass(torch.Tensor), torch.full((1, 2), 2.0))
+    with pytest.raises(RuntimeError, match="module_load returned one of self or other"):
+        nn.Linear(2, 1, bias=False).load_state_dict({"weight": Lazy(torch.ones(1, 2))})
+
+
+def test_swapped_tensors_exchange_everything():
+    a, b = torch.ones(2), torch.zeros(3, requires_grad=True)
+    b.sum().backward()
+    a.note = "a"
+    torch.utils.swap_tensors(a, b)
+    assert a.shape == (3,) and a.requires_grad and a.grad.tolist() == [1.0] * 3 and not hasattr(a, "note")
+    assert b.tolist() == [1.0, 1.0] and not b.requires_grad and b.grad is None and b.note == "a"
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ["mark"]
+
+
+def test_copies_of_slots():
+    x = Slotted(torch.ones(2))
+    x.mark = ["m"]
+    y = copy.deepcopy(x)
+    assert y.mark == ["m"] and y.mark is not x.mark
+
+
+def test_data_of_sparse_tensors():
+    x = torch.eye(2).to_sparse()
+    x.data = (torch.eye(2) * 3).to_sparse()
+    assert torch.equal(x.to_dense(), torch.eye(2) * 3)
+    with pytest.raises(RuntimeError, match="must be floating point or complex"):
+        torch.ones(2, requires_grad=True).data = torch.ones(2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="Deleting tensor data"):
+        del x.data
+
+
+def test_a_subclass_is_asked_once_for_item_and_tolist():
+    asked = []
+
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func.__name__)
+            return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    assert Asked(torch.tensor(2.0)).item() == 2.0 and asked.count("item") == 1
+
+
+def test_spectral_norm_of_complex_matrices():
+    layer = nn.Linear(3, 2, dtype=torch.complex64)
+    weight = layer.weight.detach().clone()
+    nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=20)
+    layer(torch.ones(1, 3, dtype=torch.complex64))
+    assert torch.allclose(layer.weight, weight / torch.linalg.matrix_norm(weight, 2), atol=1e-4)
