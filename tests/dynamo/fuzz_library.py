@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import dataclass
 
 from programs import agree
 
@@ -148,9 +149,29 @@ CHANGE = {
 }
 
 
+@dataclass(frozen=True)
+class Grammar:
+    """What functions of ``x`` and ``keep`` are made of: what their module holds, lines that make an object of a kind, that use one, that use none,
+    the kinds that may be kept, and what is done to kept ones between calls."""
+
+    header: str
+    make: list[str]
+    use: dict[str, list[str]]
+    statements: list[str]
+    kept: frozenset[str]
+    change: dict[str, str]
+    seen: str = "p, p.grad"  # what a program returns beside
+    argument: str = "torch.tensor([{k}.0, 0.5])"
+    behind: str = "pass"  # what is done with the results ``out[-1]`` of each call
+
+
+GRAMMAR = Grammar(HEADER, MAKE, USE, STATEMENTS, KEPT, CHANGE, "p, p.grad, Own.made, LOCAL.n")
+
+
 class Program:
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, grammar: Grammar = GRAMMAR):
         self.r = random.Random(seed)
+        self.grammar = grammar
         self.tensors, self.objects = ["x"], {}
         self.lines: list[str] = []
         self.fresh = 0
@@ -169,44 +190,46 @@ class Program:
         return lines
 
     def statement(self) -> None:
-        r = self.r
+        r, g = self.r, self.grammar
         kind = r.random()
         if kind < 0.35 or not self.objects:
-            what, _, text = r.choice(MAKE).partition("|")
+            what, _, text = r.choice(g.make).partition("|")
             name = f"o{len(self.objects)}"
             self.lines += self.filled(f"{name} = {text}")
             self.objects[name] = what
         elif kind < 0.75:
             name = r.choice(list(self.objects))
-            self.lines += self.filled(r.choice(USE[self.objects[name]]), name)
+            self.lines += self.filled(r.choice(g.use[self.objects[name]]), name)
         else:
-            self.lines += self.filled(r.choice(STATEMENTS))
+            self.lines += self.filled(r.choice(g.statements))
 
     def source(self) -> str:
+        g = self.grammar
         for _ in range(self.r.randint(4, 12)):
             self.statement()
-        kept = [n for n, what in self.objects.items() if what in KEPT]
+        kept = [n for n, what in self.objects.items() if what in g.kept]
         kept = self.r.sample(kept, min(2, len(kept)))
         body = [*self.lines, f"return [{', '.join(self.tensors[-3:])}], r, [{', '.join(kept)}]"]
         f = ["def f(x, keep):", "    r = []", *(f"    {line}" for line in body)]
-        change = [CHANGE[self.objects[n]].replace("{k}", f"out[-1][2][{i}]") for i, n in enumerate(kept)]
-        calls = ["f, keep, out, log2 = C(f), Own(3), [], []"]
+        change = [g.change[self.objects[n]].replace("{k}", f"out[-1][2][{i}]") for i, n in enumerate(kept)]
+        calls = ["f, keep, out = C(f), Own(3), []"]
         for k in (1, 2, 3):
             calls += [
-                f"try: out.append(f(torch.tensor([{k}.0, 0.5]), keep))",
+                f"try: out.append(f({g.argument.replace('{k}', str(k))}, keep))",
                 "except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as e: out.append(([], [type(e).__name__, str(e)], []))",
                 f"if out[-1][2]: {'; '.join(change) or 'pass'}",
+                g.behind,
             ]
         same = "[a is b for u, w in zip(out, out[1:]) for a, b in zip(u[2], w[2])]"
-        last = f"return [o[:2] for o in out], {same}, log, p, p.grad, Own.made, LOCAL.n, torch.rand(1), out[0][2]"
-        lines = [*HEADER.splitlines(), "log = []", "from flambeau.compiler import graph_break", *f, *calls, last]
+        last = f"return [o[:2] for o in out], {same}, log, {g.seen}, torch.rand(1), out[0][2]"
+        lines = [*g.header.splitlines(), "log = []", "from flambeau.compiler import graph_break", *f, *calls, last]
         return "def prog(C, torch):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
 
 
-def run(seed: int, backend: str = "eager") -> None:
+def run(seed: int, backend: str = "eager", grammar: Grammar = GRAMMAR) -> None:
     import linecache
 
-    source, filename = Program(seed).source(), f"/fuzz_library/{seed}.py"
+    source, filename = Program(seed, grammar).source(), f"/fuzz_library/{seed}.py"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     scope = {"__name__": "fuzz_library"}
     exec(compile(source, filename, "exec"), scope)

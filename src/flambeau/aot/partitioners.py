@@ -9,7 +9,7 @@ operator's kind and never from its name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .. import _C
 from ..base.relations import as_symbol, symbols
@@ -19,6 +19,7 @@ from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
 from .budget import budget, within
 from .costs import Cost, cost, is_fusible, is_view, nbytes
+from .graph_passes import draws
 from .maxflow import INFINITE, FlowNetwork
 from .recompute import open_for_backward, open_parts
 from .wide import wide_values
@@ -46,17 +47,24 @@ class _Sides:
                 (self.tangents if n.target.startswith("tangents") else self.primals).append(n)
                 (self.backward if n.target.startswith("tangents") else self.forward)[n] = None
             elif n.op != "output":
-                (self.backward if any(i in self.backward for i in n._inputs) else self.forward)[n] = None
+                late = "in_backward" in n.meta or any(i in self.backward for i in n._inputs)
+                (self.backward if late else self.forward)[n] = None
         for o in self.fw_outputs:
             if isinstance(o, Node) and o in self.backward:
                 raise RuntimeError(f"output {o} of the forward depends on a tangent; the joint graph is malformed")
         self.needed_forward = _ancestors([o for o in self.fw_outputs if isinstance(o, Node)])
-        # Of the backward's side only what gradients need.
-        needed = _ancestors([g for g in self.grads if isinstance(g, Node)])
+        # Of the backward's side only what gradients need, draws and effects.
+        self.late_effects = [n for n in self.backward if has_effects(n)]
+        needed = _ancestors([*(g for g in self.grads if isinstance(g, Node)), *self.late_effects])
         self.backward = {n: None for n in self.backward if n in needed or n.op == "placeholder"}
         wanted = [i for n in self.backward for i in n._inputs if i in self.forward]
         wanted += [g for g in self.grads if isinstance(g, Node) and g in self.forward]
         self.wanted = dict.fromkeys(wanted)  # forward values that the backward reads
+
+
+def has_effects(n: Node) -> bool:
+    """Whether a node runs though nothing reads what it gives."""
+    return n.op == "call_function" and (n.is_impure() or draws(n))
 
 
 def _ancestors(nodes: list[Node]) -> set[Node]:
@@ -269,9 +277,11 @@ def _size_node(graph: Graph, primals: list[Node], s) -> Node | None:
 
 def _split(joint: GraphModule, sides: _Sides, saved: list[Node]) -> tuple[GraphModule, GraphModule]:
     saved = [*saved, *(n for n in _missing_sizes(joint, sides, saved) if n not in saved)]
-    forward = extract_graph(joint.graph, sides.primals, [*sides.fw_outputs, *saved], "the forward")
+    effects = [n for n in sides.forward if has_effects(n)]
+    forward = extract_graph(joint.graph, sides.primals, [*sides.fw_outputs, *saved], "the forward", kept=effects)
     order = [n for n in sides.backward if n.op != "placeholder"]
-    backward = extract_graph(joint.graph, [*saved, *sides.tangents], sides.grads, "the backward", order)
+    inputs = [*saved, *sides.tangents]
+    backward = extract_graph(joint.graph, inputs, sides.grads, "the backward", order, sides.late_effects)
     _drop_needless_copies(forward, {n.name for n in saved})
     fw = GraphModule(joint, forward, "GraphModule")
     bw = GraphModule(joint, backward, "GraphModule")
@@ -285,10 +295,17 @@ def _drop_needless_copies(forward: Graph, saved: set[str]) -> None:
             forward.erase_node(n)
 
 
-def extract_graph(graph: Graph, inputs: list[Node], outputs: list, what: str, order: list[Node] | None = None) -> Graph:
+def extract_graph(
+    graph: Graph,
+    inputs: list[Node],
+    outputs: list,
+    what: str,
+    order: list[Node] | None = None,
+    kept: Sequence[Node] = (),
+) -> Graph:
     """A new graph computing ``outputs`` (nodes, None or constants) from ``inputs``. Nodes in ``order`` are computed
     in that order, each after what it reads and nothing earlier than needed; without it the order of ``graph`` is
-    kept."""
+    kept. Nodes in ``kept`` are in it, whether something reads them or not: they draw, or have effects."""
     new = Graph()
     env: dict[Node, Node] = {}
     for n in inputs:
@@ -296,7 +313,7 @@ def extract_graph(graph: Graph, inputs: list[Node], outputs: list, what: str, or
         copy.meta = dict(n.meta)
         env[n] = copy
     ends = [o for o in outputs if isinstance(o, Node)]
-    needed = _needed(ends, env, what)
+    needed = _needed([*ends, *(n for n in kept if n not in env)], env, what)
     if order is None:
         for n in graph.nodes:
             if n in needed and n not in env:

@@ -277,12 +277,16 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
         if len(ends) > 1 and any(map(tells_missing, _steps([forward[k].grad_fn for k in ends]))):
             raise RunsAsItIs("a Function is told which gradients are missing, and compiled code fills them in")
         traced.kept = kept_by([forward[k] for k in ends], given, forward)
+        before = len(mode.graph.nodes)
         try:
             found = _autograd.grad(
                 [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
             )
         except RuntimeError as e:
             raise NoDerivative(f"the backward of the graph raises {type(e).__name__}: {e}") from e
+        for n in [*mode.graph.nodes][before:]:
+            if draws(n):  # in the backward, whether it depends on gradients or not
+                n.meta["in_backward"] = True
         for i, g in zip(wanted, found):
             grads[i] = None if g is None else mode.argument(g)
     return grads
