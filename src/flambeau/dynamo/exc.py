@@ -42,8 +42,10 @@ class BreakReason:
     headline: str = ""
 
     def in_short(self) -> str:
-        """One line for a reader of the program."""
-        return self.headline or self.reason.splitlines()[0]
+        """One line for a reader of the program, a sentence: the reason names what only capture knows where it speaks of variables."""
+        reason = self.reason.splitlines()[0]
+        short = self.headline or (self.why if "Variable" in reason else "") or reason
+        return short if short.endswith((".", "!", "?")) else f"{short}."
 
     def describe(self) -> str:
         lines = [f"{self.reason}", f"  [{self.id}]"]

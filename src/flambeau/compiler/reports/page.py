@@ -30,11 +30,11 @@ pre, code, .mono { font: 13px/1.5 ui-monospace, monospace; } pre { margin: 6px 0
 .source div > span:first-child { color: var(--dim); text-align: right; padding-right: 10px; user-select: none; }
 .source div > span:last-child { overflow-x: auto; padding-left: 8px; border-left: 3px solid transparent; }
 .source .compiled > span:last-child { border-color: var(--good); } .source .broken > span:last-child { border-color: var(--bad); }
-.source p { margin: 0 0 4px 58px; white-space: normal; font-size: 13px; }
+.source p { margin: 0 0 4px 58px; white-space: normal; overflow-wrap: anywhere; font-size: 13px; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 13px; }
 td, th { padding: 4px 10px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); } td.n, th.n { text-align: right; }
 .bar { display: inline-block; height: 9px; border-radius: 3px; background: var(--accent); vertical-align: middle; }
-details { border-top: 1px solid var(--line); padding: 6px 0; } summary { cursor: pointer; }
+details { border-top: 1px solid var(--line); padding: 6px 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
 .track { position: relative; height: 26px; background: var(--back); border-radius: 5px; margin: 4px 0; overflow: hidden; }
 .track i { position: absolute; top: 3px; bottom: 3px; min-width: 1px; background: hsl(var(--hue) 60% var(--edge)); border-radius: 2px; }
 .graphbox { border: 1px solid var(--line); border-radius: 8px; height: 380px; overflow: hidden; position: relative; touch-action: none; }
@@ -117,16 +117,32 @@ def _bytes(n: float) -> str:
     return f"{n:.0f} B"
 
 
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _figure(n: int, words: str) -> tuple[str, str]:
+    return str(n), words.format(s="" if n == 1 else "s", es="" if n == 1 else "es")
+
+
+def _shown(file: str) -> str:
+    """A path as a reader knows it: below the folder of the program or of the package that it is from."""
+    if file.startswith(os.getcwd() + os.sep):
+        return os.path.relpath(file)
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) + os.sep
+    return file.removeprefix(package).rpartition(f"site-packages{os.sep}")[2]
+
+
 def _head(r: Any) -> str:
     breaks = sum(e.break_reason is not None for e in r.events)
     figures = [
-        (f"{r.plain / r.compiled:.2f}x" if r.plain else "–", "times faster than without compilation"),
+        (f"{r.plain / r.compiled:.2f}x" if r.plain else "–", "as fast as without compilation"),
         (_ms(r.compiled), f"a call, without compilation {_ms(r.plain)}" if r.plain else "a call"),
         (_ms(r.first), "the first call"),
-        (str(sum(e.graph is not None for e in r.events)), "graphs captured"),
-        (str(breaks), "graph breaks"),
-        (str(len(r.recompiles)), "recompilations"),
-        (str(sum(len(p.launches) for p in r.programs)), "launches of kernels"),
+        _figure(sum(e.graph is not None for e in r.events), "graph{s} captured"),
+        _figure(breaks, "graph break{s}"),
+        _figure(len(r.recompiles), "recompilation{s}"),
+        _figure(sum(len(p.launches) for p in r.programs), "kernel launch{es}"),
     ]
     cards = "".join(f"<div><b>{escape(a)}</b><span class='dim'>{escape(b)}</span></div>" for a, b in figures)
     m = r.machine
@@ -161,7 +177,9 @@ def _source(r: Any) -> str:
             hint = f" {reason.hint}" if reason.hint else ""
             broken.setdefault(at, []).append(f"graph break: {reason.in_short()}{hint}")
     first = {
-        (e.code.co_filename, e.code.co_firstlineno): f"{sum(1 for _ in e.guards)} guards" for e in r.events if e.guards
+        (e.code.co_filename, e.code.co_firstlineno): f"{_count(sum(1 for _ in e.guards), 'guard')}"
+        for e in r.events
+        if e.guards
     }
     again: dict[tuple[str, int], list[str]] = {}
     for name, where, guard in r.recompiles:
@@ -197,7 +215,7 @@ def _source(r: Any) -> str:
             if here:
                 more = f" and {len(here) - 4} more" if len(here) > 4 else ""
                 rows.append(f"<p class='dim'>{escape('; '.join(here[:4]) + more)}</p>")
-        shown = os.path.relpath(file) if file.startswith(os.getcwd()) else file
+        shown = _shown(file)
         body = f"<h3 class='mono'>{escape(shown)}</h3><div class='source mono'>{''.join(rows)}</div>"
         out.append(
             body
@@ -209,15 +227,16 @@ def _source(r: Any) -> str:
 
 def _program(r: Any, p: Any, index: int) -> str:
     total = sum(x.seconds for x in p.launches) or 1.0
-    title = f"{p.name}{' backward' if p.backward else ''}"
+    title = f"{p.name}{', backward pass' if p.backward else ''}"
     kernels = {o.node: i for i, launch in enumerate(p.launches) for o in launch.note.origins}
     graph = (
         f"<h3>Graph</h3><p><input placeholder='search nodes' aria-label='search nodes'> <span class='dim'>drag to pan, wheel to zoom; "
         f"nodes of one colour share "
         f"a launch</span></p><div class='graphbox'>{diagram(p.gm, kernels)}</div>"
     )
+    launches = f"{len(p.launches)} launch{'' if len(p.launches) == 1 else 'es'}"
     return (
-        f"<section class='program' id='program{index}'><h2>{escape(title)}: {len(kernels)} operators in {len(p.launches)} launches, {_ms(total)}</h2>"
+        f"<section class='program' id='program{index}'><h2>{escape(title)}: {_count(len(kernels), 'operator')} in {launches}, {_ms(total)}</h2>"
         f"{_timeline(p)}{_groups(r, p, total)}{graph}{_memory(p)}</section>"
     )
 
@@ -262,7 +281,10 @@ def _groups(r: Any, p: Any, total: float) -> str:
             f"<tr><td class='mono'>{escape(o.node)}</td><td>{escape(o.line.text if o.line else '')}</td></tr>"
             for o in note.origins
         )
-        origins = f"<details><summary>{len(note.origins)} operators of the graph</summary><div class='wide'><table>{body}</table></div></details>"
+        origins = (
+            f"<details><summary>{_count(len(note.origins), 'operator')} of the graph</summary>"
+            f"<div class='wide'><table>{body}</table></div></details>"
+        )
         rows.append(
             f"<details class='launch'{' open' if i == 0 else ''}><summary>{head}</summary>{table}{io}{loops}{origins}</details>"
         )
@@ -280,7 +302,7 @@ def _memory(p: Any) -> str:
     remarks = "".join(f"<li class='mono'>{escape(t)}</li>" for t in p.remarks)
     table = f"<div class='wide'><table><tr><th>buffer</th><th class='n'>size</th><th>from its first launch to its last</th></tr>{rows}</table></div>"
     return f"<h3>Memory plan</h3><ul>{remarks}</ul>" + (
-        f"<details><summary>{len(p.buffers)} buffers</summary>{table}</details>" if rows else ""
+        f"<details><summary>{_count(len(p.buffers), 'buffer')}</summary>{table}</details>" if rows else ""
     )
 
 
@@ -291,7 +313,7 @@ def _guards(r: Any) -> str:
             continue
         rows = "".join(f"<li class='mono'>{escape(str(g))}</li>" for g in e.guards)
         out.append(
-            f"<details><summary>{escape(e.code.co_name)}: {len(e.guards)} guards</summary><ul>{rows}</ul></details>"
+            f"<details><summary>{escape(e.code.co_name)}: {_count(len(e.guards), 'guard')}</summary><ul>{rows}</ul></details>"
         )
     return (
         f"<section id='guards'><h2>Guards: what compiled code depends on</h2>{''.join(out) or '<p>none</p>'}</section>"

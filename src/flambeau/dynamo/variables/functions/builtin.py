@@ -121,10 +121,10 @@ class BuiltinVariable(KnownVariable):
             why = (
                 f"{name}() of a tensor depends on tensor data."
                 if fn in (int, float, bool, str, repr, complex)
-                else f"{name}() with these arguments is not traced."
+                else f"{name}() with these arguments isn't traced."
             )
         else:
-            why = f"{name}() is ordinary Python with effects that a graph cannot hold, or not traced with these arguments."
+            why = f"{name}() is ordinary Python with effects that a graph can't hold, or isn't traced with these arguments."
         unsupported(
             f"builtin-{name}",
             f"builtin: {name} {kinds!r} {bool(kwargs)}",
