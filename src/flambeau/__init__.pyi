@@ -2897,11 +2897,15 @@ def sort(
 
 sparse_bsc: Any
 
-def sparse_bsc_tensor(*args: Any, **kwargs: Any) -> Any: ...
+def sparse_bsc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
+) -> _Tensor: ...
 
 sparse_bsr: Any
 
-def sparse_bsr_tensor(*args: Any, **kwargs: Any) -> Any: ...
+def sparse_bsr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
+) -> _Tensor: ...
 def sparse_compressed_tensor(
     compressed_indices: Any,
     plain_indices: Any,
@@ -2933,11 +2937,15 @@ def sparse_coo_tensor(
 
 sparse_csc: Any
 
-def sparse_csc_tensor(*args: Any, **kwargs: Any) -> Any: ...
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
+) -> _Tensor: ...
 
 sparse_csr: Any
 
-def sparse_csr_tensor(*args: Any, **kwargs: Any) -> Any: ...
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
+) -> _Tensor: ...
 @overload
 def split(input: _Tensor, split_size: _int, dim: _int = 0) -> builtins.tuple[_Tensor, ...]: ...
 @overload
