@@ -802,6 +802,11 @@ static PyObject *time_steps(PyObject *self, PyObject *arg) {
 }
 
 static PyMethodDef functions[] = {
+    {"operation_names", flb_operation_names, METH_NOARGS, "operation_names() -> names of the operations of lists, by number"},
+    {"compute_operations", flb_compute_operations, METH_VARARGS,
+     "compute_operations(list, values): values of a list of operations, those of leaves being given"},
+    {"wanted_operations", flb_wanted_operations, METH_VARARGS,
+     "wanted_operations(list, wanted): mark, in bytes, what the marked operations are computed from"},
     {"loops_worth", flb_loops_worth, METH_O,
      "loops_worth(nanoseconds) -> the number before: how long what is left of a native loop has to take to be given to other threads"},
     {"time_steps", time_steps, METH_O,

@@ -1,6 +1,7 @@
 """Derivatives through loops that stay loops (loops/tape.py), beside finite differences, and through SciPy's functions."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -211,13 +212,81 @@ def test_transforms():
     )
 
 
-def test_second_derivatives_unroll():
+@pytest.mark.parametrize("fn", LOOPS)
+def test_second_derivatives(fn):
+    """Along a direction, forward over reverse and reverse over reverse, beside differences of gradients."""
+    x = M if fn in MATRICES else X
+    d = np.random.default_rng(5).standard_normal(x.shape)
+    _, forward = func.jvp(func.grad(fn), (x,), (d,))
+    want = along(func.grad(fn), x, d, 1e-5)
+    scale = np.abs(want).max() + 1.0
+    np.testing.assert_allclose(forward / scale, want / scale, rtol=1e-4, atol=1e-7)
+    reverse = func.grad(lambda x: np.sum(func.grad(fn)(x) * d))(x)
+    np.testing.assert_allclose(reverse / scale, want / scale, rtol=1e-4, atol=1e-7)
+
+
+def test_hessians_and_higher_orders():
     x = X[:12]
-    rows = func.hessian(recurrence)(x)
     d = np.random.default_rng(2).standard_normal(12)
+    rows = func.hessian(recurrence)(x)
+    np.testing.assert_allclose(rows, rows.T, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(rows @ d, along(func.grad(recurrence), x, d, 1e-5), rtol=1e-5, atol=1e-6)
+
+    def squared_slope(x):
+        return np.sum(func.grad(recurrence)(x) ** 2)
+
+    def second(x):
+        return np.sum(func.grad(squared_slope)(x) * d)
+
+    np.testing.assert_allclose(np.sum(func.grad(second)(x) * d), along(second, x, d, 1e-5), rtol=1e-5)
+
+
+def test_tangents_and_their_derivatives():
+    x, (d, e) = X[:12], np.random.default_rng(2).standard_normal((2, 12))
     out, tangent = func.jvp(vector, (x,), (d,))
+    np.testing.assert_allclose(out, vector(x))
     np.testing.assert_allclose(tangent, along(vector, x, d), rtol=1e-6, atol=1e-8)
+
+    def along_d(x):
+        return func.jvp(vector, (x,), (d,))[1]
+
+    want = along(along_d, x, e, 1e-5)
+    # What comes out still has a history, as that of a transform of a jvp does.
+    got = func.grad(lambda x: np.sum(along_d(x) * d))(x).view(np.ndarray)
+    np.testing.assert_allclose(np.sum(got * e), np.sum(want.view(np.ndarray) * d), rtol=1e-5)
+    twice = func.jvp(along_d, (x,), (e,))[1].view(np.ndarray)
+    np.testing.assert_allclose(twice, want.view(np.ndarray), rtol=1e-5, atol=1e-8)
+
+
+def test_second_derivatives_of_other_precisions_and_of_what_is_not_selected():
+    got = func.hessian(recurrence)(X[:6].astype(np.float32))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, func.hessian(recurrence)(X[:6].astype(np.float32).astype(float)), rtol=2e-3)
+
+    def f(x):
+        y = np.zeros(300)
+        for i in range(300):
+            y[i] = np.where(x[i] > 0.0, np.log(x[i]), x[i] * x[i])
+        return y.sum()
+
+    x = np.where(np.arange(300) % 7 == 0, -X, X)
+    diagonal = func.grad(lambda x: np.sum(func.grad(f)(x)))(x)
+    np.testing.assert_allclose(diagonal, np.where(x > 0, -1 / x**2, 2.0))
+
+
+def test_a_long_loop_is_not_unrolled():
+    def f(a):
+        u = a.copy()
+        for _ in range(200):
+            for i in range(1, 6):
+                u[i] = 0.9 * u[i] + 0.1 * np.sin(u[i - 1]) * u[i + 1]
+        return np.sum(u * u)
+
+    a, start = np.linspace(0.1, 0.9, 7), time.process_time()
+    rows = func.hessian(f)(a)
+    assert time.process_time() - start < 20
+    d = np.random.default_rng(2).standard_normal(7)
+    np.testing.assert_allclose(rows @ d, along(func.grad(f), a, d, 1e-6), rtol=1e-4)
 
 
 def test_cotangents_of_what_is_not_selected():

@@ -13,7 +13,7 @@ from ..base.nearest import Absent
 __all__ = ["check_options"]
 
 # What `compile` and native loops read themselves.
-OWN = frozenset(["guard_filter_fn", "fastmath", "cache", "parallel", "unrolled_gradients"])
+OWN = frozenset(["guard_filter_fn", "fastmath", "cache", "parallel"])
 
 PYTORCH = frozenset(
     """

@@ -95,7 +95,7 @@ KNOBS = {
     ),
     "native_loop_gradients": Knob(
         True,
-        "such loops are native where a gradient is asked for, too: derivatives run them again and note each operation (first derivatives only)",
+        "such loops are native where a gradient is asked for, too: derivatives run them again and note each operation",
         ("FLAMBEAU_NATIVE_LOOP_GRADIENTS",),
     ),
     "capture_empty_graphs": Knob(

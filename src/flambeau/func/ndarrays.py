@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import weakref
 from collections.abc import Callable
 
@@ -12,15 +11,10 @@ from .. import _C
 from ..autograd.graph import saved_tensors_hooks
 from ..base import pytree
 from ..dynamo.numpy.numpy_bridge import Carried, carried, tensor_of
-from ..loops.derivatives import SecondDerivative
 
 __all__ = ["holds_arrays", "keeping", "on_arrays", "tensor_form", "to_arrays", "to_tensors"]
 
 ARRAYS = (np.ndarray, np.generic)
-_unrolled: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    "unrolled", default=False
-)  # loops, for second derivatives
-_unrolled_forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -53,13 +47,12 @@ def tensor_form(func: Callable) -> Callable:
     again = getattr(func, "tensor_form", None)
     if again is not None:
         return again()
-    forms = _unrolled_forms if _unrolled.get() else _forms
     try:
-        found = forms.get(func)
+        found = _forms.get(func)
     except TypeError:
         return _compiled(func)
     if found is None:
-        found = forms[func] = _compiled(func)
+        found = _forms[func] = _compiled(func)
     return found
 
 
@@ -67,29 +60,13 @@ def _compiled(func: Callable) -> Callable:
     from ..compiler.numpy_wrap import wrap_numpy
     from ..compiler.wrap import compile
 
-    return compile(wrap_numpy(func), options={"unrolled_gradients": True} if _unrolled.get() else None)
+    return compile(wrap_numpy(func))
 
 
 def on_arrays(transform: Callable, func: Callable, args: tuple, kwargs: dict):
     """``transform(func)(*args, **kwargs)`` for arrays among the arguments."""
     with keeping():
-        try:
-            return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
-        except RuntimeError as e:
-            if not _of_a_loop(e):
-                raise
-        token = _unrolled.set(True)
-        try:
-            return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
-        finally:
-            _unrolled.reset(token)
-
-
-def _of_a_loop(error: BaseException | None) -> bool:
-    """Whether this error says that a native loop has no second derivative: forward mode asks for one too."""
-    while error is not None and not isinstance(error, SecondDerivative):
-        error = error.__cause__ or error.__context__
-    return error is not None
+        return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
 
 
 def keeping():

@@ -1,8 +1,11 @@
-"""Derivatives of native loops: ``flambeau::loop_cotangents`` and ``flambeau::loop_tangents``.
+"""Derivatives of native loops: ``flambeau::loop_cotangents``, ``flambeau::loop_tangents``, and ``flambeau::loop_derivative`` for higher orders.
 
 The loop runs again on its operands as they were before it, by the kernel that notes each operation on a tape (:mod:`tape`), and the tape is gone
 through once for each set of cotangents or tangents. So nothing of a loop but its operands is kept for the backward pass, and what a derivative
 costs is a second run and 24 bytes for each operation on floats that depend on an array of floats.
+
+A derivative of a derivative is taken of the list of a run's operations (:mod:`operations`), 32 bytes for each and some four times as many for each
+further order.
 
 The kernel runs in an arena: one piece of memory that holds copies of the operands, the results and the loop's own buffers, and behind it a shadow
 of the same size, which holds the numbers of the elements' notes.
@@ -23,10 +26,11 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from .arguments import RUNTIME
+from .operations import ENTRY, OperationList, pullback
 from .operator import _parsed, loop
 from .tape import FORWARD, NOTE, REVERSE
 
-__all__ = ["SecondDerivative", "loop_cotangents", "loop_tangents"]
+__all__ = ["loop_cotangents", "loop_derivative", "loop_tangents"]
 
 ALIGNED = 64
 ERRORS = 8  # slots behind those of the results
@@ -45,13 +49,16 @@ def _limit() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-class Tape:
-    """A loop's run on these arrays. ``given`` and ``made``: for each operand (in order) and for each result the numbers of its elements' notes, or
+class Run:
+    """A loop's run on these arrays, by a kernel that notes what it does: ``kernel`` names it in the program, its notes have ``width`` bytes.
+    ``given`` and ``made``: for each operand (in order) and for each result the numbers of its elements' notes, or
     None where they are no floats."""
+
+    kernel, width = "recorded", NOTE
 
     def __init__(self, arrays, ints, floats, program: str):
         p = _parsed(program)
-        if not p["recorded"]:
+        if not p[self.kernel]:
             raise NotImplementedError("a loop that was compiled where no gradient was asked for has no derivative")
         shapes = [a.shape for a in arrays] + [arrays[n].shape for n in p["fresh"]]
         dtypes = [a.dtype for a in arrays] + [arrays[n].dtype for n in p["fresh"]]
@@ -82,7 +89,7 @@ class Tape:
                 self.first += a.size
         self.shapes = [a.shape for a in arrays]
         notes = np.empty(_limit(), np.uint8)
-        tape = np.array([self.first, min(notes.size // NOTE, (1 << 32) - 1), 0, notes.ctypes.data], np.int64)
+        tape = np.array([self.first, min(notes.size // self.width, (1 << 32) - 1), 0, notes.ctypes.data], np.int64)
         start = memory.ctypes.data + base
         arena = np.array([start + starts[-1], start + room, 0, room], np.int64)
         waiting: list[BaseException] = []
@@ -105,7 +112,7 @@ class Tape:
         )  # fmt: skip
         meta = np.array([n for a in held[: len(arrays)] for n in (*a.shape, *a.strides)] or [0], np.int64)
         given = [np.array(list(x) or [0], d) for x, d in ((ints, np.int64), (floats, np.float64))]
-        code = _function(p["recorded"], 5)(
+        code = _function(p[self.kernel], 5)(
             data.ctypes.data, meta.ctypes.data, *(x.ctypes.data for x in given), start + starts[len(shapes)]
         )
         if code < 0:
@@ -115,7 +122,7 @@ class Tape:
             raise RuntimeError(f"a loop failed when it was run again for its derivative: {kind}: {text}")
         if tape[2]:
             raise MemoryError(
-                f"the derivative of a loop has more operations than half of the memory holds ({_limit() >> 20} MiB, {NOTE} bytes for each): "
+                f"the derivative of a loop has more operations than half of the memory holds ({_limit() >> 20} MiB, {self.width} bytes for each): "
                 "take it in parts, or of fewer turns"
             )
         self.count, self.notes, self.memory = int(tape[0]), notes, memory
@@ -125,6 +132,10 @@ class Tape:
         for k, d in enumerate(results):
             mine = np.ndarray((), np.uint32, memory, base + room + out + 8 * k) if d.kind == "f" else None
             self.made.append(mine)
+
+
+class Tape(Run):
+    """With the partial derivatives of each operation."""
 
     def _sweep(self, text: str, d: np.ndarray) -> None:
         _function(text, 4)(self.notes.ctypes.data, self.first, self.count, d.ctypes.data)
@@ -191,23 +202,88 @@ def _loop_vjp(cts, arrays, ints, floats, program):
     return [next(made) if a.dtype.is_floating_point else None for a in arrays]
 
 
-class SecondDerivative(NotImplementedError):
-    """Of a native loop: there is one of the unrolled loop only."""
+def _loop_vjp_again(mask, cts, arrays, ints, floats, program, cotangents, places):
+    """Of cotangents: where only those of the results are asked for, the transpose, which are tangents; else the next derivative."""
+    floating = _floating(arrays)
+    given = [a.new_zeros(a.shape) if ct is None else ct for ct, a in zip(cts, floating)]
+    if not mask[0]:
+        likes = loop(arrays, ints, floats, program)
+        made = loop_tangents(arrays, ints, floats, program, given, likes)
+        return None, [made[k] for k in places]
+    made = loop_derivative(arrays, ints, floats, program, [*cotangents, *given], places, [len(cotangents), len(given)])
+    return _spread_out(arrays, made), made[len(floating) :]
 
 
-def _no_second(cts, arrays):
-    raise SecondDerivative(
-        "a native loop has no second derivative: set torch._dynamo.config.native_loop_gradients = False, which unrolls the loop"
-    )
+def _loop_vjp_of_tangents(mask, cts, arrays, ints, floats, program, tangents):
+    """Of tangents: cotangents are their transpose, and the slope of both is that of their product."""
+    places = [k for k, ct in enumerate(cts) if ct is not None]
+    given = [cts[k] for k in places]
+    back = loop_cotangents(arrays, ints, floats, program, given, places)
+    if not mask[0]:
+        return None, back, None
+    made = loop_derivative(arrays, ints, floats, program, [*given, *tangents], places, [len(given), len(tangents)])
+    return _spread_out(arrays, made), back, None
 
 
-def _of_cotangents(cts, arrays, ints, floats, program, cotangents_like, places):
-    """The transpose of cotangents are tangents."""
-    given = [a.new_zeros(a.shape) if ct is None else ct for ct, a in zip(cts, _floating(arrays))]
-    likes = loop(arrays, ints, floats, program)
-    made = loop_tangents(arrays, ints, floats, program, given, likes)
-    return [made[k] for k in places]
+def _loop_vjp_of_derivative(cts, arrays, ints, floats, program, given, places, counts):
+    likes = [*_floating(arrays), *given[: sum(counts[:-1])]]
+    more = [a.new_zeros(a.shape) if ct is None else ct for ct, a in zip(cts, likes)]
+    made = loop_derivative(arrays, ints, floats, program, [*given, *more], places, [*counts, len(more)])
+    return _spread_out(arrays, made), made[len(_floating(arrays)) :]
+
+
+def _spread_out(arrays, made):
+    """For each operand its cotangent, None for those that aren't floats."""
+    found = iter(made)
+    return [next(found) if a.dtype.is_floating_point else None for a in arrays]
+
+
+@extern(
+    "flambeau::loop_derivative(Tensor[] arrays, SymInt[] ints, float[] floats, str program, Tensor[] given, int[] places, int[] counts) -> Tensor[]",
+    meta=lambda arrays, ints, floats, program, given, places, counts: [
+        TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, CPU)
+        for a in (*_floating(arrays), *given[: sum(counts[:-1])])
+    ],
+    variants="",
+    tags=("may_run_plainly",),
+)  # fmt: skip
+def loop_derivative(arrays, ints, floats, program, given, places, counts):
+    """A pullback of pullbacks of a loop, ``len(counts)`` in all. The first takes the cotangents of the loop's results number ``places``, each further
+    one those of what the one before it gives; ``given`` has those of all, ``counts`` how many each takes. Cotangents of the operands of floats, then
+    of what the earlier pullbacks were given."""
+    return Listed(arrays, ints, floats, program).pulled_back(arrays, given, places, counts)
+
+
+class Listed(Run):
+    """With the operations themselves."""
+
+    kernel, width = "listed", ENTRY.itemsize
+
+    def pulled_back(self, arrays, given, places, counts) -> list[np.ndarray]:
+        program = OperationList(self.notes[: self.count * self.width].view(ENTRY).copy())
+        program.entries[: self.first] = np.zeros((), ENTRY)
+        floating = [a for a in arrays if a.dtype.kind == "f"]
+        operands = [np.arange(g.start, g.stop, dtype=np.uint32) for g in self.given if g is not None]
+        leaves = [(numbers, a.reshape(-1)) for numbers, a in zip(operands, floating)]
+        outputs, wanted = [self._numbers(k) for k in places], list(operands)
+        rest = iter(given)
+        for n in counts:
+            level = [next(rest) for _ in range(n)]
+            seeds = [program.leaves(ct.size) for ct in level]
+            leaves += [(numbers, ct.reshape(-1)) for numbers, ct in zip(seeds, level)]
+            outputs = pullback(program, outputs, seeds, wanted)
+            wanted += seeds
+        values = program.values(leaves)
+        likes = [*floating, *given[: sum(counts[:-1])]]
+        return [values[numbers].reshape(a.shape).astype(a.dtype) for numbers, a in zip(outputs, likes)]
+
+    def _numbers(self, place: int) -> np.ndarray:
+        """Of the elements of a result; 0 for what no float leads to."""
+        found = self.made[place]
+        return np.zeros(1, np.uint32) if found is None else found.reshape(-1)
 
 
 loop.derivative(arrays=_loop_vjp)
-loop_cotangents.derivative(arrays=_no_second, cotangents=_of_cotangents)
+loop_cotangents.derivative(arrays__cotangents=_loop_vjp_again)
+loop_tangents.derivative(arrays__tangents__likes=_loop_vjp_of_tangents)
+loop_derivative.derivative(arrays__given=_loop_vjp_of_derivative)

@@ -22,6 +22,7 @@ from .calls import Calls
 from .emitter import CLEANUP, EXIT, Emitter, block_label, turn_label
 from .inlining import Inlining
 from .iteration import Iteration
+from .listing import ListEmitter
 from .machine import Machine
 from .module import KernelArguments, module
 from .operands import Inputs, Operands
@@ -59,7 +60,8 @@ class Compiled:
     ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells), ``name.k`` for the items of a tuple;
     ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a generator's table, whether its spare normal number matters).
     ``returned``: type of what the function returns, named RETURNED among the results, where the region ends with ``return``; else None.
-    ``in_order``: why the turns run on one thread; None where they are spread over several."""
+    ``in_order``: why the turns run on one thread; None where they are spread over several.
+    ``listed``: the kernel that lists what it does, for further derivatives, where ``text`` is one with a tape."""
 
     text: str
     arrays: list[Any]
@@ -77,6 +79,7 @@ class Compiled:
     sizes: list[list[int]]
     drawn: list[tuple[int, bool]]
     in_order: str | None
+    listed: str
 
 
 class Interpreter:
@@ -245,19 +248,28 @@ class Interpreter:
         given = self.operands
         shapes = [array.ndim for array in given.arrays]
         layout = KernelArguments(shapes, len(self.fresh), frozenset(given.written), sorted(self.variables.owned))
+        text = module(self.e, layout, spread if isinstance(spread, Spread) else None)
         return Compiled(
-            module(self.e, layout, spread if isinstance(spread, Spread) else None),
+            text,
             given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples,
             list(given.ints.values()), list(given.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [[n if type(n) is int else -1 for n in what] for what in given.always],
             sorted(given.drawn.items()),
             None if isinstance(spread, Spread) else spread,
+            self.listed(exit_state, layout) if self.recorded else "",
         )  # fmt: skip
 
-    def write_text(self, exit_state: State, turns: bool = False) -> list:
+    def listed(self, exit_state: State, layout: KernelArguments) -> str:
+        """The text once more, of a kernel that lists its operations."""
+        for made in (self.fresh, self.made, self.same, self.tuples):
+            made.clear()
+        self.write_text(exit_state, emitter=ListEmitter)
+        return module(self.e, layout)
+
+    def write_text(self, exit_state: State, turns: bool = False, emitter: type[Emitter] | None = None) -> list:
         """The final run; ``turns``: for a part of the outermost loop's turns."""
-        self.machine.e = (TapeEmitter if self.recorded else Emitter)(self.sizes, self.fast, turns)
+        self.machine.e = (emitter or (TapeEmitter if self.recorded else Emitter))(self.sizes, self.fast, turns)
         self.machine.stack = []
         self.variables.begin({})
         ((target, state),) = self.iteration.start(self.names, self.inputs.local)

@@ -49,8 +49,8 @@ def program(
     compiled: Compiled, first: bool = True, cached: bool = True, recorded: Compiled | None = None, site: str = ""
 ) -> str:
     """What the operator's last argument is for a compiled region. ``first``: nothing that comes before it in the graph has an effect, so that all
-    may be done again plainly when the loop meets an error. ``cached``: machine code may be kept on disk. ``recorded``: the same region as a kernel
-    that notes what it does, for derivatives. ``site``: its key in SITES."""
+    may be done again plainly when the loop meets an error. ``cached``: machine code may be kept on disk. ``recorded``: the same region as kernels
+    that note what they do, for derivatives. ``site``: its key in SITES."""
     return json.dumps(
         {
             "site": site,
@@ -68,6 +68,7 @@ def program(
             "drawn": compiled.drawn,
             "cached": cached,
             "recorded": "" if recorded is None else "; a loop with a tape\n" + recorded.text,
+            "listed": "" if recorded is None else "; a loop with a list\n" + recorded.listed,
         }
     )
 

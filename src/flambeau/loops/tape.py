@@ -23,7 +23,7 @@ from .arguments import DATA, RUNTIME
 from .emitter import Arithmetic, Emitter
 from .values import Declined, Size
 
-__all__ = ["FORWARD", "NOTE", "REVERSE", "TapeEmitter"]
+__all__ = ["FORWARD", "NOTE", "REVERSE", "Partials", "TapeEmitter"]
 
 NOTE = 24  # bytes of a note: two numbers of 4 bytes, two doubles
 DOUBLE, I32, I64, PTR = llvm.DOUBLE, llvm.I32, llvm.I64, llvm.PTR
@@ -61,9 +61,7 @@ class TapeEmitter(Emitter):
         """Note that ``v`` is a function, of this name, of these."""
         if name in _STEPS or not any(a in self.notes for a in args):
             return v
-        wide = self.partials.wide
-        r, xs = wide(v), [wide(a) for a in args]
-        return self.note(v, *zip(args, self.partials.of(name, r, *xs)))
+        return self.recorded(name, v, *args)
 
     # -- instructions --
     def emit(
@@ -78,11 +76,22 @@ class TapeEmitter(Emitter):
         v = super().emit(operation, type, args, flags, attributes, prefix)
         if operation in _ENDS or not any(a in self.notes for a in args):
             return v
-        rule = _RULES.get(operation)
-        if rule is None:
+        passes = _PASSES.get(operation)
+        if passes is not None:
+            passes(self, v, *args)
+            return v
+        if operation not in _RULES:
             raise Declined(f"a gradient is asked for, and would go through the instruction {operation}")
-        rule(self, v, *args)
-        return v
+        return self.recorded(operation, v, *args)
+
+    def recorded(self, name: str, v: Operand, *args: Operand) -> Operand:
+        """Note that ``v`` is this operation, or function, of these."""
+        if name in _RULES:
+            _RULES[name](self, v, *args)
+            return v
+        wide = self.partials.wide
+        r, xs = wide(v), [wide(a) for a in args]
+        return self.note(v, *zip(args, self.partials.of(name, r, *xs)))
 
     def external(self, name: str, result: Type, *args: Operand) -> Operand:
         v = self.unnoted(name, result, *args)
@@ -211,14 +220,14 @@ _RULES: dict[str, Callable[..., None]] = {
     "fdiv": _quotient,
     "frem": _remainder,
     "fneg": _negated,
-    "fpext": _passed_on,
-    "fptrunc": _passed_on,
-    "select": _chosen,
 }
+_PASSES: dict[str, Callable[..., None]] = {"fpext": _passed_on, "fptrunc": _passed_on, "select": _chosen}
 
 
 class Partials:
-    """Writes partial derivatives, as doubles, by ``code``. ``external``: calls a function of the C library."""
+    """Writes partial derivatives, as doubles, by ``code``. ``external``: calls a function of the C library. ``of_two``: functions of two numbers."""
+
+    of_two: frozenset[str] = frozenset()
 
     def __init__(self, code: Arithmetic, external: Callable[..., Operand]):
         self.code, self.external = code, external
@@ -321,6 +330,9 @@ _OF_TWO: dict[str, Sequence[Callable[..., Operand]]] = {
         lambda p, r, x, y: ZERO,
     ),
 }
+
+
+Partials.of_two = frozenset(_OF_TWO)
 
 
 # fld_note(tape, a, partial, b, partial): the number of a new note. tape: the next number, the first that there is no room for, whether that was

@@ -73,7 +73,7 @@ def _describe(tx, operands: dict, v):
     if isinstance(v, NumpyNdarrayVariable):
         dtype = numpy_bridge.np_dtype(v.val)
         memory_type(dtype)
-        if v.val.requires_grad and not _records(tx):
+        if v.val.requires_grad and not _records():
             raise Declined("a gradient is asked for, and native_loop_gradients is off")
         ndim = len(v.val.shape)
         if ndim == 0 and not v.scalar:
@@ -114,9 +114,9 @@ def _describe(tx, operands: dict, v):
     return Known(value, v)
 
 
-def _records(tx) -> bool:
-    """Whether loops are native where a gradient is asked for. A second derivative is taken of unrolled ones only."""
-    return config.native_loop_gradients and not tx.output.compiler.options.get("unrolled_gradients")
+def _records() -> bool:
+    """Whether loops are native where a gradient is asked for."""
+    return config.native_loop_gradients
 
 
 def _size(n):
@@ -378,7 +378,7 @@ def _left_to_python(tx, header: int, count: int) -> bool:
     """Have the frame run plainly whose loop over arrays stays Python, where unrolling it would take minutes and nothing (a derivative, ``fullgraph``)
     wants one graph. Else False."""
     compiler, body = tx.output.compiler, tx.insts[header + 1 : tx.insts[header].target]
-    one_graph = compiler.fullgraph or tx.output.modes.transforms or compiler.options.get("unrolled_gradients")
+    one_graph = compiler.fullgraph or tx.output.modes.transforms
     if one_graph or count * len(body) < TOO_MANY:
         return False
     raise SkipFrame(
