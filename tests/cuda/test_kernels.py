@@ -7,6 +7,7 @@ import flambeau as torch
 from flambeau.base import accelerator
 from flambeau.base.device import as_device
 from flambeau.inductor.codegen.targets import NVIDIA, SIMULATED
+from flambeau.inductor.device import single
 from flambeau.inductor.device.images import function_of
 from flambeau.inductor.machine import nvptx
 from flambeau.testing.samples import load, operator, to_tensors
@@ -154,3 +155,18 @@ def test_kernels_run_in_the_order_of_their_stream():
 def test_an_index_out_of_range():
     with pytest.raises(IndexError, match="index 2 is out of bounds for dimension with size 2"):
         A.embedding(ROW.cuda(), torch.tensor([0, 2]).cuda())
+
+
+def test_one_graph_serves_many_shapes():
+    """Sizes are symbols: what is known of them is asked at each call."""
+    known = single._general
+    known.clear()
+    single._exact.clear()
+    for n in (3, 5, 70):
+        x = torch.linspace(-1, 1, n * 2 * n).reshape(n, 2 * n)
+        moved = x.cuda()
+        for f in (lambda x: x.sin(), lambda x: x.sum(1), lambda x: torch.softmax(x, 1), lambda x: x @ x.t()):
+            torch.testing.assert_close(f(moved).cpu(), f(x))
+    assert len(single._exact) == 12 and [len(v) for v in known.values()] == [1, 1, 1, 1]
+    x = torch.ones(4, 4)  # equal sizes, which were different before
+    assert torch.equal((x.cuda() @ x.cuda().t()).cpu(), x @ x.t())

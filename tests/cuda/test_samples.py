@@ -58,7 +58,7 @@ def run(op, call, device, change=lambda args, kwargs: None):
 def same(found, expected, values=True, device="cuda:0", rtol=0.0):
     """Whether two results are equal, or close where kernels compute them; the first of them lies on the device."""
     if isinstance(expected, (list, tuple)):
-        assert type(found) is type(expected) and len(found) == len(expected)
+        assert isinstance(found, (list, tuple)) and len(found) == len(expected)
         for a, b in zip(found, expected):
             same(a, b, values, device, rtol)
     elif isinstance(expected, torch.Tensor):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 
 from ... import _C
@@ -111,7 +110,7 @@ def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGra
     info = DeviceInfo(
         tuple(s.name for s in steps if isinstance(s, CallStep)), tuple(lowering.fallbacks), _source(made, steps)
     )
-    return DeviceGraph(device, inputs, _bound(lowering), temporary, steps, outputs, lowering.messages, constants, info)
+    return DeviceGraph(device, inputs, _told(lowering), temporary, steps, outputs, lowering.messages, constants, info)
 
 
 def _source(made, steps) -> str:
@@ -169,36 +168,13 @@ def _mark_last(steps, kept: set[str]) -> None:
         seen.update(names)
 
 
-def _bound(lowering) -> list:
-    """(symbol, function of a call's inputs) for each symbol that is a size, a stride or a number."""
-    found: dict = {}
+def _told(lowering) -> list:
+    """What each input tells: (sizes, strides) of a tensor, or the expression that a number is."""
+    told = []
     for k, name in enumerate(lowering.inputs):
-        if name is None:
-            _bind(found, lowering.numbers.get(k), functools.partial(_number, k))
-            continue
-        b = lowering.buffers[name]
-        for d, (n, s) in enumerate(zip(b.shape, b.strides)):
-            _bind(found, n, functools.partial(_size, k, d))
-            _bind(found, s, functools.partial(_stride, k, d))
-    return list(found.items())
-
-
-def _bind(found: dict, e, look) -> None:
-    symbol = lone_symbol(e)
-    if symbol is not None:
-        found.setdefault(symbol, look)
-
-
-def _number(k: int, given) -> int:
-    return int(given[k])
-
-
-def _size(k: int, d: int, given) -> int:
-    return given[k]._shape[d]
-
-
-def _stride(k: int, d: int, given) -> int:
-    return given[k]._strides[d]
+        b = lowering.buffers.get(name)
+        told.append(lowering.numbers.get(k) if b is None else (b.shape, b.strides))
+    return told
 
 
 def _output(out, lowering) -> OutputPlan:

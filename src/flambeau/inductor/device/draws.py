@@ -116,7 +116,10 @@ def draw_bits(lowering, operands, outs, columns, p):
     def at(c):
         total = None
         for k in range(8):
-            bit = e.values.cast(e.compare("lt", _uniform(words, (*c[:-1], c[-1] * 8 + k), "f64"), p), "i64")
+            place = c[-1] * 8 + k
+            kept = e.compare("lt", _uniform(words, (*c[:-1], place), "f64"), p)
+            inside = e.compare("lt", e.values.index(place), e.values.index(columns))
+            bit = e.values.cast(e.both(kept, inside), "i64")
             bit = e.make("lshift", bit, k) if k else bit
             total = bit if total is None else e.make("bitwise_or", total, bit)
         return total

@@ -14,6 +14,7 @@ from ...base.expr_walks import evaluate
 from ...base.records import slotted
 from ...core import device_memory
 from ...core.generator import generator_on
+from ..ir.sizes import lone_symbol
 from .draws import KEY
 
 __all__ = ["CallStep", "DeviceGraph", "DeviceInfo", "InputPlan", "LaunchStep", "OutputPlan", "Place"]
@@ -92,18 +93,35 @@ STATUS = 24
 
 
 class DeviceGraph:
-    """Called with the graph's inputs; returns the list of its outputs. ``bound``: (symbol, input, what, where) tells a symbol from an input.
+    """Called with the graph's inputs; returns the list of its outputs. ``told``: what the inputs tell, (sizes, strides) of a tensor or a number.
     ``constants``: buffers whose memory lasts as long as the graph."""
 
-    def __init__(self, device: Device, inputs, bound, temporary, steps, outputs, messages, constants, info: DeviceInfo):
-        self.device, self.inputs, self.bound, self.temporary = device, inputs, bound, temporary
+    def __init__(self, device: Device, inputs, told, temporary, steps, outputs, messages, constants, info: DeviceInfo):
+        self.device, self.inputs, self.temporary = device, inputs, temporary
+        self.bound: dict = {}  # symbol -> function of a call's inputs
+        self.bind(told)
         self.steps, self.outputs, self.messages, self.info = steps, outputs, messages, info
         self.constants = constants
         self.draws = any(isinstance(s, LaunchStep) and KEY in s.buffers for s in steps)
         self.fails = any(isinstance(s, LaunchStep) and s.fails for s in steps)
 
+    def bind(self, told) -> None:
+        """Know the symbols that inputs tell: a size, a stride, or a number itself."""
+        for k, what in enumerate(told):
+            if not isinstance(what, tuple):
+                self._bind(what, lambda given, k=k: int(given[k]))
+                continue
+            for d, (n, s) in enumerate(zip(*what)):
+                self._bind(n, lambda given, k=k, d=d: given[k]._shape[d])
+                self._bind(s, lambda given, k=k, d=d: given[k]._strides[d])
+
+    def _bind(self, e, look) -> None:
+        symbol = lone_symbol(e)
+        if symbol is not None:
+            self.bound.setdefault(symbol, look)
+
     def __call__(self, *given):
-        env = {symbol: find(given) for symbol, find in self.bound}
+        env = {symbol: look(given) for symbol, look in self.bound.items()}
         return _Call(self, env, given).run()
 
 

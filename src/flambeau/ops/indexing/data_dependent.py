@@ -41,13 +41,15 @@ def _nonzero_by_parts(self):
     met = aten.cumsum.default(aten._to_copy.default(aten.reshape.default(_holds(self), [-1]), dtype=dtypes.int64), 0)
     n = int(met[-1].item()) if met.numel() else 0
     flat = aten.searchsorted.Tensor(met, aten.arange.start(1, n + 1, device=self.device)) if n else met[:0]
+    if self.ndim == 1:
+        return aten.reshape.default(flat, [n, 1])
     coordinates = []
     for size in reversed(self.shape):
         coordinates.append(aten.remainder.Scalar(flat, size))
         flat = aten.floor_divide.Scalar(flat, size)
     if not coordinates:
         return aten.new_zeros.default(self, [n, 0], dtype=dtypes.int64)
-    return aten.t.default(aten.stack.default(coordinates[::-1]))
+    return aten.t.default(aten.reshape.default(aten.cat.default(coordinates[::-1]), [self.ndim, n]))
 
 
 def _holds(t):
