@@ -228,12 +228,13 @@ static PyObject *events_stop(PyObject *m, PyObject *unused) {
     return rows ? Py_BuildValue("NL", rows, missing) : NULL;
 }
 static PyObject *event_begin(PyObject *m, PyObject *args) {
-    PyObject *name;
+    PyObject *name, *inputs = NULL;
     int kind;
-    if (!PyArg_ParseTuple(args, "iU", &kind, &name)) return NULL;
+    if (!PyArg_ParseTuple(args, "iU|O!", &kind, &name, &PyTuple_Type, &inputs)) return NULL;
     if (!flb_events) Py_RETURN_NONE;
     FlbOpen open;
     flb_event_begin(&open, kind, name);
+    if (inputs) flb_event_inputs(&open, &PyTuple_GET_ITEM(inputs, 0), PyTuple_GET_SIZE(inputs));
     return Py_BuildValue("LLK", open.index, open.outer, open.run);
 }
 static PyObject *event_end(PyObject *m, PyObject *handle) {
@@ -252,7 +253,7 @@ static PyMethodDef functions[] = {
     {"events_start", events_start, METH_O,
      "events_start(flags): record what runs; 2: shapes of arguments, 4: Python's stacks, 8: memory."},
     {"events_stop", events_stop, METH_NOARGS, "events_stop() -> (rows, how many were lost); see EventRow."},
-    {"event_begin", event_begin, METH_VARARGS, "event_begin(kind, name) -> handle, None while nothing is recorded."},
+    {"event_begin", event_begin, METH_VARARGS, "event_begin(kind, name, inputs=()) -> handle, None while nothing is recorded."},
     {"event_end", event_end, METH_O, "event_end(handle): the event has ended."},
     {NULL}};
 

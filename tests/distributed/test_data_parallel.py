@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import nn
-from flambeau.distributed import local_sgd, threads
+from flambeau.distributed import local_sgd, optimizer_in_backward, threads
 from flambeau.distributed.join import Join
 from flambeau.nn.parallel import DistributedDataParallel as DDP
 
@@ -389,3 +389,67 @@ def test_local_steps_and_averages():
     for options, text in (((0,), "``period``"), ((1, -1), "``warmup_steps``")):
         with pytest.raises(ValueError, match=text):
             local_sgd.PeriodicModelAverager(*options, process_group=1)
+
+
+def test_optimizers_that_step_in_the_backward():
+    """Behind the reduction: parameters are those of all ranks' mean, and gradients are gone."""
+
+    def run(rank):
+        model = nn.Linear(2, 1)
+        with torch.no_grad():
+            model.weight.fill_(1), model.bias.fill_(0)
+        optimizer_in_backward.apply_optimizer_in_backward(torch.optim.SGD, model.parameters(), {"lr": 1.0})
+        assert len(optimizer_in_backward.get_in_backward_optimizers(model)) == 2
+        wrapped = DDP(model)
+        wrapped(torch.full((1, 2), rank + 1.0)).sum().backward()
+        assert model.weight.tolist() == [[-0.5, -0.5]] and model.weight.grad is None
+
+    threads.spawn(run, 2)
+    alone = nn.Linear(1, 1, bias=False)
+    before = alone.weight.item()
+    optimizer_in_backward.apply_optimizer_in_backward(torch.optim.SGD, alone.parameters(), {"lr": 1.0})
+    alone(torch.ones(1, 1)).sum().backward()
+    assert alone.weight.item() == before - 1 and alone.weight.grad is None
+
+
+def test_facts_about_the_module_and_pickles(tmp_path):
+    def run(rank):
+        model = DDP(nn.Linear(2, 1))
+        model._set_ddp_runtime_logging_sample_rate(2)
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+        found = model._get_ddp_logging_data()
+        assert found["iteration"] == 2 and found["has_rebuilt_buckets"] == 1 and found["dtypes"] == "float"
+        assert found["prev_iteration_grad_ready_order_indices"] in ("0, 1", "1, 0")
+        assert found["forward_compute_time"] > 0 and found["has_error"] == 0
+        with pytest.raises(RuntimeError, match="before training loop starts"):
+            model._set_static_graph()
+        assert "before training loop starts" in model._get_ddp_logging_data()["error"]
+        torch.save(model, path := tmp_path / f"{rank}.pt")
+        again = torch.load(path, weights_only=False)
+        again(torch.full((1, 2), float(rank))).sum().backward()
+        assert again.module.weight.grad.tolist() == [[0.5, 0.5]]
+
+    threads.spawn(run, 2)
+
+
+def test_gradients_of_passes_without_reduction_count_as_used():
+    """A parameter that one rank used in a pass inside of no_sync, and nobody in the pass that reduces."""
+
+    def run(rank):
+        class Turns(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parts, self.turn = nn.ModuleList(nn.Linear(1, 1) for _ in range(4)), -1
+
+            def forward(self, x):
+                self.turn += 1
+                return self.parts[2 * rank + self.turn](x)
+
+        model = DDP(Turns(), find_unused_parameters=True)
+        with model.no_sync():
+            model(torch.ones(1, 1)).sum().backward()
+        model(torch.ones(1, 1)).sum().backward()
+        assert [p.grad.item() for p in model.parameters()] == [0.5] * 8
+
+    threads.spawn(run, 2)

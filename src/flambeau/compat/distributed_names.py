@@ -8,8 +8,9 @@ why: a name of PyTorch's own machinery
 module: fsdp nn algorithms tensor optim checkpoint device_mesh distributed_c10d elastic utils _functional_collectives rpc _tensor
 module: _composable _shard pipelining _tools argparse_util c10d_logger _state_dict_utils constants autograd config launcher logging_handlers
 module: remote_device
-class: AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions Logger ProcessGroupGloo
-class: ReduceOptions ReduceScatterOptions ScatterOptions _Backend _ControlCollectives _StoreCollectives _remote_device
+from distributed.group_methods: AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions
+from distributed.group_methods: ReduceOptions ReduceScatterOptions ScatterOptions
+class: Logger ProcessGroupGloo _Backend _ControlCollectives _StoreCollectives _remote_device
 from distributed.device_mesh: DeviceMesh init_device_mesh
 refuses: shrink_group _register_comm_hook _register_builtin_comm_hook _create_process_group_wrapper _test_python_store
 refuses: _verify_params_across_processes breakpoint
@@ -43,11 +44,12 @@ why: a name of PyTorch's own machinery
 rest distributed
 from distributed.world: _get_default_group=default_group _get_default_store=default_store _rank_not_in_group _world=_process
 from distributed.world: _get_default_timeout=default_timeout _get_process_group_name=name_of _resolve_process_group=resolve
+from distributed.queries: _get_pg_config=config_of
 from distributed.world: _get_group_size=get_world_size _get_global_rank=get_global_rank _group_or_default_group=of
 from distributed.coalescing: _CoalescingManager=Manager
 from distributed.objects: _object_to_tensor=packed _tensor_to_object=unpacked
 returns 'cpu': _get_pg_default_device _get_object_coll_device
-class: AllgatherOptions
+from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptions ReduceOptions ReduceScatterOptions
 """,
     "distributed.utils": "why: sharded modules are not built\nfrom distributed.replicas: _sync_module_states=sync_module_states "
     "_verify_param_shape_across_processes=check_same_shapes",
@@ -61,8 +63,9 @@ class: AllgatherOptions
     "distributed.algorithms._checkpoint": "module: checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "class: CheckpointWrapper CheckpointImpl\n"
     "refuses: apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
-    "distributed.algorithms.model_averaging": "module: averagers utils",
+    "distributed.algorithms.model_averaging": "module: averagers utils hierarchical_model_averager",
     "distributed.algorithms.model_averaging.averagers": "from distributed.local_sgd: ModelAverager PeriodicModelAverager",
+    "distributed.algorithms.model_averaging.hierarchical_model_averager": "from distributed.local_sgd: HierarchicalModelAverager",
     "distributed.algorithms.model_averaging.utils": "from distributed.local_sgd: average_parameters average_parameters_or_parameter_groups",
     "+distributed.tensor": "why: it is not built\nmodule: parallel placement_types device_mesh experimental",
     "distributed.tensor.experimental": "from distributed.tensor._dispatch: implicit_replication\nrefuses: context_parallel local_map",
@@ -70,8 +73,13 @@ class: AllgatherOptions
     "+distributed.tensor.parallel": "why: it is not built\nrefuses: loss_parallel",
     "distributed._tensor": "rest distributed.tensor",
     "distributed._tensor.experimental": "rest distributed.tensor.experimental",
+    "distributed.optim.post_localSGD_optimizer": "from distributed.local_sgd: PostLocalSGDOptimizer",
+    "distributed.optim.apply_optimizer_in_backward": "from distributed.optimizer_in_backward: _apply_optimizer_in_backward=apply_optimizer_in_backward "
+    "_get_in_backward_optimizers=get_in_backward_optimizers",
     "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\n"
-    "from distributed.local_sgd: PostLocalSGDOptimizer\nclass: DistributedOptimizer",
+    "module: post_localSGD_optimizer apply_optimizer_in_backward\nfrom distributed.local_sgd: PostLocalSGDOptimizer\n"
+    "from distributed.optimizer_in_backward: _apply_optimizer_in_backward=apply_optimizer_in_backward _get_in_backward_optimizers=get_in_backward_optimizers\n"
+    "class: DistributedOptimizer",
     "+distributed.checkpoint": "why: it is not built\nmodule: state_dict filesystem default_planner optimizer format_utils planner metadata stateful "
     "state_dict_saver state_dict_loader\nclass: LoadPlan LoadPlanner SavePlan SavePlanner StorageReader StorageWriter ReadItem WriteItem "
     "HuggingFaceStorageReader HuggingFaceStorageWriter",

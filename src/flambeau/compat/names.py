@@ -146,7 +146,7 @@ from batching.fallback: _debug_only_are_vmap_fallback_warnings_enabled=is_warnin
 from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_enabled
 """,
     "_C._nn": "from nn.functional: gelu pad scaled_dot_product_attention linear\nfrom compat.legacy: _parse_to",
-    "nn.parallel.distributed": "from nn.parallel: DistributedDataParallel",
+    "nn.parallel.distributed": "from nn.parallel: DistributedDataParallel\nfrom distributed.data_parallel_facts: _dump_DDP_relevant_env_vars=dump_environment",
     "nn.parallel.data_parallel": "from nn.parallel: DataParallel data_parallel",
     "nn.parallel.scatter_gather": "from nn.parallel: scatter gather",
     "_custom_ops": "from library.older: custom_op=make impl impl_abstract impl_save_for_backward impl_backward _destroy=destroy get_op\n"

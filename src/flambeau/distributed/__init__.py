@@ -7,6 +7,7 @@ See docs/design/distributed.md.
 
 from __future__ import annotations
 
+from . import group_methods as _group_methods
 from .backend import Backend, BackendConfig
 from .coalescing import coalescing as _coalescing_manager
 from .collectives import (

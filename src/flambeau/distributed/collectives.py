@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import world
-from .coalescing import coalescing, gathering
+from .. import _C
+from ..autograd.grad_mode import no_grad
+from . import packed, world
+from .coalescing import gathering
 from .elements import TYPES, bytes_of, contiguous, plain
 from .engine import Kind, Transfer
 from .monitor import waited_for
 from .process_group import ProcessGroup
+from .queries import supports_complex
 from .reduce_op import ReduceOp, native
 from .work import Work
 
@@ -116,7 +119,10 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op: bool = False) -> W
     if outsider(group):
         return None
     pg = world.of(group)
+    if packed.is_sparse(tensor):
+        return _sparse_all_reduce(pg, tensor, op, async_op)
     out = Result(tensor, "tensor", keep=True)
+    reduces(op, tensor.dtype)
     number, factor = native(op, tensor.dtype)
     type_ = _dtype(tensor, "all_reduce")
     if factor is not None:
@@ -125,13 +131,38 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op: bool = False) -> W
     return submit(pg, transfer, async_op, [tensor], finishing([out]))
 
 
-def submit(pg: ProcessGroup, transfer: Transfer, async_op: bool, result, after) -> Work | None:
+def reduces(op, dtype) -> None:
+    """ValueError for a reduction that complex numbers have none of."""
+    kind = ReduceOp(op).op
+    if dtype.is_complex and not supports_complex(kind):
+        raise ValueError(f"all_reduce does not support ReduceOp.{kind.name} on complex tensors")
+
+
+def _sparse_all_reduce(pg: ProcessGroup, tensor, op, async_op: bool) -> Work | None:
+    """Sums only. It is done on return, and so is its Work."""
+    if ReduceOp(op).op is not ReduceOp.SUM:
+        raise RuntimeError("sparse allreduce only works with ReduceOp.SUM")
+    total = packed.sparse_sum(tensor, lambda out, t: all_gather(out, t, pg), pg.size())
+    event = pg.event("sparse_all_reduce", (tensor,))
+    with no_grad():
+        tensor.copy_(total)
+    _C.event_end(event)
+    if not async_op:
+        return None
+    work = Work("all_reduce", [tensor])
+    work._finish()
+    return work
+
+
+def submit(
+    pg: ProcessGroup, transfer: Transfer | list[Transfer], async_op: bool, result, after, given=None
+) -> Work | None:
     """Run it, or keep it for the end of a coalescing block."""
     manager = gathering(pg)
     if manager is not None:
-        manager.append(pg.submit(transfer, True, result, after))
+        manager.append(pg.submit(transfer, True, result, after, given=given))
         return None
-    return pg.submit(transfer, async_op, result, after)
+    return pg.submit(transfer, async_op, result, after, given=given)
 
 
 def reduce(
@@ -191,7 +222,7 @@ def all_gather(tensor_list, tensor, group=None, async_op: bool = False):
     _same(tensor_list, "tensor_list", sent.nbytes)
     out = [Result(t, "tensor_list") for t in tensor_list]
     transfer = Transfer(Kind.ALL_GATHER, _raw([sent]), _raw([r.array for r in out]), count=sent.nbytes)
-    return submit(pg, transfer, async_op, list(tensor_list), finishing(out))
+    return submit(pg, transfer, async_op, list(tensor_list), finishing(out), (tensor,))
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op: bool = False):
@@ -207,7 +238,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op: bo
         raise ValueError("output tensor size must be equal to world_size times input tensor size")
     pieces = list(bytes_of(out.array).reshape(pg.size(), sent.nbytes))
     transfer = Transfer(Kind.ALL_GATHER, _raw([sent]), pieces, count=sent.nbytes)
-    return submit(pg, transfer, async_op, [output_tensor], finishing([out]))
+    return submit(pg, transfer, async_op, [output_tensor], finishing([out]), (input_tensor,))
 
 
 def gather(
@@ -230,7 +261,7 @@ def gather(
     elif gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     transfer = Transfer(Kind.GATHER, _raw([sent]), _raw([r.array for r in out]), root=root, count=sent.nbytes)
-    return submit(pg, transfer, async_op, list(gather_list or []), finishing(out))
+    return submit(pg, transfer, async_op, list(gather_list or []), finishing(out), (tensor,))
 
 
 def scatter(
@@ -364,36 +395,50 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks: bool = False) ->
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op: bool = False):
-    """all_reduce of each tensor, as one operation for whoever waits."""
+    """all_reduce of each tensor, as one operation on their elements."""
     if outsider(group):
         return None
-    return _together(
-        world.of(group),
-        [lambda t=t: all_reduce(t, op, group) for t in check_list(tensors, "tensors")],
-        tensors,
-        async_op,
-    )
+    pg, tensors = world.of(group), check_list(tensors, "tensors")
+    parts = [[t for t in tensors if t.dtype is dtype] for dtype in dict.fromkeys(t.dtype for t in tensors)]
+    together, transfers = [], []
+    for part in parts:
+        reduces(op, part[0].dtype)
+        elements = packed.flat(part)
+        number, factor = native(op, elements.dtype)
+        array = elements._array
+        if factor is not None:
+            array[...] = _scaled(array, factor)
+        together.append(elements)
+        type_ = _dtype(elements, "all_reduce")
+        transfers.append(Transfer(Kind.ALL_REDUCE, [array], [array], type_, number, 0, array.size))
+
+    def give_back():
+        for elements, part in zip(together, parts):
+            packed.give_back(elements, part)
+
+    return submit(pg, transfers, async_op, tensors, give_back)
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op: bool = False):
-    """all_gather of each input."""
+    """``output_tensor_lists[k]`` become the tensors of rank k, all by one operation. ValueError for lists of other lengths or sizes."""
     if outsider(group):
         return None
     if not isinstance(output_tensor_lists, list):
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")
-    calls = [
-        lambda o=o, t=t: all_gather(o, t, group)
-        for o, t in zip(output_tensor_lists, check_list(input_tensor_list, "input_tensor_list"), strict=True)
-    ]
-    return _together(world.of(group), calls, [t for o in output_tensor_lists for t in o], async_op)
+    pg, given = world.of(group), check_list(input_tensor_list, "input_tensor_list")
+    _length(output_tensor_lists, pg, "output_tensor_lists")
+    for outputs in output_tensor_lists:
+        if [t.shape for t in check_list(outputs, "output_tensor_lists")] != [t.shape for t in given]:
+            raise ValueError("output_tensor_lists: each rank's tensors must have the shapes of input_tensor_list")
+    sent = packed.flat(given)
+    taken = sent.new_empty((pg.size(), sent.numel()))
 
+    def give_back():
+        for row, outputs in zip(taken, output_tensor_lists):
+            packed.give_back(row, outputs)
 
-def _together(pg: ProcessGroup, calls, results, async_op: bool):
-    with coalescing(pg, async_ops=True) as manager:
-        for call in calls:
-            call()
-    work = manager.joined(list(results))
-    if async_op:
-        return work
-    work.wait()
-    return None
+    transfer = Transfer(
+        Kind.ALL_GATHER, _raw([sent._array]), list(bytes_of(taken._array).reshape(pg.size(), -1)), count=sent.nbytes
+    )
+    results = [t for outputs in output_tensor_lists for t in outputs]
+    return submit(pg, transfer, async_op, results, give_back, tuple(given))

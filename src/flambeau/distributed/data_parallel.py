@@ -13,6 +13,7 @@ from ..base.pytree import tree_leaves
 from ..modules.module import Module
 from . import world
 from .comm_hooks import builtin
+from .data_parallel_facts import facts
 from .data_parallel_join import DataParallelJoinHook, agree_to_reduce, common_rank
 from .join import Join, Joinable
 from .process_group import ProcessGroup
@@ -99,14 +100,19 @@ class DistributedDataParallel(Module, Joinable):
                 [*(p for n, p in _named_parameters(module) if n not in ignored), *self._buffers_of_module()],
                 self.process_group,
             )
+        self._make_reducer()
+
+    def _make_reducer(self) -> None:
+        ignored = self.parameters_to_ignore
+        named = [(n, p) for n, p in _named_parameters(self.module) if p.requires_grad and n not in ignored]
         self.reducer = Reducer(
             [p for _, p in named],
             [n for n, _ in named],
             self.process_group,
             self.bucket_bytes_cap,
-            gradient_as_bucket_view,
-            find_unused_parameters,
-            static_graph,
+            self.gradient_as_bucket_view,
+            self.find_unused_parameters,
+            self.static_graph,
         )
 
     def _buffers_of_module(self) -> list:
@@ -117,6 +123,7 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs, **kwargs):
         if self._join_config is not None:
             Join.notify_join_context(self)
+        self.reducer.times.begin()
         self._before()
         with self._inside():
             output = self.module(*inputs, **kwargs)
@@ -204,28 +211,36 @@ class DistributedDataParallel(Module, Joinable):
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def _set_static_graph(self) -> None:
+        """As ``static_graph=True``. RuntimeError behind the first forward."""
+        if self.reducer.prepared:
+            raise self.reducer.failed("_set_static_graph() should be called before training loop starts, and only once")
         self.static_graph = self.reducer.static = True
 
     def _get_ddp_logging_data(self) -> dict:
         """Facts about the reducer."""
-        return {
-            "world_size": self.process_group.size(),
-            "rank": self.process_group.rank(),
-            "module_name": type(self.module).__name__,
-            "backend_name": self.process_group.name(),
-            "iteration": self.reducer.iterations,
-            "bucket_cap_bytes": self.bucket_bytes_cap,
-            "bucket_sizes": ", ".join(str(b.size) for b in self.reducer.buckets),
-            "has_rebuilt_buckets": int(self.reducer.rebuilt),
-            "find_unused_parameters": int(self.find_unused_parameters),
-            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
-            "static_graph": int(self.static_graph),
-        }
+        return facts(self)
+
+    def _set_ddp_runtime_logging_sample_rate(self, sample_rate: int) -> None:
+        """Take times each so many iterations, behind the first ten. ValueError for less than 1."""
+        if sample_rate < 1:
+            raise ValueError("DDP runtime logging sample rate should be equal or greater than 1")
+        self.reducer.times.rate = sample_rate
 
     def __getstate__(self):
-        raise TypeError(
-            "a DistributedDataParallel module belongs to its process group and can't be pickled; pickle its state_dict()"
-        )
+        if self.process_group is not world.of(None):
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group."
+            )
+        state = dict(self.__dict__)
+        del state["process_group"], state["reducer"]
+        return state
+
+    def __setstate__(self, state) -> None:
+        """In the default process group of who reads it; all ranks do."""
+        super().__setstate__(state)
+        self.__dict__["process_group"] = world.of(None)
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self._make_reducer()
 
 
 def _around_capture(ddp):

@@ -56,7 +56,7 @@ class ExchangeEngine(Engine):
         if status == _UNSUPPORTED:
             return f"{what}: there is no such reduction"
         head = {
-            _TIMED_OUT: f"{what} timed out after {timeout:g} s: rank {self.ranks[other] if other >= 0 else '?'} did not come",
+            _TIMED_OUT: f"{what} timed out after the timeout of {timeout:g} s: rank {self.ranks[other] if other >= 0 else '?'} did not come",
             _MISMATCH: "ranks called different collectives",
             _BROKEN: f"{what}: rank {self.ranks[other] if other >= 0 else '?'} gave up (a time-out, an interrupt or an error there)",
             _GONE: f"{what}: rank {self.ranks[other] if other >= 0 else '?'} has left the job",

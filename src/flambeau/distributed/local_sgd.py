@@ -16,6 +16,7 @@ from .groups import new_subgroups
 from .reduce_op import ReduceOp
 
 __all__ = [
+    "HierarchicalModelAverager",
     "ModelAverager",
     "PeriodicModelAverager",
     "PostLocalSGDOptimizer",
@@ -107,6 +108,47 @@ class PeriodicModelAverager(ModelAverager):
         """Average when it is time, and count."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             average_parameters_or_parameter_groups(params, self.process_group)
+        self.step += 1
+
+
+class HierarchicalModelAverager(ModelAverager):
+    """Averages over groups of several sizes, {period: size of its groups} from the smallest on: at each step over the largest whose period divides
+    it. ValueError for no periods, a period below 1, and a last group that isn't the whole one."""
+
+    def __init__(self, period_group_size_dict=None, warmup_steps: int = 0, process_group=None):
+        super().__init__(process_group)
+        if not period_group_size_dict:
+            raise ValueError("Arg ``period_group_size_dict`` must not be empty.")
+        periods, sizes = list(period_group_size_dict), list(period_group_size_dict.values())
+        whole = self.process_group.size()
+        if periods[0] <= 0:
+            raise ValueError("The minimum period in arg ``period_group_size_dict`` must be a positive value.")
+        if periods[-1] == 1:
+            warnings.warn(
+                "When the maximum period in arg ``period_group_size_dict`` is 1, no need to use model averaging because the communication "
+                "cost of all-reducing parameters will be no less than the cost of all-reducing gradients by DistributedDataParallel in the "
+                "backward pass. Therefore, only DistributedDataParallel should be used for this case.",
+                stacklevel=2,
+            )
+        if sizes[-1] != whole:
+            raise ValueError(
+                f"The last value in arg ``period_group_size_dict`` {sizes[-1]} must be equal to the size of arg ``process_group`` {whole}."
+            )
+        if warmup_steps < 0:
+            raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
+        self.warmup_steps = warmup_steps
+        self.period_process_group_dict = {
+            period: self.process_group if size == whole else new_subgroups(size, self.process_group)[0]
+            for period, size in zip(periods, sizes)
+        }
+
+    def average_parameters(self, params) -> None:
+        """Average over the group whose turn it is, and count."""
+        if self.step >= self.warmup_steps:
+            groups = reversed(self.period_process_group_dict.items())
+            group = next((g for period, g in groups if self.step % period == 0), None)
+            if group is not None:
+                average_parameters_or_parameter_groups(params, group)
         self.step += 1
 
 

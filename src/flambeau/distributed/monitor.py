@@ -30,6 +30,8 @@ def waited_for(store, pg: ProcessGroup, key: str, timeout, wait_all: bool) -> No
             )
         return
     missing: list[int] = []
+    if limit <= 0:
+        raise DistBackendError(f"[Rank 0]: Rank {pg._ranks[0]} timed out in monitoredBarrier after 0 ms.")
     for k, name in enumerate(names):
         try:
             store.wait([name], max(0.001, end - time.monotonic()))

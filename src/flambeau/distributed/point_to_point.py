@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import _C
 from . import world
 from .collectives import Result, outsider
 from .elements import bytes_of, contiguous, plain
@@ -33,7 +34,10 @@ def isend(tensor, dst: int | None = None, group=None, tag: int = 0, group_dst: i
     if peer is None:
         raise ValueError("isend: give the destination rank")
     array = contiguous(plain(tensor, "tensor"))
-    return pg.message(pg._engine.send(bytes_of(array), peer, tag), f"send to rank {pg._ranks[peer]}", [tensor])
+    event = pg.event("send", (tensor,))
+    pending = pg._engine.send(bytes_of(array), peer, tag)
+    _C.event_end(event)
+    return pg.message(pending, f"send to rank {pg._ranks[peer]}", [tensor])
 
 
 def irecv(tensor, src: int | None = None, group=None, tag: int = 0, group_src: int | None = None) -> MessageWork | None:
@@ -43,7 +47,9 @@ def irecv(tensor, src: int | None = None, group=None, tag: int = 0, group_src: i
     pg = world.of(group)
     peer = _peer(pg, src, group_src, "src")
     out = Result(tensor, "tensor")
+    event = pg.event("recv" if peer is not None else "recvAnySource", (tensor,))
     pending = pg._engine.receive(bytes_of(out.array), peer, tag)
+    _C.event_end(event)
     return pg.message(
         pending, f"recv from rank {'any' if peer is None else pg._ranks[peer]}", [tensor], out.finish, peer
     )

@@ -7,14 +7,19 @@ import datetime
 import threading
 import weakref
 
+from .. import _C
 from ..base.public import public_in
+from ..core.bindings import function
 from .engine import Engine, Transfer
 from .store import Store, seconds
 from .work import MessageWork, Work
 
 __all__ = ["GroupName", "ProcessGroup", "RankType"]
 
+view_as_real = function("view_as_real")
+
 GroupName, RankType = str, int
+_COLLECTIVE = 6  # profiling/recorded.py, which imports the compiler
 
 
 class _Queue:
@@ -148,17 +153,39 @@ class ProcessGroup:
     def _get_backend(self, device=None) -> ProcessGroup:
         return self
 
-    def submit(self, transfer: Transfer, async_op: bool, result=None, after=None, timeout=None) -> Work | None:
-        """Run a collective. ``after()`` follows it, in the thread that ran it. Without ``async_op`` it is done on return."""
+    def submit(
+        self,
+        transfer: Transfer | list[Transfer],
+        async_op: bool,
+        result=None,
+        after=None,
+        timeout=None,
+        given: tuple | None = None,
+    ) -> Work | None:
+        """Run a collective, or several as one. ``after()`` follows it, in the thread that ran it. Without ``async_op`` it is done on
+        return. ``given``: the tensors that profiles tell the shapes of; those of ``result`` unless told."""
         limit = seconds(self._timeout if timeout is None else timeout)
-        engine = self._engine
+        todo = transfer if isinstance(transfer, list) else [transfer]
+        engine, name = self._engine, todo[0].kind.name.lower()
+        shown = tuple(given if given is not None else result or ())
 
         def job():
-            engine.run(transfer, limit)
-            if after is not None:
-                after()
+            event = self.event(name, shown)
+            try:
+                for each in todo:
+                    engine.run(each, limit)
+                if after is not None:
+                    after()
+            finally:
+                _C.event_end(event)
 
-        return self.call(job, async_op, result, transfer.kind.name.lower())
+        return self.call(job, async_op, result, name)
+
+    def event(self, name: str, tensors: tuple = ()):
+        """Begin an event of a profile, for ``_C.event_end``."""
+        if any(t.dtype.is_complex for t in tensors):
+            tensors = tuple(view_as_real(t) if t.dtype.is_complex else t for t in tensors)
+        return _C.event_begin(_COLLECTIVE, f"{self._backend_name}:{name}", tensors)
 
     def call(self, job, async_op: bool, result=None, what: str = "") -> Work | None:
         """Run ``job()`` in the order of the group's operations."""

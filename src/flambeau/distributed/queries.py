@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from . import mpi
+from . import mpi, world
+from .reduce_op import RedOpType
 
 __all__ = [
     "get_default_backend_for_device",
@@ -65,6 +66,18 @@ def get_default_backend_for_device(device) -> str:
     return "gloo"
 
 
+def config_of(group=None) -> dict:
+    """Name, description, backend, size and ranks of a group."""
+    pg = world.of(group)
+    return {
+        "pg_name": pg.group_name,
+        "pg_desc": pg.group_desc,
+        "backend_config": world.get_backend_config(pg),
+        "pg_size": pg.size(),
+        "ranks": list(pg._ranks),
+    }
+
+
 def supports_complex(reduce_op) -> bool:
     """Whether complex tensors can be reduced so."""
-    return getattr(reduce_op, "op", reduce_op) in (0, 1, 2, 8)
+    return getattr(reduce_op, "op", reduce_op) in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)

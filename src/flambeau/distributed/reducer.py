@@ -11,6 +11,8 @@ from ..autograd.node import gradient_edge
 from ..base.logs import artifact
 from . import collectives
 from .buckets import FIRST_BUCKET_BYTES, Bucket, Memory, assign, build
+from .data_parallel_facts import Times
+from .optimizer_in_backward import step_and_clear, take_over
 from .process_group import ProcessGroup
 from .reduce_op import ReduceOp
 
@@ -74,8 +76,11 @@ class Reducer:
         self.bind = None  # noted_gradients.bind, once a graph was compiled that tells of gradients
         self.iterations = 0
         self.arrived: list[int] = []
+        self.times, self.error, self.prepared = Times(), "", False
+        self.touched = np.zeros(len(parameters), np.int32)  # got a gradient since the last reduction, here
         self.uses = [1] * len(parameters)  # gradients of one backward; static graphs count them in the first
         self._set_buckets(assign(parameters, self.limits, list(reversed(range(len(parameters))))))
+        self.stepping = take_over(parameters)  # those whose optimizers step in the backward
         self.handles = [
             p.register_post_accumulate_grad_hook(lambda _, i=i: self.ready(i)) for i, p in enumerate(parameters)
         ]
@@ -90,11 +95,16 @@ class Reducer:
 
     # ---- before the backward -------------------------------------------------------------------------------
 
+    def failed(self, text: str) -> RuntimeError:
+        """An error of the program's, which the facts about the module tell of from then on."""
+        self.error = text
+        return RuntimeError(text)
+
     def check_finished(self) -> None:
         """RuntimeError when the last backward left gradients out."""
         if self.unfinished:
             missing = [self.names[i] for i in range(len(self.parameters)) if not self.done[i]]
-            raise RuntimeError(
+            raise self.failed(
                 f"{_UNFINISHED}\nParameters which did not receive grad for rank {self.group.rank()}: {', '.join(missing)}"
             )
 
@@ -103,6 +113,7 @@ class Reducer:
         unused parameters are to be found."""
         self._rebuild()
         n = len(self.parameters)
+        self.arrived, self.prepared = [], True
         self.done, self.left = [False] * n, list(self.uses)
         self.local = np.ones(n, np.int32)
         self.next, self.expecting, self.unfinished = 0, True, False
@@ -121,7 +132,7 @@ class Reducer:
             unused = [i for i, p in enumerate(self.parameters) if gradient_edge(p)[0] not in used]
         if self.find_unused or unused:
             for i in unused:
-                self.local[i] = 0
+                self.local[i] = self.touched[i]
                 self._mark(i)
 
     def prepare_for_backward(self, outputs) -> None:
@@ -163,18 +174,18 @@ class Reducer:
 
     def ready(self, i: int) -> None:
         """The gradient of parameter i has been accumulated."""
+        self.touched[i] = 1
         if not self.expecting:
             return
         if self.static and self.iterations == 0:
             self._count(i)
             return
         if self.done[i]:
-            raise RuntimeError(
+            raise self.failed(
                 f"Expected to mark a variable ready only once. Parameter {self.names[i]} got a gradient twice in one backward: it is used outside of "
                 "the forward function, or in several reentrant backward passes (static_graph=True handles those)."
             )
-        if not self.unfinished:
-            self.unfinished = True
+        self.unfinished = True
         self.left[i] -= 1
         if self.left[i] <= 0:
             self._mark(i)
@@ -229,6 +240,7 @@ class Reducer:
 
     def _filled(self, i: int) -> None:
         """The gradient is in its bucket."""
+        self.times.gradient()
         self.filled[i] = True
         if self.local[i]:
             self.arrived.append(i)
@@ -255,6 +267,7 @@ class Reducer:
 
     def _start(self, index: int) -> None:
         bucket = self.buckets[index]
+        self.times.reduction()
         if self.hook is None:
             bucket.waits = collectives.all_reduce(bucket.flat, ReduceOp.AVG, self.group, async_op=True)
             return
@@ -272,8 +285,12 @@ class Reducer:
             for i, view in zip(bucket.indices, bucket.views):
                 if anywhere[i]:
                     self._give(self.parameters[i], view)
+                    if i in self.stepping:
+                        step_and_clear(self.parameters[i])
             bucket.waits = None
         self.expecting = self.unfinished = False
+        self.touched[:] = 0
+        self.times.end(self.iterations)
         self.iterations += 1
 
     def _used_anywhere(self):

@@ -61,9 +61,9 @@ class _Times:
 class FunctionEvent(_Times):
     """One call.
 
-    ``category``: "cpu_op", "autograd", "compiled_graph", "kernel", "native_loop" or "user_annotation". ``lines``: of the user's, for what is
-    compiled. ``note``: what a kernel is, and ``bytes`` that it moves. ``stack``: entries ``file(line): function``, the innermost first, None
-    unless asked for. ``forward``: the call that made a node of a backward pass."""
+    ``category``: "cpu_op", "autograd", "compiled_graph", "kernel", "native_loop", "collective" or "user_annotation". ``lines``: of the
+    user's, for what is compiled. ``note``: what a kernel is, and ``bytes`` that it moves. ``stack``: entries ``file(line): function``, the innermost
+    first, None unless asked for. ``forward``: the call that made a node of a backward pass."""
 
     def __init__(
         self,

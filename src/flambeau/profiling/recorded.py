@@ -29,6 +29,7 @@ class Kind(enum.IntEnum):
     STEP = 3
     RANGE = 4
     LOOP = 5
+    COLLECTIVE = 6
 
 
 class Flags(enum.IntFlag):
@@ -47,6 +48,7 @@ CATEGORIES = {
     Kind.STEP: "kernel",
     Kind.RANGE: "user_annotation",
     Kind.LOOP: "native_loop",
+    Kind.COLLECTIVE: "collective",
 }
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 SHOWN = tuple(PACKAGE + part + os.sep for part in ("nn", "modules", "optim", "examples", "distributions"))
@@ -67,6 +69,7 @@ def events_of(rows: Iterable[_C.EventRow], flags: Flags, flops_wanted: bool) -> 
             sequence_nr=row.sequence,
         )
         event.lines = _lines(row, kind)
+        event.is_async = kind is Kind.COLLECTIVE
         event.note = _note(row) if kind is Kind.STEP else None
         if event.note is not None:
             event.bytes, event.flops = event.note.bytes, event.note.flops if flops_wanted else 0
