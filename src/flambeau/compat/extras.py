@@ -13,6 +13,7 @@ EXTRAS: dict[str, str] = {
     "returns None: _disable_profiler enforce_grad_layout_policy",
     "+autograd.graph": "returns None: set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch\n"
     "context: region_activation_memory_budget",
+    "+aot.api": "from export.aot_export: GraphSignature aot_export_joint_simple aot_export_module",
     "+compiler": """
 why: PyTorch's caches of artifacts and graphs of a GPU are not built
 returns None: cudagraph_mark_step_begin load_cache_artifacts save_cache_artifacts set_enable_guard_collectives

@@ -184,7 +184,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     # Kernels written in Python come first here at any time.
     "_dispatch": "module: python",
     "_dispatch.python": "context: enable_python_dispatcher\nfrom functionalize.switch: enable_crossref_functionalize=crossref_functionalize",
-    "functorch.compile": "rest aot\nfrom aot: compiled_function=aot_function compiled_module=aot_module\nfrom aot.partitioners: default_partition min_cut_rematerialization_partition\nfrom aot.settings: config",
+    "functorch.compile": "rest aot\nfrom library.decompositions: default_decompositions\nfrom aot: compiled_function=aot_function compiled_module=aot_module\nfrom aot.partitioners: default_partition min_cut_rematerialization_partition\nfrom aot.settings: config",
     "functorch.experimental": "from func: functionalize hessian jacfwd jvp\nfrom func.mapping: chunk_vmap\nmodule: control_flow ops",
     "functorch.experimental.control_flow": "rest aot.control_flow",
     "functorch.experimental.ops": "rest core.operator",
@@ -197,6 +197,8 @@ module: _internal
 """,
     "_logging._internal": "from compat.logging: getArtifactLogger set_logs warning_once trace_structured LazyString",
     "_dynamo._trace_wrapped_higher_order_op": "from compat.legacy: TransformGetItemToIndex",
+    "_inductor.decomposition": "from library.decompositions: decompositions select_decomp_table core_aten_decompositions get_decompositions "
+    "register_decomposition remove_decompositions",
     "_dynamo.eval_frame": "from compiler: OptimizedModule disable\nreturns True: is_dynamo_supported is_inductor_supported",
     "_dynamo.decorators": "from compiler: disable allow_in_graph",
     "_dynamo.external_utils": "from base.compiling: is_compiling",

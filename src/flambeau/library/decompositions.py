@@ -75,3 +75,28 @@ def remove_decompositions(decompositions: dict, aten_ops: Iterable) -> None:
     """Take the given overloads and packets out of a table."""
     for op in _overloads(list(aten_ops)):
         decompositions.pop(op, None)
+
+
+# Operators that a compiler of small graphs wants in parts: activations, their derivatives, fills.
+_POINTWISE = """
+conj_physical elu elu_backward gelu_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh hardtanh_backward
+leaky_relu leaky_relu_backward masked_fill sigmoid_backward silu_backward tanh_backward threshold_backward
+"""
+
+
+def __getattr__(name: str):
+    """``default_decompositions``: a table of pointwise operators; ``decompositions``: the core table. Made when they are first asked for."""
+    if name == "default_decompositions":
+        aten = namespace("aten")
+        made = get_decompositions([getattr(aten, op) for op in _POINTWISE.split()])
+    elif name == "decompositions":
+        made = core_aten_decompositions()
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = made
+    return made
+
+
+def select_decomp_table() -> dict[OpOverload, Callable]:
+    """The table that a backend with ATen's core operators takes."""
+    return core_aten_decompositions()

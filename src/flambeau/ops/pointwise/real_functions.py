@@ -48,6 +48,10 @@ def _alias(name, of, places="function method"):
         return getattr(aten, of).default(self)
 
     composite(f"{name}(Tensor self) -> Tensor", variants=places, inplace=False)(fn)
+    # The method is another name of the function; this is the operator's.
+    composite(f"{name}_(Tensor(a!) self) -> Tensor(a!)", variants="", inplace=False)(
+        lambda self: getattr(aten, f"{of}_").default(self)
+    )
 
 
 for _name, _of in (
