@@ -396,8 +396,9 @@ int flb_call_plan_insert(FlbCallPlans *table, const Description *d, uint64_t has
 }
 
 static int is_one(PyObject *o) {
+    int overflow; /* of an integer beyond 64 bits */
     return PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) == 1.0
-                                 : PyLong_CheckExact(o) && PyLong_AsDouble(o) == 1.0;
+                                 : PyLong_CheckExact(o) && PyLong_AsLongAndOverflow(o, &overflow) == 1;
 }
 int flb_describe(Description *d, PyObject *fake_mode, uint64_t by_type, uint64_t factors,
                  PyObject *const *values, Py_ssize_t n) {

@@ -294,6 +294,49 @@ def data_of_another_form(C, torch):
     return out
 
 
+@program
+def what_follows_from_dtypes_and_sizes(C, torch):
+    def f(x, y):
+        to = torch.promote_types(x.dtype, y.dtype)
+        shape = torch.broadcast_shapes(x.shape, y.shape, (1,))
+        return x.to(to).expand(shape), torch.can_cast(x.dtype, torch.int32), torch.can_cast(from_=torch.int8, to=to)
+
+    def refused(x):
+        return torch.broadcast_shapes(x.shape, (5,))
+
+    out = [C(f, fullgraph=True)(torch.ones(3), torch.ones(2, 3, dtype=torch.float64))]
+    return out, attempt(C(refused), torch.ones(3))[1]
+
+
+@program
+def addresses_and_hashes(C, torch):
+    def f(x):
+        y = x + 1
+        return y, x.data_ptr(), y.data_ptr(), hash(x) == hash(x), hash(x) == hash(y), {hash(x): 1}[id(x)]
+
+    x = torch.ones(3)
+    y, of_x, of_y, *rest = C(f, fullgraph=True)(x)
+    return of_x == x.data_ptr(), of_y == y.data_ptr(), rest
+
+
+def huge(C, torch):
+    n = 10**400
+    fns = [
+        lambda x: x * n, lambda x: -n + x, lambda x: x > n, lambda x: torch.clamp(x, max=n), lambda x: x / n, lambda x: x.add(n),
+        lambda x: x.add(x, alpha=n), lambda x: x.sub(x, alpha=-n), lambda x: torch.addcdiv(x, x, x, value=n), lambda x: x.pow(n),
+        lambda x: torch.where(x > 0, x, n), lambda x: x + 2**64, lambda x: x.long() + 2**63, lambda x: torch.full((2,), 10**30),
+        lambda x: x.double() * 10**300, lambda x: torch.lerp(x, x, n),
+    ]  # fmt: skip
+    # Which of the errors it is: an operator in captured code is known by its name.
+    return [(r[1] if (r := attempt(C(f), torch.ones(2)))[0] == "error" else r) for f in fns]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_integers_beyond_what_kernels_hold():
+    """They are what they are in the plain program: floating-point numbers, or its error."""
+    agree(lambda C, torch: [str(r) for r in huge(C, torch)])
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_whole_calls(name):
     agree(PROGRAMS[name])

@@ -174,7 +174,18 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> T
         traced.joint = bool(traced.tangent_of)
         nodes += grads if traced.joint else []
     mode.graph.output(tuple(nodes))
+    _refuse_huge(mode.graph)
     return traced
+
+
+_FLOAT_BITS = 1023  # no floating-point number is greater
+
+
+def _refuse_huge(graph: Graph) -> None:
+    """An integer that no number of a kernel holds is an error of the operator that is given it, when it runs."""
+    for n in graph.nodes:
+        if any(type(a) is int and a.bit_length() > _FLOAT_BITS for a in (*n.args, *n.kwargs.values())):
+            raise RunsAsItIs(f"{n.target} is given an integer that no floating-point number holds")
 
 
 def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] | None:

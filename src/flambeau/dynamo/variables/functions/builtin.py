@@ -15,6 +15,7 @@ import numpy as np
 from flambeau.base.symint import sym_max, sym_min
 
 from ...exc import SkipFrame, UserRaises, unsupported
+from ...graph import tensor_queries
 from ...rules import trace_rules
 from ...rules.reflect import ABSENT, flags_of, is_among, module_of, name_of, qualname_of, type_item
 from ...tracing import world
@@ -259,6 +260,9 @@ def _(tx, args, kwargs):
 
 @handles(hash)
 def _(tx, args, kwargs):
+    v = args[0].unwrap()
+    if type(v) is TensorVariable and v.cls.__hash__ is tensor_queries.Tensor.__hash__:
+        return IdVariable(v)
     if not isinstance(args[0], ObjectVariable):
         return None
     f = args[0].class_attr(tx, "__hash__")

@@ -186,6 +186,8 @@ class TensorVariable(Variable):
             if is_end(example := tx.output.recorder.example_of(self)) == is_end(self.val):
                 tx.output.guard(self.source, "CALL", is_end if is_end(example) else has_history)
                 return ConstantVariable(is_end(example))
+        if name == "data_ptr" and type(self) is TensorVariable:
+            return TensorMethodVariable(self, name)
         if name in NOT_TRACED_ATTRS:
             unsupported(
                 "tensor-attribute",
@@ -328,6 +330,8 @@ class TensorMethodVariable(MethodOf):
             handle = gradient_hooks.register(tx, self.owner, self.name, args, kwargs)
             if handle is not None:
                 return handle
+        if self.name == "data_ptr" and type(self.owner) is TensorVariable and not args and not kwargs:
+            return AddressVariable(self.owner)
         why = NOT_TRACED_METHODS.get(self.name)
         if why and not tx.output.shapes.data_symbols(self.name):
             unsupported(
@@ -388,6 +392,21 @@ class TensorMethodVariable(MethodOf):
             return arithmetic(tx, operator.ne, [number, ConstantVariable(0)])
         none_ok = self.name in ("__setitem__",)
         return tx.output.call_in_graph(tx, "call_method", self.name, [self.owner, *args], kwargs, none_ok=none_ok)
+
+
+class AddressVariable(Variable):
+    """``t.data_ptr()``: a number that each call has its own of. Captured code asks for it behind the graph; what depends on it breaks the graph."""
+
+    def __init__(self, tensor: TensorVariable):
+        super().__init__()
+        self.tensor = tensor
+
+    def python_type(self):
+        return int
+
+    def reconstruct(self, cg):
+        cg.push_callable(lambda: (cg(self.tensor), cg.load_attr("data_ptr")))
+        cg.call(0)
 
 
 def numbers_of(tx, t: TensorVariable) -> Variable:

@@ -312,6 +312,18 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(None)
 
 
+@special("promote_types", "can_cast", "broadcast_shapes")
+def _(tx, var, args, kwargs):
+    """What follows from dtypes and sizes alone."""
+    if not all(v.can_constant() for v in (*args, *kwargs.values())):
+        return None
+    try:
+        found = var.value(*[v.as_constant() for v in args], **{k: v.as_constant() for k, v in kwargs.items()})
+    except (RuntimeError, TypeError, ValueError) as e:
+        tx.raise_user(e)
+    return tx.wrap_known(found)
+
+
 def truth_tensor(tx, v: SymbolicVariable) -> Variable:
     """A truth value about sizes as a tensor of the graph: it isn't decided while tracing."""
     fn = trace_rules.library_attr("scalar_tensor")
