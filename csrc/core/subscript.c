@@ -1,5 +1,5 @@
-/* x[key] for keys of ints, slices, None, ... and integer index tensors, as calls of the view and index
- * operators; other keys (masks, lists, arrays, symbolic integers) are core/subscript.py's. Which operators
+/* x[key] for keys of ints, slices, None, ..., integer index tensors and masks, as calls of the view and index
+ * operators; other keys (lists, arrays, masks without dimensions, symbolic integers) are core/subscript.py's. Which operators
  * those are is told by set_subscript(): there is no name here. */
 #include "core/calls.h"
 
@@ -31,7 +31,12 @@ static int is_index_tensor(PyObject *o) {
     FlbTensor *t = (FlbTensor *)o;
     if (!t->array || PyArray_NDIM((PyArrayObject *)t->array) == 0) return 0;
     int num = PyArray_DESCR((PyArrayObject *)t->array)->type_num;
-    return num == NPY_INT64 || num == NPY_INT32;
+    return num == NPY_INT64 || num == NPY_INT32 || num == NPY_BOOL;
+}
+/* The dimensions that an index tensor stands for: a mask's own. */
+static Py_ssize_t spans(PyObject *o) {
+    PyArrayObject *a = (PyArrayObject *)((FlbTensor *)o)->array;
+    return PyArray_DESCR(a)->type_num == NPY_BOOL ? PyArray_NDIM(a) : 1;
 }
 /* How many dimensions an element of the key uses; -1: not one of ours. */
 static int uses(PyObject *k) {
@@ -47,7 +52,7 @@ static int uses(PyObject *k) {
         }
         return 1;
     }
-    return is_index_tensor(k) ? 1 : -1;
+    return is_index_tensor(k) ? (int)spans(k) : -1;
 }
 
 /* Steals x. */
@@ -108,7 +113,7 @@ static PyObject *getitem(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
             int overflow;
             long long v = PyLong_AsLongLongAndOverflow(keys[i], &overflow);
             if (size < 0 || overflow || v < -size || v >= size) goto other;
-        } else if (keys[i] != Py_None) d++;
+        } else if (keys[i] != Py_None) d += uses(keys[i]);
     }
     PyObject *view = Py_NewRef(x), *indices = NULL;
     Py_ssize_t dim = 0, next = 0;
@@ -123,7 +128,7 @@ static PyObject *getitem(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
             for (; view && next < dim; next++)
                 if (PyList_Append(indices, Py_None) < 0) Py_CLEAR(view);
             if (view && PyList_Append(indices, k) < 0) Py_CLEAR(view);
-            next++, dim++;
+            next += spans(k), dim += spans(k);
         } else {
             view = apply(view, k, dim, &unchanged);
             if (k == Py_None || PySlice_Check(k)) dim++;

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _C
 from ..base.device import CPU
-from ..base.dtypes import check_number
+from ..base.dtypes import bool_, check_number, int64
 from ..base.errors import ShapeMismatch
 from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
@@ -169,9 +169,15 @@ def _check_values(selected, given) -> None:
         )
 
 
+_PLACES = (bool_, int64)  # dtypes of index tensors that need no preparation
+
+
 def setitem(self, key, value):
     """Write into the part that ``key`` selects."""
-    x, tensors = _steps(self, key)
+    if isinstance(key, _C.TensorBase) and 0 < key._ndim <= self._ndim and key._dtype in _PLACES:
+        x, tensors = self, {0: key}
+    else:
+        x, tensors = _steps(self, key)
     if not isinstance(value, _C.TensorBase):
         if isinstance(value, np.integer):
             value = int(value)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ... import _C
 from ...base import dtypes, order, select
 from ...base.dtypes import sortable
 from ...base.kernels import Order
@@ -32,6 +33,7 @@ def nonzero(self):
 
 
 nonzero.derivative()
+nonzero.override("counted", lambda self: _C.nonzero)
 nonzero.override("lower", lambda lowering, val, self: lowering.nonzero(val, self))
 
 
@@ -68,6 +70,9 @@ def argwhere(self):
     return aten.nonzero.default(self)
 
 
+argwhere.override("counted", lambda self: _C.nonzero)
+
+
 def _masked_select_meta(self, mask):
     n = data_dependent_size("masked_select", math.prod(broadcast_shapes(tuple(self.shape), tuple(mask.shape))))
     return TensorMeta((n,), (1,), self.dtype, self.device)
@@ -86,6 +91,12 @@ def masked_select(self, mask):
     return aten.index.Tensor(aten.expand.default(self, shape), [aten.expand.default(mask, shape)])
 
 
+masked_select.override(
+    "counted",
+    lambda self, mask: (
+        _C.take_mask if self.shape == mask.shape and self._strides == contiguous_strides(self.shape) else None
+    ),
+)
 masked_select.override("lower", lambda lowering, val, self, mask: lowering.selected(val, self, mask))
 
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ... import _C
 from ...base.dtypes import from_numpy, promote_types
 from ...base.errors import ShapeMismatch
 from ...base.memory_format import contiguous_format, format_strides, preserve_format
@@ -432,6 +433,13 @@ def index_tensor(self, indices):
     return in_order(out, _index_strides(self, indices, out.shape))
 
 
+@index_tensor.override("counted")
+def _taken(self, indices):
+    """What one mask of the first dimensions takes of a row-major tensor."""
+    masked = indices[0] is not None and indices[0].dtype.name == "bool" and not any(x is not None for x in indices[1:])
+    return _C.take_mask if masked and self._strides == contiguous_strides(self._shape) else None
+
+
 @index_tensor.override("by_parts")
 def _index_by_parts(self, indices):
     """Masks as the places where they hold."""
@@ -550,7 +558,8 @@ def _index_put_in_place(self, indices, values, accumulate):
         refuse_overlap(op, self._shape, self._strides)
         arrays = [None if t is None else t._array for t in indices]
         try:
-            self._array[_key(arrays)] = values._array
+            if len(arrays) != 1 or not _C.put_mask(self._array, arrays[0], values._array):
+                self._array[_key(arrays)] = values._array
         except (IndexError, ValueError):
             index_put(self, indices, values)  # words the error
             raise

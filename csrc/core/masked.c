@@ -1,0 +1,138 @@
+/* Elements under a mask, and places of what isn't zero: results whose size depends on values, of arrays in C order.
+ * None: not for these arrays. What another thread writes meanwhile changes values, and no size. */
+#include "core/calls.h"
+
+enum { MOST_DIMS = 64 };
+
+/* count_T(a, n): how many aren't zero. places_T: their coordinates, those of one dimension side by side. */
+#define WITH(T)                                                                                               \
+    static npy_intp count_##T(const char *a, npy_intp n) {                                                    \
+        npy_intp found = 0;                                                                                   \
+        for (npy_intp i = 0; i < n; i++) found += ((const T *)a)[i] != 0;                                     \
+        return found;                                                                                         \
+    }                                                                                                         \
+    static void places_##T(const char *a, int nd, const npy_intp *dims, int64_t *to, npy_intp count) {        \
+        npy_intp index[MOST_DIMS] = {0}, k = 0, last = dims[nd - 1];                           \
+        for (; k < count;) {                                                                                  \
+            for (npy_intp j = 0; j < last && k < count; j++) {                                                \
+                for (int d = 0; d < nd - 1; d++) to[d * count + k] = index[d];                                \
+                to[(nd - 1) * count + k] = j;                                                                 \
+                k += ((const T *)a)[j] != 0;                                                                  \
+            }                                                                                                 \
+            a += last * (npy_intp)sizeof(T);                                                                  \
+            int d = nd - 2;                                                                                   \
+            for (; d >= 0 && ++index[d] == dims[d]; d--) index[d] = 0;                                        \
+            if (d < 0) return;                                                                                \
+        }                                                                                                     \
+    }
+WITH(uint8_t)
+WITH(int32_t)
+WITH(int64_t)
+WITH(float)
+WITH(double)
+
+static int in_c_order(PyObject *o) {
+    return PyArray_Check(o) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)o) && PyArray_NDIM((PyArrayObject *)o);
+}
+
+static PyObject *nonzero(PyObject *m, PyObject *o) {
+    if (!in_c_order(o) || PyArray_NDIM((PyArrayObject *)o) > MOST_DIMS) Py_RETURN_NONE;
+    PyArrayObject *a = (PyArrayObject *)o;
+    int nd = PyArray_NDIM(a);
+    npy_intp n = PyArray_SIZE(a), *dims = PyArray_DIMS(a), shape[2] = {0, nd};
+    if (!n) Py_RETURN_NONE;
+    const char *from = PyArray_BYTES(a);
+#define EACH(DO)                                 \
+    switch (PyArray_DESCR(a)->type_num) {        \
+    case NPY_BOOL:                               \
+    case NPY_UINT8: DO(uint8_t) break;           \
+    case NPY_INT32: DO(int32_t) break;           \
+    case NPY_INT64: DO(int64_t) break;           \
+    case NPY_FLOAT: DO(float) break;             \
+    case NPY_DOUBLE: DO(double) break;           \
+    default: Py_RETURN_NONE;                     \
+    }
+#define COUNT(T) shape[0] = count_##T(from, n);
+    EACH(COUNT)
+    if (!shape[0]) Py_RETURN_NONE; /* its strides are the shape rule's to say */
+    npy_intp strides[2] = {8, nd == 1 ? 8 : 8 * shape[0]}; /* as the kernel in Python has them */
+    PyArrayObject *made =
+        (PyArrayObject *)PyArray_New(&PyArray_Type, 2, shape, NPY_INT64, strides, NULL, 0, 0, NULL);
+    if (!made) return NULL;
+    int64_t *to = (int64_t *)PyArray_BYTES(made);
+#define PLACES(T) places_##T(from, nd, dims, to, shape[0]);
+    EACH(PLACES)
+    return (PyObject *)made;
+}
+
+/* take_mask(array, mask): a mask of the first dimensions. */
+static PyObject *take_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2 || !in_c_order(args[0]) || !in_c_order(args[1])) Py_RETURN_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1];
+    int nd = PyArray_NDIM(mask), more = PyArray_NDIM(x) - nd;
+    if (PyArray_DESCR(mask)->type_num != NPY_BOOL || more < 0) Py_RETURN_NONE;
+    npy_intp shape[MOST_DIMS + 1] = {0}, n = PyArray_SIZE(mask), block = PyArray_ITEMSIZE(x);
+    for (int d = 0; d < nd; d++)
+        if (PyArray_DIM(x, d) != PyArray_DIM(mask, d)) Py_RETURN_NONE;
+    for (int d = 0; d < more; d++) block *= shape[1 + d] = PyArray_DIM(x, nd + d);
+    const uint8_t *holds = (const uint8_t *)PyArray_BYTES(mask);
+    npy_intp count = shape[0] = count_uint8_t((const char *)holds, n);
+    Py_INCREF(PyArray_DESCR(x));
+    PyArrayObject *made =
+        (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(x), 1 + more, shape, NULL, NULL, 0, NULL);
+    if (!made) return NULL;
+    const char *from = PyArray_BYTES(x);
+    char *to = PyArray_BYTES(made);
+    npy_intp k = 0;
+#define TAKE(T)                                             \
+    for (npy_intp i = 0; i < n && k < count; i++) {         \
+        ((T *)to)[k] = ((const T *)from)[i];                \
+        k += holds[i] != 0;                                 \
+    }
+    if (block == 4) TAKE(uint32_t)
+    else if (block == 8) TAKE(uint64_t)
+    else
+        for (npy_intp i = 0; i < n && k < count; i++)
+            if (holds[i]) memcpy(to + k++ * block, from + i * block, (size_t)block);
+    if (k < count) memset(to + k * block, 0, (size_t)((count - k) * block));
+    return (PyObject *)made;
+}
+
+/* put_mask(array, mask, value): the one element of `value` where a mask of the first dimensions holds; False:
+ * not for these arrays. */
+static PyObject *put_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 3 || !in_c_order(args[0]) || !in_c_order(args[1]) || !PyArray_Check(args[2])) Py_RETURN_FALSE;
+    PyArrayObject *x = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1], *v = (PyArrayObject *)args[2];
+    int nd = PyArray_NDIM(mask), num = PyArray_DESCR(x)->type_num;
+    if (PyArray_DESCR(mask)->type_num != NPY_BOOL || nd > PyArray_NDIM(x) || PyArray_SIZE(v) != 1 ||
+        PyArray_DESCR(v)->type_num != num || num == NPY_OBJECT || !PyArray_ISWRITEABLE(x))
+        Py_RETURN_FALSE;
+    for (int d = 0; d < nd; d++)
+        if (PyArray_DIM(x, d) != PyArray_DIM(mask, d)) Py_RETURN_FALSE;
+    npy_intp n = PyArray_SIZE(mask), item = PyArray_ITEMSIZE(x), inner = n ? PyArray_SIZE(x) / n : 0;
+    const uint8_t *holds = (const uint8_t *)PyArray_BYTES(mask);
+    char *to = PyArray_BYTES(x), one[64] __attribute__((aligned(16)));
+    if (item > (npy_intp)sizeof one) Py_RETURN_FALSE;
+    memcpy(one, PyArray_BYTES(v), (size_t)item);
+#define PUT(T)                                                                  \
+    {                                                                           \
+        T value = *(T *)one;                                                    \
+        for (npy_intp i = 0; i < n; i++)                                        \
+            ((T *)to)[i] = holds[i] ? value : ((T *)to)[i];                     \
+    }
+    if (inner == 1 && item == 4) PUT(uint32_t)
+    else if (inner == 1 && item == 8) PUT(uint64_t)
+    else
+        for (npy_intp i = 0; i < n; i++)
+            for (npy_intp j = 0; holds[i] && j < inner; j++) memcpy(to + (i * inner + j) * item, one, (size_t)item);
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef functions[] = {
+    {"put_mask", (PyCFunction)(void (*)(void))put_mask, METH_FASTCALL,
+     "put_mask(array, mask, value): writes one element under a mask of the first dimensions; False: not for these arrays."},
+    {"nonzero", nonzero, METH_O, "nonzero(array): coordinates (count, dimensions) of what isn't zero; None: not for this array."},
+    {"take_mask", (PyCFunction)(void (*)(void))take_mask, METH_FASTCALL,
+     "take_mask(array, mask): the elements under a mask of the first dimensions; None: not for these arrays."},
+    {NULL}};
+int flb_init_masked(PyObject *module) { return PyModule_AddFunctions(module, functions); }
