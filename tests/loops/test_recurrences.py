@@ -159,8 +159,41 @@ def downwards(a):
     return n, k
 
 
+def over_rows(a):
+    n, most = 0, -(10**9)
+    for row in a:
+        t = 0
+        for j in range(len(row)):
+            t += int(row[j])
+        n += t
+        if t > most:
+            most = t
+    return n, most
+
+
+def enumerated(a):
+    out, s = np.zeros(len(a)), 0.0
+    for i, row in enumerate(a):
+        t = 0.0
+        for x in row:
+            t += x * 0.1
+        out[i] = t
+        a[i, 0] = i
+        row[1] = 2 * i
+        s += t
+    return out, s
+
+
+def zipped(a):
+    n = 0
+    for x, y in zip(a[:, 0], a[3:, 1]):
+        if x > y:
+            n += 1
+    return n
+
+
 SPREAD = [
-    whole_sum, numpy_sum, either_sum, count, sums_in_order, sum_under_a_condition, complex_sum, extrema, extrema_of_floats,
+    over_rows, enumerated, zipped, whole_sum, numpy_sum, either_sum, count, sums_in_order, sum_under_a_condition, complex_sum, extrema, extrema_of_floats,
     bits, happened, last_values, with_writes, downwards, small_integers,
 ]  # fmt: skip
 
@@ -243,8 +276,22 @@ def sometimes_assigned(a):
     return k
 
 
+def enumerated_from_one(a):
+    out = np.zeros(len(a) + 1)
+    for i, row in enumerate(a, 1):
+        out[i] = out[i - 1] + row[0]
+    return out
+
+
+def next_row(a):
+    for i, row in enumerate(a):
+        if i > 0:
+            a[i - 1, 0] += row[0]
+    return a
+
+
 IN_ORDER = [
-    read_otherwise, two_operations, sum_of_itself, past_the_comparison, place_of_others, last_of_equals, short_float_sum,
+    enumerated_from_one, next_row, read_otherwise, two_operations, sum_of_itself, past_the_comparison, place_of_others, last_of_equals, short_float_sum,
     inner_float_sum, sometimes_assigned,
 ]  # fmt: skip
 
@@ -276,13 +323,13 @@ def test_beside_plain(f):
 @pytest.mark.parametrize("f", SPREAD, ids=lambda f: f.__name__)
 def test_to_the_last_bit_whatever_the_threads(f, monkeypatch):
     a, before, got = data(700, 300), torch.get_num_threads(), []
-    want = repr(run(f, a))
+    want = repr(run(f, a.copy()))
     try:
         for n in (1, 2, 3):
             torch.set_num_threads(n)
             torch._dynamo.reset()
             compiled = torch.compile(f)
-            got += [repr(compiled(a)), repr(compiled(a))]
+            got += [repr(compiled(a.copy())), repr(compiled(a.copy()))]
     finally:
         torch.set_num_threads(before)
     assert got == [want] * 6

@@ -304,3 +304,38 @@ def test_bytes_are_places_and_no_masks(backend, places):
     np.testing.assert_array_equal(np.asarray(a[i]), np.arange(3.0)[places])
     a[i] = 7.0
     assert np.asarray(a)[places].tolist() == [7.0] * len(places)
+
+
+def truths(a, b):
+    """There is one object of each truth value, Python's and NumPy's."""
+    equal = np.array_equal(a, b)
+    return (
+        equal is True,
+        equal is False,
+        equal is np.array_equal(b, a),
+        np.all(a == b) is np.True_,
+        np.any(a != b) is np.False_,
+        np.all(a == b) is np.all(b == a),
+        np.all(a == b) is True,
+        np.all(a) is None,
+    )
+
+
+@pytest.mark.parametrize("b", [A, A + 1], ids=["equal", "different"])
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+def test_truth_values_are_singletons(backend, b):
+    torch._dynamo.reset()
+    assert torch.compile(truths, backend=backend)(A.copy(), b) == truths(A, b)
+
+
+def test_sums_of_negative_numbers_of_arguments():
+    """Whether a sum fits in 64 bits was asked with numbers of 64 bits: every call ran plainly, and told so."""
+
+    def f(a):
+        s, out = 0, np.zeros(len(a), np.int64)
+        for i in range(len(a)):
+            s += int(a[i])
+            out[i] = s
+        return s, out
+
+    check(f, -np.arange(5), native=None)

@@ -28,7 +28,7 @@ from .module import KernelArguments, module
 from .operands import Inputs, Operands
 from .recurrences import Kind, Recurrence, recurrence_of
 from .region import LoopRegion, find, leads_to
-from .spreading import BEGIN, Folded, Spread, identity
+from .spreading import BEGIN, Folded, Spread, Turns, identity
 from .tape import TapeEmitter
 from .values import (
     CONFLICT,
@@ -108,7 +108,7 @@ class Interpreter:
             for name in sorted(self.carried)
             if (rule := recurrence_of(name, insts, region, live, inputs.load_global)) is not None
         }
-        self.index = _index_of(insts, region) if inputs.trip is not None and inputs.trip[0] != "over" else None
+        self.index = _index_of(insts, region, inputs.trip)
         self.sizes: dict[Operand, tuple[int, int]] = {}
         self.machine = Machine(list(insts), region, Emitter(self.sizes))
         self.operands = Operands(self.machine, self.sizes)
@@ -299,18 +299,16 @@ class Interpreter:
     def _spread(self, results) -> Spread | str:
         """How the turns of the outermost range are spread over threads, where each writes and reads elements of its own of the arrays that are
         written, and all else that is kept is combined from turn to turn (:mod:`recurrences`); else why not."""
-        e, index = self.e, self.index
+        e = self.e
         reason = self._in_order()
         if reason is not None:
             return reason
         folded = self._folded(results)
         if isinstance(folded, str):
             return folded
-        start, stop, step = self.inputs.trip
-        named = [
-            f"symbol {id(n.token)}" if isinstance(n, Symbolic) else f"range {k}" for k, n in enumerate((start, stop))
-        ]
-        first, last = (list(self.operands.ints).index(name) for name in named)
+        turns = self._turns()
+        if turns is None:
+            return "it is no loop over a range or over arrays"
         loops = self._loops_within()
         ordered = any(f.rule.kind in (Kind.SUM, Kind.PRODUCT) and f.dtype.kind in "fc" for f in folded)
         single = ordered and not self.reordered
@@ -321,14 +319,37 @@ class Interpreter:
             e.error("OverflowError", arithmetic.TOO_LONG) if folded else 0,
             e.error("MemoryError", "") if folded else 0,
         )
-        assert index is not None
-        return Spread((first, last), step, least, single, e.results, folded, too_long, no_memory)
+        return Spread(turns, least, single, e.results, folded, too_long, no_memory)
+
+    def _turns(self) -> Turns | None:
+        """Where the kernel finds the number of turns."""
+        if self.inputs.trip[0] == "over":
+            lengths = self._lengths(self.inputs.trip[1])
+            return lengths and Turns(lengths=lengths)
+        start, stop, step = self.inputs.trip
+        named = [
+            f"symbol {id(n.token)}" if isinstance(n, Symbolic) else f"range {k}" for k, n in enumerate((start, stop))
+        ]
+        first, last = (list(self.operands.ints).index(name) for name in named)
+        return Turns((first, last), step)
+
+    def _lengths(self, item) -> list[int] | None:
+        """Where the sizes of the arrays that a loop runs over lie among those of all operands; None for other things."""
+        if not isinstance(item, tuple):
+            return None
+        if not isinstance(item[0], Known):
+            n = self.operands.array(item[0]).n
+            return [sum(2 * array.ndim for array in self.operands.arrays[:n])]
+        if item[0].value not in (enumerate, zip):
+            return None
+        inner = [self._lengths(i) for i in (item[1][:1] if item[0].value is enumerate else item[1])]
+        return None if None in inner else [k for found in inner for k in found]
 
     def _in_order(self) -> str | None:
         """Why the turns have to be taken in order, but for variables that are carried."""
         written, e = self.operands.written, self.e
-        if self.index is None:
-            return "it is no loop over a range, or its variable is assigned in it too"
+        if self.inputs.trip is None or (self.index is None and self.inputs.trip[0] != "over"):
+            return "it is no loop over a range or arrays, or its variable is assigned in it too"
         shared = [n for n in sorted(written) if not e.touched.get(n)]
         if shared:
             names = [
@@ -513,9 +534,19 @@ class Interpreter:
         return self.operands.array(before[0]).n if isinstance(before, tuple) else None
 
 
-def _index_of(insts, region: LoopRegion) -> str | None:
-    """The variable that only the range of the outermost loop assigns."""
-    first = insts[region.header + 1]
+def _index_of(insts, region: LoopRegion, trip: tuple | None) -> str | None:
+    """The variable that tells the turn of the outermost loop: that which only its range assigns, or the number of an enumerate() from 0."""
+    if trip is None:
+        return None
+    at = region.header + 1
+    if trip[0] == "over":
+        item = trip[1]
+        if not (isinstance(item[0], Known) and item[0].value is enumerate and item[1][1].const == 0):
+            return None
+        if insts[at].name != "UNPACK_SEQUENCE":
+            return None
+        at += 1
+    first = insts[at]
     stores = [
         i for a, b in region.blocks.items() for i in insts[a:b] if i.name == "STORE_FAST" and i.argval == first.argval
     ]

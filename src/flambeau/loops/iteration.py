@@ -55,7 +55,12 @@ class Iteration(InterpreterPart):
         if trip[0] == "over":
             first = 0 if self.alike else 1
             it = self.over(self.given_iterable(trip[1]), f"it{header}", first)
-            self.strip(it, first)
+            begin: Size = first
+            if self.e.turns:
+                begin = Operand("%turns.begin", llvm.I64)
+                self.e.set(f"{it.key}.cur", llvm.I64, begin)
+                self.e.set(f"{it.key}.stop", llvm.I64, Operand("%turns.end", llvm.I64))
+            self.strip(it, begin)
             self.pending = [it, Element(it)]
             return [(header + 1, State({**state.locals, **self.variables.types}, (it, Element(it))))]
         start, stop, step = trip
@@ -118,8 +123,8 @@ class Iteration(InterpreterPart):
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
     def part(self, v, key: str, lengths: list) -> tuple:
-        """How to make the elements of ``v``: ("array", variable), ("items", variables), ("range", slot, step, or its slot), ("enumerate", slot, part)
-        or ("zip", *parts). Appends to ``lengths`` how many there are."""
+        """How to make the elements of ``v``: ("array", variable), ("items", variables), ("range", slot, step, or its slot), ("enumerate",
+        slot, or None for numbers from 0, part) or ("zip", *parts). Appends to ``lengths`` how many there are."""
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
             v = self.variables.passing(v)
@@ -153,6 +158,8 @@ class Iteration(InterpreterPart):
             if kwargs or not 1 <= len(args) <= 2 or not isinstance(start, Scalar) or start.kind != "i":
                 raise Declined("enumerate() of these arguments")
             part = self.part(args[0], key, lengths)
+            if start.const == 0:
+                return "enumerate", None, part
             self.e.set(f"{name}.first", llvm.I64, start.v)
             return "enumerate", f"{name}.first", part
         if _is_call(v, np.ndindex) and v[1] and not v[2]:
@@ -170,12 +177,17 @@ class Iteration(InterpreterPart):
         e = self.e
         match part:
             case ("array", name):
-                return arrays.subscript(e, self.variables.read(name), Scalar(I64, True, at, bounds or (0, LARGEST)))
+                outermost = name.startswith(f"it{self.machine.region.header}.")
+                index = Scalar(I64, True, at, bounds or (0, LARGEST), turn=0 if outermost else None)
+                return arrays.subscript(e, self.variables.read(name), index)
             case ("items", names):
                 return self.chosen([self.variables.read(name) for name in names], at)
             case ("range", name, step):
                 n = e.add(e.get(name, llvm.I64), e.mul(at, e.get(step, llvm.I64) if isinstance(step, str) else step))
                 return Scalar(I64, True, integer(n), (-LARGEST, LARGEST))
+            case ("enumerate", None, inner):
+                number = Scalar(I64, True, at, bounds or (0, LARGEST))
+                return Tuple((number, self.element(inner, at, bounds)))
             case ("enumerate", name, inner):
                 return Tuple(
                     (Scalar(I64, True, integer(e.add(e.get(name, llvm.I64), at))), self.element(inner, at, bounds))

@@ -1,6 +1,6 @@
 """Turns of a loop on several threads: the functions around its text.
 
-The turns of the outermost range are cut into blocks (``KERNEL.blocks`` runs some), each of which is the loop's text for a part of the turns
+The turns of the outermost loop are cut into blocks (``KERNEL.blocks`` runs some), each of which is the loop's text for a part of the turns
 (``KERNEL.turns``) with results of its own. The runtime's ``spread`` gives blocks to the thread pool once they have been seen to take long enough;
 ``KERNEL.fold`` combines the results of the blocks in their order (:mod:`recurrences`). How many turns a block has follows from their number alone,
 so results don't depend on the threads. Sums of floats are taken turn by turn, as they are written: a block is one turn then, which adds once.
@@ -14,7 +14,7 @@ from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code, Names
 from ..inductor.assembly.instructions import Function, Instruction, Operand, constant, integer, label
-from .arguments import DATA, GIVEN, INTS, OUT, RUNTIME
+from .arguments import DATA, GIVEN, INTS, META, OUT, RUNTIME
 from .emitter import SHARED
 from .recurrences import Kind, Recurrence
 from .values import register_type
@@ -42,13 +42,32 @@ class Folded:
 
 
 @slotted
+class Turns:
+    """Where the kernel finds the number of turns: of a range, where its ends are among the integers; of arrays, where ``meta`` has their lengths."""
+
+    ends: tuple[int, int] | None = None
+    step: int = 1
+    lengths: list[int] | None = None
+
+    def count(self, code: Code) -> Operand:
+        if self.ends is None:
+            assert self.lengths
+            first, *rest = (_argument(code, META, n, f"length{k}") for k, n in enumerate(self.lengths))
+            for n in rest:
+                first = code.intrinsic("smin", first, n)
+            return first
+        start, stop = (_argument(code, INTS, n, name) for name, n in zip(("start", "stop"), self.ends))
+        span = code.op("sub", *((stop, start) if self.step > 0 else (start, stop)))
+        return code.op("sdiv", code.op("add", span, abs(self.step) - 1), abs(self.step))
+
+
+@slotted
 class Spread:
-    """How the turns of the outermost range are spread over threads. ``ends``: where its ends are among the integers; ``least``: turns of a block, at
+    """How the turns of the outermost loop are spread over threads. ``least``: turns of a block, at
     least; ``single``: each turn is a block. ``words``: places of a block's results; ``errors``: numbers of the errors of integers that grow too long
     and of memory that isn't there."""
 
-    ends: tuple[int, int]
-    step: int
+    turns: Turns
     least: int
     single: bool
     words: int
@@ -104,9 +123,7 @@ def _kernel(spread: Spread) -> Function:
     error = shared(code)
     code.write(0, error)
     run = _argument(code, DATA, RUNTIME.index("spread"), "spread", llvm.PTR)
-    start, stop = (_argument(code, INTS, n, name) for name, n in zip(("start", "stop"), spread.ends))
-    span = code.op("sub", *((stop, start) if spread.step > 0 else (start, stop)))
-    count = code.op("sdiv", code.op("add", span, abs(spread.step) - 1), abs(spread.step))
+    count = spread.turns.count(code)
     cut = 1 if spread.single else code.op("sdiv", code.op("add", count, BLOCKS - 1), BLOCKS)
     size = integer(cut if spread.single else code.intrinsic("smax", cut, spread.least))
     blocks = code.op("sdiv", code.op("add", count, code.op("sub", size, 1)), size)

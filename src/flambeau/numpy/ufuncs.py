@@ -345,9 +345,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
         raise TypeError("np.nan_to_num in place, or of complex or half precision numbers")
     info = np.finfo(d)
     high, low = (info.max if posinf is None else posinf), (info.min if neginf is None else neginf)
-    t = aten.where(aten.isnan(t), aten.full_like(t, float(nan)), t)
-    t = aten.where(aten.eq(t, math.inf), aten.full_like(t, float(high)), t)
-    return aten.where(aten.eq(t, -math.inf), aten.full_like(t, float(low)), t)
+    out = aten.where(aten.isnan(t), aten.full_like(t, float(nan)), t)  # which may be an infinity: that one stays
+    out = aten.where(aten.eq(t, math.inf), aten.full_like(t, float(high)), out)
+    return aten.where(aten.eq(t, -math.inf), aten.full_like(t, float(low)), out)
 
 
 def _real_only(x):

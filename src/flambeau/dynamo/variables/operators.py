@@ -29,6 +29,7 @@ from .objects.namespaces import InstanceDict, NamespaceDict
 from .tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 from .tensors.tensor_subclass import SubclassVariable
 from .values.constant import ConstantVariable
+from .values.graph_numbers import NumberVariable
 from .values.stdlib_values import ValueVariable
 from .values.symbolic import SymbolicVariable, arithmetic, specialized, wrap_number
 
@@ -65,6 +66,7 @@ NUMPY_UNARY = {
 }
 
 
+WHICH_TRUTH = "Which truth value a graph computes is not known while tracing."
 SINGLETONS = (bool, type(None), type(Ellipsis), type(NotImplemented), enum.Enum)
 
 
@@ -84,10 +86,14 @@ def identical(tx, a: Variable, b: Variable) -> bool:
         return False
     if isinstance(a, TensorVariable) and isinstance(b, TensorVariable):
         same = a.node is b.node and type(a) is type(b)
+        if not same:
+            settle_numbers(a, b)
         if not same and a.source is not None and b.source is not None:
             tx.output.guards.not_aliased([a.source, b.source])  # the graph may need neither
         return same
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
+        number, other = (a, b) if isinstance(a, TensorVariable) else (b, a)
+        settle_number(number, other)
         return False
     if a.is_constant() and b.is_constant():
         x, y = a.as_constant(), b.as_constant()
@@ -109,6 +115,32 @@ def identical(tx, a: Variable, b: Variable) -> bool:
     if any(isinstance(v, TupleVariable) and v.source is None and not may_be_in_code(v) for v in (a, b)):
         return False  # it is made while tracing
     unsupported("identity", f"{a!r} is {b!r}", "Whether they are one object is not known while tracing.")
+
+
+def settle_number(number: Variable, other: Variable) -> None:
+    """Break the graph where a number that the graph computes may be the very object that ``other`` is: there is one of each truth value, and of small
+    integers."""
+    x = other.as_constant() if other.is_constant() else known_object(other)
+    if isinstance(number, NumberVariable):
+        if number.flag is not None or type(x) is number.number_type:
+            number.as_proxy()
+    elif isinstance(x, np.bool_) and is_truth(number):
+        unsupported("identity", f"{number!r} is {other!r}", WHICH_TRUTH)
+
+
+def settle_numbers(a: TensorVariable, b: TensorVariable) -> None:
+    """The same for two of them."""
+    if isinstance(a, NumberVariable) and isinstance(b, NumberVariable):
+        if a.flag is not None or b.flag is not None or a.number_type is b.number_type:
+            a.as_proxy()
+    elif all(is_truth(v) for v in (a, b)):
+        unsupported("identity", f"{a!r} is {b!r}", WHICH_TRUTH)
+
+
+def is_truth(v: Variable) -> bool:
+    """Whether it is one of NumPy's truth values, computed by the graph."""
+    plain = type(v) is NumpyNdarrayVariable and v.scalar
+    return plain and numpy_bridge.np_dtype(v.val).kind == "b"
 
 
 def may_be_in_code(v: Variable) -> bool:
