@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "--sample", type=_count, default=400, metavar="N", help="characters to sample at the end (0: none)"
     )
     demo.add_argument("--no-compile", action="store_true", help="train the GPT eagerly only")
+    demo.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the GPT is trained")
     demo.add_argument("--peers", action="store_true", help="also time torch and numba, where they are installed")
     demo.add_argument("--out", metavar="DIR", default=".", help="folder for the picture (PNG)")
     demo.set_defaults(run=_demo)
@@ -243,6 +244,7 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         sample=args.sample,
         compile=not args.no_compile,
         peers=args.peers,
+        device=args.device,
         out=args.out,
     )
     try:

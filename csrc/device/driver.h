@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVALID_ADDRESS, FLB_INVALID_HANDLE,
-       FLB_ILLEGAL_ACCESS, FLB_DIVERGED, FLB_NO_IMAGE };
+       FLB_ILLEGAL_ACCESS, FLB_DIVERGED, FLB_NO_IMAGE, FLB_CAPTURING };
 
 enum { FLB_MOST_DEVICES = 16 };
 
@@ -25,6 +25,7 @@ typedef struct {
 
 typedef struct FlbStream FlbStream; /* NULL: the device's default stream */
 typedef struct FlbEvent FlbEvent;
+typedef struct FlbGraph FlbGraph; /* work that was recorded */
 typedef struct FlbFunction FlbFunction; /* a kernel of a loaded image; lasts as long as the process */
 
 /* A grid of `blocks` times `threads`. The first `n_pointers` of `arguments` are addresses, `extents` the bytes behind each of them; the kernel is
@@ -73,8 +74,19 @@ typedef struct {
     int (*launch)(int device, const FlbGrid *grid, FlbStream *stream);
     const char *(*failure)(int device);
     int (*order)(int order); /* of blocks and threads; only the simulated device has a choice. A status */
+
+    /* From begin to end, work that is given to the stream is kept in a graph and not done. Memory that is taken meanwhile lasts as long as the
+     * graph, whoever releases it. */
+    int (*capture_begin)(int device, FlbStream *stream);
+    int (*capture_end)(int device, FlbStream *stream, FlbGraph **out);
+    int (*graph_launch)(int device, FlbGraph *graph, FlbStream *stream);
+    int (*graph_destroy)(int device, FlbGraph *graph);
 } FlbDriver;
 
 /* simulated.c: `count` devices in this process's memory. NULL when memory for them can't be had. */
 const FlbDriver *flb_simulated_driver(int count);
+
+/* nvidia.c: NVIDIA's devices, through functions of libcuda at the addresses of these names, in order. NULL with a status when it can't be begun. */
+extern const char *const flb_nvidia_functions[];
+const FlbDriver *flb_nvidia_driver(const uintptr_t *addresses, int n, int *status);
 #endif

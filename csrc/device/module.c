@@ -41,7 +41,7 @@ static PyObject *failed(int status) {
     static const char *const words[] = {"", "not ready", "out of memory", "invalid device ordinal",
                                         "invalid address", "an event that was not recorded",
                                         "an illegal memory access was encountered", "unspecified launch failure",
-                                        "device kernel image is invalid"};
+                                        "device kernel image is invalid", "operation not permitted when stream is capturing"};
     if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED)
         return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status], driver->failure(failing));
     return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s", words[status]);
@@ -257,6 +257,56 @@ static PyTypeObject Event_Type = {
     .tp_methods = event_methods,
 };
 
+/* ---- graphs -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    int device;
+    FlbGraph *handle;
+} Graph;
+static __thread int capturing[FLB_MOST_DEVICES];
+static PyObject *py_capture_begin(PyObject *m, PyObject *where) {
+    int device;
+    if (device_from(where, &device) < 0) return NULL;
+    int status = driver->capture_begin(device, stream_of(device));
+    if (!status) capturing[device] = 1;
+    return done(status);
+}
+static PyObject *py_capturing(PyObject *m, PyObject *where) {
+    int device;
+    return device_from(where, &device) < 0 ? NULL : PyBool_FromLong(capturing[device]);
+}
+static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    PyObject *where;
+    int device;
+    if (!PyArg_ParseTuple(args, "O", &where) || device_from(where, &device) < 0) return NULL;
+    Graph *g = (Graph *)type->tp_alloc(type, 0);
+    if (!g) return NULL;
+    g->device = device;
+    capturing[device] = 0;
+    int status = driver->capture_end(device, stream_of(device), &g->handle);
+    if (status) return Py_DECREF(g), failed(status);
+    return (PyObject *)g;
+}
+static void graph_dealloc(Graph *g) {
+    if (g->handle) driver->graph_destroy(g->device, g->handle);
+    Py_TYPE(g)->tp_free(g);
+}
+static PyObject *graph_launch(Graph *g, PyObject *unused) {
+    return done(WITHOUT_GIL(driver->graph_launch(g->device, g->handle, stream_of(g->device))));
+}
+static PyMethodDef graph_methods[] = {
+    {"launch", (PyCFunction)graph_launch, METH_NOARGS, "Give the work to this thread's stream of the device."}, {NULL}};
+static PyTypeObject Graph_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._device.Graph",
+    .tp_basicsize = sizeof(Graph),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Graph(device): the work that this thread's stream was given since capture_begin(device).",
+    .tp_new = graph_new,
+    .tp_dealloc = (destructor)graph_dealloc,
+    .tp_methods = graph_methods,
+};
+
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
 enum { MOST_ARGUMENTS = 480 }; /* a kernel is handed at most 4096 bytes */
@@ -326,6 +376,28 @@ static PyObject *py_simulate(PyObject *m, PyObject *n) {
     if (!driver) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
+static PyObject *py_nvidia_functions(PyObject *m, PyObject *unused) {
+    PyObject *names = PyList_New(0);
+    for (int i = 0; names && flb_nvidia_functions[i]; i++) {
+        PyObject *name = PyUnicode_FromString(flb_nvidia_functions[i]);
+        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+static PyObject *py_nvidia(PyObject *m, PyObject *list) {
+    uintptr_t addresses[64];
+    if (!PyList_Check(list) || PyList_GET_SIZE(list) > 64) return PyErr_SetString(PyExc_TypeError, "nvidia(): a list of addresses"), NULL;
+    if (driver) return PyErr_SetString(PyExc_RuntimeError, "there is a driver already"), NULL;
+    int n = (int)PyList_GET_SIZE(list), status;
+    for (int i = 0; i < n; i++)
+        if (!(addresses[i] = (uintptr_t)PyLong_AsVoidPtr(PyList_GET_ITEM(list, i))))
+            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_RuntimeError, "libcuda has no %s", flb_nvidia_functions[i]);
+    const FlbDriver *found = flb_nvidia_driver(addresses, n, &status);
+    if (!found) return failed(status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED ? FLB_INVALID_DEVICE : status);
+    driver = found;
+    Py_RETURN_NONE;
+}
 static PyObject *py_configure(PyObject *m, PyObject *cls) {
     Py_XSETREF(memory_error, Py_NewRef(cls));
     Py_RETURN_NONE;
@@ -390,6 +462,10 @@ static PyObject *py_set_stream(PyObject *m, PyObject *stream) {
 }
 static PyMethodDef functions[] = {
     {"simulate", py_simulate, METH_O, "simulate(n): this process has n simulated devices."},
+    {"nvidia_functions", py_nvidia_functions, METH_NOARGS, "The functions of libcuda that nvidia() wants the addresses of."},
+    {"nvidia", py_nvidia, METH_O, "nvidia(addresses): this process drives NVIDIA's devices."},
+    {"capture_begin", py_capture_begin, METH_O, "capture_begin(device): work given to this thread's stream is recorded from now on."},
+    {"capturing", py_capturing, METH_O, "capturing(device): whether this thread records work."},
     {"configure", py_configure, METH_O, "configure(error): the class of errors about memory."},
     {"count", py_count, METH_NOARGS, "How many devices there are."},
     {"name", py_name, METH_NOARGS, "The driver's name, empty without one."},
@@ -410,12 +486,13 @@ static PyMethodDef functions[] = {
     {NULL}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "flambeau._device", "The devices of this process.", -1, functions};
 PyMODINIT_FUNC PyInit__device(void) {
-    if (PyType_Ready(&Memory_Type) < 0) return NULL;
+    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0) return NULL;
     Stream_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     Event_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     if (PyType_Ready(&Stream_Type) < 0 || PyType_Ready(&Event_Type) < 0) return NULL;
     PyObject *m = PyModule_Create(&module);
     if (!m || PyModule_AddObjectRef(m, "Memory", (PyObject *)&Memory_Type) < 0 ||
+        PyModule_AddObjectRef(m, "Graph", (PyObject *)&Graph_Type) < 0 ||
         PyModule_AddObjectRef(m, "Stream", (PyObject *)&Stream_Type) < 0 ||
         PyModule_AddObjectRef(m, "Event", (PyObject *)&Event_Type) < 0)
         return Py_XDECREF(m), NULL;

@@ -34,12 +34,21 @@ typedef struct Work {
     int device;
     uint64_t address;
     FlbLaunch *launch; /* with its arguments behind it, one block of memory */
+    int kept;          /* by a graph: what it points to isn't freed when it is done */
 } Work;
 
 struct FlbStream {
     Work *first, *last;
     uint64_t given, done; /* how many pieces of work */
     int length;
+    FlbGraph *capture; /* what records its work, NULL */
+};
+
+/* Work in order, and the memory that was taken while it was recorded. */
+struct FlbGraph {
+    Work *first, *last;
+    uint64_t *taken;
+    int n_taken;
 };
 
 /* An event is a place in a stream. */
@@ -78,6 +87,8 @@ static int class_of(size_t bytes) {
 typedef struct {
     int class;
     size_t bytes;
+    FlbGraph *owner; /* a graph that needs it, and whether its holder has released it */
+    int released;
 } Header;
 
 /* What a block of so many bytes counts as. */
@@ -120,7 +131,10 @@ static void advance(FlbStream *s, uint64_t place) {
         Work *w = s->first;
         if (!(s->first = w->next)) s->last = NULL;
         s->length--;
-        if (w->kind == COPY_IN) memcpy(w->to, w->from, w->bytes), free(w->from);
+        if (w->kind == COPY_IN) {
+            memcpy(w->to, w->from, w->bytes);
+            if (!w->kept) free(w->from);
+        }
         if (w->kind == COPY) memmove(w->to, w->from, w->bytes);
         if (w->kind == FILL) memset(w->to, w->byte, w->bytes);
         if (w->kind == RECORD) {
@@ -131,7 +145,7 @@ static void advance(FlbStream *s, uint64_t place) {
         if (w->kind == LAUNCH) {
             Device *d = &devices[w->device];
             if (!d->failed) d->failed = flb_run_threads(w->launch, d->failure, sizeof d->failure);
-            free(w->launch);
+            if (!w->kept) free(w->launch);
         }
         if (w->kind == RELEASE) give_back(&devices[w->device], w->address);
         s->done++;
@@ -151,6 +165,16 @@ static int give(FlbStream *s, Work w) {
     if (!own) return FLB_OUT_OF_MEMORY;
     *own = w;
     own->next = NULL;
+    if (s->capture) {
+        FlbGraph *g = s->capture;
+        if (w.kind == RECORD) let_go(w.event);
+        if (w.kind == RECORD || w.kind == WAIT) return free(own), FLB_DONE; /* of one stream, its own order is enough */
+        own->kept = 1;
+        if (g->last) g->last->next = own;
+        else g->first = own;
+        g->last = own;
+        return FLB_DONE;
+    }
     if (s->last) s->last->next = own;
     else s->first = own;
     s->last = own;
@@ -181,6 +205,7 @@ static int stream_done(int device, FlbStream *s) {
 }
 static int stream_synchronize(int device, FlbStream *s) {
     FOR_DEVICE(device);
+    if (stream_of(device, s)->capture) RETURN(FLB_CAPTURING);
     finish(stream_of(device, s));
     RETURN(told(device));
 }
@@ -301,9 +326,15 @@ static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
         if (d->used + GRANULE + size > d->room) REFUSE;
         offset = d->used + GRANULE;
         d->used += GRANULE + size;
-        header_of(d, offset)->class = class;
     }
-    header_of(d, offset)->bytes = bytes;
+    FlbGraph *g = stream_of(device, s)->capture;
+    *header_of(d, offset) = (Header){class, bytes, g, 0};
+    if (g) {
+        uint64_t *more = realloc(g->taken, sizeof *more * (size_t)(g->n_taken + 1));
+        if (!more) REFUSE;
+        g->taken = more;
+        more[g->n_taken++] = (uint64_t)(uintptr_t)d->space + offset;
+    }
     FlbMemoryCounters *c = &d->counters;
     c->allocated += rounded(bytes);
     c->blocks++;
@@ -317,6 +348,20 @@ static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
 static int release(int device, uint64_t address, FlbStream *s) {
     FOR_DEVICE(device);
     s = stream_of(device, s);
+    Header *h = header_of(&devices[device], address - (uint64_t)(uintptr_t)devices[device].space);
+    if (h->owner) {
+        h->released = 1;
+        RETURN(FLB_DONE);
+    }
+    if (s->capture) { /* memory from before, which the work so far reads */
+        FlbGraph *g = s->capture;
+        uint64_t *more = realloc(g->taken, sizeof *more * (size_t)(g->n_taken + 1));
+        if (!more) RETURN(FLB_OUT_OF_MEMORY);
+        g->taken = more;
+        more[g->n_taken++] = address;
+        h->owner = g, h->released = 1;
+        RETURN(FLB_DONE);
+    }
     if (!s->first) {
         give_back(&devices[device], address);
         RETURN(FLB_DONE);
@@ -337,6 +382,7 @@ static int copy_out(int device, void *to, uint64_t from, size_t bytes, FlbStream
     FOR_DEVICE(device);
     char *at = backing_of(&devices[device], from, bytes);
     if (!at) RETURN(FLB_INVALID_ADDRESS);
+    if (stream_of(device, s)->capture) RETURN(FLB_CAPTURING);
     finish(stream_of(device, s));
     memcpy(to, at, bytes);
     RETURN(told(device));
@@ -394,6 +440,50 @@ static int set_order(int wanted) {
     return FLB_DONE;
 }
 
+/* ---- graphs -------------------------------------------------------------------------------------------- */
+
+static int capture_begin(int device, FlbStream *s) {
+    FOR_DEVICE(device);
+    s = stream_of(device, s);
+    if (s == &devices[device].stream || s->capture) RETURN(FLB_CAPTURING);
+    s->capture = calloc(1, sizeof *s->capture);
+    RETURN(s->capture ? FLB_DONE : FLB_OUT_OF_MEMORY);
+}
+static int capture_end(int device, FlbStream *s, FlbGraph **out) {
+    FOR_DEVICE(device);
+    s = stream_of(device, s);
+    *out = s->capture;
+    s->capture = NULL;
+    RETURN(*out ? FLB_DONE : FLB_INVALID_HANDLE);
+}
+static int graph_launch(int device, FlbGraph *g, FlbStream *s) {
+    FOR_DEVICE(device);
+    s = stream_of(device, s);
+    for (Work *w = g->first; w; w = w->next) {
+        int status = give(s, *w);
+        if (status) RETURN(status);
+    }
+    RETURN(FLB_DONE);
+}
+static int graph_destroy(int device, FlbGraph *g) {
+    FOR_DEVICE(device);
+    finish_all(device); /* it may be under way */
+    for (Work *w = g->first, *next; w; w = next) {
+        next = w->next;
+        if (w->kind == COPY_IN) free(w->from);
+        if (w->kind == LAUNCH) free(w->launch);
+        free(w);
+    }
+    for (int i = 0; i < g->n_taken; i++) {
+        Header *h = header_of(&devices[device], g->taken[i] - (uint64_t)(uintptr_t)devices[device].space);
+        h->owner = NULL;
+        if (h->released) give_back(&devices[device], g->taken[i]);
+    }
+    free(g->taken);
+    free(g);
+    RETURN(FLB_DONE);
+}
+
 /* ---- the driver ---------------------------------------------------------------------------------------- */
 
 static int count(void) { return n_devices; }
@@ -417,7 +507,8 @@ static const FlbDriver driver = {
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
     .event_synchronize = event_synchronize, .event_elapsed = event_elapsed,
-    .load = load, .launch = launch, .failure = failure, .order = set_order};
+    .load = load, .launch = launch, .failure = failure, .order = set_order,
+    .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch, .graph_destroy = graph_destroy};
 
 const FlbDriver *flb_simulated_driver(int wanted) {
     size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 2 & ~(size_t)0xfffff;

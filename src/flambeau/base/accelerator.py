@@ -1,12 +1,14 @@
 """The second device: whether there is one, and the native module that drives it (csrc/device/).
 
-``FLAMBEAU_CUDA=simulated`` gives a process one simulated device, ``simulated:N`` so many. Nothing is loaded before a program first names a device.
+``FLAMBEAU_CUDA=simulated`` gives a process one simulated device, ``simulated:N`` so many; ``nvidia`` NVIDIA's devices, through cuda-bindings
+(experimental). Nothing is loaded before a program first names a device.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import warnings
 
 from .errors import OutOfMemoryError
 
@@ -20,14 +22,41 @@ def driver():
     if not setting:
         return None
     kind, _, number = setting.partition(":")
-    if kind != "simulated" or not (number or "1").isdigit():
-        raise ValueError(f"FLAMBEAU_CUDA={setting!r}: expected 'simulated', or 'simulated:N' for N devices")
+    if not (setting == "nvidia" or (kind == "simulated" and (number or "1").isdigit())):
+        raise ValueError(
+            f"FLAMBEAU_CUDA={setting!r}: expected 'simulated', 'simulated:N' for N devices, or 'nvidia' for NVIDIA's"
+        )
     from .. import _device
 
-    if not _device.count():
-        _device.simulate(int(number or 1))
+    if not _device.name():
+        if setting == "nvidia":
+            _device.nvidia(_addresses(_device.nvidia_functions()))
+            warnings.warn("torch.cuda on NVIDIA's devices is experimental: it was written without one", stacklevel=2)
+        else:
+            _device.simulate(int(number or 1))
     _device.configure(OutOfMemoryError)
     return _device
+
+
+_CUDA_VERSION = 12000  # whose forms of libcuda's functions csrc/device/nvidia.c calls
+
+
+def _addresses(names: list[str]) -> list[int]:
+    """Where libcuda's functions are. RuntimeError that says what to install where cuda-bindings or the driver is missing."""
+    try:
+        from cuda.bindings import driver as cuda
+    except ImportError:
+        raise RuntimeError("FLAMBEAU_CUDA=nvidia needs cuda-bindings: pip install 'flambeau[cuda]'") from None
+    found = []
+    try:
+        for name in names:
+            status, address, _ = cuda.cuGetProcAddress(name.encode(), _CUDA_VERSION, 0)
+            found.append(int(address) if int(status) == 0 else 0)
+    except Exception as e:  # cuda-bindings has errors of its own for a missing libcuda, by version
+        raise RuntimeError(
+            f"Found no NVIDIA driver on your system. Install one for your GPU from NVIDIA ({type(e).__name__}: {e})"
+        ) from None
+    return found
 
 
 def count() -> int:

@@ -14,9 +14,10 @@ __path__: list = []
 
 def __getattr__(name):
     if accelerator.driver() is not None:
-        found = importlib.import_module("flambeau.compat.cuda_device")
-        if hasattr(found, name):
-            return getattr(found, name)
+        for module in ("cuda_device", "cuda_graphs"):
+            found = importlib.import_module(f"flambeau.compat.{module}")
+            if name in found.__all__ or (module == "cuda_device" and hasattr(found, name)):
+                return getattr(found, name)
     try:
         return namespaces.lookup("cuda", name)
     except AttributeError:

@@ -98,7 +98,7 @@ def _race(console: Any, options: Options, corpus: Corpus, batches: Any, steps: i
 
 
 def _sample(console: Any, options: Options, corpus: Corpus, trainer: Trainer) -> None:
-    context = torch.from_numpy(corpus.data[: options.block_size]).view(1, -1)
+    context = torch.from_numpy(corpus.data[: options.block_size]).view(1, -1).to(options.device)
     text = corpus.decode(trainer.sample(context, options.sample, options.temperature))
     words = text.split()[1:-1]  # the first and the last one are cut
     console.rule("sample")

@@ -32,6 +32,7 @@ class Options:
     temperature: float = 0.6
     compile: bool = True
     peers: bool = False
+    device: str = "cpu"
     out: str = "."
 
     @property
@@ -48,7 +49,8 @@ class Trainer:
 
         torch.manual_seed(options.seed)
         config = GPTConfig(corpus.vocab_size, options.block_size, options.n_layer, options.n_head, options.n_embd)
-        self.model = GPT(config)
+        self.model = GPT(config).to(options.device)
+        self.device = options.device
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1)
         start = max(1, min(40, options.steps // 10))
 
@@ -69,7 +71,7 @@ class Trainer:
 
     def step(self, batch: tuple) -> None:
         begin = perf_counter()
-        x, y = map(torch.from_numpy, batch)
+        x, y = (torch.from_numpy(part).to(self.device) for part in batch)
         _, loss = self.forward(x, y)
         self.optimizer.zero_grad()
         loss.backward()
@@ -129,7 +131,7 @@ def race(options: Options, corpus: Corpus, batches: Iterable, steps: int, on_ste
             pairs.plain.append(eager.seconds[-1])
             pairs.compiled.append(compiled.seconds[-1])
         on_step(compiled.losses[-1])
-    context = torch.from_numpy(first_batch[0][:1])
+    context = torch.from_numpy(first_batch[0][:1]).to(options.device)
     for trainer in (eager, compiled):
         trainer.logits(context)
     token = in_turn(lambda: eager.logits(context), lambda: compiled.logits(context), 41, seconds=3)

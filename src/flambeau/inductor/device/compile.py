@@ -10,7 +10,7 @@ from ...base.device import Device
 from ...base.enums import Out
 from ...core import device_memory
 from ..assembly.dtypes import itemsize
-from ..codegen.targets import SIMULATED, Target
+from ..codegen.targets import Target
 from ..codegen.threads import blocks_of, write_threads
 from ..ir.nodes import BufferKind, ExternCall, eliminate_dead, verify
 from ..ir.sizes import lone_symbol
@@ -26,7 +26,7 @@ from ..scheduling.fusion import fuse, merge
 from ..settings import config
 from .calls import called
 from .graph import CallStep, DeviceGraph, DeviceInfo, InputPlan, LaunchStep, OutputPlan, Place
-from .images import function_of
+from .images import function_of, target
 from .loops import launched
 from .products import as_reduction
 
@@ -94,7 +94,7 @@ def compile_copy(target, source, device: Device) -> DeviceGraph:
 
 
 def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGraph:
-    made = list(threads_of(lowering, groups, outputs, SIMULATED))
+    made = list(threads_of(lowering, groups, outputs, target()))
     steps = [_step(s, lowering, device) for s in made]
     buffers, kept = lowering.buffers, set(outputs)
     kept |= {n for n in buffers if buffers[n].kind in (BufferKind.INPUT, BufferKind.CONSTANT)}

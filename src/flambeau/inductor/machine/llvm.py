@@ -16,6 +16,7 @@ from ...base.forks import held_while_forking as _lock
 from ..settings import config
 
 __all__ = [
+    "assembly_for",
     "compile_text",
     "disassemble",
     "finish",
@@ -177,6 +178,29 @@ def disassemble(text: str) -> str:
         module = llvm.parse_assembly(text)
         module.triple = _machine().triple
         return _machine().emit_assembly(module)
+
+
+@functools.cache
+def _foreign(triple: str, cpu: str):
+    llvm = _binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3)
+
+
+def assembly_for(text: str, triple: str, cpu: str) -> str:
+    """Assembly of a module for another machine than this one, with LLVM's passes but for those that make vectors. RuntimeError with LLVM's message
+    when the text is wrong."""
+    with _lock:
+        llvm, machine = _binding(), _foreign(triple, cpu)
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = options.slp_vectorization = False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return machine.emit_assembly(module)
 
 
 def new_engine():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
-from ...base.forks import held_while_forking as _lock
+from . import llvm
 
 __all__ = ["ARCHITECTURES", "assembly", "refused"]
 
@@ -19,21 +18,6 @@ _INTRINSICS = re.compile(
 )
 
 
-@functools.cache
-def _binding():
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm
-
-
-@functools.cache
-def _machine(architecture: str):
-    llvm = _binding()
-    return llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=architecture, opt=3)
-
-
 def refused(text: str) -> list[str]:
     """Functions that a kernel calls and that no device has: of the C library, and LLVM's without a pattern."""
     declared = re.findall(r"^declare [^@]*@(\w+)\(", text, re.MULTILINE)
@@ -45,17 +29,7 @@ def assembly(text: str, architecture: str) -> str:
     missing = refused(text)
     if missing:
         raise NotImplementedError(f"no device has {', '.join(missing)}")
-    llvm = _binding()
-    with _lock:
-        module = llvm.parse_assembly(text)
-        machine = _machine(architecture)
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        module.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization = options.slp_vectorization = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        made = machine.emit_assembly(module)
+    made = llvm.assembly_for(text, "nvptx64-nvidia-cuda", architecture)
     if ".extern" in made:
         raise NotImplementedError("no device has " + ", ".join(re.findall(r"\.extern .*?(\w+)\s*[(;]", made)))
     return made
