@@ -32,12 +32,19 @@ view_as_real = extern(
 )(lambda self: self)
 
 
+_PARTS = {
+    np.dtype(c).char: np.dtype(r) for c, r in (("c8", "f4"), ("c16", "f8"))
+}  # of complex dtypes, in rows of pairs
+_WHOLES = {r.char: np.dtype(c) for c, r in _PARTS.items()}
+
+
 @view_as_real.override("eager")
 def _as_real(self):
-    _as_real_meta(self)
     a = self._array
-    if a.ndim and a.size and a.flags.c_contiguous:
-        return _noted(self, a.view(a.real.dtype).reshape(*a.shape, 2), aten.view_as_real.default)
+    parts = _PARTS.get(a.dtype.char)
+    if parts is not None and a.ndim and a.size and a.flags.c_contiguous:
+        return _noted(self, a.view(parts).reshape(*a.shape, 2), aten.view_as_real.default)
+    _as_real_meta(self)
     part = a.real
     pairs = np.lib.stride_tricks.as_strided(
         part, (*a.shape, 2), (*a.strides, part.itemsize), writeable=a.flags.writeable
@@ -111,8 +118,18 @@ view_as_complex = extern(
 
 @view_as_complex.override("eager")
 def _as_complex(self):
-    meta = _as_complex_meta(self)
     a = self._array
+    whole = _WHOLES.get(a.dtype.char)
+    if (
+        whole is not None
+        and a.size
+        and a.ndim > 1
+        and a.shape[-1] == 2
+        and a.flags.c_contiguous
+        and not self._offset % 2
+    ):
+        return _noted(self, a.view(whole)[..., 0], aten.view_as_complex.default)
+    meta = _as_complex_meta(self)
     if a.size and a.ndim > 1 and a.flags.c_contiguous:
         return _noted(self, a.view(meta.dtype.np)[..., 0], aten.view_as_complex.default)
     if a.size:
