@@ -43,8 +43,52 @@ def einsum(equation, *operands):
         return _from_lists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    known = all(isinstance(t, _C.TensorBase) and t._array is not None for t in operands)
+    key = (equation, *_sames(operands), *(t._shape for t in operands)) if known else None
+    steps = _steps.get(key)
+    if steps is not None:
+        return _replayed(steps, operands)
+    call = _Calls(operands)
+    made = _einsum(call, equation, operands)
+    if known:
+        if len(_steps) >= 512:
+            _steps.clear()
+        _steps[key] = call.steps
+    return made
+
+
+def _sames(operands):
+    """Of each operand the number of the first one that is the same tensor."""
+    return [next(i for i, x in enumerate(operands) if x is t) for t in operands]
+
+
+_steps: dict = {}  # equation and shapes -> the operators that a call is, each with the numbers of its tensors and its further arguments
+
+
+class _Calls:
+    """Calls operators and writes down which. What operands and results are is known by their number."""
+
+    def __init__(self, operands):
+        self.steps, self.values = [], list(operands)
+
+    def __call__(self, op, *args):
+        tensors = [x for x in args if isinstance(x, _C.TensorBase)]
+        at = [next(i for i in reversed(range(len(self.values))) if self.values[i] is x) for x in tensors]
+        self.steps.append((op, at, args[len(tensors) :]))
+        self.values.append(op(*args))
+        return self.values[-1]
+
+
+def _replayed(steps, operands):
+    values = list(operands)
+    for op, at, rest in steps:
+        values.append(op(*[values[i] for i in at], *rest))
+    return values[-1]
+
+
+def _einsum(call, equation, operands):
     inputs, output = _parse(equation.replace(" ", ""), operands)
-    terms = [_diagonals(t, letters) for t, letters in zip(operands, inputs)]
+    terms = [_diagonals(call, t, letters) for t, letters in zip(operands, inputs)]
     sizes: dict[str, int] = {}
     for k, (t, letters) in enumerate(terms):
         for d, c in enumerate(letters):
@@ -60,14 +104,16 @@ def einsum(equation, *operands):
     while len(terms) > 1:
         (a, la), (b, lb), *rest = terms
         needed = set(output).union(*(letters for _, letters in rest)) if rest else set(output)
-        terms = [_pair(a, la, b, lb, needed, output + "".join(sizes)), *rest]
+        terms = [_pair(call, a, la, b, lb, needed, output + "".join(sizes)), *rest]
     t, letters = terms[0]
     gone = [d for d, c in enumerate(letters) if c not in output]
     if gone:
-        t = aten.sum.dim_IntList(t, gone)
+        t = call(aten.sum.dim_IntList, t, gone)
         letters = "".join(c for c in letters if c in output)
     order = [letters.index(c) for c in output]
-    return aten.permute.default(t, order) if order != list(range(len(order))) or any(t is x for x in operands) else t
+    return (
+        call(aten.permute.default, t, order) if order != list(range(len(order))) or any(t is x for x in operands) else t
+    )
 
 
 _ELLIPSIS = "".join(map(chr, range(0x2460, 0x2474)))  # letters that nobody writes stand for the dimensions of "..."
@@ -112,7 +158,7 @@ def _parse(equation, operands):
     return out, output
 
 
-def _diagonals(t, letters):
+def _diagonals(call, t, letters):
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
             first = letters.index(c)
@@ -121,34 +167,34 @@ def _diagonals(t, letters):
                 raise RuntimeError(
                     f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, {t.shape[second]} != {t.shape[first]}"
                 )
-            t = aten.diagonal.default(t, 0, first, second)  # the diagonal becomes the last dimension
+            t = call(aten.diagonal.default, t, 0, first, second)  # the diagonal becomes the last dimension
             letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + c
     return t, letters
 
 
-def _aligned(t, mine, letters):
+def _aligned(call, t, mine, letters):
     """``t`` with a dimension for each of ``letters``, of size 1 where it has none."""
-    t = aten.permute.default(t, [mine.index(c) for c in letters if c in mine])
+    t = call(aten.permute.default, t, [mine.index(c) for c in letters if c in mine])
     for d, c in enumerate(letters):
         if c not in mine:
-            t = aten.unsqueeze.default(t, d)
+            t = call(aten.unsqueeze.default, t, d)
     return t
 
 
-def _pair(a, la, b, lb, needed, order):
+def _pair(call, a, la, b, lb, needed, order):
     """Contract two operands: letters in both and not needed later are summed by the matrix product. ``order``: all letters, the output's first."""
     for c in dict.fromkeys(la + lb):  # a size 1 that broadcasts is summed out or left to expand
         both = c in la and c in lb
         if both and a.shape[la.index(c)] != b.shape[lb.index(c)]:
             if a.shape[la.index(c)] == 1:
-                a, la = aten.squeeze.dim(a, la.index(c)), la.replace(c, "")
+                a, la = call(aten.squeeze.dim, a, la.index(c)), la.replace(c, "")
             else:
-                b, lb = aten.squeeze.dim(b, lb.index(c)), lb.replace(c, "")
+                b, lb = call(aten.squeeze.dim, b, lb.index(c)), lb.replace(c, "")
     for which in (0, 1):  # what only one side has and nobody needs
         t, mine, others = (a, la, lb) if which == 0 else (b, lb, la)
         gone = [d for d, c in enumerate(mine) if c not in others and c not in needed]
         if gone:
-            t, mine = aten.sum.dim_IntList(t, gone), "".join(c for c in mine if c in others or c in needed)
+            t, mine = call(aten.sum.dim_IntList, t, gone), "".join(c for c in mine if c in others or c in needed)
         a, la, b, lb = (t, mine, b, lb) if which == 0 else (a, la, t, mine)
     batch = [c for c in la if c in lb and c in needed]
     inner = [c for c in la if c in lb and c not in needed]
@@ -156,14 +202,14 @@ def _pair(a, la, b, lb, needed, order):
     letters = "".join(batch + left + right)
     if not inner:  # nothing is summed: an elementwise product in the order of the output
         letters = "".join(sorted(letters, key=order.index))
-        return aten.mul.Tensor(*(_aligned(t, mine, letters) for t, mine in ((a, la), (b, lb)))), letters
+        return call(aten.mul.Tensor, *(_aligned(call, t, mine, letters) for t, mine in ((a, la), (b, lb)))), letters
     dims = {c: t.shape[ls.index(c)] for t, ls in ((a, la), (b, lb)) for c in ls}
     size = lambda group: math.prod(dims[c] for c in group)  # noqa: E731
-    x = aten.permute.default(a, [la.index(c) for c in batch + left + inner])
-    y = aten.permute.default(b, [lb.index(c) for c in batch + inner + right])
-    x = aten.reshape.default(x, [size(batch), size(left), size(inner)])
-    y = aten.reshape.default(y, [size(batch), size(inner), size(right)])
-    return aten.view.default(aten.bmm.default(x, y), [dims[c] for c in letters]), letters
+    x = call(aten.permute.default, a, [la.index(c) for c in batch + left + inner])
+    y = call(aten.permute.default, b, [lb.index(c) for c in batch + inner + right])
+    x = call(aten.reshape.default, x, [size(batch), size(left), size(inner)])
+    y = call(aten.reshape.default, y, [size(batch), size(inner), size(right)])
+    return call(aten.view.default, call(aten.bmm.default, x, y), [dims[c] for c in letters]), letters
 
 
 def _from_lists(*parts):
