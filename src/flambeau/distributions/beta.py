@@ -8,8 +8,8 @@ from . import constraints
 from .dirichlet import Dirichlet
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
+from .sample_checks import checks_sample
 from .utils import broadcast_all
-from .validation import checks_sample
 
 __all__ = ["Beta"]
 

@@ -6,7 +6,7 @@ from ..autograd.grad_mode import no_grad
 from ..core.bindings import function
 from . import constraints
 from .counts import NumberOfSuccesses
-from .validation import checks_sample
+from .sample_checks import checks_sample
 
 __all__ = ["Binomial"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.bindings import function
 from . import constraints
 from .exp_family import ExponentialFamily
-from .validation import checks_sample
+from .sample_checks import checks_sample
 
 __all__ = ["Dirichlet"]
 

@@ -9,8 +9,8 @@ from ..core.bindings import function
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma, smallest_positive
+from .sample_checks import checks_sample
 from .utils import broadcast_all
-from .validation import checks_sample
 
 __all__ = ["FisherSnedecor"]
 

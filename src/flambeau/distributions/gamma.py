@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core.bindings import function
 from . import constraints
 from .exp_family import ExponentialFamily
+from .sample_checks import checks_sample
 from .utils import broadcast_all
-from .validation import checks_sample
 
 __all__ = ["Gamma"]
 

@@ -7,7 +7,7 @@ from ..core.bindings import function
 from . import constraints
 from .counts import NumberOfSuccesses
 from .gamma import Gamma
-from .validation import checks_sample
+from .sample_checks import checks_sample
 
 __all__ = ["NegativeBinomial"]
 

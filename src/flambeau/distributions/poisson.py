@@ -6,8 +6,8 @@ from ..autograd.grad_mode import no_grad
 from ..core.bindings import function
 from . import constraints
 from .exp_family import ExponentialFamily
+from .sample_checks import checks_sample
 from .utils import broadcast_all
-from .validation import checks_sample
 
 __all__ = ["Poisson"]
 

@@ -1,0 +1,16 @@
+"""Densities check their argument first. Captured code traces this; the check of a value itself is :mod:`.validation`'s."""
+
+from __future__ import annotations
+
+__all__ = ["checks_sample"]
+
+
+def checks_sample(method):
+    """The method ``log_prob``, which first checks its argument where arguments are validated."""
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return method(self, value)
+
+    return log_prob
