@@ -1,6 +1,7 @@
 """Calls of the library that are captured whole (``fullgraph=True``), on all backends, and do what they do plainly: hooks, numbers made into
 tensors, texts of functions, logs that are written behind the graph."""
 
+import copy
 import warnings
 
 import pytest
@@ -408,3 +409,40 @@ def test_own_logging_functions_see_tensors_and_texts():
 def test_decisions_about_data_are_the_users_errors():
     with pytest.raises(torch._dynamo.exc.UserError, match="Could not guard on data-dependent expression"):
         torch.compile(lambda x: torch.ones(2) if x.item() == 3 else x, fullgraph=True)(torch.tensor([3]))
+
+
+def test_kernels_are_not_given_addresses_of_what_is_traced():
+    with torch.library._scoped_library("flb_addresses", "FRAGMENT") as lib:
+        torch.library.define("flb_addresses::kernel", "(Tensor x) -> Tensor", lib=lib)
+        torch.library.impl(
+            "flb_addresses::kernel", "CompositeImplicitAutograd", lambda x: x.clone() if x.data_ptr() else x, lib=lib
+        )
+
+        def f(x):
+            return torch.ops.flb_addresses.kernel(x * 1)
+
+        assert f(torch.ones(2)).tolist() == [1, 1]
+        for trace in (
+            lambda: torch.fx.experimental.proxy_tensor.make_fx(f, tracing_mode="fake")(torch.ones(2)),
+            lambda: torch.compile(f, backend="eager", fullgraph=True)(torch.ones(2)),
+        ):
+            with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+                trace()
+    mode = torch._subclasses.FakeTensorMode()
+    with mode:
+        fake = torch.randn(3)
+    assert fake.data_ptr() == 0 and copy.copy(fake).shape == fake.shape
+    with torch._functorch.config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+        with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+            fake.data_ptr()
+
+
+def test_backends_find_the_mode_of_the_fake_tensors():
+    found = []
+
+    def backend(gm, inputs):
+        found.append(torch._dynamo.utils.detect_fake_mode(inputs))
+        return gm.forward
+
+    torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
+    assert isinstance(found[0], torch._subclasses.FakeTensorMode) and torch._guards.detect_fake_mode() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.config import Config, Knob
-from ..fake.constants import set_allow_meta, set_real_propagation
+from ..fake.constants import set_allow_data_ptr, set_allow_meta, set_real_propagation
 
 __all__ = ["config"]
 
@@ -50,7 +50,6 @@ _ONLY = {
     "backward_pass_autocast": "same_as_forward",
     "enable_activation_offloading": False,
     "error_on_custom_op_aliasing": False,
-    "fake_tensor_allow_unsafe_data_ptr_access": True,
     "fake_tensor_crossref": False,
     "functionalize_rng_ops": False,
     "generate_fake_kernels_from_real_mismatches": False,
@@ -68,6 +67,9 @@ KNOBS["fake_tensor_propagate_real_tensors"] = Knob(
     False, "modes of fake tensors made from now on keep the values that theirs were made from"
 )
 
+KNOBS["fake_tensor_allow_unsafe_data_ptr_access"] = Knob(
+    True, "data_ptr() of a fake tensor is 0 where nothing is traced"
+)
 KNOBS["fake_tensor_allow_meta"] = Knob(True, "fake tensors may be of the device meta")
 
 config = Config("torch._functorch.config", KNOBS)
@@ -76,6 +78,8 @@ config = Config("torch._functorch.config", KNOBS)
 def _tell(name: str, value: Any) -> None:
     if name == "fake_tensor_propagate_real_tensors":
         set_real_propagation(value)
+    elif name == "fake_tensor_allow_unsafe_data_ptr_access":
+        set_allow_data_ptr(value)
     elif name == "fake_tensor_allow_meta":
         set_allow_meta(value)
 

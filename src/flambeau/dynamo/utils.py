@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter, defaultdict
 
+from flambeau.fake.active import detect_fake_mode  # noqa: F401
+
 from .config import config
 from .values import clone_input, clone_inputs, hashable, istype, same  # noqa: F401
 

@@ -20,6 +20,8 @@ __all__ = [
     "allow_meta",
     "real_propagation",
     "run_for_real",
+    "allow_data_ptr",
+    "set_allow_data_ptr",
     "set_allow_meta",
     "set_real_propagation",
 ]
@@ -31,6 +33,7 @@ LIMIT = 1  # elements of a constant; PyTorch's bound
 class _Setting:
     propagate: bool = False
     meta: bool = True
+    data_ptr: bool = True
 
 
 _setting = _Setting()
@@ -54,6 +57,16 @@ def set_allow_meta(on: bool) -> None:
 def allow_meta() -> bool:
     """What :func:`set_allow_meta` said last; True at the start."""
     return _setting.meta
+
+
+def set_allow_data_ptr(on: bool) -> None:
+    """Whether ``data_ptr()`` of a fake tensor is 0 where nothing is traced; an error otherwise."""
+    _setting.data_ptr = bool(on)
+
+
+def allow_data_ptr() -> bool:
+    """What :func:`set_allow_data_ptr` said last; True at the start."""
+    return _setting.data_ptr
 
 
 class Constants:

@@ -24,7 +24,7 @@ from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
 from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
 from ..core.tensor import Tensor
-from .constants import LIMIT, Constants, allow_meta, real_propagation, run_for_real
+from .constants import LIMIT, Constants, allow_data_ptr, allow_meta, real_propagation, run_for_real
 from .meta import meta_of
 
 aten = namespace("aten")
@@ -52,6 +52,20 @@ class FakeTensor(Tensor):
     @property
     def fake_device(self):
         return self._device
+
+    def data_ptr(self):
+        """0, as there is no memory. RuntimeError while something is traced: what asks is a kernel, which would take the 0 for an address."""
+        recorded = any(getattr(mode, "records", False) for mode in _C.stack("dispatch_modes"))
+        if recorded or self.fake_mode.traces or not allow_data_ptr():
+            raise RuntimeError(
+                "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using torch.compile/export/fx, it is likely "
+                "that a kernel of the program's is traced as if it were made of operators: torch.library.custom_op makes it an operator."
+            )
+        return 0
+
+    def __copy__(self):
+        out = FakeTensor(self.fake_mode, meta_of(self), self._storage)
+        return out.requires_grad_(self.requires_grad and self.is_leaf)
 
     def __deepcopy__(self, memo):
         return FakeTensor(self.fake_mode, meta_of(self))
@@ -121,6 +135,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.shape_env = shape_env
         self.effects: set[str] = set()  # of the operators that ran; whoever wants to know empties it before
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
+        self.traces = False  # whether its tensors stand for those of a program that is captured
         self.asked_offsets: list = []  # storages of tensors whose storage_offset() was asked for, likewise
         self._memo: dict[int, tuple] = {}  # by id of the real tensor: a reference that forgets it, the fake one
         self._storages = weakref.WeakKeyDictionary()

@@ -42,6 +42,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
 
     sees_parts = True
 
+    records = True  # what runs under it is traced
+
     def __init__(
         self,
         graph: Graph,

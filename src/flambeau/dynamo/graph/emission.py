@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 
 from flambeau import _C, _frame, fx
+from flambeau.fake.active import handing_over
 from flambeau.loops.streams import journaled
 
 from ..bytecode.codegen import TEMP, Codegen
@@ -186,10 +187,11 @@ class Emission:
             env.allow_data_dependent_numbers = True  # what a generator gives may be a Python number
         start = time.perf_counter()
         try:
-            fn = output.modes.backend_call(output.compiler, gm, examples)
-            if region is not None and callable(fn):
-                backward = output.modes.backend_call(output.compiler, region.graph, region.examples)
-                fn = Runner(region, fn, backward, keep)
+            with handing_over(output.fake_mode):
+                fn = output.modes.backend_call(output.compiler, gm, examples)
+                if region is not None and callable(fn):
+                    backward = output.modes.backend_call(output.compiler, region.graph, region.examples)
+                    fn = Runner(region, fn, backward, keep)
             return fn
         except (Unsupported, BackendCompilerFailed):
             raise

@@ -32,7 +32,9 @@ def is_tensor(v) -> bool:
 
 def fake_mode():
     # torch.tensor() of numbers makes a real tensor on its way; inputs of the graph are converted by from_tensor.
-    return FakeTensorMode(allow_non_fake_inputs=True)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode.traces = True
+    return mode
 
 
 def grad_enabled() -> bool:
