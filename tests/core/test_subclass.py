@@ -221,3 +221,35 @@ def test_subclasses_answer_for_device_and_layout():
     assert t.device.type == "meta" and torch.ones(1).device.type == "cpu"
     t = _answering({"prim.layout.default": torch.sparse_csr}, dispatch_layout=True)
     assert t.layout is torch.sparse_csr and torch.ones(1).layout is torch.strided
+
+
+def test_type_as_takes_the_device():
+    assert torch.ones(2).type_as(torch.empty(3, dtype=torch.int64, device="meta")).device.type == "meta"
+
+
+def test_wrappers_are_pickled_with_what_they_hold():
+    import pickle
+
+    x = Pair(torch.arange(3), torch.zeros(3, dtype=torch.int64))
+    y = pickle.loads(pickle.dumps(x))
+    assert type(y) is Pair and y.dtype is torch.int64 and torch.equal(y.a, x.a) and torch.equal(y.b, x.b)
+
+
+class Pair(torch.Tensor):
+    @staticmethod
+    def __new__(cls, a, b):
+        return torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype, device=a.device)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Pair(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError

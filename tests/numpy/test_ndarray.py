@@ -125,3 +125,52 @@ def test_modules_below_an_alias_are_loaded_once():
 
     assert a is b and "sin" in a._unary and "add" in a._binary and "modf" not in a._unary
     assert np.sometrue is not None and np.float_ is numpy.float64
+
+
+def test_real_and_imag_are_written():
+    a = np.array([1 + 1j, 2.0])
+    a.real = 5
+    a.imag = [7, 8]
+    assert a.tolist() == [5 + 7j, 5 + 8j]
+    b = np.arange(2)
+    b.real = 3
+    assert b.tolist() == [3, 3]
+    with pytest.raises(TypeError, match="imaginary part"):
+        b.imag = 1
+
+
+CALLS = [
+    (lambda: 2 in np.arange(3), True),
+    (lambda: 7 in np.arange(4).reshape(2, 2), False),
+    (lambda: np.isscalar(np.isclose(1, 1)), True),
+    (lambda: np.isscalar(np.arange(2)), False),
+    (lambda: np.abs(np.array([True, False])).tolist(), [True, False]),
+    (
+        lambda: np.nan_to_num(np.array([numpy.nan, numpy.inf, -numpy.inf]), nan=numpy.inf, posinf=9, neginf=1).tolist(),
+        [numpy.inf, 9, 1],
+    ),
+    (lambda: np.arange(3).__dlpack_device__(), (1, 0)),
+    (lambda: torch.from_dlpack(np.arange(3)).tolist(), [0, 1, 2]),
+    (lambda: np.array(4)[numpy.bool_(True)].tolist(), [4]),
+]
+
+
+@pytest.mark.parametrize("k", range(len(CALLS)))
+def test_calls(k):
+    call, want = CALLS[k]
+    assert call() == want
+
+
+REFUSED = [
+    (lambda: np.expand_dims(np.zeros(3), (1, 1)), ValueError, "repeated axis"),
+    (lambda: np.rollaxis(np.zeros((1, 2)), 0, -5), numpy.exceptions.AxisError, "out of bounds"),
+    (lambda: np.divmod(1, 2, np.zeros(1), np.zeros(1), out=(np.zeros(1), np.zeros(1))), TypeError, "'out' as both"),
+    (lambda: np.empty(3, like="x"), NotImplementedError, "like="),
+]
+
+
+@pytest.mark.parametrize("k", range(len(REFUSED)))
+def test_what_is_refused(k):
+    call, error, message = REFUSED[k]
+    with pytest.raises(error, match=message):
+        call()

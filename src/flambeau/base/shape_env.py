@@ -391,6 +391,14 @@ class ShapeEnv:
             yield s.hi - value
 
     # -- questions -----------------------------------------------------------------------------------------------------
+    def evaluate_expr(self, expr):
+        """The value of an expression of a SymInt or SymBool as a number, remembered as a guard."""
+        if isinstance(expr, bool | int | float):
+            return expr
+        if isinstance(expr, R.Rel | R.Junction | R.Not):
+            return self.evaluate(expr)
+        return self.specialize(expr)
+
     def evaluate(self, r) -> bool:
         """The truth value, remembered as a guard when it isn't known."""
         if isinstance(r, bool):

@@ -91,6 +91,19 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return _finish(_C.without_data(Tensor, size, stride, dtype, META, 0, None), requires_grad, None)
 
 
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, device, requires_grad):
+    size, stride = _ints("size", size), _ints("stride", stride)
+    return Tensor._make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        storage_offset=storage_offset,
+        dtype=dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
 def _rebuild_from_type_v2(func, new_type, args, state):
     out = func(*args)
     if type(out) is not new_type:
@@ -150,7 +163,11 @@ def _rebuild_sparse(record, size, requires_grad):
 
 def reduced(t: Tensor, protocol: int):
     """``__reduce_ex__`` of tensors: the place in the storage, the class and the attributes. Gradient, history and hooks stay behind."""
-    if t.layout is not strided:
+    if t._array is None and hasattr(type(t), "__tensor_flatten__"):
+        shape, strides = tuple(t._shape), tuple(t._strides)
+        function = _rebuild_wrapper_subclass
+        args = (type(t), t._dtype, shape, strides, t._offset, t._device, t._requires_grad)
+    elif t.layout is not strided:
         function, args = _rebuild_sparse, (t._payload, tuple(t._shape), t._requires_grad)
     else:
         function, args = _plain(t)

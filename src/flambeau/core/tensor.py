@@ -226,6 +226,8 @@ class Tensor(_C.TensorBase):
         """Address of the first element; 0 without data, and without elements."""
         if self.layout is not strided:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+        if self._answers and not self.numel():
+            return 0
         if self._array is None and self._storage.device_memory is not None:
             return self._storage.data_ptr() + self._offset * self._dtype.itemsize if self.numel() else 0
         memory = self._array if self._array is not None else getattr(self._plain(), "_array", None)

@@ -107,7 +107,7 @@ def rollaxis(a, axis, start=0):
     """np.rollaxis."""
     x = _with_ndim(a)
     axis = _axis(axis, x.ndim)
-    start = _axis(start, x.ndim + 1) if start >= 0 else start + x.ndim
+    start = _axis(start, x.ndim + 1) if start >= 0 else _axis(start, x.ndim)
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
 
@@ -131,7 +131,10 @@ def expand_dims(a, axis):
     x = as_tensor(a)
     axes = axis if isinstance(axis, (tuple, list)) else [axis]
     ndim = x.ndim + len(axes)
-    for d in sorted(_axis(d, ndim) for d in axes):
+    places = sorted(_axis(d, ndim) for d in axes)
+    if len(set(places)) < len(places):
+        raise ValueError("repeated axis")
+    for d in places:
         x = aten.unsqueeze.default(x, d)
     return x
 

@@ -12,10 +12,14 @@ import numpy as np
 
 from .. import _C
 from ..base.dtypes import uint8
+from ..core.operator import namespace
 from .promotion import dtype_of, is_tensor
 from .table import ATTRIBUTES, FUNCTIONS, METHODS, OPERATORS
 
 __all__ = ["attribute", "implemented", "ndarray", "unwrap"]
+
+
+aten = namespace("aten")
 
 
 class ndarray:
@@ -59,6 +63,33 @@ class ndarray:
     def __setitem__(self, key, value):
         value = unwrap(np.asarray(_plain(value)) if isinstance(value, (list, tuple)) else value)
         self.tensor[_index(key)] = value.to(self.tensor.dtype) if is_tensor(value) else value
+
+    @property
+    def real(self):
+        return wrap(ATTRIBUTES["real"](self.tensor))
+
+    @real.setter
+    def real(self, value):
+        (aten.real(self.tensor) if self.tensor.is_complex() else self.tensor).copy_(_numbers(value))
+
+    @property
+    def imag(self):
+        return wrap(ATTRIBUTES["imag"](self.tensor))
+
+    @imag.setter
+    def imag(self, value):
+        if not self.tensor.is_complex():
+            raise TypeError("array does not have imaginary part to set")
+        aten.imag(self.tensor).copy_(_numbers(value))
+
+    def __contains__(self, value):
+        return bool(aten.eq(self.tensor, _numbers(value)).any())
+
+    def __dlpack__(self, **kwargs):
+        return self.tensor.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
 
     def __len__(self):
         return len(self.tensor)
@@ -131,9 +162,15 @@ def unwrap(x):
     return x
 
 
+def _numbers(value):
+    """What is written or looked for, as a tensor."""
+    value = unwrap(value)
+    return value if is_tensor(value) else _from_numpy(np.asarray(value))
+
+
 def _index(key):
-    """A key as tensors take it: arrays of uint8 are numbers to NumPy and masks to PyTorch."""
-    key = unwrap(key)
+    """A key as tensors take it: arrays of uint8 are numbers to NumPy and masks to PyTorch. A bool of NumPy's is a mask."""
+    key = bool(key) if isinstance(key, np.bool_) else unwrap(key)
     parts = [p.long() if is_tensor(p) and p.dtype is uint8 else p for p in (key if isinstance(key, tuple) else (key,))]
     return tuple(parts) if isinstance(key, tuple) else parts[0]
 
@@ -160,6 +197,10 @@ def _plain(x):
 
 def _call(impl, plain, args, kwargs):
     """``impl`` on tensors; where it declines, NumPy's own function on their memory. The arrays given as ``out`` are the results."""
+    if kwargs.get("like") is not None:
+        raise NotImplementedError("like= is not built: arrays are tensors'")
+    if kwargs.get("out") is not None and isinstance(plain, np.ufunc) and len(args) > plain.nin:
+        raise TypeError("cannot specify 'out' as both a positional and keyword argument")
     if impl is not None:
         try:
             return _given(
@@ -273,12 +314,20 @@ _OLD = {
 _OLD |= {"round_": "round", "singlecomplex": "complex64", "sometrue": "any"}
 
 
+def isscalar(element) -> bool:
+    """Whether it is a number, or an array of one element: results without dimensions are arrays here."""
+    value = unwrap(element)
+    return value.numel() == 1 if is_tensor(value) else bool(np.isscalar(value))
+
+
 def attribute(name: str, plain=np, owner=None):
     """``np.<name>`` for tensors: a function, a submodule, or NumPy's own constant or type."""
     if name.startswith("__"):
         raise AttributeError(name)
     if plain is np and name == "ndarray":
         return ndarray
+    if plain is np and name == "isscalar":
+        return isscalar
     if plain is np and name == "AxisError":
         return np.exceptions.AxisError
     found = getattr(plain, _OLD.get(name, name) if plain is np else name)

@@ -131,7 +131,7 @@ def _sign(x):
 
 negative = ufunc(np.negative, later("neg"))
 positive = ufunc(np.positive, lambda x: x.clone())
-absolute = ufunc(np.absolute, later("abs"), kinds=_REAL + _COMPLEX)
+absolute = ufunc(np.absolute, lambda x: x.clone() if x.dtype is dtypes.bool_ else aten.abs(x), kinds=_REAL + _COMPLEX)
 ufunc(np.fabs, later("abs"), kinds=_FLOAT)
 ufunc(np.sign, _sign, kinds=_REAL[1:])
 ufunc(np.square, lambda x: aten.mul(x, x))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ...base.dtypes import as_element
+from ...base.dtypes import as_element, complex64
 from ...base.shapes import normalize_dims
 from ...core.body import TABLE, Input, topological, trace
 from ...core.promotion import compute_dtype, operand_indices
@@ -62,7 +62,9 @@ def pointwise(lowering, op, full, val):
         ]
     t, out = short(compute), short(val.dtype)
     shape = sizes(val.shape)
-    handler = lowering.handler(short(compute.to_complex()) if paired else t)
+    # Integers beside complex numbers are computed with as the latter.
+    pair = compute.to_complex() if compute.category == 2 else compute if compute.is_complex else complex64
+    handler = lowering.handler(short(pair) if paired else t)
     if compute.category == 1 and (divisions := {n.op for n in topological(root) if _may_divide_by_zero(n)}):
         conditions.dividing(lowering, handler, divisions)
     if paired:

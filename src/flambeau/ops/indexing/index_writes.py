@@ -300,4 +300,4 @@ def index_reduce(self, dim, index, source, reduce, include_self):
 
 @composite("type_as(Tensor self, Tensor other) -> Tensor", variants="method")
 def type_as(self, other):
-    return self.to(other.dtype)
+    return self.to(other.device, other.dtype)
