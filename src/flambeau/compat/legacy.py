@@ -64,8 +64,7 @@ for _dtype in TYPED:
         globals()[f"{_dtype.scalar_type}Tensor"] = _tensor_type(_dtype.scalar_type, _dtype)
 
 
-@public_in("")
-class qscheme:  # noqa: N801
+class _Named:
     """A layout or format that can be named and compared; no tensor has it."""
 
     def __init__(self, name: str):
@@ -75,10 +74,7 @@ class qscheme:  # noqa: N801
         return f"torch.{self.name}"
 
 
-jagged, _mkldnn = map(qscheme, ("jagged", "_mkldnn"))
-per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
-    qscheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
-)
+jagged, _mkldnn = map(_Named, ("jagged", "_mkldnn"))
 
 
 @public_in("")

@@ -22,9 +22,7 @@ batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats
 """.replace("\n", " ")
 
 _QUANTISED = """
-choose_qparams_optimized dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
-fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
-quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru_cell quantized_lstm_cell
+choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant quantized_batch_norm quantized_gru_cell quantized_lstm_cell
 quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell
 """.replace("\n", " ")
 
@@ -89,15 +87,14 @@ from compat.functions: broadcast_tensors meshgrid
 from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor HalfTensor BFloat16Tensor
 from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage
 from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
-from compat.legacy: qscheme Tag DispatchKey FatalError
+from compat.legacy: Tag DispatchKey FatalError
 from base.dtypes: float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float4_e2m1fn_x2 float8_e8m0fnu
 from base.dtypes: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7
 from base.dtypes: uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
 from compat.legacy: jagged _mkldnn Storage=FloatStorage
-from compat.legacy: per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
+from core.quantized: qscheme=QScheme per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
 value None: newaxis
 value 'contiguous_format': legacy_contiguous_format
-refuses: _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor
 from compat.composed: _shape_as_tensor
 from compat.queries: _check_with _check_tensor_all_with _check_tensor_all
 from functionalize.switch: _to_functional_tensor=to_functional _from_functional_tensor=from_functional _is_functional_tensor=is_functional

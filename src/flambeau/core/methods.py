@@ -10,7 +10,7 @@ from .. import _C
 from ..base import accelerator, shapes
 from ..base.device import as_device
 from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
-from . import rebuild  # also: how tensors are pickled
+from . import quantized, rebuild  # also: how tensors are pickled
 from . import shared as _shared  # noqa: F401  (tensors in shared memory)
 from . import storage as _storage
 from .conversion import tensor, to
@@ -248,6 +248,13 @@ def __delitem__(self, key):  # noqa: N807
     raise TypeError("Tensor does not support deleting items")
 
 
+def qscheme(self):
+    """How the codes of a quantised tensor are read: ``torch.per_tensor_affine`` or ``torch.per_channel_affine``. RuntimeError for others."""
+    if not quantized.is_quantized(self):
+        raise RuntimeError(f"qscheme() takes quantised tensors, got one of {self.dtype}")
+    return quantized.parts(self).scheme
+
+
 def _refusal(name: str, what: str):
     def refuse(self, *args, **kwargs):
         raise RuntimeError(f"Tensor.{name}: {what}")
@@ -257,9 +264,7 @@ def _refusal(name: str, what: str):
     return refuse
 
 
-_QUANTISED = "quantised tensors are not built in flambeau"
 _REFUSED = {
-    _QUANTISED: "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme",
     "nested tensors are not built in flambeau": "to_padded_tensor",
     "there is no such device here": "ipu mtia",
     "oneDNN tensors are not built in flambeau": "to_mkldnn",
@@ -291,6 +296,7 @@ for _fn in (
         map_,
         map2_,
         set_,
+        qscheme,
     ),
     *(resize, resize_as),
 ):

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ..base import dtypes
+from . import quantized
 from .device_memory import on_device, read
 from .lazy import resolved
 
@@ -130,6 +131,17 @@ def _sparse_str(t, record) -> str:
     return _with_tail(t, text, tail, 7, newline=t.is_sparse)
 
 
+def _quantized_str(t) -> str:
+    """The values, then how the codes are read."""
+    p, a = quantized.parts(t), quantized.dequantized(t)
+    tail = [f"size={tuple(t._shape)}", f"dtype={t._dtype}", f"quantization_scheme={p.scheme}"]
+    if p.axis is None:
+        tail += [f"scale={p.scale}", f"zero_point={p.zero_point}"]
+    else:
+        tail += [f"scale={tensor_str(p.scale)}", f"zero_point={tensor_str(p.zero_point)}", f"axis={p.axis}"]
+    return _with_tail(t, f"tensor({_array_text(a, 7, a.size > _options['threshold'])}", tail, 7)
+
+
 def _with_tail(t, text: str, tail: list[str], indent: int, newline: bool = False) -> str:
     if t._grad_fn is not None:
         tail.append(f"grad_fn=<{t._grad_fn.name()}>")
@@ -157,6 +169,8 @@ def _tensor_str(t, contents: str | None) -> str:
     name = "Parameter containing:\n" if t._flags & 2 else ""
     if t._array is None and not t._keys and hasattr(t._payload, "named_parts"):
         return name + _sparse_str(t, t._payload)
+    if t._array is None and not t._keys and quantized.parts(t) is not None:
+        return name + _quantized_str(t)
     plain = resolved(t)
     a = read(plain) if not t._keys and on_device(plain) else plain._array
     cls = "tensor" if type(t).__name__ in ("Tensor", "Parameter") else type(t).__name__

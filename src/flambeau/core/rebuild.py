@@ -15,7 +15,7 @@ from .. import _C
 from ..base import dtypes
 from ..base.device import CPU, META
 from ..base.dtypes import DType
-from . import lazy
+from . import lazy, quantized
 from .device_memory import on_device
 from .storage import Storage, memory, span
 from .tensor import Tensor, strided
@@ -86,6 +86,15 @@ def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, bac
     return _finish(make(storage, dtype, storage_offset, size, stride), requires_grad, backward_hooks, metadata)
 
 
+def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks):
+    """A quantised tensor. RuntimeError where the codes lie outside of their storage, or can't be read as ``quantizer_params`` says."""
+    kind = getattr(storage, "dtype", None)
+    if kind not in quantized.CODES:
+        raise RuntimeError(f"invalid checkpoint: a quantised tensor over a storage of {kind}")
+    codes = make(storage, quantized.CODES[kind], storage_offset, size, stride)
+    return quantized.make(quantized.checked(codes, quantizer_params))
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     size, stride = _ints("size", size), _ints("stride", stride)
     return _finish(_C.without_data(Tensor, size, stride, dtype, META, 0, None), requires_grad, None)
@@ -140,6 +149,11 @@ def _plain(t: Tensor):
     """How to make ``t`` as an object of class Tensor without attributes."""
     hooks: collections.OrderedDict = collections.OrderedDict()
     held, metadata = t, ()
+    affine = quantized.parts(t)
+    if affine is not None:
+        storage, offset, strides = place(affine.codes)
+        typed, parameters = TypedStorage(wrap_storage=storage, dtype=t._dtype), quantized.described(affine)
+        return _rebuild_qtensor, (typed, offset, tuple(t._shape), strides, parameters, False, hooks)
     plain = t._plain()
     if plain is not None:
         held, metadata = plain, ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)

@@ -284,7 +284,7 @@ class Tensor(_C.TensorBase):
 
     is_sparse = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_coo)
     is_sparse_csr = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_csr)
-    is_quantized = property(lambda self: False)
+    is_quantized = property(lambda self: not self._has_data and hasattr(self._payload, "zero_point"))
     is_nested = property(lambda self: False)
     is_cpu = property(lambda self: self._device.type == "cpu")
     is_cuda = property(lambda self: self._device.type == "cuda")
@@ -355,6 +355,10 @@ class Tensor(_C.TensorBase):
                 )
             if self._plain() is not None:
                 return self._numpy_of_view(force)
+            if self.is_quantized:
+                raise TypeError(
+                    f"Got unsupported ScalarType {self._dtype.scalar_type}: numpy() of a quantised tensor; dequantize() it first"
+                )
             if self._device.type != "cpu" and not self._keys:
                 if force and self._device.type == "cuda":
                     return self.detach().cpu().numpy()

@@ -16,7 +16,7 @@ from ..core.layouts import in_order
 from ..core.operator import FACETS, OpOverload, namespace
 from ..core.promotion import DIFFERENT_DEVICES
 from ..core.tensor import meta_tensor, strided
-from . import lazy, sparse, through_host
+from . import lazy, quantized, sparse, through_host
 
 RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 
@@ -164,6 +164,8 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         found = sparse.among(args, kwargs)
         if found:
             return sparse.run(op, args, kwargs, found)
+        if quantized.among(args, kwargs):
+            return quantized.run(op, args, kwargs)
         if through_host.among((*args, *kwargs.values())) and not _wants_meta(args, kwargs):
             return through_host.run(op, args, kwargs)
         return _on_meta(op, args, kwargs)

@@ -70,6 +70,16 @@ for _place, _names in _index.EXPOSED.items():
             _bindings.LATER.add(_opname or _public)
 
 
+def _load_quantized(name: str) -> bool:
+    """Declare the operators of ``torch.ops.quantized``."""
+    for family in ("affine.arithmetic", "affine.layers"):
+        load_family(family)
+    return True
+
+
+_namespace("quantized")._load = _load_quantized
+
+
 def load_library(path) -> None:
     """``torch.ops.load_library``. OSError: operators in native libraries of PyTorch's are not loaded here."""
     raise OSError(f"{path}: flambeau loads no native libraries of operators; define them in Python with torch.library")

@@ -1,6 +1,14 @@
 """Where families that load when used keep their names. Written by `python -m flambeau.testing.families`."""
 
 FAMILIES = {
+    "affine.conversion": """
+_make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor dequantize int_repr q_per_channel_axis q_per_channel_scales
+q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
+""",
+    "affine.fake": """
+_fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask
+fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask
+""",
     "creation.spaced": """
 logspace
 """,
@@ -233,50 +241,52 @@ _foreach_norm _foreach_pow _foreach_pow_ _foreach_reciprocal _foreach_reciprocal
 _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign _foreach_sign_ _foreach_sin _foreach_sin_ _foreach_sinh _foreach_sinh_
 _foreach_sqrt _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc
 _foreach_trunc_ _foreach_zero_ _fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_ _histogramdd_bin_edges _histogramdd_from_bin_cts
-_histogramdd_from_bin_tensors _kept_bits _lu_with_info _native_batch_norm_legit _native_batch_norm_legit_functional _neg_view_copy
-_sample_dirichlet _standard_gamma _standard_gamma_grad _unique _unsafe_masked_index _unsafe_masked_index_put_accumulate
-_weight_int4pack_mm_for_cpu _weight_int8pack_mm absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d adjoint
-affine_grid_generator alias_copy alpha_dropout aminmax angle arccos arccosh arcsin arcsinh arctan arctanh argsort argwhere as_strided
-as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ avg_pool1d bartlett_window
-batch_norm bilinear binary_cross_entropy_with_logits bincount binomial bitwise_left_shift bitwise_left_shift_ bitwise_right_shift
-bitwise_right_shift_ blackman_window bucketize cdist celu celu_ channel_shuffle cholesky cholesky_inverse cholesky_solve clamp clamp_
-clamp_max clamp_max_ clamp_min clamp_min_ clip complex conj conj_physical conj_physical_ conv1d conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d convolution copysign copysign_ corrcoef cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero
-cov cross ctc_loss cummax cummin cumprod cumprod_ cumsum cumsum_ cumulative_trapezoid deg2rad deg2rad_ det detach_copy diagonal_copy
-diagonal_scatter diff digamma digamma_ dist dropout dsplit embedding_bag empty_permuted empty_strided erfc erfc_ erfinv erfinv_
-expand_copy feature_alpha_dropout feature_dropout fix flip float_power float_power_ fmax fmin frac frac_ frexp frobenius_norm gcd gcd_
-geqrf gradient grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell hamming_window hann_window hardshrink hash_tensor
-heaviside heaviside_ hinge_embedding_loss histc histogram hsplit hspmm hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_copy
-index_copy_ index_fill index_fill_ index_reduce index_reduce_ instance_norm inverse isin isneginf isposinf isreal istft kaiser_window
-kl_div kthvalue layer_norm lcm lcm_ ldexp ldexp_ lgamma lgamma_ lift_fresh_copy log_softmax logaddexp logaddexp2 logcumsumexp logdet logit
-logit_ logspace lstm lstm_cell lu_solve lu_unpack margin_ranking_loss masked_scatter masked_scatter_ masked_select matrix_exp matrix_power
-max_pool1d max_pool1d_with_indices max_pool2d max_pool3d median mode msort mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian
-nanquantile nansum narrow_copy native_batch_norm native_dropout native_dropout_backward native_group_norm native_layer_norm negative
-nextafter nextafter_ nonzero nonzero_static norm nuclear_norm orgqr ormqr pairwise_distance pdist permute_copy pinverse pixel_unshuffle
-poisson poisson_nll_loss polar polygamma positive prelu put put_ qr quantile rad2deg rad2deg_ relu relu_ renorm renorm_ resolve_conj
-resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell rrelu scatter_reduce scatter_reduce_ searchsorted segment_reduce
-select_copy selu selu_ sgn sgn_ signbit sinc sinc_ sinh sinh_ slice_copy slogdet smm softmax sort split_copy split_with_sizes_copy
-squeeze_copy sspaddmm std std_mean svd t_copy take threshold threshold_ topk trace transpose_copy trapezoid trapz triangular_solve
-triplet_margin_loss unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy var_mean view_as_complex_copy
-view_as_real_copy view_copy vsplit xlogy xlogy_
+_histogramdd_from_bin_tensors _kept_bits _lu_with_info _make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor
+_native_batch_norm_legit _native_batch_norm_legit_functional _neg_view_copy _sample_dirichlet _standard_gamma _standard_gamma_grad _unique
+_unsafe_masked_index _unsafe_masked_index_put_accumulate _weight_int4pack_mm_for_cpu _weight_int8pack_mm absolute acos acos_ acosh acosh_
+adaptive_avg_pool1d adaptive_max_pool1d adjoint affine_grid_generator alias_copy alpha_dropout aminmax angle arccos arccosh arcsin arcsinh
+arctan arctanh argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_
+atanh atanh_ avg_pool1d bartlett_window batch_norm bilinear binary_cross_entropy_with_logits bincount binomial bitwise_left_shift
+bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ blackman_window bucketize cdist celu celu_ channel_shuffle cholesky
+cholesky_inverse cholesky_solve clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip complex conj conj_physical conj_physical_
+conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign copysign_ corrcoef cosh cosh_
+cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin cumprod cumprod_ cumsum cumsum_
+cumulative_trapezoid deg2rad deg2rad_ dequantize det detach_copy diagonal_copy diagonal_scatter diff digamma digamma_ dist dropout dsplit
+embedding_bag empty_permuted empty_strided erfc erfc_ erfinv erfinv_ expand_copy fake_quantize_per_channel_affine
+fake_quantize_per_tensor_affine feature_alpha_dropout feature_dropout fix flip float_power float_power_ fmax fmin frac frac_ frexp
+frobenius_norm gcd gcd_ geqrf gradient grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell hamming_window hann_window
+hardshrink hash_tensor heaviside heaviside_ hinge_embedding_loss histc histogram hsplit hspmm hypot hypot_ i0 i0_ igamma igamma_ igammac
+igammac_ index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ instance_norm int_repr inverse isin isneginf isposinf
+isreal istft kaiser_window kl_div kthvalue layer_norm lcm lcm_ ldexp ldexp_ lgamma lgamma_ lift_fresh_copy log_softmax logaddexp
+logaddexp2 logcumsumexp logdet logit logit_ logspace lstm lstm_cell lu_solve lu_unpack margin_ranking_loss masked_scatter masked_scatter_
+masked_select matrix_exp matrix_power max_pool1d max_pool1d_with_indices max_pool2d max_pool3d median mode msort mvlgamma mvlgamma_
+nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow_copy native_batch_norm native_dropout native_dropout_backward
+native_group_norm native_layer_norm negative nextafter nextafter_ nonzero nonzero_static norm nuclear_norm orgqr ormqr pairwise_distance
+pdist permute_copy pinverse pixel_unshuffle poisson poisson_nll_loss polar polygamma positive prelu put put_ q_per_channel_axis
+q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qr quantile quantize_per_channel quantize_per_tensor
+quantize_per_tensor_dynamic rad2deg rad2deg_ relu relu_ renorm renorm_ resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh
+rnn_tanh_cell rrelu scatter_reduce scatter_reduce_ searchsorted segment_reduce select_copy selu selu_ sgn sgn_ signbit sinc sinc_ sinh
+sinh_ slice_copy slogdet smm softmax sort split_copy split_with_sizes_copy squeeze_copy sspaddmm std std_mean svd t_copy take threshold
+threshold_ topk trace transpose_copy trapezoid trapz triangular_solve triplet_margin_loss unbind_copy unfold_copy unsafe_chunk
+unsafe_split unsafe_split_with_sizes unsqueeze_copy var_mean view_as_complex_copy view_as_real_copy view_copy vsplit xlogy xlogy_
 """,
     "method": """
 _coalesced_ _indices _nnz _values absolute acos acos_ acosh acosh_ adjoint aminmax angle arccos arccosh arcsin arcsinh arctan arctanh
 argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ bincount
 bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ ccol_indices cholesky cholesky_inverse cholesky_solve
 clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip coalesce col_indices conj conj_physical conj_physical_ copysign copysign_
-corrcoef cosh cosh_ count_nonzero cov cross crow_indices cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ dense_dim det
-diagonal_scatter diff digamma digamma_ dist dsplit erfc erfc_ erfinv erfinv_ fill_diagonal_ fix flip float_power float_power_ fmax fmin
-frac frac_ frexp gcd gcd_ geqrf hardshrink hash_tensor heaviside heaviside_ histc histogram hsplit hypot hypot_ i0 i0_ igamma igamma_
-igammac igammac_ index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ indices inverse is_coalesced isneginf isposinf
-isreal istft kthvalue lcm lcm_ ldexp ldexp_ lgamma lgamma_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logit logit_ lu_solve
-masked_scatter masked_scatter_ masked_select matrix_exp matrix_power median mode msort mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean
-nanmedian nanquantile nansum narrow_copy negative new_empty_strided nextafter nextafter_ nonzero nonzero_static norm orgqr ormqr pinverse
-positive prelu put put_ qr quantile rad2deg rad2deg_ relu relu_ renorm renorm_ resolve_conj resolve_neg row_indices scatter_reduce
-scatter_reduce_ sgn sgn_ signbit sinc sinc_ sinh sinh_ slogdet smm softmax sort sparse_dim sparse_mask sparse_resize_
-sparse_resize_and_clear_ squeeze_ sspaddmm std svd swapaxes_ swapdims_ t_ take to_dense to_sparse to_sparse_bsc to_sparse_bsr
-to_sparse_csc to_sparse_csr topk trace transpose_ triangular_solve type_as unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_
-values vsplit xlogy xlogy_
+corrcoef cosh cosh_ count_nonzero cov cross crow_indices cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ dense_dim
+dequantize det diagonal_scatter diff digamma digamma_ dist dsplit erfc erfc_ erfinv erfinv_ fill_diagonal_ fix flip float_power
+float_power_ fmax fmin frac frac_ frexp gcd gcd_ geqrf hardshrink hash_tensor heaviside heaviside_ histc histogram hsplit hypot hypot_ i0
+i0_ igamma igamma_ igammac igammac_ index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ indices int_repr inverse
+is_coalesced isneginf isposinf isreal istft kthvalue lcm lcm_ ldexp ldexp_ lgamma lgamma_ log_softmax logaddexp logaddexp2 logcumsumexp
+logdet logit logit_ lu_solve masked_scatter masked_scatter_ masked_select matrix_exp matrix_power median mode msort mvlgamma mvlgamma_
+nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow_copy negative new_empty_strided nextafter nextafter_ nonzero
+nonzero_static norm orgqr ormqr pinverse positive prelu put put_ q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
+q_zero_point qr quantile rad2deg rad2deg_ relu relu_ renorm renorm_ resolve_conj resolve_neg row_indices scatter_reduce scatter_reduce_
+sgn sgn_ signbit sinc sinc_ sinh sinh_ slogdet smm softmax sort sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ squeeze_
+sspaddmm std svd swapaxes_ swapdims_ t_ take to_dense to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr topk trace
+transpose_ triangular_solve type_as unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_ values vsplit xlogy xlogy_
 """,
     "nn": """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d celu channel_shuffle conv1d conv2d conv3d

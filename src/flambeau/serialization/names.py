@@ -12,6 +12,7 @@ from ..base import dtypes
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
+from ..core import quantized
 from ..core import rebuild as core
 from ..core.tensor import Tensor
 from ..modules import parameter
@@ -25,7 +26,13 @@ MAKERS = {
     name: getattr(home, name.rpartition(".")[2])
     for home, names in (
         (core, ("torch._tensor._rebuild_from_type_v2",)),
-        (core, [f"torch._utils._rebuild_{n}" for n in ("tensor", "tensor_v2", "tensor_v3", "meta_tensor_no_storage")]),
+        (
+            core,
+            [
+                f"torch._utils._rebuild_{n}"
+                for n in ("tensor", "tensor_v2", "tensor_v3", "meta_tensor_no_storage", "qtensor")
+            ],
+        ),
         (parameter, [f"torch._utils._rebuild_{n}" for n in ("parameter", "parameter_with_state")]),
         (rebuild, [f"torch._utils._rebuild_{n}" for n in ("sparse_tensor", "device_tensor_from_numpy")]),
     )
@@ -48,7 +55,8 @@ SAFE: dict[str, object] = {
     "builtins.bytearray": bytearray,
     "builtins.set": set,
     **{f"torch.{name}": kind for name, kind in STORAGES.items()},
-    **{f"torch.{d.name}": d for d in dtypes.ALL},
+    **{f"torch.{d.name}": d for d in (*dtypes.ALL, *quantized.CODES)},
+    **{f"torch.{name}": getattr(quantized, name) for name in ("per_tensor_affine", "per_channel_affine")},
     **MAKERS,
 }
 

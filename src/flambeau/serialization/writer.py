@@ -12,6 +12,7 @@ from .. import _C
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
+from ..core.quantized import QScheme
 from ..core.storage import Storage, seen, span
 from ..core.tensor import Layout, strided
 from ..core.typed_storage import TypedStorage
@@ -58,7 +59,7 @@ class Pickler(pickle._Pickler):
             return self.save_reduce(Device, (obj.type,) if obj.index is None else (obj.type, obj.index), obj=obj)
         if type(obj) is Layout:
             return self.save_reduce(rebuild._get_layout, (repr(obj),), obj=obj)
-        if isinstance(obj, DType | StorageType) or isinstance(obj, type) and global_name(obj) is not None:
+        if isinstance(obj, DType | StorageType | QScheme) or isinstance(obj, type) and global_name(obj) is not None:
             return (
                 self.save_global(obj) if self.memo.get(id(obj)) is None else self.write(self.get(self.memo[id(obj)][0]))
             )

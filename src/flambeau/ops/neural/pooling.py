@@ -14,6 +14,7 @@ from ...core.declare import COMPLEX, INTEGERS, composite, explicit
 from ...core.images import as_image
 from ...core.layouts import image_format, strides_of
 from ...core.operator import namespace
+from ...core.quantized import is_quantized, through_values
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
@@ -286,6 +287,11 @@ def _avg_pool(n):
         out_rules="exact",
     )
     def avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
+        if is_quantized(self):
+            more = () if n == 1 else (divisor_override,)
+            return through_values(
+                _avg_pools[n], self, kernel_size, stride, padding, ceil_mode, count_include_pad, *more
+            )
         kernel = spread(kernel_size, n)
         stride = spread(stride, n) if stride else kernel
         padding, ones = spread(padding, n), [1] * n

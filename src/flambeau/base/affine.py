@@ -1,0 +1,55 @@
+"""Affine quantisation on ndarrays: a code ``c`` stands for ``(c - zero_point) * scale``.
+
+Everything is computed in float32, as PyTorch's CPU kernels do: a code is ``rint(zero_point + x / scale)``, kept within its type. ``scale`` and
+``zero_point`` are numbers, or arrays that broadcast with the codes (one entry a channel).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import kernels
+
+__all__ = ["codes", "dot", "range_of", "requantized", "values"]
+
+
+def range_of(kind) -> tuple[int, int]:
+    """The least and the greatest code of an integer dtype of NumPy's."""
+    info = np.iinfo(kind)
+    return int(info.min), int(info.max)
+
+
+def codes(x, scale, zero_point, kind) -> np.ndarray:
+    """Codes of ``x`` in the integer dtype ``kind``. A nan becomes the greatest one, as in PyTorch."""
+    inverse = np.float32(1) / np.asarray(scale, np.float32)
+    return _within(np.asarray(zero_point, np.float32) + np.asarray(x, np.float32) * inverse, kind)
+
+
+def values(x, scale, zero_point) -> np.ndarray:
+    """What codes stand for, in float32."""
+    away = x.astype(np.int64) - np.asarray(zero_point, np.int64)
+    return away.astype(np.float32) * np.asarray(scale, np.float32)
+
+
+def requantized(sums, scale, zero_point: int, kind) -> np.ndarray:
+    """Codes of sums of products (float32), of which one stands for ``scale``."""
+    return _within(np.rint(sums * np.asarray(scale, np.float32)) + np.float32(zero_point), kind)
+
+
+def dot(a, b, a_zero, b_zero) -> np.ndarray:
+    """``(a - a_zero) (b - b_zero)^T`` in int32, exact: a (M, K) and b (N, K) of bytes, a_zero a number, b_zero a number or an array (N)."""
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    out = np.empty((a.shape[0], b.shape[0]), np.int32)
+    kernels.product_bytes([a, b], [out], a_signed=a.dtype == np.int8, b_signed=b.dtype == np.int8)
+    b_zero = np.asarray(b_zero, np.int32)
+    if b_zero.any():
+        out -= a.sum(1, dtype=np.int32)[:, None] * b_zero
+    if a_zero:
+        out -= np.int32(a_zero) * (b.sum(1, dtype=np.int32) - np.int32(a.shape[1]) * b_zero)
+    return out
+
+
+def _within(x, kind) -> np.ndarray:
+    low, high = range_of(kind)
+    # NOTE: the greatest int32 isn't a float32; float64 holds all of them.
+    return np.nan_to_num(np.clip(np.rint(x).astype(np.float64), low, high), nan=high).astype(kind)

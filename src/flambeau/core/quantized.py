@@ -1,0 +1,174 @@
+"""What a quantised tensor holds: a tensor without an array whose payload is an :class:`Affine`, integer codes with a scale and a zero point.
+
+``c`` stands for ``(c - zero_point) * scale``. Operators reach the codes by the facet ``"quantized"`` (eager/quantized.py); everything above the
+backend sees a tensor with shape, strides and a quantised dtype. Such tensors have no gradient and are not captured.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+import numpy as np
+
+from .. import _C
+from ..base import affine, dtypes
+from ..base.public import public_in
+from ..base.records import slotted
+from .operator import OpOverload
+from .tensor import CPU, Tensor
+
+__all__ = [
+    "CODES",
+    "QUANTISED",
+    "Affine",
+    "QScheme",
+    "checked",
+    "dequantized",
+    "described",
+    "is_quantized",
+    "like",
+    "make",
+    "parts",
+    "quantised",
+    "quantized_rule",
+    "through_values",
+    "whole",
+]
+
+
+@public_in("", "qscheme")
+class QScheme:
+    """How codes are read: ``torch.per_tensor_affine`` and the like."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
+    QScheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
+)
+
+# The element type of the codes, by quantised dtype.
+CODES = {dtypes.qint8: dtypes.int8, dtypes.quint8: dtypes.uint8, dtypes.qint32: dtypes.int32}
+QUANTISED = {code: kind for kind, code in CODES.items()}
+
+
+@slotted(eq=False)
+class Affine:
+    """``codes``: a plain tensor of int8, uint8 or int32. ``scale``, ``zero_point``: a float and an int; with ``axis``, a float64 and an int64
+    tensor with an entry for each index of that dimension."""
+
+    codes: Any
+    scale: Any
+    zero_point: Any
+    axis: int | None = None
+
+    @property
+    def scheme(self) -> QScheme:
+        return per_tensor_affine if self.axis is None else per_channel_affine
+
+    @property
+    def parameters(self):
+        """(scale, zero point) as numbers, or as arrays that broadcast with the codes."""
+        if self.axis is None:
+            return self.scale, self.zero_point
+        shape = [1] * self.codes._ndim
+        shape[self.axis] = -1
+        return self.scale._array.reshape(shape), self.zero_point._array.reshape(shape)
+
+
+def described(record: Affine) -> tuple:
+    """What files say beside the codes: (scheme, scale, zero point), and the axis where channels have their own."""
+    return (record.scheme, record.scale, record.zero_point, *(() if record.axis is None else (record.axis,)))
+
+
+def checked(codes, description) -> Affine:
+    """The record that :func:`described` says. RuntimeError where it says none."""
+    match description:
+        case (scheme, float() as scale, int() as zero_point) if scheme is per_tensor_affine:
+            low, high = affine.range_of(codes._dtype.np)
+            if low <= zero_point <= high:
+                return Affine(codes, scale, zero_point)
+        case (scheme, _C.TensorBase() as scale, _C.TensorBase() as zero_point, int() as axis) if (
+            scheme is per_channel_affine
+        ):
+            sizes = {tuple(t._shape) for t in (scale, zero_point)}
+            if 0 <= axis < codes._ndim and sizes == {(codes._shape[axis],)}:
+                scale, zero_point = (t._array.astype(kind) for t, kind in ((scale, np.float64), (zero_point, np.int64)))
+                return Affine(codes, _C.from_array(scale), _C.from_array(zero_point), axis)
+    raise RuntimeError(
+        f"invalid checkpoint: a quantised tensor of {codes._dtype} codes with {reprlib.repr(description)}"
+    )
+
+
+def parts(t) -> Affine | None:
+    """The record of a quantised tensor, None for any other."""
+    if t._array is not None:
+        return None
+    p = t._payload
+    return p if isinstance(p, Affine) else None
+
+
+def is_quantized(t) -> bool:
+    return isinstance(t, _C.TensorBase) and parts(t) is not None
+
+
+def make(record: Affine, cls=Tensor) -> Tensor:
+    """The tensor with these codes."""
+    codes = record.codes
+    out = _C.without_data(cls, codes._shape, codes._strides, QUANTISED[codes._dtype], CPU, codes.storage_offset(), None)
+    out._payload = record
+    return out
+
+
+def like(t, codes) -> Tensor:
+    """Other codes, read as those of ``t``, which is quantised as a whole."""
+    p = parts(t)
+    return make(Affine(codes, p.scale, p.zero_point))
+
+
+def quantised(x: np.ndarray, scale: float, zero_point: int, dtype) -> Tensor:
+    """The tensor of the values ``x``, quantised as a whole."""
+    codes = affine.codes(x, scale, zero_point, CODES[dtype].np)
+    return make(Affine(_C.from_array(codes), float(scale), int(zero_point)))
+
+
+def whole(name: str, t) -> Affine:
+    """The record of an argument of the operator ``name`` that has to be quantised as a whole. RuntimeError for any other."""
+    p = parts(t)
+    if p is None:
+        raise RuntimeError(f"{name}: expected a quantised tensor, got one of {t._dtype}")
+    if p.axis is not None:
+        raise RuntimeError(f"{name}: expected a tensor that is quantised per tensor, got {p.scheme}")
+    return p
+
+
+def through_values(op: OpOverload, t, *args) -> Tensor:
+    """``op`` of the values of ``t``, quantised as ``t`` is."""
+    p = whole(op.name(), t)
+    positional, named = op.split((_C.computed(dequantized(t)), *args))
+    return quantised(op(*positional, **named)._array, p.scale, p.zero_point, t._dtype)
+
+
+def dequantized(t) -> np.ndarray:
+    """The values of a quantised tensor, in float32."""
+    p = parts(t)
+    return affine.values(p.codes._array, *p.parameters)
+
+
+def quantized_rule(*ops: OpOverload):
+    """What operators do with quantised arguments: ``fn(*all arguments in schema order)`` on tensors, below autograd."""
+
+    def wrap(fn):
+        for op in ops:
+            op.override("quantized", fn)
+        return fn
+
+    return wrap

@@ -1,0 +1,1 @@
+"""Quantised tensors: making them, and what operators do with them. Declared when used."""

@@ -1,0 +1,133 @@
+"""Linear layers and convolutions on quantised tensors: exact sums of products of codes, rounded once to the codes of the result.
+
+Weights are qint8, quantised as a whole or by output channel; the input is quint8 or qint8, quantised as a whole. ``relu`` keeps what is negative
+at 0. The dynamic layer takes floats, chooses a scale for them at each call, and gives floats.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ... import _C
+from ...base import affine, dtypes
+from ...base.shapes import spread
+from ...core.operator import namespace
+from ...core.quantized import Affine, is_quantized, make, parts, whole
+from .arithmetic import operator
+from .conversion import chosen
+
+aten = namespace("aten")
+# Sums of so many products of bytes are exact in float32.
+EXACT = (1 << 24) // (255 * 128)
+
+
+def _weight(name: str, weight) -> Affine:
+    p = parts(weight) if is_quantized(weight) else None
+    if p is None or weight._dtype is not dtypes.qint8:
+        raise RuntimeError(f"{name}: expected a weight of qint8, got {weight._dtype}")
+    if p.axis not in (None, 0):
+        raise RuntimeError(
+            f"{name}: expected a weight quantised as a whole or by its first dimension, got axis {p.axis}"
+        )
+    return p
+
+
+def _scales(p: Affine):
+    """(scale, zero point) of a weight, each a number or an array of its output channels."""
+    return (p.scale, p.zero_point) if p.axis is None else (p.scale._array.astype(np.float32), p.zero_point._array)
+
+
+def _finished(sums, x: Affine, w: Affine, bias, scale: float, zero_point: int, relu: bool):
+    """Codes of the result, from sums of products of codes (rows, output channels)."""
+    each = np.float32(x.scale) * np.asarray(_scales(w)[0], np.float32)
+    sums = sums.astype(np.float32)
+    if bias is not None:
+        sums += bias._array.astype(np.float32) / each
+    made = affine.requantized(sums, each / np.float32(scale), zero_point, x.codes._dtype.np)
+    return np.maximum(made, np.array(zero_point, made.dtype)) if relu else made
+
+
+@operator("_linear(Tensor x, Tensor weight, Tensor? bias, float scale, int zero_point, bool relu) -> Tensor")
+def linear(x, weight, bias, scale, zero_point, relu):
+    """x (..., K) and weight (N, K): (..., N)."""
+    p, w = whole("quantized::linear", x), _weight("quantized::linear", weight)
+    sums = _products(p.codes._array, w, p.zero_point)
+    made = _finished(sums, p, w, bias, scale, zero_point, relu)
+    shape = (*x._shape[:-1], weight._shape[0])
+    return make(Affine(_C.from_array(made.reshape(shape)), float(scale), int(zero_point)))
+
+
+def _products(codes, w: Affine, zero_point):
+    if codes.ndim == 0 or codes.shape[-1] != w.codes._shape[1]:
+        raise RuntimeError(
+            f"quantized::linear: the input's last size must be that of the weight, got {codes.shape} and {tuple(w.codes._shape)}"
+        )
+    rows = codes.reshape(math.prod(codes.shape[:-1]), codes.shape[-1])
+    return affine.dot(rows, w.codes._array, zero_point, _scales(w)[1])
+
+
+@operator("_linear_dynamic(Tensor x, Tensor weight, Tensor? bias, bool reduce_range, bool relu) -> Tensor")
+def linear_dynamic(x, weight, bias, reduce_range, relu):
+    """x (..., K) of floats: (..., N) of floats. A scale and a zero point are chosen for the whole of x."""
+    w = _weight("quantized::linear_dynamic", weight)
+    scale, zero_point = chosen(x._array, np.uint8, reduce_range)
+    sums = _products(affine.codes(x._array, scale, zero_point, np.uint8), w, zero_point)
+    made = sums * (np.float32(scale) * np.asarray(_scales(w)[0], np.float32))
+    if bias is not None:
+        made += bias._array
+    made = np.maximum(made, 0) if relu else made
+    return _C.from_array(made.reshape(*x._shape[:-1], weight._shape[0]).astype(np.float32, copy=False))
+
+
+@operator(
+    "_convolution(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups, float scale, "
+    "int zero_point, bool relu) -> Tensor"
+)
+def convolution(x, weight, bias, stride, padding, dilation, groups, scale, zero_point, relu):
+    """x (N, C, *sizes) and weight (O, C / groups, *kernel): (N, O, *sizes)."""
+    p, w = whole("quantized::conv", x), _weight("quantized::conv", weight)
+    n = weight._ndim - 2
+    stride, padding, dilation = (spread(v, n) for v in (stride, padding, dilation))
+    if x._ndim != n + 2 or x._shape[1] != weight._shape[1] * groups:
+        raise RuntimeError(
+            f"quantized::conv: expected an input of {weight._shape[1] * groups} channels and {n + 2} dimensions, got {tuple(x._shape)}"
+        )
+    reach = math.prod(weight._shape[1:])
+    make_sums = _sums_by_floats if groups > 1 and reach <= EXACT else _sums_by_windows
+    sums = make_sums(p, w, stride, padding, dilation, groups)
+    last = _finished(np.moveaxis(sums, 1, -1), p, w, bias, scale, zero_point, relu)
+    return make(Affine(_C.from_array(np.ascontiguousarray(np.moveaxis(last, -1, 1))), float(scale), int(zero_point)))
+
+
+def _sums_by_floats(p: Affine, w: Affine, stride, padding, dilation, groups):
+    """Of few products: a convolution of whole numbers in float32, in which they are exact."""
+    shape = [-1] + [1] * (w.codes._ndim - 1)
+    zero = np.asarray(_scales(w)[1], np.float32)
+    x = _C.computed(p.codes._array.astype(np.float32) - np.float32(p.zero_point))
+    weight = _C.computed(w.codes._array.astype(np.float32) - (zero.reshape(shape) if zero.ndim else zero))
+    n = len(stride)
+    return aten.convolution.default(x, weight, None, stride, padding, dilation, False, [0] * n, groups)._array
+
+
+def _sums_by_windows(p: Affine, w: Affine, stride, padding, dilation, groups):
+    """Windows of codes as rows, group by group; what pads them is the code of 0."""
+    n, x = len(stride), p.codes._array
+    x = np.pad(x, [(0, 0), (0, 0), *((a, a) for a in padding)], constant_values=p.zero_point)
+    kernel = w.codes._shape[2:]
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    windows = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, n + 2)))
+    windows = windows[
+        (slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
+    ]
+    # (N, *sizes, C, *kernel)
+    windows = np.moveaxis(windows, 1, n + 1)
+    sizes, each = windows.shape[: n + 1], w.codes._shape[1]
+    weights, zeros = w.codes._array.reshape(groups, -1, each * math.prod(kernel)), np.asarray(_scales(w)[1])
+    out = []
+    for g in range(groups):
+        rows = windows[(slice(None),) * (n + 1) + (slice(g * each, (g + 1) * each),)].reshape(math.prod(sizes), -1)
+        zero = zeros.reshape(groups, -1)[g] if zeros.ndim else zeros
+        out.append(affine.dot(rows, weights[g], p.zero_point, zero))
+    return np.moveaxis(np.concatenate(out, 1).reshape(*sizes, -1), -1, 1)
