@@ -99,10 +99,14 @@ def checked(codes, description) -> Affine:
         case (scheme, _C.TensorBase() as scale, _C.TensorBase() as zero_point, int() as axis) if (
             scheme is per_channel_affine
         ):
-            sizes = {tuple(t._shape) for t in (scale, zero_point)}
-            if 0 <= axis < codes._ndim and sizes == {(codes._shape[axis],)}:
-                scale, zero_point = (t._array.astype(kind) for t, kind in ((scale, np.float64), (zero_point, np.int64)))
-                return Affine(codes, _C.from_array(scale), _C.from_array(zero_point), axis)
+            # NOTE: the tensors themselves, not copies: a stream fills their memory later.
+            sizes, kinds = {tuple(t._shape) for t in (scale, zero_point)}, (scale._dtype, zero_point._dtype)
+            if (
+                sizes == {tuple(codes._shape[axis : axis + 1])}
+                and kinds == (dtypes.float64, dtypes.int64)
+                and axis >= 0
+            ):
+                return Affine(codes, scale, zero_point, axis)
     raise RuntimeError(
         f"invalid checkpoint: a quantised tensor of {codes._dtype} codes with {reprlib.repr(description)}"
     )
