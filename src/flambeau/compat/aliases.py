@@ -72,6 +72,14 @@ ALIASES: dict[str, str] = {
     "fx.experimental.symbolic_shapes": "base.shape_env",
     "autograd.forward_ad": "func.forward_ad",
     "masked": "compat.masked",
+    "nn.intrinsic": "ao.nn.intrinsic",
+    "nn.qat": "ao.nn.qat",
+    "nn.quantized": "ao.nn.quantized",
+    "nn.quantized.dynamic": "ao.nn.quantized.dynamic",
+    "quantization": "ao.quantization",
+    "quantization.observer": "ao.quantization.observer",
+    "quantization.fake_quantize": "ao.quantization.fake_quantize",
+    "quantization.qconfig": "ao.quantization.qconfig",
     "quasirandom": "compat.quasirandom",
     "nn.grad": "compat.convolution_gradients",
     "random": "compat.random",
@@ -130,7 +138,7 @@ class _Beside(types.ModuleType):
 
 # Modules with code of their own that lack names which have no meaning here: rows of extras.py.
 _EXTENDED = """
-aot.api autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api distributed
+ao.quantization aot.api autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api distributed
 distributed.checkpoint distributed.fsdp distributed.tensor distributed.tensor.parallel
 distributions distributions.transforms dynamo.exc export fake fake.fake_tensor func fx library modules.module nn nn.functional nn.init
 nn.modules nn.modules.transformer nn.parallel optim overrides proxy return_types serialization sparse testing utils

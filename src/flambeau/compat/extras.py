@@ -110,6 +110,15 @@ from utils.data.loader: _DatasetKind
     "+compat.jit": "from compat.legacy: TracerWarning\nrefuses: _get_trace_graph",
     "+compat.utils": "returns None: _get_available_device_type\nfrom compat.defaults: _get_device_module=get_device_module\n"
     "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P",
+    "+ao.quantization": "why: quantisation by tracing, of TorchScript and of embeddings is not built; the eager flow of linear layers, "
+    "convolutions and recurrences is\nmodule: quantize_fx quantize_jit\n"
+    "refuses: QConfigMapping QConfigDynamic get_default_qconfig_mapping get_default_qat_qconfig_mapping quantize_jit quantize_dynamic_jit\n"
+    "refuses: prepare_jit convert_jit prepare_dynamic_jit convert_dynamic_jit script_qconfig script_qconfig_dict fuse_conv_bn_jit\n"
+    "refuses: fuse_convtranspose_bn float_qparams_weight_only_qconfig float_qparams_weight_only_qconfig_4bit default_embedding_qat_qconfig\n"
+    "refuses: default_embedding_qat_qconfig_4bit default_embedding_fake_quant default_embedding_fake_quant_4bit\n"
+    "refuses: default_float_qparams_observer default_float_qparams_observer_4bit get_default_compare_output_module_list get_fuser_method\n"
+    "refuses: get_quantized_operator _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit\n"
+    "class ao.quantization.quant_type: QuantType\nclass: WeightObserver",
     "+compat.masked": "why: masked tensors are not built; the functions of torch.masked take mask=\nclass masked.maskedtensor.core: MaskedTensor\n"
     "refuses: as_masked_tensor masked_tensor\nreturns False: is_masked_tensor",
 }

@@ -245,29 +245,10 @@ refuses: log_event register_event_handler unregister_event_handler
     "onnx.symbolic_opset9": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze",
     "onnx.symbolic_helper": "why: export to ONNX is not built\ndecorator: parse_args\nrefuses: _unimplemented",
     "package": "why: torch.package is deprecated and not built\nclass: PackageExporter PackageImporter",
-    "quantization": """
-why: quantised tensors are not built
-class ao.quantization.stubs: QuantStub DeQuantStub QuantWrapper
-from compat.qconfig: QConfig FakeQuantize FakeQuantizeBase
-class ao.quantization.quant_type: QuantType
-class ao.quantization.observer: MinMaxObserver HistogramObserver PerChannelMinMaxObserver ObserverBase MovingAverageMinMaxObserver PlaceholderObserver NoopObserver
-class: WeightObserver
-refuses: prepare convert quantize quantize_dynamic prepare_qat quantize_qat fuse_modules get_default_qconfig get_default_qat_qconfig
-refuses: _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit add_quant_dequant
-refuses: default_dynamic_qconfig default_eval_fn default_fake_quant default_fixed_qparams_range_0to1_fake_quant
-refuses: default_fixed_qparams_range_neg1to1_fake_quant default_histogram_fake_quant default_observer default_per_channel_weight_fake_quant
-refuses: default_per_channel_weight_observer default_placeholder_observer default_qat_qconfig default_qconfig default_weight_fake_quant
-refuses: default_weight_observer float16_dynamic_qconfig float_qparams_weight_only_qconfig get_default_compare_output_module_list
-refuses: get_default_dynamic_quant_module_mappings get_default_qat_module_mappings get_default_qconfig_propagation_list
-refuses: get_default_static_quant_module_mappings get_fuser_method get_quantized_operator get_static_quant_module_class observer
-refuses: propagate_qconfig_ quantize_dynamic_jit quantize_jit swap_module
-""",
-    "ao": "module: quantization nn",
-    "ao.quantization": "from nn.weight_only: quantize_ Int8WeightOnlyConfig Int4WeightOnlyConfig\nrest quantization",
-    "ao.quantization.fake_quantize": "from compat.qconfig: FakeQuantize FakeQuantizeBase",
-    "ao.quantization.qconfig": "from compat.qconfig: QConfig",
-    "ao.nn": "module: quantized\nwhy: quantised tensors are not built",
-    "ao.nn.quantized": "why: quantised tensors are not built\nclass: Linear Conv2d",
+    "ao.quantization.quantize_fx": "why: quantisation by tracing (FX) is not built; the eager flow is: prepare(), convert()\n"
+    "refuses: prepare_fx prepare_qat_fx convert_fx fuse_fx convert_to_reference_fx",
+    "ao.quantization.quantize_jit": "why: quantisation of TorchScript is not built; the eager flow is: prepare(), convert()\n"
+    "refuses: quantize_jit quantize_dynamic_jit prepare_jit convert_jit",
     "sparse.semi_structured": """
 why: semi-structured sparsity is for kernels of a GPU
 class: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS

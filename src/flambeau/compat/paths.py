@@ -39,7 +39,6 @@ _RULES: dict[str, str] = {
     "nn.utils.spectral_norm": "rest nn.utils.renewed",
     "nn.utils.weight_norm": "rest nn.utils.renewed",
     "nn.cpp": _WHY + "class: ModuleWrapper",
-    "nn.quantized": _WHY + "class: FloatFunctional QFunctional Linear Conv2d",
     "numa": "module: binding",
     "numa.binding": _WHY + "class: AffinityMode NumaOptions",
     "export.decomp_utils": "from export: CustomDecompTable",

@@ -132,7 +132,11 @@ def _scaled(name: str, parameters: str, compute) -> None:
 
 _scaled("hardswish", "", lambda x: aten.hardswish.default(x))
 _scaled("sigmoid", "", lambda x: aten.sigmoid.default(x))
-_scaled("leaky_relu", "Scalar negative_slope", lambda x, slope: aten.leaky_relu.default(x, slope))
+_scaled(
+    "leaky_relu",
+    "Scalar negative_slope, bool inplace",
+    lambda x, slope, inplace: aten.leaky_relu.default(x, slope),
+)
 _scaled("softmax", "int dim", lambda x, dim: aten.softmax.int(x, dim))
 _scaled(
     "layer_norm",

@@ -730,15 +730,15 @@ class Opaque:
         self.variable = variable
 
 
-class SparseTensorVariable(Variable):
-    """A sparse tensor that existed before: what uses it breaks the graph and runs as ordinary Python."""
+class UncapturedTensorVariable(Variable):
+    """A sparse or quantised tensor that existed before: what uses it breaks the graph and runs as ordinary Python."""
 
-    def __init__(self, layout, source):
+    def __init__(self, kind, source):
         super().__init__(source)
-        self.layout = layout
+        self.kind = kind
 
     def __repr__(self):
-        return f"SparseTensorVariable({self.layout})"
+        return f"UncapturedTensorVariable({self.kind})"
 
 
 def wrap_result(tx, node, value, *inputs) -> Variable:
@@ -815,8 +815,8 @@ def tensor_argument(tx, value, source):
             "a tensor that belongs to a function transform or a dispatch mode",
             "The call runs as ordinary Python under it.",
         )
-    if value._array is None and value.layout is not strided:
-        return SparseTensorVariable(value.layout, source)
+    if value._array is None and (value.layout is not strided or value.is_quantized):
+        return UncapturedTensorVariable(value._dtype if value.is_quantized else value.layout, source)
     if value.is_conj() or value.is_neg():
         unsupported(
             "conjugated-view",
