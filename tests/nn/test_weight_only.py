@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from flambeau.ao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_
 
 import flambeau as torch
+from flambeau.ao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_
 from flambeau.base import weight_only
 from flambeau.testing import guard_pages
 
