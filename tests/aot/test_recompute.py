@@ -7,6 +7,7 @@ import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau.aot import default_partition, min_cut_rematerialization_partition
 from flambeau.aot.api import aot_function
+from flambeau.utils.checkpoint import checkpoint
 
 ROWS, CLASSES = 24, 40
 
@@ -86,3 +87,13 @@ def test_compiled_beside_eager(rows):
     got = torch.autograd.grad(torch.compile(plain, dynamic=rows == 3)(x, w, target), (x, w))
     for a, b in zip(got, want):
         assert torch.allclose(a, b, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_statistics_of_what_is_checkpointed_are_counted_once(backend):
+    """Eagerly the part runs again in the backward and counts its batch twice; a graph makes the values again, not the writes, as PyTorch's do."""
+    norm = torch.nn.BatchNorm1d(3)
+    step = torch.compile(lambda x: checkpoint(norm, x, use_reentrant=False).sum(), backend=backend)
+    for k in (1, 2):
+        step(torch.rand(4, 3, requires_grad=True)).backward()
+        assert norm.num_batches_tracked.item() == k

@@ -368,6 +368,16 @@ def the_same_object_comes_back(C, torch):
 
 
 @program
+def plain_again(C, torch):
+    """as_subclass(Tensor) of an argument is another object, a plain tensor that shares the memory."""
+    f = C(lambda x: (x.as_subclass(torch.Tensor), x))
+    out = [*f(t(3).as_subclass(Plain)), *f(t(3))]
+    out[0].add_(1)
+    out[2].mul_(2)
+    return [(show(y), type(y).__name__) for y in out] + [out[0] is out[1], out[2] is out[3]]
+
+
+@program
 def identity(C, torch):
     f = C(lambda x, y: (x is y, x is x, x + y))
     p, q, w, v = t(3).as_subclass(Plain), t(3).as_subclass(Plain), Wrapper(t(3)), Wrapper(t(3))

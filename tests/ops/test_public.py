@@ -28,3 +28,15 @@ def test_view_takes_sizes_in_any_form():
     for y in (x.view([2, 2]), x.view((2, 2)), x.view(2, 2), x.view(size=[2, 2]), x.view(torch.Size([2, 2]))):
         assert y.tolist() == [[0, 1], [2, 3]]
     assert x.view(torch.int32).shape == x.view(dtype=torch.int32).shape == x.shape
+
+
+def test_products_of_many_matrices():
+    """The order is found in the time of the products, and its depth is no recursion's."""
+    from flambeau.ops.linear_algebra.systems import _cuts, _cuts_of_symbols
+
+    sizes = [3, 7, 2, 9, 9, 1, 4, 6, 2]
+    found = _cuts(sizes, 8)
+    assert all(found[ij] == k for ij, k in _cuts_of_symbols(sizes, 8).items())
+    turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
+    assert torch.equal(torch.linalg.multi_dot([turn] * 1201), turn)
+    assert torch.equal(torch.chain_matmul(turn, turn, turn), -turn)

@@ -22,6 +22,7 @@ from flambeau.base import pytree
 from flambeau.base.symint import NUMBERS
 from flambeau.core.definition import TensorMeta
 from flambeau.core.modes import TorchFunctionMode
+from flambeau.core.operator import namespace
 from flambeau.core.tensor import attribute_of, keeps_type
 from flambeau.fake import FakeTensor
 
@@ -182,7 +183,12 @@ def _(tx, var, args, kwargs):
 def as_subclass(tx, v: TensorVariable, cls: type) -> Variable:
     plain = v.plain() if isinstance(v, SubclassVariable) else v
     if cls is tensor_queries.Tensor:
-        return TensorVariable(plain.node, plain.val)
+        out = TensorVariable(plain.node, plain.val)
+        if plain.node.op != "placeholder":
+            return out
+        return tx.output.call_in_graph(
+            tx, "call_function", namespace("aten").alias.default, [out], {}
+        )  # not the object itself
     if not tensor_queries.is_subclass(cls):
         unsupported("tensor-method", f"as_subclass({qualname_of(cls)})")
     return SubclassVariable(plain.node, plain.val, None, cls)

@@ -19,7 +19,7 @@ from ..config import config
 from ..exc import UserRaises, unsupported
 from ..higher_order import native_loops
 from ..rules import trace_rules
-from ..rules.reflect import flags_of, is_a, name_of
+from ..rules.reflect import error_name_of, flags_of, is_a, name_of
 from ..variables import operators
 from ..variables.base import Lazy, NullVariable, Variable
 from ..variables.containers.dicts import DictVariable, each_pair, is_mapping
@@ -775,7 +775,7 @@ class Opcodes:
             for name, what in (("__enter__", ""), ("__exit__", " (missed __exit__ method)")):
                 found = manager.class_attr(self, name)  # not bound: a descriptor would notice
                 if found is None or found is world.ABSENT:
-                    text = f"{name_of(manager.cls)!r} object does not support the context manager protocol{what}"
+                    text = f"{error_name_of(manager.cls)!r} object does not support the context manager protocol{what}"
                     self.raise_user(TypeError(text))
             self.stack.append(ContextExit(manager))
             self.push(manager.call_special(self, "__enter__"))

@@ -32,6 +32,7 @@ from ..rules.reflect import (
     ABSENT,
     IMMUTABLE,
     dict_of,
+    error_name_of,
     flags_of,
     full_name_of,
     instance_dict,
@@ -276,7 +277,7 @@ def missing(tx, owner, cls: type, name: str, hooks: bool = True):
         return tx.wrap_function(hook).call(tx, [owner, tx.make_constant(name)], {})
     if hook is not ABSENT:
         unsupported("getattr", f"getattr {owner!r} {name}", f"{name_of(cls)}.__getattr__ is no Python function.")
-    what = f"type object {name_of(owner.value)!r}" if issubclass(cls, type) else f"{name_of(cls)!r} object"
+    what = f"type object {name_of(owner.value)!r}" if issubclass(cls, type) else f"{error_name_of(cls)!r} object"
     tx.raise_user(AttributeError(f"{what} has no attribute {name!r}"))
 
 

@@ -625,8 +625,13 @@ def linalg_multi_dot(tensors):
 
 
 def _chain(ms):
-    n = len(ms)
     sizes = [m.shape[0] for m in ms] + [ms[-1].shape[1]]
+    known = all(type(s) is int for s in sizes) and max(sizes, default=0) ** 3 * len(ms) < 1 << 62
+    return _product(ms, (_cuts if known else _cuts_of_symbols)(sizes, len(ms)))
+
+
+def _cuts_of_symbols(sizes: list, n: int) -> dict[tuple[int, int], int]:
+    """Where the product of the matrices i to j is cut. Sizes that vary are compared, two at a time."""
     cost, cut = {(i, i): 0 for i in range(n)}, {}
     for length in range(1, n):
         for i in range(n - length):
@@ -634,15 +639,37 @@ def _chain(ms):
             cost[i, j], cut[i, j] = min(
                 (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
+    return cut
 
-    return _product(ms, cut, 0, n - 1)
+
+def _cuts(sizes: list[int], n: int) -> np.ndarray:
+    """The same for known sizes: all products of a length at once."""
+    size = np.array(sizes, np.int64)
+    cost, cut = np.zeros((n, n), np.int64), np.zeros((n, n), np.int64)
+    for length in range(1, n):
+        i = np.arange(n - length)
+        j, k = i + length, i[:, None] + np.arange(length)
+        costs = cost[i[:, None], k] + cost[k + 1, j[:, None]]
+        costs += size[i, None] * size[k + 1] * size[j + 1, None]
+        best = costs.argmin(1)
+        cost[i, j], cut[i, j] = costs[i, best], i + best
+    return cut
 
 
-def _product(ms, cut, i, j):
-    """Of the matrices ``i`` to ``j``, cut where it is cheapest."""
-    if i == j:
-        return ms[i]
-    return aten.mm.default(_product(ms, cut, i, cut[i, j]), _product(ms, cut, cut[i, j] + 1, j))
+def _product(ms, cut):
+    """Of all matrices, cut where it is cheapest: parts are made when both of their parts are, without recursion."""
+    made, todo = [], [(0, len(ms) - 1, False)]
+    while todo:
+        i, j, ready = todo.pop()
+        if i == j:
+            made.append(ms[i])
+        elif ready:
+            right = made.pop()
+            made.append(aten.mm.default(made.pop(), right))
+        else:
+            k = int(cut[i, j])
+            todo += [(i, j, True), (k + 1, j, False), (i, k, False)]
+    return made[0]
 
 
 @composite("chain_matmul(Tensor[] matrices) -> Tensor", variants="", has_out=True)

@@ -76,7 +76,7 @@ class DictVariable(Variable):
 
     def _look_at_keys(self) -> None:
         """Looking something up may compare keys: not with those that a program's methods compare."""
-        if any(map(hashed_by_program, keys_of(self.real))):
+        if any(map(hashed_by_program, dict.__iter__(self.real))):  # an OrderedDict's own iterator hashes
             unsupported(
                 "dict-key", f"a {name_of(self.cls)} with keys that the program hashes", "Hashing may have effects."
             )
@@ -107,8 +107,8 @@ class DictVariable(Variable):
         if self.base is None:
             return
         base = self.base
-        keys = keys_of(base)
         self._look_at_keys()
+        keys = keys_of(base)
         self.base = None
         if isinstance(base, collections.OrderedDict):  # its order is its own
             tx.output.guard(self.source, "CALL", KeysInOrder(keys))

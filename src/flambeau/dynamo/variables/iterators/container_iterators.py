@@ -6,7 +6,7 @@ import collections
 from collections.abc import Callable, Sequence
 
 from ...exc import SkipFrame, UserRaises, unsupported
-from ...rules.reflect import name_of
+from ...rules.reflect import ABSENT, name_of, type_item
 from ...tracing.current_frame import current
 from ..base import HeldVariable, Variable
 from ..values.constant import ConstantVariable
@@ -217,6 +217,10 @@ class SequenceIteratorVariable(IteratorVariable):
         super().__init__(type(iter(OfIndices())))
         self.over: Variable | None = over
         self.at = 0
+
+    def expected_length(self, tx):
+        if self.over is not None and type_item(self.over.python_type(), "__len__") is not ABSENT:
+            self.over.length(tx)
 
     def advance(self, tx):
         if self.over is None:

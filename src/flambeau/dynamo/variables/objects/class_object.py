@@ -7,11 +7,11 @@ import types
 from collections.abc import Callable
 
 from ...bytecode.versions import PY313
-from ...exc import unsupported
+from ...exc import UserRaises, unsupported
 from ...graph import tensor_queries
 from ...guards.source import ConstSource
 from ...rules import trace_rules
-from ...rules.reflect import flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of, type_item
+from ...rules.reflect import dict_of, flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of, type_item
 from ...tracing import world
 from ...tracing.world import ABSENT
 from ...tracing.wrapping import CLASS_WRAPPERS
@@ -212,6 +212,36 @@ MAKERS: dict[type, Callable] = {}
 """Classes of libraries that captured code makes objects of in a way of its own: (tx, args, kwargs) -> variable, or None."""
 
 
+def member_of(tx, var: ClassVariable, args, kwargs) -> Variable | None:
+    """The member of an enumeration that has the value. None for other calls, which make a class, and where the metaclass is the program's."""
+    cls = var.value
+    if len(args) != 1 or kwargs or not args[0].can_constant():
+        return None
+    if world.class_attr(tx, type(cls), "__call__") is not type_item(enum.EnumMeta, "__call__"):
+        return None
+    value = args[0].as_constant()
+    known = next((m for m in dict_of(cls)["_member_map_"].values() if m is value or m._value_ == value), None)
+    if known is not None:
+        return tx.wrap_known(known)
+    missing = world.class_attr(tx, cls, "_missing_")
+    if not isinstance(missing, classmethod):
+        return None
+    if module_of(missing.__func__) == "enum":  # makes a combination of flags, or none
+        try:
+            return tx.wrap_known(cls(value))
+        except ValueError as e:
+            tx.raise_user(e)
+    try:
+        found = tx.wrap_function(missing.__func__).call(tx, [var, *args], {})
+    except UserRaises as e:  # the metaclass gives it a context
+        unsupported(
+            "construct", f"{qualname_of(cls)}({value!r})", f"Its _missing_ raises {name_of(type(e.exception))}."
+        )
+    if found.is_constant() and type(found.as_constant()) is cls:
+        return found
+    unsupported("construct", f"{qualname_of(cls)}({value!r})", "Its _missing_ gives no member.")
+
+
 def construct(tx, var: ClassVariable, args, kwargs):
     """An instance of a user class, made while tracing."""
     cls = var.value
@@ -219,11 +249,8 @@ def construct(tx, var: ClassVariable, args, kwargs):
     make = next((m for c, m in MAKERS.items() if c is cls), None)
     if make is not None and (made := make(tx, args, kwargs)) is not None:
         return made
-    if issubclass(cls, enum.Enum) and all(a.can_constant() for a in args) and not kwargs:
-        try:
-            return tx.wrap_known(cls(*[a.as_constant() for a in args]))
-        except ValueError as e:
-            tx.raise_user(e)
+    if issubclass(cls, enum.Enum) and (member := member_of(tx, var, args, kwargs)) is not None:
+        return member
     if issubclass(cls, tuple) and is_named_tuple(tx, cls):
         f = UserFunctionVariable(cls.__new__)
         bound = bind(tx, f, [var, *args], kwargs)

@@ -92,7 +92,7 @@ class ObjectVariable(Variable):
 
     def instance_dict(self, tx):
         if world.instance_dict(self.value) is None if self.value is not None else not self.has_dict():
-            tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute '__dict__'"))
+            tx.raise_user(AttributeError(f"{error_name_of(self.cls)!r} object has no attribute '__dict__'"))
         return InstanceDict(self)
 
     def setattr(self, tx, name, value):
@@ -159,7 +159,7 @@ class ObjectVariable(Variable):
 
     def refuse_attribute(self, tx, name):
         more = " and no __dict__ for setting new attributes" if PY313 and not self.has_dict() else ""
-        tx.raise_user(AttributeError(f"{name_of(self.cls)!r} object has no attribute {name!r}{more}"))
+        tx.raise_user(AttributeError(f"{error_name_of(self.cls)!r} object has no attribute {name!r}{more}"))
 
     def delattr(self, tx, name):
         hook = self.class_attr(tx, "__delattr__")

@@ -78,7 +78,7 @@ class ConstantVariable(KnownVariable):
         try:
             value = getattr(self.value, name)
         except AttributeError:
-            tx.raise_user(AttributeError(f"{name_of(type(self.value))!r} object has no attribute {name!r}"))
+            tx.raise_user(AttributeError(f"{error_name_of(type(self.value))!r} object has no attribute {name!r}"))
         if is_constant_value(value):
             return ConstantVariable(value)
         if callable(value) and not isinstance(value, type):  # the class of a dtype's scalars is a class like any other
