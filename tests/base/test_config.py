@@ -122,17 +122,26 @@ f(torch.ones(4))
     done = subprocess.run([sys.executable, tmp_path / "program.py"], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("dedicated_log_torch_trace_*.log")
-    kinds, texts = [], {}
+    kinds, texts, files, stacks = [], {}, {}, []
     for line in path.read_text().splitlines():
         if line.startswith("\t"):
             texts[kinds[-1]] += line[1:] + "\n"
         else:
             event = json.loads(line.partition("] ")[2])
             kind = next(iter(event))
+            if kind == "str":  # the name of a file, by its number
+                files[event[kind][1]] = event[kind][0]
+                continue
+            if kind == "dynamo_start":
+                stacks.append([(files[f["filename"]], f["line"], f["name"]) for f in event[kind]["stack"]])
             kinds.append(event[kind].get("name", kind))
-            texts[kinds[-1]] = ""
+            texts.setdefault(kinds[-1], "")
             assert "frame_id" in event
     assert {"dynamo_output_graph", "dynamo_guards", "dynamo_graph_break_reason", "aot_joint_graph"} <= set(kinds)
+    source = str(tmp_path / "program.py")
+    assert stacks[0] == [(source, 10, "<module>"), (source, 4, "f")]
+    spans = [json.loads(line) for line in texts["chromium_event"].splitlines()]
+    assert [s["name"] for s in spans[:3]] == ["compile f", "capture", "backend inductor"] and spans[0]["dur"] > 0
     assert "recompile_reasons" in kinds and "inductor_output_code" in kinds
     assert "print" in texts["dynamo_graph_break_reason"] and "program.py" in texts["dynamo_graph_break_reason"]
 

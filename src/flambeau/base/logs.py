@@ -39,7 +39,7 @@ class Artifact:
 
 # Artifact -> kind of event; "artifact NAME" is the kind for what has none of its own.
 _EVENTS = {
-    "compile_start": "artifact dynamo_start",
+    "compile_start": "dynamo_start",
     "compile_metrics": "compilation_metrics",
     "graph_code": "dynamo_output_graph",
     "guards": "artifact dynamo_guards",
