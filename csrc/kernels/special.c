@@ -2,6 +2,7 @@
  * polynomials by their recurrences; distances of points; draws by cumulative probabilities. Arrays are in C
  * order. */
 #include "runtime/graph.h"
+#include "runtime/levels.h"
 #include <math.h>
 #include <numpy/ufuncobject.h>
 #include <string.h>
@@ -179,25 +180,67 @@ typedef struct {
 
 #define POINT(view, i) (d->f64 ? ((const double *)(view).ptr)[i] : (double)((const float *)(view).ptr)[i])
 
+static void put_distance(const Distances *d, int64_t at, double y) {
+    if (d->f64) ((double *)d->v->distances.ptr)[at] = y;
+    else ((float *)d->v->distances.ptr)[at] = (float)y;
+}
+
+/* Blocks of points times tiles of others, whose coordinates are turned so that a vector holds one coordinate of several
+ * points: each sum is taken in the order of the coordinates. */
+enum { BLOCK = 16, TILE = 64, DEPTH = 32 };
+#define TERMS(NAME, TERM)                                                                                   \
+    BY_LEVEL(static void, NAME, (const double *a, const double *b, int64_t m, double *restrict sums),       \
+             (a, b, m, sums)) {                                                                             \
+        for (int64_t j = 0; j < m; j++)                                                                     \
+            for (int k = 0; k < TILE; k++) {                                                                \
+                double apart = fabs(a[j] - b[j * TILE + k]), sum = sums[k];                                 \
+                sums[k] = TERM;                                                                             \
+            }                                                                                               \
+    }
+TERMS(squares, sum + apart * apart)
+TERMS(absolutes, sum + apart)
+TERMS(unequal, sum + (apart > 0 ? 1.0 : apart)) /* apart: 0 or nan */
+TERMS(greatest, apart > sum ? apart : sum) /* as in PyTorch, nan is passed over */
+
+static void block(const Distances *d, int64_t begin, int64_t count, int64_t first) {
+    double sums[BLOCK][TILE] = {{0}}, turned[DEPTH * TILE], line[DEPTH];
+    int64_t from = begin / d->rows * d->others + first, wide = d->others - first < TILE ? d->others - first : TILE;
+    for (int64_t j = 0; j < d->m; j += DEPTH) {
+        int64_t deep = d->m - j < DEPTH ? d->m - j : DEPTH;
+        for (int64_t k = 0; k < TILE; k++)
+            for (int64_t i = 0; i < deep; i++)
+                turned[i * TILE + k] = k < wide ? POINT(d->v->others, (from + k) * d->m + j + i) : 0;
+        for (int64_t r = 0; r < count; r++) {
+            for (int64_t i = 0; i < deep; i++) line[i] = POINT(d->v->points, (begin + r) * d->m + j + i);
+            (d->p == 2           ? squares
+                 : d->p == 1     ? absolutes
+                 : d->p == 0     ? unequal
+                                 : greatest)(line, turned, deep, sums[r]);
+        }
+    }
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t k = 0; k < wide; k++)
+            put_distance(d, (begin + r) * d->others + first + k, d->p == 2 ? sqrt(sums[r][k]) : sums[r][k]);
+}
+
 static void distances(void *context, int64_t begin, int64_t end) {
     const Distances *d = context;
+    if (d->p == 2 || d->p == 1 || d->p == 0 || isinf(d->p)) {
+        for (int64_t i = begin, count; i < end; i += count) {
+            int64_t left = d->rows - i % d->rows; /* of the points of a batch */
+            count = end - i < left ? end - i : left;
+            count = count < BLOCK ? count : BLOCK;
+            for (int64_t k = 0; k < d->others; k += TILE) block(d, i, count, k);
+        }
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         for (int64_t k = 0; k < d->others; k++) {
             int64_t a = i * d->m, b = (i / d->rows * d->others + k) * d->m;
             double sum = 0;
-            for (int64_t j = 0; j < d->m; j++) {
-                double apart = fabs(POINT(d->v->points, a + j) - POINT(d->v->others, b + j));
-                if (d->p == 2) sum += apart * apart;
-                else if (d->p == 1) sum += apart;
-                else if (d->p == 0) sum += apart != 0;
-                else if (isinf(d->p)) sum = apart > sum || apart != apart ? apart : sum;
-                else sum += pow(apart, d->p);
-            }
-            double y = d->p == 2                        ? sqrt(sum)
-                : d->p == 1 || d->p == 0 || isinf(d->p) ? sum
-                                                        : pow(sum, 1 / d->p);
-            if (d->f64) ((double *)d->v->distances.ptr)[i * d->others + k] = y;
-            else ((float *)d->v->distances.ptr)[i * d->others + k] = (float)y;
+            for (int64_t j = 0; j < d->m; j++)
+                sum += pow(fabs(POINT(d->v->points, a + j) - POINT(d->v->others, b + j)), d->p);
+            put_distance(d, i * d->others + k, pow(sum, 1 / d->p));
         }
 }
 
@@ -209,7 +252,7 @@ FLB_KERNEL(distances) {
                    .others = v->others.shape[1],
                    .m = v->points.shape[2]};
     if (d.others && d.rows)
-        flb_parallel(distances, &d, v->points.shape[0] * d.rows, 1 + 20000 / (d.others * (d.m + 1)));
+        flb_parallel(distances, &d, v->points.shape[0] * d.rows, BLOCK + 100000 / (d.others * (d.m + 1)));
     return 0;
 }
 

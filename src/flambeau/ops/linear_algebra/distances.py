@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...base import kernels
 from ...base.shapes import broadcast_shapes
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
@@ -41,13 +42,16 @@ def _powered(diff, p):
     variants="function",
 )
 def _cdist_forward(a, b, p, compute_mode):
-    if a.ndim == b.ndim == 2 and a.shape[-1] and a.size and b.size and p != 0 and a.dtype.kind == "f":
-        from scipy.spatial.distance import cdist
-
-        name, more = {1: ("cityblock", {}), 2: ("euclidean", {}), math.inf: ("chebyshev", {})}.get(
-            p, ("minkowski", {"p": p})
-        )
-        return np.ascontiguousarray(cdist(a, b, name, **more).astype(a.dtype, copy=False))
+    if a.dtype in (np.float32, np.float64) and a.dtype == b.dtype:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        count, out = math.prod(batch), np.empty((*batch, a.shape[-2], b.shape[-2]), a.dtype)
+        points = [
+            np.ascontiguousarray(np.broadcast_to(x, (*batch, *x.shape[-2:]))).reshape(count, *x.shape[-2:])
+            for x in (a, b)
+        ]
+        if out.size:
+            kernels.distances(points, [out.reshape(count, *out.shape[-2:])], f64=a.itemsize == 8, p=p)
+        return out
     return np.ascontiguousarray(_powered(a[..., :, None, :] - b[..., None, :, :], p).astype(a.dtype, copy=False))
 
 

@@ -60,6 +60,7 @@ def pdist(self, p):
     """Distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
-    rows, columns = aten.triu_indices.default(self.shape[0], self.shape[0], 1, device=self.device).unbind(0)
-    a, b = aten.index_select.default(self, 0, rows), aten.index_select.default(self, 0, columns)
-    return aten.norm.ScalarOpt_dim(aten.sub.Tensor(a, b), p, [1])
+    n = self.shape[0]
+    rows, columns = aten.triu_indices.default(n, n, 1, device=self.device).unbind(0)
+    apart = aten.reshape.default(aten._cdist_forward.default(self, self, p, None), [-1])
+    return aten.index_select.default(apart, 0, aten.add.Tensor(columns, rows, alpha=n))
