@@ -1,5 +1,7 @@
 """Derivatives of derivatives where the first one takes a shortcut."""
 
+import pytest
+
 import flambeau as torch
 
 
@@ -21,3 +23,23 @@ def test_bessel_functions_are_differentiated_twice_at_zero():
         g = torch.autograd.grad(fn(x).sum(), x, create_graph=True)[0]
         second = torch.autograd.grad(g.sum(), x)[0]
         assert second[0] == 0 and second.isfinite().all()
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", ["scatter", "index"])
+@pytest.mark.parametrize(
+    "values",
+    [[0.0, 0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 0.0, 0.0], [2.0, 0.0, 0.0, 1.0, 1.0]],
+)
+@pytest.mark.parametrize("own", [[1.0, 2.0], [0.0, 2.0]])
+def test_products_with_zeros_at_one_place(values, own, reduce, include_self):
+    """A product of two zeros and more has a second derivative."""
+    x = torch.tensor(own, dtype=torch.float64, requires_grad=True)
+    y = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    index = torch.tensor([0, 0, 1, 1, 1])
+    fn = torch.scatter_reduce if reduce == "scatter" else torch.index_reduce
+
+    def product(x, y):
+        return fn(x, 0, index, y, "prod", include_self=include_self)
+
+    assert torch.autograd.gradcheck(product, (x, y)) and torch.autograd.gradgradcheck(product, (x, y))

@@ -249,12 +249,18 @@ def _scatter_reduce_vjp(ct, self, dim, index, src, reduce, include_self, result)
         count = aten.scatter_add.default(
             aten.zeros_like.default(self), dim, index, aten._to_copy.default(zero, dtype=self.dtype)
         )
-        alone = aten.logical_and.default(zero, aten.eq.Scalar(gather(count), 1))
+        alone, of_two = (aten.logical_and.default(zero, aten.eq.Scalar(gather(count), n)) for n in (1, 2))
+        # The product of what isn't zero: all the others of a single zero. A zero of two has the other one too, which is nothing itself
+        # but has a derivative.
         rest = aten.scatter_reduce.two(
-            self, dim, index, aten.masked_fill.Scalar(src, alone, 1), "prod", include_self=include_self
+            self, dim, index, aten.masked_fill.Scalar(src, zero, 1), "prod", include_self=include_self
         )
+        zeros = aten.where.ScalarOther(zero, src, 0)
+        sums = aten.scatter_add.default(aten.zeros_like.default(self), dim, index, zeros)
+        other = aten.sub.Tensor(gather(sums), zeros)
+        of_rest = gather(aten.mul.Tensor(ct, rest))
         plain = aten.div.Tensor(gather(aten.mul.Tensor(ct, result)), aten.masked_fill.Scalar(src, zero, 1))
-        of_src = aten.where.self(alone, gather(aten.mul.Tensor(ct, rest)), plain)
+        of_src = aten.where.self(alone, of_rest, aten.where.self(of_two, aten.mul.Tensor(of_rest, other), plain))
     else:  # the extreme is shared by all that have it
         own = aten._to_copy.default(aten.eq.Tensor(self, result), dtype=self.dtype)
         theirs = aten.eq.Tensor(src, gather(result))
