@@ -93,3 +93,11 @@ def test_demo_without_its_extra(package, monkeypatch, capsys):
         f"flambeau demo: error: flambeau demo needs the package '{package}', which is not installed: "
         "pip install 'flambeau[demo]'\n"
     )
+
+
+def test_a_busy_machine_is_told():
+    from flambeau.demo.run import busy
+
+    assert busy(0.7, 1) == [] and busy(1.9, 2) == []
+    (line,) = busy(5.2, 2)
+    assert line.startswith("The machine is busy: 5 programs run on 2 processors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,7 +13,7 @@ from flambeau.demo.report import agreement, fused_lines, megabytes, milliseconds
 from flambeau.demo.text import Corpus, read_text, standard_library_text
 from flambeau.demo.training import Options, Race, Trainer, race
 
-__all__ = ["Options", "demo", "prepare"]
+__all__ = ["Options", "busy", "demo", "prepare"]
 
 # Losses of both runs are equal at first; float32 rounding in another order then grows as training goes on.
 TOLERANCE = 0.05
@@ -24,6 +25,16 @@ def prepare(options: Options) -> Corpus:
     Path(options.out).mkdir(parents=True, exist_ok=True)
     text = standard_library_text() if options.text is None else read_text(options.text)
     return Corpus(text, options.block_size)
+
+
+def busy(load: float, threads: int) -> list[str]:
+    """What to say of programs that wait for a processor while the demo begins: nothing where there are fewer than threads."""
+    if load < threads:
+        return []
+    return [
+        f"The machine is busy: {load:.0f} programs run on {threads} processor{'s' if threads > 1 else ''} beside this one. Times that are "
+        "spread over threads, those of others first of all, are longer than they would be."
+    ]
 
 
 class _Bar:
@@ -124,6 +135,8 @@ def demo(options: Options, corpus: Corpus) -> int:
     say = console.print
     begin = perf_counter()
     say("[bold]flambeau demo[/]: plain and compiled run by turns, so that what the machine does beside meets both")
+    for line in busy(os.getloadavg()[0], torch.get_num_threads()):
+        say(f"[yellow]{line}[/]")
     numbers = _arrays(console, options)
     source = "the English in the Python standard library" if options.text is None else options.text
     batches = iter(corpus.batches(options.seed, options.steps, options.batch_size))
