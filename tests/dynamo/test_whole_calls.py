@@ -446,3 +446,45 @@ def test_backends_find_the_mode_of_the_fake_tensors():
 
     torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
     assert isinstance(found[0], torch._subclasses.FakeTensorMode) and torch._guards.detect_fake_mode() is None
+
+
+LAZY = {
+    "layers": lambda nn: nn.Sequential(
+        nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(3)
+    ),
+    "many": lambda nn: nn.Sequential(nn.Flatten(), *(nn.LazyLinear(3) for _ in range(25))),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("kind", LAZY)
+def test_lazy_layers_are_initialised_by_their_capture(kind, backend):
+    found = []
+    for wrap in (lambda m: m, lambda m: torch.compile(m, backend=backend, fullgraph=True)):
+        torch.manual_seed(0)
+        net = LAZY[kind](torch.nn)
+        f = wrap(net)
+        y = f(torch.ones(2, 3, 6, 6))
+        y.sum().backward()
+        found.append([y, *(p.grad for p in net.parameters()), f(torch.ones(2, 3, 6, 6))])
+        assert not any("Lazy" in type(m).__name__ for m in net.modules())
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*found, strict=True))
+
+
+def test_lazy_layers_that_refuse_their_input():
+    with pytest.raises(RuntimeError, match="Expected 3D"):
+        torch.compile(torch.nn.LazyConv2d(4, 3), backend="eager")(torch.ones(2, 3))
+
+
+def test_sizes_out_of_data_are_split_into():
+    def f(x, i):
+        a, b = i.tolist()
+        return x.split([a, b]), torch.ones(max(a, 3))
+
+    for backend in ("eager", "aot_eager", "inductor"):
+        g = torch.compile(f, backend=backend, fullgraph=True)
+        for sizes in ([7, 3], [1, 9], [0, 10]):
+            (a, b), ones = g(torch.arange(10.0), torch.tensor(sizes))
+            assert [len(a), len(b), len(ones)] == [*sizes, max(sizes[0], 3)] and b.tolist() == list(range(sizes[0], 10))
+        with pytest.raises(RuntimeError, match="split_with_sizes expects split_sizes to sum exactly to 10"):
+            g(torch.arange(10.0), torch.tensor([7, 4]))

@@ -20,6 +20,7 @@ from ..autograd.graph import saved_tensors_hooks
 from ..autograd.node import set_history
 from ..base.records import replace
 from ..base.relations import symbols
+from ..base.shape_env import about_layout
 from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS
 from ..core import modes
@@ -279,7 +280,9 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
         for k in ends:
             # Tangents are dense, whatever the output's layout: CompiledFunctionBackward sees to it.
             meta = meta_of(forward[k])
-            tangent = FakeTensor(mode.fake_mode, replace(meta, strides=contiguous_strides(meta.shape), offset=0))
+            with about_layout(meta.shape):
+                strides = contiguous_strides(meta.shape)
+            tangent = FakeTensor(mode.fake_mode, replace(meta, strides=strides, offset=0))
             mode.placeholder(f"tangents_{len(traced.tangent_of) + 1}", tangent)
             traced.tangent_of.append(k)
             traced.fake_tangents.append(tangent)

@@ -40,6 +40,7 @@ from .exc import (
     SkipFrame,
     TorchDynamoException,
     TorchRuntimeError,
+    TraceAgain,
     Unsupported,
     UserError,
     UserErrorType,
@@ -403,7 +404,9 @@ class Compiler(_frame.Context):
         unroll = True
         modes = ActiveModes()
         outer = sys.exc_info()[1]  # what a caller handles
-        for _ in range(MAX_RESTARTS):
+        restarts = 0
+        while restarts < MAX_RESTARTS:
+            restarts += 1
             output = OutputGraph(self, func.__code__, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
             output.recorder.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
@@ -419,6 +422,8 @@ class Compiler(_frame.Context):
                     finally:
                         output.blocks.leave_regions()
                 return output, tx, reason
+            except TraceAgain:
+                restarts -= 1  # so often as there are lazy layers
             except RestartAnalysis as e:
                 event.break_reason = e.reason
                 if self.fullgraph or output.blocks.breaks_are_errors():

@@ -17,6 +17,7 @@ __all__ = [
     "InternalTorchDynamoError",
     "RecompileError",
     "RestartAnalysis",
+    "TraceAgain",
     "SkipFrame",
     "TorchDynamoException",
     "TorchRuntimeError",
@@ -165,6 +166,10 @@ class RestartAnalysis(TorchDynamoException):
     def __init__(self, visit: int | None, reason: BreakReason, error: Unsupported):
         super().__init__(reason.reason)
         self.visit, self.reason, self.error = visit, reason, error
+
+
+class TraceAgain(TorchDynamoException):
+    """Trace the frame again from its start: what it works on has just been changed for good."""
 
 
 def unsupported(id: str, reason: str, why: str = "", hint: str = "", headline: str = ""):

@@ -12,7 +12,7 @@ from typing import Any
 
 from flambeau.base import expr as E
 from flambeau.base import relations as R
-from flambeau.base.expr import Apply, Expr, Symbol
+from flambeau.base.expr import Apply, Expr, Max, Min, Symbol
 from flambeau.base.symint import FUNCTIONS, SymFloat, SymInt, sym_float, sym_int, sym_sqrt, wrap
 
 from ..exc import unsupported
@@ -36,7 +36,7 @@ def fitting(number, check: Check, limit: int = WORD):
     """The symbolic ``number``; no integer in it, nor what that is computed from, reaches ``limit`` in absolute value. Or the plain number."""
     env = number.env
     for e in _integers(env.simplify(number.expr)):
-        if (limit == WORD and R.as_symbol(e) is not None) or _magnitude(e, _extent) < limit:
+        if (limit == WORD and R.as_symbol(e) is not None) or _magnitude(e, _extent) < limit or _is_one_of_its_parts(e):
             continue
         if env.is_unbacked(e):
             _bound_leaves(env, e, limit, check)
@@ -48,6 +48,17 @@ def fitting(number, check: Check, limit: int = WORD):
             env.evaluate(R.compare("lt", e, limit))
             env.evaluate(R.compare("gt", e, -limit))
     return number
+
+
+def _is_one_of_its_parts(e) -> bool:
+    """Whether the integer is the greatest or least of others, which have been looked at."""
+    return (
+        type(e) is Expr
+        and not e.const
+        and len(e.terms) == 1
+        and e.terms[0][1] == 1
+        and type(e.terms[0][0]) in (Max, Min)
+    )
 
 
 def _constant(number):

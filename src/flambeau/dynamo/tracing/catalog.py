@@ -43,6 +43,7 @@ from ..variables.iterators import protocol as protocol
 from ..variables.iterators import reversing as reversing
 from ..variables.modules import functional_call as functional_call
 from ..variables.modules import hooks as hooks
+from ..variables.modules import lazy_modules as lazy_modules
 from ..variables.modules import module as module
 from ..variables.modules import optimizer as optimizer
 from ..variables.numpy import flips as flips

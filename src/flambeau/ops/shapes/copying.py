@@ -12,7 +12,7 @@ from ...base.dtypes import from_numpy, promote_types
 from ...base.errors import ShapeMismatch
 from ...base.memory_format import contiguous_format, format_strides, preserve_format
 from ...base.records import replace
-from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_number, data_dependent_size
+from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_number, data_dependent_size, guard_or_false
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim, same_shape
 from ...core.declare import composite, explicit, extern, pointwise
 from ...core.definition import TensorMeta
@@ -140,11 +140,16 @@ def contiguous(self, memory_format):
     return self if self.is_contiguous(memory_format) else aten.clone.default(self, memory_format=memory_format)
 
 
+def _is_nothing(t) -> bool:
+    """Whether a tensor has the shape (0,), which is passed over. One whose size depends on data isn't taken to have it."""
+    return len(t.shape) == 1 and guard_or_false(t.shape[0] == 0)
+
+
 def _cat_meta(tensors, dim):
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
 
-    real = [t for t in tensors if tuple(t.shape) != (0,)] or list(tensors)
+    real = [t for t in tensors if not _is_nothing(t)] or list(tensors)
     first = real[0]
     ndim = len(first.shape)
     if ndim == 0:
@@ -199,7 +204,7 @@ def cat(arrays, dim):
 
 def _cat_pieces(tensors, dim):
     """Each tensor, and where along which dimension of the result it lies."""
-    real = [t for t in tensors if t.shape != (0,)]
+    real = [t for t in tensors if not _is_nothing(t)]
     d, at = normalize_dim(dim, len(real[0].shape)), 0
     for t in real:
         yield t, d, at
@@ -226,7 +231,8 @@ def _cat_vjp(ct, tensors_like, dim):
 
 cat.derivative(tensors=_cat_vjp)
 cat.override(
-    "lower", lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if t.shape != (0,)], dim, val)
+    "lower",
+    lambda lowering, val, tensors, dim: lowering.concatenate([t for t in tensors if not _is_nothing(t)], dim, val),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base.memory_format import contiguous_format
-from ...base.shape_env import about_layout, is_one, sizes_of
+from ...base.shape_env import about_layout, check, check_is_size, is_one, sizes_of
 from ...base.shapes import infer_size, normalize_dim, normalize_dims, view_strides
 from ...core.declare import composite, view
 from ...core.operator import namespace
@@ -226,11 +226,16 @@ def split(v, split_size, dim):
 @view("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
 def split_with_sizes(v, split_sizes, dim):
     d = v.dim(dim)
-    if sum(split_sizes) != v.shape[d]:
-        raise RuntimeError(
+    for n in split_sizes:
+        if not isinstance(n, int):
+            check_is_size(n)
+    check(
+        sum(split_sizes) == v.shape[d],
+        lambda: (
             f"split_with_sizes expects split_sizes to sum exactly to {v.shape[d]} (input tensor's size at dimension {d}), "
             f"but got split_sizes={list(split_sizes)}"
-        )
+        ),
+    )
     return _pieces(v, d, split_sizes)
 
 

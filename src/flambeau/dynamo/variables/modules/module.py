@@ -21,6 +21,7 @@ from ..objects.instance import ObjectVariable
 from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
 from .hooks import call_with_hooks
+from .lazy_modules import initialise
 
 __all__ = ["ModuleSetattr", "ModuleVariable", "is_library"]
 
@@ -107,6 +108,8 @@ class ModuleVariable(ObjectVariable):
         call = self.class_attr(tx, "__call__")
         if not is_library(call) or not is_library(self.class_attr(tx, "_call_impl")):
             return super().call(tx, args, kwargs)
+        if self.value is not None and "_initialize_hook" in vars(self.value):
+            initialise(tx, self, args, kwargs)
         compiled = self.getattr(tx, "_compiled_call")
         if not (compiled.is_constant() and compiled.as_constant() is None):
             return compiled.call(tx, [self, *args], kwargs)
