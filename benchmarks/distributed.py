@@ -1,6 +1,6 @@
 """Two processes of one thread each: collectives, start, idle waiting, and steps of DistributedDataParallel, beside PyTorch's gloo.
 
-    python benchmarks/distributed.py [--torch PYTHON] [--rounds 3] [--rows collectives,mlp,gpt,overlap]
+    python benchmarks/distributed.py [--torch PYTHON] [--rounds 3] [--rows collectives,mlp,gpt,resnet,overlap,equal] [--table FILE]
 
 ``--torch`` names an interpreter with PyTorch, which runs the same programs in turn with flambeau. Times are medians over the rounds.
 """
@@ -85,6 +85,36 @@ def gpt(torch):
     return nn.Sequential(*(Block(192, 6) for _ in range(4))), (8, 64, 192)
 
 
+def resnet(torch):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, before, width, stride):
+            super().__init__()
+            self.one, self.two = (
+                nn.Conv2d(before, width, 3, stride, 1, bias=False),
+                nn.Conv2d(width, width, 3, 1, 1, bias=False),
+            )
+            self.n1, self.n2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+            changes = stride != 1 or before != width
+            skip = nn.Sequential(nn.Conv2d(before, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+            self.skip = skip if changes else nn.Identity()
+
+        def forward(self, x):
+            y = torch.relu(self.n1(self.one(x)))
+            return torch.relu(self.n2(self.two(y)) + self.skip(x))
+
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    before = 64
+    for width in (64, 128, 256, 512):
+        layers += [Block(before, width, 1 if width == 64 else 2), Block(width, width, 1)]
+        before = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)), (8, 3, 64, 64)
+
+
+MODELS = {"mlp": mlp, "gpt": gpt, "resnet": resnet}
+
+
 def step_time(torch, model, shape, repeat=10):
     torch.manual_seed(int(os.environ.get("RANK", "0")))
     x = torch.randn(*shape)
@@ -100,33 +130,83 @@ def step_time(torch, model, shape, repeat=10):
     return 1e3 * clock(step, repeat)
 
 
-def steps(torch, dist, make, compiled):
+def data_parallel(torch, model, **options):
     from importlib import import_module
 
-    ddp = import_module(f"{torch.__name__}.nn.parallel").DistributedDataParallel
+    return import_module(f"{torch.__name__}.nn.parallel").DistributedDataParallel(model, **options)
+
+
+def steps(torch, dist, make, compiled):
     torch.manual_seed(0)
     model, shape = make(torch)
+    size = sum(p.numel() for p in model.parameters())
     if dist.get_world_size() > 1:
-        model = ddp(model, gradient_as_bucket_view=True)
+        model = data_parallel(torch, model, gradient_as_bucket_view=True)
     cpu = time.process_time()
-    out = step_time(torch, torch.compile(model) if compiled else model, shape)
-    return {"step ms": out, "cpu s": time.process_time() - cpu}
+    out = {"step ms": step_time(torch, torch.compile(model) if compiled else model, shape)}
+    out["cpu s"] = time.process_time() - cpu
+    if dist.get_world_size() > 1:
+        out["reduction ms of processor"] = reduction_cost(torch, dist, size)
+    return out
 
 
-def overlap(torch, dist):
+def reduction_cost(torch, dist, size):
+    """Milliseconds of the processor for the all_reduce of so many float32."""
+    flat = torch.ones(size)
+    if hasattr(dist.group.WORLD, "_engine"):
+        import numpy as np
+
+        shared = dist.group.WORLD._engine.shared(4 * size)
+        flat = flat if shared is None else torch.from_numpy(shared.view(np.float32))
+    dist.all_reduce(flat)
+    begin = time.process_time()
+    for _ in range(5):
+        dist.all_reduce(flat)
+    return 200 * (time.process_time() - begin)
+
+
+def equal(torch, dist, compiled):
+    """The greatest difference of parameters behind ten steps on two ranks to those of one process with the whole batch. ResNet in float64: its
+    normalizations make rounding in float32 some 1e-4 within ten steps, on one process too when its batch is summed in another order."""
+    out = {}
+    for name, make in MODELS.items():
+        torch.manual_seed(0)
+        model, (batch, *shape) = make(torch)
+        alone, _ = make(torch)
+        alone.load_state_dict(model.state_dict())
+        x = torch.randn(2 * batch, *shape)
+        rank = dist.get_rank()
+        if name == "resnet":
+            model, alone, x = model.double(), alone.double(), x.double()
+        model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        wrapped = data_parallel(torch, model)
+        ways = ((alone, x), (torch.compile(wrapped) if compiled else wrapped, x[batch * rank : batch * rank + batch]))
+        for called, given in ways:
+            optimizer = torch.optim.SGD(called.parameters(), 1e-2)
+            for _ in range(10):
+                optimizer.zero_grad()
+                called(given).pow(2).mean().backward()
+                optimizer.step()
+        pairs = zip(alone.parameters(), model.parameters(), strict=True)
+        out[f"{name} difference"] = max((a - b).abs().max().item() for a, b in pairs)
+    return out
+
+
+def overlap(torch, dist, compiled):
     """Steps while each all_reduce takes the time of a link: hidden behind the backward, or not."""
     from flambeau.distributed.exchange import ThrottledEngine
 
-    ddp = torch.nn.parallel.DistributedDataParallel
+    if compiled:
+        torch._dynamo.config.optimize_ddp = "python_reducer"
     torch.manual_seed(0)
     model, shape = mlp(torch)
     size = 4 * sum(p.numel() for p in model.parameters())
-    plain = step_time(torch, model, shape)
+    plain = step_time(torch, torch.compile(model) if compiled else model, shape)
     group = dist.group.WORLD
     link = size / (0.6e-3 * plain)  # bytes a second: communication takes 0.6 of a step
     group._engine = ThrottledEngine(group._engine, link)
-    wrapped = ddp(model, bucket_cap_mb=4, gradient_as_bucket_view=True)
-    both = step_time(torch, wrapped, shape)
+    wrapped = data_parallel(torch, model, bucket_cap_mb=4, gradient_as_bucket_view=True)
+    both = step_time(torch, torch.compile(wrapped) if compiled else wrapped, shape)
     last = wrapped.reducer.buckets[-1].size / link
     return {
         "compute ms": plain,
@@ -150,9 +230,11 @@ def rank_main(what, compiled):
     if what == "collectives":
         out = collectives(torch, dist)
     elif what == "overlap":
-        out = overlap(torch, dist)
+        out = overlap(torch, dist, compiled)
+    elif what == "equal":
+        out = equal(torch, dist, compiled)
     else:
-        out = steps(torch, dist, {"mlp": mlp, "gpt": gpt}[what], compiled)
+        out = steps(torch, dist, MODELS[what], compiled)
     print("RESULT " + json.dumps(out), flush=True)
     dist.destroy_process_group()
 
@@ -189,11 +271,85 @@ def medians(runs):
     return {k: statistics.median(r[k] for r in runs) for k in runs[0]}
 
 
+# ---- the table ---------------------------------------------------------------------------------------------
+
+
+def cases(row):
+    """(row, ranks, compiled) of each job."""
+    if row in MODELS:
+        return [(row, ranks, compiled) for compiled in (False, True) for ranks in (1, RANKS)]
+    return [(row, RANKS, compiled) for compiled in ((False,) if row == "collectives" else (False, True))]
+
+
+def bars(found):
+    """(what, measured, wanted) of the numbers that are asked for."""
+    out = []
+
+    def value(impl, name, row, ranks=RANKS, compiled=False):
+        return found.get((impl, row, ranks, compiled), {}).get(name)
+
+    for name, key, most in (("64 MB", "all_reduce 64 MB ms", 0.35), ("8 B", "all_reduce 8 B us", 0.2)):
+        mine, theirs = (value(impl, key, "collectives") for impl in ("flambeau", "torch"))
+        if mine and theirs:
+            out.append((f"all_reduce of {name} / PyTorch's", mine / theirs, f"<= {most}"))
+            window = value("flambeau", "all_reduce 64 MB in a window ms", "collectives")
+            if name == "64 MB" and window:
+                out.append(("all_reduce of 64 MB in a window / PyTorch's", window / theirs, f"<= {most}"))
+    for key, most in (("start to first collective s", "<= 1"), ("idle waiting % of a core", "<= 10")):
+        if value("flambeau", key, "collectives") is not None:
+            out.append((key, value("flambeau", key, "collectives"), most))
+    for row in MODELS:
+        for compiled in (False, True):
+            one, two = (value("flambeau", "step ms", row, n, compiled) for n in (1, RANKS))
+            if one is None or two is None:
+                continue
+            cost, label = (
+                value("flambeau", "reduction ms of processor", row, RANKS, compiled),
+                "compiled" if compiled else "eager",
+            )
+            out.append((f"{row} {label}: two ranks / (one + reduction)", two / (one + cost), "<= 1.1"))
+            theirs = value("torch", "step ms", row, RANKS, compiled)
+            if theirs:
+                out.append((f"{row} {label}: two ranks / PyTorch's", two / theirs, "<= 0.8"))
+    for compiled in (False, True):
+        label = "compiled" if compiled else "eager"
+        for key, most in (("step / (compute + last bucket)", "<= 1.1"),):
+            if value("flambeau", key, "overlap", RANKS, compiled):
+                out.append((f"overlap {label}: {key}", value("flambeau", key, "overlap", RANKS, compiled), most))
+        for name in MODELS:
+            if value("flambeau", f"{name} difference", "equal", RANKS, compiled) is not None:
+                difference = value("flambeau", f"{name} difference", "equal", RANKS, compiled)
+                out.append((f"{name} {label}: parameters behind ten steps differ by", difference, "<= 1e-6"))
+    return out
+
+
+def page(found, rounds):
+    lines = [
+        "# Two processes",
+        "",
+        f"`python benchmarks/distributed.py --torch PYTHON --rounds {rounds} --table FILE` writes this page: two processes of one",
+        f"thread, medians of {rounds} rounds, beside PyTorch's gloo in turn.",
+        f"Load of the machine behind the run: {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores.",
+        "",
+        "| | measured | wanted |",
+        "| --- | ---: | ---: |",
+        *(f"| {what} | {number:.3g} | {wanted} |" for what, number, wanted in bars(found)),
+        "",
+        "| | ranks | | | numbers |",
+        "| --- | ---: | --- | --- | --- |",
+    ]
+    for (impl, row, ranks, compiled), numbers in found.items():
+        text = ", ".join(f"{k} {v:.3g}" for k, v in numbers.items())
+        lines.append(f"| {row} | {ranks} | {'compiled' if compiled else 'eager'} | {impl} | {text} |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--torch", help="an interpreter with PyTorch")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rows", default="collectives,mlp,gpt,overlap")
+    parser.add_argument("--rows", default="collectives,mlp,gpt,resnet,overlap,equal")
+    parser.add_argument("--table", type=Path, help="write a page of the results")
     parser.add_argument("--rank", help=argparse.SUPPRESS)
     parser.add_argument("--compiled", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -201,21 +357,21 @@ def main():
         rank_main(args.rank, args.compiled)
         return
     impls = [(sys.executable, "flambeau")] + ([(args.torch, "torch")] if args.torch else [])
-    for row in args.rows.split(","):
-        cases = [(row, RANKS, False)]
-        if row in ("mlp", "gpt"):
-            cases = [(row, ranks, compiled) for compiled in (False, True) for ranks in (1, RANKS)]
-        for what, ranks, compiled in cases:
-            found = {impl: [] for _, impl in impls if not (what == "overlap" and impl == "torch")}
-            for _ in range(args.rounds):
-                for python, impl in impls:
-                    if impl in found:
-                        found[impl].append(job(python, impl, what, ranks, compiled))
-            for impl, runs in found.items():
-                numbers = ", ".join(f"{k} {v:.2f}" for k, v in medians(runs).items())
-                print(
-                    f"{what:<12} {ranks} ranks {'compiled' if compiled else 'eager':<8} {impl:<9} {numbers}", flush=True
-                )
+    found = {}
+    for what, ranks, compiled in (case for row in args.rows.split(",") for case in cases(row)):
+        runs = {impl: [] for _, impl in impls if not (what in ("overlap", "equal") and impl == "torch")}
+        for _ in range(1 if what == "equal" else args.rounds):
+            for python, impl in impls:
+                if impl in runs:
+                    runs[impl].append(job(python, impl, what, ranks, compiled))
+        for impl, numbers in runs.items():
+            found[impl, what, ranks, compiled] = medians(numbers)
+            text = ", ".join(f"{k} {v:.3g}" for k, v in found[impl, what, ranks, compiled].items())
+            print(f"{what:<12} {ranks} ranks {'compiled' if compiled else 'eager':<8} {impl:<9} {text}", flush=True)
+    for what, number, wanted in bars(found):
+        print(f"{what:<70} {number:.3g}  {wanted}")
+    if args.table:
+        args.table.write_text(page(found, args.rounds))
 
 
 if __name__ == "__main__":

@@ -125,31 +125,58 @@ def sharded(rank):
         shutil.rmtree(folder[0])
 
 
+def now():
+    """The test reads when the failure was."""
+    print("fails at", time.time(), flush=True)
+
+
 def raises(rank):
     if rank == 1:
+        now()
         raise ValueError("mine alone")
     dist.barrier()
 
 
 def exits(rank):
     if rank == 1:
+        now()
         sys.exit(3)
     dist.barrier()
 
 
 def killed(rank):
     if rank == 1:
+        now()
         os.kill(os.getpid(), signal.SIGKILL)
     dist.barrier()
 
 
 def stopped(rank):
     if rank == 1:
+        now()
         os.kill(os.getpid(), signal.SIGSTOP)
     time.sleep(60)
 
 
+def late(rank):
+    """Rank 1 doesn't come within the time-out."""
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    if rank == 1:
+        time.sleep(30)
+    try:
+        dist.all_reduce(torch.ones(3), group=group)
+    finally:
+        now()
+
+
+def kinds(rank):
+    """Other dtypes of one size."""
+    now()
+    dist.all_reduce(torch.ones(3, dtype=torch.float32 if rank else torch.int32))
+
+
 def disagree(rank):
+    now()
     dist.all_reduce(torch.ones(3 + rank))
 
 

@@ -224,7 +224,16 @@ class _Attempt:
         for r in self.ranks:
             if r.process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(r.process.pid, number)
+                    # A rank that was stopped would take SIGTERM only when it goes on.
+                    os.killpg(r.process.pid, signal.SIGKILL if _is_stopped(r.process.pid) else number)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return False
 
 
 def _traceback(rank: _Rank) -> bytes:
