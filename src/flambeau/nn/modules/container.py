@@ -77,11 +77,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Calls its modules one after the other. ``Sequential(a, b)`` or ``Sequential(OrderedDict(name=a, ...))``.
-
-    >>> torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))(torch.ones(5, 3)).shape
-    torch.Size([5, 2])
-    """
+    """Calls its modules one after the other. ``Sequential(a, b)`` or ``Sequential(OrderedDict(name=a, ...))``."""
 
     def __init__(self, *args):
         super().__init__()
@@ -117,12 +113,7 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules; it has no forward.
-
-    >>> layers = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)])
-    >>> len(layers), len(list(layers.parameters()))
-    (2, 4)
-    """
+    """A list of modules; it has no forward."""
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
@@ -159,12 +150,7 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dict of modules; it has no forward.
-
-    >>> layers = torch.nn.ModuleDict({'narrow': torch.nn.Linear(3, 1), 'wide': torch.nn.Linear(3, 9)})
-    >>> layers['wide'](torch.ones(3)).shape
-    torch.Size([9])
-    """
+    """A dict of modules; it has no forward."""
 
     def __init__(self, modules: Mapping[str, Module] | None = None):
         super().__init__()
@@ -224,11 +210,7 @@ def _line(name, value, element) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters (tensors are turned into parameters; other values are kept as they are).
-
-    >>> len(torch.nn.ParameterList([torch.ones(2), torch.zeros(3)]))
-    2
-    """
+    """A list of parameters (tensors are turned into parameters; other values are kept as they are)."""
 
     def __init__(self, values: Iterable | None = None):
         super().__init__()
@@ -282,9 +264,6 @@ class ParameterDict(Module):
 
     The items of a plain mapping are inserted in the order of their keys, those of an OrderedDict, of another ParameterDict and of pairs as
     they come. ``a | b`` is a new one with the items of both.
-
-    >>> list(torch.nn.ParameterDict({'scale': torch.ones(2)}))
-    ['scale']
     """
 
     def __init__(self, parameters=None):
