@@ -305,6 +305,10 @@ def _dtype_of(node, args) -> np.dtype:
         return np.result_type(*[v.dtype if isinstance(v, Value) else v for v in args[1:]])
     if node.op == "cast":
         return args[1].np
+    if hasattr(TABLE[node.op].numpy, "in_float64"):
+        if any(not isinstance(v, Value) or v.dtype.kind != "f" for v in args):
+            raise NotPlanned
+        return args[0].dtype
     if _parts(node.op, args) is not None:
         return next(v.dtype for v in args if isinstance(v, Value))
     return _native(node.op, args).resolve_dtypes((*kinds, None))[-1]
@@ -317,6 +321,15 @@ def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
         root, _ = trace(composed, [Input(str(k)) if isinstance(v, Value) else v for k, v in enumerate(args)])
         kind = next(v.dtype for v in names.values())
         return _expression(p, root, names, shape, out, kind, strides)
+    wide = getattr(TABLE[op].numpy, "in_float64", None)
+    if wide is not None:
+        made = p.ufunc(wide, [p.cast(v, np.dtype(np.float64)) for v in args], None, shape, strides)
+        kind = args[0].dtype
+        return (
+            made
+            if kind == made.dtype and out is None
+            else p.copy(made, p.empty(shape, kind, strides) if out is None else out)
+        )
     if op == "where":
         return p.select(*args, out, shape, strides)
     if op == "cast":

@@ -178,12 +178,26 @@ def has_rows(a, dim) -> bool:
     variants="",
 )
 def _unique2(self, sorted, return_inverse, return_counts):
+    if not return_inverse and not return_counts and self.dtype.char in "fdlqi" and 0 < self.size < _SHORT:
+        x = np.sort(self.reshape(-1), kind="stable")
+        return x[_begins(x)], np.empty(0, np.int64), np.empty(0, np.int64)
     values, inverse, counts = distinct(self.reshape(-1), return_inverse or return_counts)
     return (
         values,
         inverse.reshape(self.shape) if return_inverse or return_counts else np.empty(0, np.int64),
         counts if return_counts else np.empty(0, np.int64),
     )
+
+
+_SHORT = 1 << 12  # elements of a line that NumPy sorts as fast
+
+
+def _begins(x):
+    """Whether each element of a line (not empty) differs from the one before it."""
+    new = np.empty(len(x), np.bool_)
+    new[0] = True
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    return new
 
 
 def distinct(a, inverse: bool):
@@ -206,9 +220,7 @@ def distinct(a, inverse: bool):
         values, places, counts = np.unique(sortable(a), return_inverse=True, return_counts=True, equal_nan=False)
         return values.astype(a.dtype), places.reshape(-1), counts
     x, at = made
-    new = np.empty(len(x), np.bool_)
-    new[0] = True
-    np.not_equal(x[1:], x[:-1], out=new[1:])
+    new = _begins(x)
     begins = np.flatnonzero(new)
     places = None
     if inverse:
@@ -241,11 +253,17 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
     if not (has_rows(self, dim) if dim is not None else len(x)):
         x, where = (x.copy(), np.empty(self.shape, np.int64)) if dim is None else (self.copy(), np.empty(0, np.int64))
         return x, where, np.empty(0, np.int64)
-    new = np.concatenate([[True], (x[1:] != x[:-1]).any(tuple(range(1, x.ndim)))])
-    at = np.flatnonzero(new)
-    inverse = np.cumsum(new) - 1
+    if x.ndim == 1:
+        new = _begins(x)
+    else:
+        new = np.concatenate([[True], (x[1:] != x[:-1]).any(tuple(range(1, x.ndim)))])
+    at, inverse = new.nonzero()[0], new.cumsum()
+    inverse -= 1
     values = x[at] if dim is None else np.moveaxis(np.ascontiguousarray(x[at]), 0, dim)
-    return values, inverse.reshape(self.shape) if dim is None else inverse, np.diff(np.append(at, len(x)))
+    counts = np.empty_like(at)
+    np.subtract(at[1:], at[:-1], out=counts[:-1])
+    counts[-1] = len(x) - at[-1]
+    return values, inverse.reshape(self.shape) if dim is None else inverse, counts
 
 
 def _lower_unique(lowering, vals, self, sorted, inverse, counts):
