@@ -6,12 +6,12 @@ import math
 
 from .. import _C
 from ..base.dtypes import check_number
-from ..core.bindings import Binder
+from ..core.bindings import Binder, function
 from ..core.operator import namespace
 from ..core.overrides import wrap_function
 
 aten = namespace("aten")
-_where = Binder("where")
+_where = function("where")
 
 
 def _check_beside(number, tensor):
@@ -30,7 +30,7 @@ def where(condition, input=None, other=None, *, out=None):
         _check_beside(other, input)
     elif type(input) is int:
         _check_beside(input, other)
-    return _where(condition, input, other, **({} if out is None else {"out": out}))
+    return _where(condition, input, other) if out is None else _where(condition, input, other, out=out)
 
 
 def einsum(equation, *operands):
