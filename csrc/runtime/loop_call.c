@@ -81,28 +81,20 @@ int64_t flb_loop_python(const char *text, int64_t again, int64_t n, const int64_
 
 /* ---- blocks of turns -------------------------------------------------------------------------------------- */
 
-typedef struct {
-    FlbRangeFn fn;
-    void *context;
-    int64_t done;
-} Rest;
-
-static void run_rest(void *context, int64_t begin, int64_t end) {
-    Rest *r = context;
-    r->fn(r->context, r->done + begin, r->done + end);
-}
-
 static int64_t nanoseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Blocks of a loop's turns. They are run here, some at a time, until those that are left are seen to be worth the
- * pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't matter to
- * the result. */
-enum { PIECE_NS = 10000, LOOKS = 64 };
+enum {
+    ENDED = 5,        /* field of the context (spreading.py): the number of an error, or -1, which ends all turns */
+    PIECE_NS = 10000, /* what is run between two looks at the clock, about */
+    ASKED_NS = 5000000,
+    LOOKS = 64
+};
 static _Atomic int64_t worth_ns = 30000;
+static _Thread_local int64_t asked; /* when it was last asked for signals */
 
 PyObject *flb_loops_worth(PyObject *self, PyObject *arg) {
     (void)self;
@@ -111,22 +103,48 @@ PyObject *flb_loops_worth(PyObject *self, PyObject *arg) {
     return PyLong_FromLongLong(atomic_exchange(&worth_ns, ns));
 }
 
-void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
-    if (flb_get_num_threads() == 1) {
-        fn(context, 0, blocks);
-        return;
+/* Whether other turns have ended the loop, or a signal does. */
+static int ended(void *context, int64_t now) {
+    _Atomic int64_t *code = (_Atomic int64_t *)context + ENDED;
+    if (atomic_load_explicit(code, memory_order_relaxed)) return 1;
+    if (!waiting || now - asked < ASKED_NS) return 0;
+    asked = now;
+    if (!flb_loop_interrupted()) return 0;
+    atomic_store(code, -1);
+    return 1;
+}
+
+typedef struct {
+    FlbRangeFn fn;
+    void *context;
+    int64_t done, chunk;
+} Rest;
+
+static void run_rest(void *context, int64_t begin, int64_t end) {
+    Rest *r = context;
+    for (int64_t at = begin, n; at < end && !ended(r->context, nanoseconds()); at += n) {
+        n = end - at < r->chunk ? end - at : r->chunk;
+        r->fn(r->context, r->done + at, r->done + at + n);
     }
-    int64_t done = 0, chunk = blocks / LOOKS > 0 ? blocks / LOOKS : 1, before = nanoseconds();
-    while (done < blocks) {
-        int64_t n = blocks - done < chunk ? blocks - done : chunk;
+}
+
+/* Blocks of a loop's turns. They are run here, some at a time, until those that are left are seen to be worth the
+ * pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't matter to
+ * the result. */
+void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
+    int alone = flb_get_num_threads() == 1;
+    int64_t chunk = blocks / LOOKS > 0 ? blocks / LOOKS : 1, before = nanoseconds();
+    for (int64_t done = 0, n; done < blocks; done += n) {
+        n = blocks - done < chunk ? blocks - done : chunk;
         fn(context, done, done + n);
-        done += n;
-        int64_t now = nanoseconds();
+        int64_t now = nanoseconds(), left = blocks - done - n;
         double each = (double)(now - before) / n;
         before = now;
-        if (done == blocks || each * (blocks - done) < atomic_load(&worth_ns)) continue;
-        Rest rest = {fn, context, done};
-        flb_parallel(run_rest, &rest, blocks - done, each < PIECE_NS ? (int64_t)(PIECE_NS / (each + 1)) : 1);
+        if (ended(context, now)) return;
+        if (alone || !left || each * left < atomic_load(&worth_ns)) continue;
+        int64_t grain = each < PIECE_NS ? (int64_t)(PIECE_NS / (each + 1)) : 1;
+        Rest rest = {fn, context, done + n, grain};
+        flb_parallel(run_rest, &rest, left, grain);
         return;
     }
 }

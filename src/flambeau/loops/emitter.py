@@ -93,6 +93,7 @@ class Emitter(Arithmetic):
         self.ones: set[Size] = set()  # sizes that are expected to be 1
         self.expecting = False  # whether sizes are what they are expected to be, in the code that is being written
         self.pieces: list[llvm.Function] = []  # functions for parts of parallel loops
+        self.splits = True  # whether parallel loops become such functions
         self.rare = False  # whether the code that is being written is for sizes that aren't
         self.element_loops = 0  # so far
         self.nest: ParallelNest | None = None  # the innermost parallel loop nest that is being written
@@ -418,7 +419,7 @@ class Emitter(Arithmetic):
         self.element_loops += 1
         if parallel:
             self.group = self.node("!{}")
-        nest = ParallelNest(self) if parallel and pieces and outer is None and sizes else None
+        nest = ParallelNest(self) if parallel and pieces and self.splits and outer is None and sizes else None
         if self.nest is not None and self.nest.inner is None:
             self.nest.inner = list(sizes)
         around, self.nest = self.nest, nest or self.nest

@@ -15,12 +15,13 @@ import numpy as np
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic, arrays, bindings, complexes
+from . import arithmetic, arrays, bindings, complexes, inner
 from .arguments import NULL
 from .bytecode import Instructions
 from .calls import Calls
 from .emitter import CLEANUP, EXIT, Emitter, block_label, turn_label
 from .inlining import Inlining
+from .inner import InnerLoop
 from .iteration import Iteration
 from .listing import ListEmitter
 from .machine import Machine
@@ -126,6 +127,9 @@ class Interpreter:
         self.tuples: list[tuple[str, TupleType]] = []
         self.states: dict[int, State] = {}
         self.joins: dict[int, int] = {}  # how often paths met at a block
+        self.ways: dict[int, set[int | None]] = {}  # blocks -> those that follow
+        self.size = len(self.machine.insts)  # instructions of the function itself
+        self.live = live
         self.left = False  # whether the loop is left but at its end
         self.final = False
 
@@ -181,6 +185,7 @@ class Interpreter:
         out = []
         for k, (target, stack, *refined) in enumerate(ways):
             target = self.canonical(target)
+            self.ways.setdefault(at, set()).add(target)
             self.left = self.left or (target == self.region.exit and at != self.region.header)
             kept = {**variables.types, **refined[0]} if refined else dict(variables.types)
             out.append((target, State(kept, tuple(map(type_of, stack)))))
@@ -243,12 +248,18 @@ class Interpreter:
         self.iteration.alike = self._lie_alike()
         results = self.write_text(exit_state)
         spread = self._spread(results) if self.spread else "parallel is False"
+        within: dict[int, InnerLoop] = {}
         if isinstance(spread, Spread):
             self.write_text(exit_state, True)
+        elif self.spread:
+            within = inner.found(self, self.live)
+            if within:
+                self.write_again(exit_state, within)
+                spread = f"{spread}; those in {', '.join(self.lines(within))} on several"
         given = self.operands
         shapes = [array.ndim for array in given.arrays]
         layout = KernelArguments(shapes, len(self.fresh), frozenset(given.written), sorted(self.variables.owned))
-        text = module(self.e, layout, spread if isinstance(spread, Spread) else None)
+        text = module(self.e, layout, spread if isinstance(spread, Spread) else None, list(within.values()))
         return Compiled(
             text,
             given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples,
@@ -260,6 +271,21 @@ class Interpreter:
             self.listed(exit_state, layout) if self.recorded else "",
         )  # fmt: skip
 
+    def write_again(self, exit_state: State, within: dict[int, InnerLoop]) -> None:
+        """The text with calls of the functions of loops within."""
+        errors, metadata = self.e.errors, self.e.metadata
+        self.iteration.parallel = within
+        for made in (self.fresh, self.made, self.same, self.tuples):
+            made.clear()
+        self.write_text(exit_state, shares=(errors, metadata))
+
+    def lines(self, within: dict[int, InnerLoop]) -> list[str]:
+        return [f"line {self.machine.insts[at].line}" for at in sorted(within)]
+
+    def index_of(self, region: LoopRegion) -> str | None:
+        """The variable that only the range of a loop within assigns."""
+        return _index_of(self.machine.insts, region, ())
+
     def listed(self, exit_state: State, layout: KernelArguments) -> str:
         """The text once more, of a kernel that lists its operations."""
         for made in (self.fresh, self.made, self.same, self.tuples):
@@ -267,9 +293,13 @@ class Interpreter:
         self.write_text(exit_state, emitter=ListEmitter)
         return module(self.e, layout)
 
-    def write_text(self, exit_state: State, turns: bool = False, emitter: type[Emitter] | None = None) -> list:
-        """The final run; ``turns``: for a part of the outermost loop's turns."""
+    def write_text(
+        self, exit_state: State, turns: bool = False, emitter: type[Emitter] | None = None, shares: tuple | None = None
+    ) -> list:
+        """The final run; ``turns``: for a part of the outermost loop's turns. ``shares``: errors and metadata that there are already."""
         self.machine.e = (emitter or (TapeEmitter if self.recorded else Emitter))(self.sizes, self.fast, turns)
+        if shares is not None:
+            self.e.errors, self.e.metadata = shares
         self.machine.stack = []
         self.variables.begin({})
         ((target, state),) = self.iteration.start(self.names, self.inputs.local)
@@ -539,7 +569,7 @@ def _index_of(insts, region: LoopRegion, trip: tuple | None) -> str | None:
     if trip is None:
         return None
     at = region.header + 1
-    if trip[0] == "over":
+    if trip and trip[0] == "over":
         item = trip[1]
         if not (isinstance(item[0], Known) and item[0].value is enumerate and item[1][1].const == 0):
             return None

@@ -7,7 +7,7 @@ import numpy as np
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays
+from . import arithmetic, arrays, inner
 from .bounds import LARGEST
 from .emitter import I64, block_label, constant, turn_label
 from .machine import InterpreterPart, Machine
@@ -43,6 +43,9 @@ class Iteration(InterpreterPart):
         self.operands, self.trip = operands, trip
         self.variables = Variables(machine, operands, index, self.element)
         self.alike = False
+        self.parallel: dict[
+            int, inner.InnerLoop
+        ] = {}  # loops within that have functions for parts of their turns, by header
         self.pending: list = []
 
     def start(self, names, local):
@@ -177,7 +180,7 @@ class Iteration(InterpreterPart):
         e = self.e
         match part:
             case ("array", name):
-                outermost = name.startswith(f"it{self.machine.region.header}.")
+                outermost = name.startswith(f"it{self.machine.region.header}.") and not self.variables.strange
                 index = Scalar(I64, True, at, bounds or (0, LARGEST), turn=0 if outermost else None)
                 return arrays.subscript(e, self.variables.read(name), index)
             case ("items", names):
@@ -257,8 +260,10 @@ class Iteration(InterpreterPart):
         it = Iterator(f"it{inst.index}", step, None, _elements(start.bounds, stop.bounds, step))
         e.set(f"{it.key}.cur", llvm.I64, start.v)
         e.set(f"{it.key}.stop", llvm.I64, stop.v)
+        if inst.index + 1 in self.parallel:
+            inner.call(e, self.parallel[inst.index + 1], it, start.v, stop.v)
         if _turns(it) <= STRIP:
-            self.strip(it, start.v)
+            self.strip(it, e.get(f"{it.key}.cur", llvm.I64) if self.parallel else start.v)
         self.stack.append(it)
 
     def FOR_ITER(self, inst):

@@ -15,7 +15,8 @@ from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
 from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
-from .spreading import WHOLE, Spread, functions
+from .inner import InnerLoop
+from .spreading import ERRORS, SLOTS, WHOLE, Spread, blocks, field, functions, turns
 
 __all__ = ["KernelArguments", "module"]
 
@@ -37,11 +38,21 @@ class KernelArguments:
         return [*RUNTIME, *(f"a{k}" for k in range(len(self.shapes))), *(f"f{k}" for k in range(self.fresh))]
 
 
-def module(e: Emitter, given: KernelArguments, spread: Spread | None = None) -> str:
-    """The text. ``spread``: where the code is for a part of the outermost range's turns."""
+def module(e: Emitter, given: KernelArguments, spread: Spread | None = None, inner: Sequence[InnerLoop] = ()) -> str:
+    """The text. ``spread``: where the code is for a part of the outermost loop's turns. ``inner``: loops within that have functions of their own."""
+    for loop in inner:
+        e.declared |= loop.e.declared
+        e.scopes |= loop.e.scopes
     _tell_apart(e, given.written)
-    body = [*_begin(e, given, OUT if spread is None else WHOLE), *e.out, *e.error_blocks, *_end(e, given.owned, spread)]
+    body = [
+        *_begin(e, given, OUT if spread is None else WHOLE),
+        *e.out,
+        *e.error_blocks,
+        *_end(e, given.owned, spread is not None),
+    ]
     made = [Function("KERNEL", llvm.I64, GIVEN, [_at("entry"), *body])] if spread is None else functions(spread, body)
+    for loop in inner:
+        made += [blocks(loop.name, 0), turns(loop.name, _inner(loop, given))]
     lines = [
         *(line for f in made for line in f.lines()),
         *([_HELPERS] if e.helpers else []),
@@ -54,6 +65,18 @@ def module(e: Emitter, given: KernelArguments, spread: Spread | None = None) -> 
         *e.own_functions(),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _inner(loop: InnerLoop, given: KernelArguments) -> list[Instruction]:
+    """The text of a loop within, which begins with copies of the kernel's variables."""
+    code = Code(loop.e.names, [])
+    field(code, ERRORS, "errors", llvm.PTR)
+    code.out += _begin(loop.e, given, None)
+    for k, (name, type) in enumerate(loop.copied):
+        outer = field(code, SLOTS + k, f"outer{k}", llvm.PTR)
+        code.write(code.read(type, outer), loop.e.slots[name, type])
+    code.out += [*loop.e.out, *loop.e.error_blocks, *_end(loop.e, (), True)]
+    return code.out
 
 
 def _tell_apart(e: Emitter, written) -> None:
@@ -70,8 +93,9 @@ def _tell_apart(e: Emitter, written) -> None:
         e.metadata.append(f"!{SCOPES - 1} = distinct !{{!{SCOPES - 1}}}")
 
 
-def _begin(e: Emitter, given: KernelArguments, out: Operand) -> list[Instruction]:
-    """Read what is given, and make room for variables. ``out``: the kernel's results, behind which errors have their numbers."""
+def _begin(e: Emitter, given: KernelArguments, out: Operand | None) -> list[Instruction]:
+    """Read what is given, and make room for variables. ``out``: the kernel's results, behind which errors have their numbers; None where
+    these are known."""
     code = Code(e.names, [])
     e.begin(code, len(given.shapes) + given.fresh)
     for n, name in enumerate(given.addresses):
@@ -98,11 +122,12 @@ def _begin(e: Emitter, given: KernelArguments, out: Operand) -> list[Instruction
     code.write(NULL, code.named(LIMBO.text, "alloca", llvm.PTR, flags="ptr"))
     if ("@work", llvm.I64) in e.slots:
         code.write(0, e.slots["@work", llvm.I64])
-    code.named("%errors", "getelementptr", llvm.PTR, out, integer(e.results), flags="i64")
+    if out is not None:
+        code.named("%errors", "getelementptr", llvm.PTR, out, integer(e.results), flags="i64")
     return code.out
 
 
-def _end(e: Emitter, owned: Sequence[str], spread: Spread | None) -> list[Instruction]:
+def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
     """Give buffers back, and return the number of the error, or tell it to the other turns."""
     code = Code(e.names, [])
     code.label(CLEANUP)
@@ -112,7 +137,7 @@ def _end(e: Emitter, owned: Sequence[str], spread: Spread | None) -> list[Instru
             code.call(llvm.VOID, "@flb_drop", code.named(f"{slot.text}.last", "load", llvm.PTR, slot), LIMBO)
         code.call(llvm.VOID, "@flb_flush", LIMBO, e.freeing)
     end = code.named("%end", "load", llvm.I64, CODE)
-    if spread is None:
+    if not part:
         code.do("ret", end)
     else:
         code.named("%before", "atomicrmw", llvm.I64, SHARED, end, flags="umax", attributes=" monotonic")

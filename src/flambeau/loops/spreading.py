@@ -19,11 +19,13 @@ from .emitter import SHARED
 from .recurrences import Kind, Recurrence
 from .values import register_type
 
-__all__ = ["Folded", "Spread", "functions", "identity"]
+__all__ = ["Folded", "Spread", "Turns", "blocks", "field", "functions", "identity", "turns"]
 
 BLOCKS = 64  # that the turns are cut into
 TABLE, PARTIAL = Operand("%table", llvm.PTR), Operand("%partial", llvm.PTR)
-ENDED, SIZE, COUNT, PARTIALS = range(len(GIVEN), len(GIVEN) + 4)  # fields of the table behind the arguments
+ENDED, SIZE, COUNT, PARTIALS, ERRORS, SLOTS = range(
+    len(GIVEN), len(GIVEN) + 6
+)  # fields of the table behind the arguments
 WHOLE = Operand("%whole", llvm.PTR)  # the kernel's own ``%out``, behind whose results the numbers of errors lie
 BEGIN, END = Operand("%turns.begin", llvm.I64), Operand("%turns.end", llvm.I64)
 NUMPYS, PYTHONS, KEPT, UNKNOWN = range(4)  # see arithmetic.py
@@ -89,7 +91,7 @@ def identity(dtype: np.dtype, kind: Kind) -> Operand:
 
 def functions(spread: Spread, body: list[Instruction]) -> list[Function]:
     """The kernel. ``body``: of the loop, for the turns from ``%turns.begin`` to ``%turns.end``, which gives its results to ``%out``."""
-    made = [_kernel(spread), _blocks(spread), _turns(body)]
+    made = [_kernel(spread), blocks("KERNEL", spread.words), turns("KERNEL", body)]
     return [*made, _fold(spread)] if spread.folded else made
 
 
@@ -97,7 +99,8 @@ def _field(code: Code, k: int, name: str) -> Operand:
     return code.named(f"%at.{name}", "getelementptr", llvm.PTR, TABLE, integer(k), flags="i64")
 
 
-def _read(code: Code, k: int, name: str, type=llvm.I64) -> Operand:
+def field(code: Code, k: int, name: str, type=llvm.I64) -> Operand:
+    """Read a field of the table."""
     return code.named(f"%{name}", "load", type, _field(code, k, name))
 
 
@@ -179,13 +182,13 @@ def _combined(spread: Spread, code: Code, ended: Operand, partials: Operand, blo
     return code.read(llvm.I64, result)
 
 
-def _blocks(spread: Spread) -> Function:
-    """Some of the blocks."""
+def blocks(name: str, words: int) -> Function:
+    """Some of the blocks. ``words``: places of a block's results."""
     code = Code(Names("b"), [])
     begin, end = Operand("%begin", llvm.I64), Operand("%end", llvm.I64)
     code.label(label("entry"))
-    size, count = _read(code, SIZE, "size"), _read(code, COUNT, "count")
-    partials = _read(code, PARTIALS, "partials", llvm.PTR)
+    size, count = field(code, SIZE, "size"), field(code, COUNT, "count")
+    partials = field(code, PARTIALS, "partials", llvm.PTR)
     at = code.named("%block", "alloca", llvm.PTR, flags="i64")
     code.write(begin, at)
     turn, body, done = label("turn"), label("body"), label("done")
@@ -197,15 +200,15 @@ def _blocks(spread: Spread) -> Function:
     following = code.op("add", b, 1)
     code.write(following, at)
     last = code.intrinsic("smin", code.op("mul", following, size), count)
-    place = code.place(llvm.I64, partials, code.op("mul", b, spread.words))
-    code.call(llvm.VOID, "@KERNEL.turns", TABLE, code.op("mul", b, size), last, place)
+    place = code.place(llvm.I64, partials, code.op("mul", b, words))
+    code.call(llvm.VOID, f"@{name}.turns", TABLE, code.op("mul", b, size), last, place)
     code.jump(turn)
     code.label(done)
     code.do("ret", flags="void")
-    return Function("KERNEL.blocks", llvm.VOID, (TABLE, begin, end), code.out, "internal")
+    return Function(f"{name}.blocks", llvm.VOID, (TABLE, begin, end), code.out, "internal")
 
 
-def _turns(body: list[Instruction]) -> Function:
+def turns(name: str, body: list[Instruction]) -> Function:
     """The text, unless other turns have ended the loop."""
     code = Code(Names(), [])
     code.label(label("start"))
@@ -218,11 +221,11 @@ def _turns(body: list[Instruction]) -> Function:
     code.label(entry)
     for k, p in enumerate(GIVEN):
         if p is not OUT:
-            _read(code, k, p.text[1:], llvm.PTR)
-    _read(code, GIVEN.index(OUT), "whole", llvm.PTR)
+            field(code, k, p.text[1:], llvm.PTR)
+    field(code, GIVEN.index(OUT), "whole", llvm.PTR)
     code.out += body
     out = Operand(OUT.text, llvm.PTR)
-    return Function("KERNEL.turns", llvm.VOID, (TABLE, BEGIN, END, out), code.out, "internal")
+    return Function(f"{name}.turns", llvm.VOID, (TABLE, BEGIN, END, out), code.out, "internal")
 
 
 # ---- results -------------------------------------------------------------------------------------------------------------

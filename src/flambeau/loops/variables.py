@@ -46,6 +46,7 @@ class Variables(InterpreterPart):
         self.values: dict[str, Any] = {}
         self.initial: dict[str, Any] = {}
         self.owned: set[str] = set()
+        self.strange = False  # whether what types tell of the turn is about another loop
 
     def begin(self, types: dict[str, Any]) -> None:
         """Nothing but these types is known."""
@@ -109,7 +110,14 @@ class Variables(InterpreterPart):
             sizes = tuple(n if n is not None else e.get(f"{name}.n{d}", llvm.I64) for d, n in enumerate(t.sizes))
             owner = e.get(f"{name}.b", llvm.PTR) if t.owned else None
             return ArrayView(
-                e.get(f"{name}.p", llvm.PTR), t.dtype, sizes, tuple(strides), t.origins, owner, t.whole, t.turn
+                e.get(f"{name}.p", llvm.PTR),
+                t.dtype,
+                sizes,
+                tuple(strides),
+                t.origins,
+                owner,
+                t.whole,
+                frozenset() if self.strange else t.turn,
             )
         if isinstance(t, Element):
             return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)

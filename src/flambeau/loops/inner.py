@@ -1,0 +1,181 @@
+"""Loops within a loop whose turns are spread over threads, where those of the loop around them have to be taken in order.
+
+Such a loop over a range is written once more, as a function for a part of its turns (``KERNEL.innerN.turns``), by the abstract run of its own
+blocks. The function has slots of its own, which begin as copies of the kernel's; a table holds their addresses beside the kernel's arguments. Where
+the kernel comes to the loop and there is much to do, it has the runtime run the blocks of turns, and goes on behind the loop: its counter stands at
+the end. The condition is that of outermost loops (:mod:`interpreter`), and that no variable which the loop assigns is of use in other
+turns, or later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..base.records import slotted
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand, Type, aggregate, integer
+from .arguments import GIVEN
+from .emitter import CLEANUP, CODE, EXIT, Emitter, block_label, turn_label
+from .region import LoopRegion
+from .spreading import BEGIN, BLOCKS, COUNT, END, ENDED, ERRORS, PARTIALS, SIZE, SLOTS
+from .values import Iterator
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+__all__ = ["InnerLoop", "call", "found"]
+
+WORTH = 400_000  # instructions that are worth a look at other threads
+ASKING = 1 << 18  # turns that such a run counts as, after some of which the kernel asks for signals
+FEW = 8  # turns that aren't worth it
+NESTED = 24  # turns that a loop in the loop is taken to have
+
+
+@slotted(frozen=False)
+class InnerLoop:
+    """``e``: its text. ``copied``: the kernel's variables that it begins with. ``work``: instructions of a turn, about."""
+
+    header: int
+    e: Emitter
+    copied: list[tuple[str, Type]]
+    work: int
+
+    @property
+    def name(self) -> str:
+        return f"KERNEL.inner{self.header}"
+
+
+def found(run: Interpreter, live: Callable[[int], frozenset[str]]) -> dict[int, InnerLoop]:
+    """Loops within that are spread, by their headers; of nested ones the outermost."""
+    out: dict[int, InnerLoop] = {}
+    insts, covered = run.machine.insts, -1
+    if run.operands.drawn or not run.inputs.again or run.region.exit is None:
+        return out
+    for at in sorted(run.states):
+        if at <= max(covered, run.region.header) or at >= run.size or insts[at].name != "FOR_ITER":
+            continue
+        made = _Candidate(run, at, live).made()
+        if made is not None:
+            out[at] = made
+            covered = insts[at].target - 1
+    return out
+
+
+class _Candidate:
+    def __init__(self, run: Interpreter, header: int, live: Callable[[int], frozenset[str]]):
+        self.run, self.header, self.live = run, header, live
+        self.end = run.canonical(run.machine.insts[header].target)
+
+    def made(self) -> InnerLoop | None:
+        run = self.run
+        state = run.states[self.header]
+        it = state.stack[-1] if state.stack else None
+        if not isinstance(it, Iterator) or it.parts is not None:
+            return None
+        if it.bounds is not None and it.bounds[1] - it.bounds[0] < FEW * abs(it.step):
+            return None
+        blocks = self.blocks()
+        if blocks is None or not self.apart(blocks):
+            return None
+        region = LoopRegion(self.header, self.end, {at: run.region.blocks[at] for at in blocks})
+        index = run.index_of(region)
+        if index is None:
+            return None
+        e, written = self.written(it, sorted(blocks), index)
+        own = written and all(e.touched.get(n) for n in written)
+        if not own or e.helpers or e.leaves_to_python:
+            return None
+        nested = any(run.machine.insts[at].name == "FOR_ITER" for at in blocks if at != self.header) or bool(
+            e.element_loops
+        )
+        work = len(e.out) * (NESTED if nested else 1)
+        copied = [key for key in e.slots if key in run.e.slots and key[0][0] != "@"]
+        return InnerLoop(self.header, e, copied, work)
+
+    def blocks(self) -> set[int] | None:
+        """Those of the loop; None where it is left but at its end."""
+        behind = self.run.machine.insts[self.header].target
+        run, todo, inside = self.run, [self.header], {self.header}
+        while todo:
+            at = todo.pop()
+            for target in run.ways.get(at, ()):
+                if target == self.end:
+                    if at != self.header:
+                        return None
+                elif target == run.region.exit or (target < run.size and not self.header <= target < behind):
+                    return None
+                elif target not in inside:
+                    inside.add(target)
+                    todo.append(target)
+        return inside
+
+    def apart(self, blocks: set[int]) -> bool:
+        """Whether what it assigns is of no use elsewhere."""
+        insts = self.run.machine.insts
+        assigned = {
+            i.argval
+            for at in blocks
+            if at < self.run.size
+            for i in insts[at : self.run.region.blocks[at]]
+            if i.name == "STORE_FAST"
+        }
+        return not assigned & (self.live(self.header + 1) | self.live(self.end))
+
+    def written(self, it: Iterator, blocks: list[int], index: str) -> tuple[Emitter, set[int]]:
+        """Write the text; the operands that it writes."""
+        run, before = self.run, (self.run.machine.e, self.run.operands.written, self.run.left)
+        e = run.machine.e = Emitter(run.sizes, run.fast)
+        e.errors, e.metadata, e.splits = before[0].errors, before[0].metadata, False
+        run.operands.written = set()
+        run.variables.index, run.variables.strange = index, True
+        try:
+            cur = e.get(f"{it.key}.cur", llvm.I64)
+            first, last = (e.op("add", cur, e.op("mul", end, it.step)) for end in (BEGIN, END))
+            e.set(f"{it.key}.cur", llvm.I64, first)
+            e.set(f"{it.key}.stop", llvm.I64, last)
+            run.iteration.strip(it, first)
+            e.jump(block_label(self.header))
+            for at in blocks:
+                run.block(at)
+            back = self.end is not None and self.end <= self.header and run.machine.insts[self.end].name == "FOR_ITER"
+            e.label(EXIT if self.end == run.region.exit else turn_label(self.end) if back else block_label(self.end))
+            e.jump(CLEANUP)
+            return e, run.operands.written
+        finally:
+            mine = run.operands.written
+            run.machine.e, run.operands.written, run.left = before
+            run.operands.written |= mine
+            run.variables.index, run.variables.strange = run.index, False
+
+
+def call(e: Emitter, loop: InnerLoop, it: Iterator, start: Operand, stop: Operand) -> None:
+    """Where there is much to do, run the loop's turns by blocks, and set its counter to the end."""
+    step = abs(it.step)
+    span = e.op("sub", stop, start) if it.step > 0 else e.op("sub", start, stop)
+    count = e.op("sdiv", e.op("add", span, step - 1), step)
+    many, on, failed = e.new_label(), e.new_label(), e.new_label()
+    e.branch(e.cmp("sgt", count, max(WORTH // loop.work, 1)), many, on)
+    e.label(many)
+    size = e.op("sdiv", e.op("add", count, BLOCKS - 1), BLOCKS)
+    blocks = e.op("sdiv", e.op("add", count, e.op("sub", size, 1)), size)
+    table = e.slot(f"@{loop.name}", aggregate(f"[{SLOTS + len(loop.copied)} x i64]"))
+    fields: dict[int, Operand] = {
+        **dict(enumerate(GIVEN)), ENDED: integer(0), SIZE: size, COUNT: count, PARTIALS: Operand("%out", llvm.PTR),
+        ERRORS: Operand("%errors", llvm.PTR),
+        **{SLOTS + k: e.slot(*key) for k, key in enumerate(loop.copied)},
+    }  # fmt: skip
+    for k, v in fields.items():
+        e.write(v, e.place(llvm.I64, table, k))
+    e.call(llvm.VOID, Operand("%spread", llvm.PTR), Operand(f"@{loop.name}.blocks", llvm.PTR), table, blocks)
+    ended = e.read(llvm.I64, e.place(llvm.I64, table, ENDED))
+    done = e.new_label()
+    e.branch(e.cmp("eq", ended, 0), done, failed, ", !prof !0")
+    e.label(failed)
+    e.write(ended, CODE)
+    e.jump(CLEANUP)
+    e.label(done)
+    e.set(f"{it.key}.cur", llvm.I64, stop)
+    e.spend(ASKING)
+    e.jump(on)
+    e.label(on)
