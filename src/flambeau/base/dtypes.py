@@ -163,6 +163,8 @@ _NAMED = {
        for n in ("int32", "int8", "uint2x4", "uint4x2", "uint8")},
 }  # fmt: skip
 globals().update(_NAMED)
+# Those that quantised tensors have, by statements that type checkers see.
+qint8, quint8, qint32 = (_NAMED[name] for name in ("qint8", "quint8", "qint32"))
 BY_NUMPY = {d.np: d for d in ALL}
 BY_NUMPY[np.dtype("longlong")] = int64
 BY_NUMPY[np.dtype("ulonglong")] = uint64
