@@ -3,6 +3,8 @@
 import pytest
 
 import flambeau as torch
+from flambeau.inductor import compile
+from flambeau.inductor.device import replay
 
 
 def test_a_graph_replays_its_work_on_new_contents():
@@ -71,3 +73,16 @@ def test_a_function_by_graphs():
     a, b = torch.tensor([1.0, 2, 3]).cuda(), torch.tensor([4.0, 5, 6]).cuda()
     product, total = f(a, b)
     assert product.tolist() == [4, 10, 18] and total.tolist() == [5, 7, 9]
+
+
+def test_reduce_overhead_replays_and_leaves_results_alone(monkeypatch):
+    made = []
+    monkeypatch.setattr(compile, "Replayed", lambda graph: made.append(replay.Replayed(graph)) or made[-1])
+    f = torch.compile(lambda x, w: torch.softmax(x @ w, 1), mode="reduce-overhead", dynamic=False)
+    w = torch.linspace(-1, 1, 12).reshape(4, 3)
+    given = [torch.full((2, 4), float(k)) * torch.arange(4) for k in range(4)]
+    found = [f(x.cuda(), w.cuda()) for x in given]
+    for x, y in zip(given, found):
+        torch.testing.assert_close(y.cpu(), torch.softmax(x @ w, 1))
+    (one,) = made
+    assert one.calls == 4 and one.recorded is not None

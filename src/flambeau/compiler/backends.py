@@ -156,9 +156,12 @@ pre_dispatch_eager = _of_aot("pre_dispatch_eager")
 @register_backend
 def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
     """``options``: settings of ``torch._inductor.config`` for this graph, by dotted name; those that aren't built are passed over. ``cache``: False
-    is ``force_disable_caches``. ``mode`` "max-autotune" and "max-autotune-no-cudagraphs": the setting ``max_autotune``."""
+    is ``force_disable_caches``. ``mode`` "max-autotune" and "max-autotune-no-cudagraphs": the setting ``max_autotune``;
+    "reduce-overhead" and "max-autotune": ``triton.cudagraphs``."""
     if mode is not None and mode.startswith("max-autotune"):
         options = {**(options or {}), "max_autotune": True}
+    if mode in ("reduce-overhead", "max-autotune"):
+        options = {**(options or {}), "triton.cudagraphs": True}
     if options:
         if options.get("cache") is False:
             options = {**options, "force_disable_caches": True}

@@ -16,6 +16,7 @@ from ..fx.graph_facts import facts_of
 from . import debug, metrics, on_host
 from .codegen.kernel import write_kernel
 from .device.compile import compile_on_device
+from .device.replay import Replayed, can_replay
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
 from .ir.notes import Note
 from .ir.values import walk
@@ -150,6 +151,8 @@ def _elsewhere(gm, devices):
         program = decompose_graph(gm)
         program.free, program.orders = (), {}  # results lie as their shape rules say
         graph = compile_on_device(program, device)
+    if config.triton.cudagraphs and can_replay(graph):
+        graph = Replayed(graph)
     if debug.listeners or _OUTPUT.on:
         debug.notify(graph.info.source)
         _OUTPUT("%s", graph.info.source)

@@ -70,7 +70,7 @@ KNOBS = {
     "cpp.inject_relu_bug_TESTING_ONLY": Knob(
         None, "break maximum(x, 0): compile_error or accuracy (to test the minifier)"
     ),
-    "triton.cudagraphs": Knob(False, "accepted for compatibility, without effect on CPU"),
+    "triton.cudagraphs": Knob(False, "record a graph's launches on a CUDA device, and replay them as a whole"),
     "triton.unique_kernel_names": Knob(True, "accepted for compatibility, without effect on CPU"),
     "trace.enabled": Knob(False, "write a debug directory for each compiled graph", _DEBUG),
     "trace.debug_dir": Knob(None, "where, instead of torch._dynamo.config.debug_dir_root"),
