@@ -400,3 +400,33 @@ def test_kernels_for_other_devices_are_known(lib):
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     assert has("testreg::elsewhere", "CUDA") and not has("testreg::elsewhere", "CPU")
     assert has("aten::mm", "AutogradCPU")
+
+
+@custom_op("testlib::halves", mutates_args=())
+def halves(x: Tensor, *, factor: float = 2.0) -> tuple[list[Tensor], int]:
+    return [x[: len(x) // 2] * factor, x[len(x) // 2 :] * factor], len(x)
+
+
+halves.register_autograd(
+    lambda ctx, parts, count: torch.cat(parts) * ctx.factor,
+    setup_context=lambda ctx, inputs, keyword_only_inputs, output: setattr(
+        ctx, "factor", keyword_only_inputs["factor"]
+    ),
+)
+
+
+@halves.register_vmap
+def _(info, in_dims, x, *, factor=2.0):
+    assert in_dims == (0,) and info.batch_size == 3
+    parts, count = halves(x.movedim(1, 0), factor=factor)
+    return (parts, count), ([1, 1], None)
+
+
+def test_results_with_lists_beside_numbers():
+    x = torch.arange(4.0, requires_grad=True)
+    (a, b), count = halves(x, factor=3.0)
+    (a.sum() + (b * b).sum()).backward()
+    assert count == 4 and x.grad.tolist() == [3.0, 3.0, 36.0, 54.0]
+    batch = torch.arange(12.0).reshape(3, 4)
+    a, b = torch.func.vmap(lambda x: tuple(halves(x, factor=0.5)[0]))(batch)
+    assert torch.equal(torch.cat([a, b], 1), batch / 2)

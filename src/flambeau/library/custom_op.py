@@ -7,7 +7,7 @@ import functools
 from .. import _C
 from ..aot.settings import config
 from ..autograd import Function
-from ..base.pytree import tree_flatten, tree_map
+from ..base.pytree import tree_flatten
 from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import OpOverload
@@ -221,13 +221,13 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
                     )
                 else:
                     setup_context(ctx, args, output)
+            ctx._lengths = _lengths_of(output)
             needs = ctx.needs_input_grad[1:]
             ctx.needs_input_grad = tuple(spec.rebuild(needs, plain=False))
 
         @staticmethod
         def backward(ctx, *grads):
-            single = len(op._schema.returns) == 1 and op._schema.returns[0].is_list
-            got = backward(ctx, list(grads)) if single else backward(ctx, *grads)
+            got = backward(ctx, *_by_result(grads, ctx._lengths))
             got = got if isinstance(got, tuple) else (got,)
             positional = len(op._schema.arguments) - len(kwonly)
             if not ctx._spec.passed <= len(got) <= positional:
@@ -243,6 +243,18 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 
     op.override("autograd", kernel)
     op.version += 1
+
+
+def _lengths_of(output) -> list:
+    """The number of tensors of each result that is a list, None for another."""
+    each = output if isinstance(output, tuple) else (output,)
+    return [len(x) if isinstance(x, list) else None for x in each]
+
+
+def _by_result(grads, lengths: list) -> list:
+    """The gradients of the leaves as backward takes them, those of a list together."""
+    it = iter(grads)
+    return [next(it) if n is None else [next(it) for _ in range(n)] for n in lengths]
 
 
 class _Spec:
@@ -279,11 +291,9 @@ def register_vmap(op, func=None, /, *, lib=None):
             self.batch_size = size
 
     def batch(b, *values):
-        in_dims = tuple(0 if mapped else None for mapped in b.mask)
-        result, dims = func(Info(b.size), in_dims, *values)
-        if isinstance(result, (list, tuple)):
-            dims = dims if isinstance(dims, (list, tuple)) else [dims] * len(result)
-            return type(result)(_front(r, d, b.size) for r, d in zip(result, dims))
+        args, kwargs = op.split(values)
+        in_dims = tuple(0 if mapped else None for mapped in b.mask[: len(args)])
+        result, dims = func(Info(b.size), in_dims, *args, **kwargs)
         return _front(result, dims, b.size)
 
     op.override("batch", batch)
@@ -292,6 +302,12 @@ def register_vmap(op, func=None, /, *, lib=None):
 
 
 def _front(t, dim, size):
+    """A result with the batch in front; numbers, which are never mapped, as they are."""
+    if isinstance(t, (list, tuple)):
+        dims = dim if isinstance(dim, (list, tuple)) else [dim] * len(t)
+        return type(t)(_front(x, d, size) for x, d in zip(t, dims, strict=True))
+    if not isinstance(t, _C.TensorBase):
+        return t
     if dim is None:
-        return tree_map(lambda x: x.expand(size, *x.shape), t)
+        return t.expand(size, *t.shape)
     return t.movedim(dim, 0) if dim else t
