@@ -339,3 +339,19 @@ def test_sums_of_negative_numbers_of_arguments():
         return s, out
 
     check(f, -np.arange(5), native=None)
+
+
+def told(x, y):
+    return x, y
+
+
+def computed_nans(x):
+    return told(x, np.multiply(x, -2)), print(np.absolute(x), np.add(x, x))
+
+
+@pytest.mark.parametrize("x", [float("nan"), complex(float("nan"), 1), 2.0])
+def test_nans_that_numpy_computes_of_constants(x, capsys):
+    torch._dynamo.reset()
+    got, want = repr(torch.compile(computed_nans)(x)), repr(computed_nans(x))
+    lines = capsys.readouterr().out.splitlines()
+    assert got == want and lines[0] == lines[1]

@@ -51,7 +51,7 @@ class ConstantVariable(KnownVariable):
     def reloadable(self):
         if type(self.value) is str:
             return self.source is not None and type(self.source) is not ConstSource and merges(self.value)
-        return has_nan(self.value)  # which one it is shows
+        return self.source is not None and has_nan(self.value)  # which one it is shows
 
     def reconstruct(self, cg):
         if type(self.value) is str and merges(self.value):
