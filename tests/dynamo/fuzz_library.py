@@ -217,8 +217,8 @@ class Program:
             calls += [
                 f"try: out.append(f({g.argument.replace('{k}', str(k))}, keep))",
                 "except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as e: out.append(([], [type(e).__name__, str(e)], []))",
-                f"if out[-1][2]: {'; '.join(change) or 'pass'}",
                 g.behind,
+                f"if out[-1][2]: {'; '.join(change) or 'pass'}",
             ]
         same = "[a is b for u, w in zip(out, out[1:]) for a, b in zip(u[2], w[2])]"
         last = f"return [o[:2] for o in out], {same}, log, {g.seen}, torch.rand(1), out[0][2]"

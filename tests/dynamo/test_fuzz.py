@@ -4,6 +4,7 @@ import fuzz_alias
 import fuzz_containers
 import fuzz_language
 import fuzz_library
+import fuzz_objects
 import fuzz_programs
 import fuzz_world
 import pytest
@@ -24,9 +25,14 @@ def test_objects_of_the_library(seed):
     fuzz_library.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_containers(seed):
     fuzz_containers.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_what_is_built_on_the_library(seed):
+    fuzz_objects.run(seed)
 
 
 @pytest.mark.parametrize("seed", range(60))

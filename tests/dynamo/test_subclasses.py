@@ -368,6 +368,17 @@ def the_same_object_comes_back(C, torch):
 
 
 @program
+def argument_is_detached(C, torch):
+    """The caller's tensor loses its history, whatever the backend."""
+    f = C(lambda x: (x.detach_(), x * 2)[1])
+    out = []
+    for _ in range(2):
+        x = torch.ones(2, requires_grad=True) * 1
+        out.append((show(f(x)), x.requires_grad, x.grad_fn is None))
+    return out
+
+
+@program
 def plain_again(C, torch):
     """as_subclass(Tensor) of an argument is another object, a plain tensor that shares the memory."""
     f = C(lambda x: (x.as_subclass(torch.Tensor), x))

@@ -321,6 +321,12 @@ def _is_bytes(v: Variable) -> bool:
     return type(v) is TensorVariable and v.val.ndim > 0 and v.val.dtype.name == "uint8"
 
 
+def refuse_to_detach(t: TensorVariable) -> None:
+    """A tensor of the caller's that has a history loses it for the caller, too: graphs have no operation that does that."""
+    if t.node.op == "placeholder" and t.val.requires_grad:
+        unsupported("tensor-method", f"detach_() of {t!r}", "The caller's tensor loses its history.", "Use detach().")
+
+
 class TensorMethodVariable(MethodOf):
     def python_type(self):
         return types.MethodType
@@ -349,6 +355,8 @@ class TensorMethodVariable(MethodOf):
             unsupported(
                 "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."
             )
+        if self.name == "detach_":
+            refuse_to_detach(self.owner)
         if self.name == "storage_offset":
             return storage_offset(tx, self.owner)
         if self.name == "as_subclass" and not kwargs:
