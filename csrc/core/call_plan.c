@@ -461,7 +461,8 @@ static int worth(const Description *d) {
     }
     return 1 + (int)(most >> 10 < R_OFTEN ? most >> 10 : R_OFTEN);
 }
-/* A description has come up R_OFTEN times: Python may have a compiled graph for it. The next call finds it. */
+/* A description has come up R_OFTEN times: Python may have a compiled graph for it. The next call finds it. NotImplemented:
+ * not yet. */
 static int compile_often(FlbOperator *self, PyObject *call_plan, Description *d, PyObject *const *values) {
     PyObject *handler = flb_call_compiler, *made = NULL;
     if (!handler || handler == Py_None) return 0;
@@ -470,9 +471,11 @@ static int compile_often(FlbOperator *self, PyObject *call_plan, Description *d,
     Py_INCREF(call_plan);
     if (held) made = PyObject_CallFunctionObjArgs(handler, self, all, call_plan, NULL);
     uint64_t hash;
-    if (made && Py_TYPE(made) == &FlbKernel_Type && before == generation) {
+    if (made && made != Py_None && before == generation) {
         CallPlanEntry *e = flb_call_plan_find(&self->call_plans, d, &hash);
-        if (e && e->call_plan == call_plan) Py_SETREF(e->call_plan, Py_NewRef(made));
+        if (e && made == Py_NotImplemented) e->calls = 0;
+        else if (e && e->call_plan == call_plan && Py_TYPE(made) == &FlbKernel_Type)
+            Py_SETREF(e->call_plan, Py_NewRef(made));
     }
     int status = made ? 0 : -1;
     Py_XDECREF(made);

@@ -53,7 +53,7 @@ extern PyObject
 extern PyObject *flb_override_handler; /* override(function, args, kwargs) -> result; core/overrides.py */
 extern PyObject *flb_dispatch_handler; /* dispatch(op, keys, args, kwargs) -> result; core/dispatch.py */
 extern PyObject *flb_prepare_handler;  /* prepare(op): gives op its parameters; core/bindings.py */
-extern PyObject *flb_call_compiler; /* compile_plan(op, values, plan) -> Kernel or None; eager/often.py */
+extern PyObject *flb_call_compiler; /* compile_plan(op, values, plan) -> Kernel, None or NotImplemented; eager/often.py */
 extern PyObject *flb_call_planner;     /* make_plan(op, values) -> CallPlan or None; eager/call_plans.py */
 extern PyObject *flb_device_handler;   /* as_device(str or int); core/bindings.py */
 extern PyObject

@@ -162,7 +162,7 @@ _participate()
 autograd.engine.set_vmap(_vmap)
 _C.set_handlers(describe=_describe)
 if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
-    eager.backend.set_accelerator(_accelerate)
+    eager.backend.set_accelerator(_accelerate, there=False)
     eager.on_device.set_kernels(_on_device("run"), _on_device("copy"))
 
 

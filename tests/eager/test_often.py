@@ -1,5 +1,8 @@
 """Small calls that come up often run compiled graphs: the same bits, strides, draws, writes and errors as the first ones."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -21,6 +24,7 @@ def compiled(monkeypatch):
         return made
 
     _C.forget_call_plans()
+    monkeypatch.setattr(often, "_PATIENCE", 0)
     _C.set_handlers(compile_plan=compile_plan)
     yield met
     _C.set_handlers(compile_plan=often.compile_plan)
@@ -161,6 +165,13 @@ def test_writes_that_are_refused_stay_refused(compiled):
         z.normal_()
         with pytest.raises(RuntimeError, match="single memory location"):
             z.expand(3, 4).normal_()
+
+
+def test_a_short_program_does_not_import_the_compiler():
+    program = "import sys, flambeau as t; x = t.rand(4, 4); [x.mode() for _ in range({})]; print('flambeau.inductor.single' in sys.modules)"
+    for calls, there in ((200, "False"), (4000, "True")):
+        ran = subprocess.run([sys.executable, "-c", program.format(calls)], capture_output=True, text=True, check=True)
+        assert ran.stdout.strip() == there
 
 
 def test_gradients(compiled):

@@ -31,12 +31,13 @@ STREAMED = (
 # (op, all arguments, now[, exact]) -> (graph, whether it has several results), or None to run NumPy; installed from above (the compiler is a higher
 # level). A description that is met for the first time is only noted, unless ``now`` is True; None: it isn't even noted.
 accelerate = None
+loaded = False  # whether the compiler is there; else asking imports it
 
 
-def set_accelerator(fn) -> None:
+def set_accelerator(fn, there: bool = True) -> None:
     """``fn(op, args, now)`` is asked before NumPy runs a pointwise operator, a reduction, a contraction or an explicit composite on many elements."""
-    global accelerate
-    accelerate = fn
+    global accelerate, loaded
+    accelerate, loaded = fn, there
     _C.forget_call_plans()  # some are kernels that the accelerator gave
 
 

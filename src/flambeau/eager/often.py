@@ -21,6 +21,7 @@ from .program import REFUSED, Program
 
 __all__ = ["compile_plan"]
 
+_PATIENCE = 64  # times R_OFTEN calls that could gain something, in a process without the compiler
 # NumPy's loops that are as fast as compiled ones.
 _FAST = frozenset({
     np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.sqrt, np.exp, np.log, np.tanh, np.negative, np.absolute,
@@ -31,16 +32,34 @@ _FAST = frozenset({
 
 
 def compile_plan(op: OpOverload, values: tuple, plan):
-    """A Kernel in place of ``plan`` (a CallPlan, a Kernel, or None: a kernel in Python), or None: calls go on as they do."""
+    """A Kernel in place of ``plan`` (a CallPlan, a Kernel, None: a kernel in Python), or None: calls go on as they do. NotImplemented: ask again."""
     if backend.accelerate is None or op.namespace != "aten" or not _gains(op, plan):
         return None
     if op.kind == "inplace":
         return _writing(op, values, plan)
+    try:
+        op.facet("meta")(
+            *values
+        )  # the compiler isn't imported for a call that is refused, or whose size depends on data
+    except Exception:
+        return None
+    if not _pays():
+        return NotImplemented
     found = backend.accelerate(op, values, True, exact=True)
     if found is None or not _agrees(op, values, *found):
         return None
     otherwise = plan if isinstance(plan, _C.CallPlan) else None
     return _C.Kernel(found[0], _numbers(op, values), many=found[1], checked=True, otherwise=otherwise)
+
+
+_asked = 0
+
+
+def _pays() -> bool:
+    """Whether importing the compiler, which takes as long as many calls, is worth it by now."""
+    global _asked
+    _asked += 1
+    return backend.loaded or _asked > _PATIENCE
 
 
 def _agrees(op: OpOverload, values, graph, many: bool) -> bool:
@@ -107,6 +126,8 @@ def _writing(op: OpOverload, values, plan):
             return None
     except REFUSED:
         return None
+    if not _pays():
+        return NotImplemented
     found = backend.accelerate(base, values, True, exact=True)
     return (
         None
