@@ -85,7 +85,7 @@ def wanted(clip=True, steps=5):
 
 def check(model, parameters):
     """The parameters of ``model``, DTensors or plain, are these."""
-    found = dict(model.named_parameters())
+    found = {name.replace("_checkpoint_wrapped_module.", ""): p for name, p in model.named_parameters()}
     assert found.keys() == parameters.keys()
     for name, p in found.items():
         whole = p.full_tensor() if hasattr(p, "full_tensor") else p

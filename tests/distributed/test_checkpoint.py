@@ -10,6 +10,7 @@ import flambeau as torch
 import flambeau.distributed as dist
 import flambeau.distributed.checkpoint as dcp
 from flambeau.distributed import threads
+from flambeau.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
 from flambeau.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -192,6 +193,21 @@ def test_flat_and_partial_states():
     assert list(part["state"]) == ["1.weight", "1.bias"] == part["param_groups"][0]["params"]
     short = get_model_state_dict(model, submodules={model[1]}, options=StateDictOptions(keep_submodule_prefixes=False))
     assert list(short) == ["weight", "bias"] and set_model_state_dict(other, short).missing_keys == []
+
+
+def test_one_file_and_back(tmp_path):
+    def save(rank):
+        dcp.save({"m": spread(2, Shard(0)), "l": [torch.ones(2), {"k": 1}], "n": 3}, checkpoint_id=tmp_path / "many")
+
+    threads.spawn(save, 2)
+    dcp_to_torch_save(tmp_path / "many", tmp_path / "one.pt")
+    state = torch.load(tmp_path / "one.pt")
+    assert state["n"] == 3 and state["l"][0].tolist() == [1, 1] and state["l"][1] == {"k": 1}
+    torch_save_to_dcp(tmp_path / "one.pt", tmp_path / "again")
+    found = {"m": {name: torch.zeros(x.shape) for name, x in X.items()}}
+    dcp.load(found, checkpoint_id=tmp_path / "again")
+    for name, x in X.items():
+        assert torch.equal(found["m"][name], x) and torch.equal(state["m"][name], x)
 
 
 def test_errors(tmp_path):

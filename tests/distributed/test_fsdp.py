@@ -11,6 +11,7 @@ from tests.distributed import models
 import flambeau as torch
 from flambeau import nn
 from flambeau.distributed import collectives, threads
+from flambeau.distributed.checkpoint_wrapper import CheckpointWrapper, apply_activation_checkpointing
 from flambeau.distributed.exchange import ThrottledEngine
 from flambeau.distributed.fsdp import (
     FSDPModule,
@@ -59,6 +60,13 @@ def compiled(model):
     return layers(model)
 
 
+def wrapped_by_checkpoints(model):
+    apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, models.Block))
+    assert isinstance(model.layers[0], CheckpointWrapper) and list(model.state_dict()) == list(models.BASE.state_dict())
+    model.load_state_dict(models.BASE.state_dict())
+    return layers(model)
+
+
 WAYS = {
     "layers": layers,
     "whole": fully_shard,
@@ -67,6 +75,7 @@ WAYS = {
     "columns": lambda m: layers(m, shard_placement_fn=lambda p: Shard(p.dim() - 1)),
     "replicas": lambda m: layers(m, init_device_mesh("cpu", (2, 1))),
     "recomputed": recomputed,
+    "recomputed by wrappers": wrapped_by_checkpoints,
     "compiled": compiled,
     "compiled around": layers,
     "wrapper": lambda m: FullyShardedDataParallel(m, auto_wrap_policy=ModuleWrapPolicy({models.Block, nn.Embedding})),

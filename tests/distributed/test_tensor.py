@@ -25,6 +25,7 @@ from flambeau.distributed.tensor import (
     randn,
     zeros,
 )
+from flambeau.distributed.tensor.local_map import local_map
 
 torch.manual_seed(0)
 A, B, V = torch.randn(8, 6), torch.randn(6, 4), torch.randn(6)
@@ -341,3 +342,26 @@ def test_what_has_no_rule_says_so(caplog):
         logger.removeHandler(caplog.handler)
         torch._logging.set_logs(dtensor=False)
     assert "(no rule)" in caplog.text
+
+
+def test_functions_on_parts():
+    def run(rank):
+        mesh = init_device_mesh("cpu", (2,))
+        a, b = torch.arange(8.0).reshape(2, 4), torch.arange(12.0).reshape(4, 3)
+        given = [distribute_tensor(a, mesh, [Shard(1)]).requires_grad_(), distribute_tensor(b, mesh, [Shard(0)])]
+        product = local_map(torch.mm, [Partial()], ([Shard(1)], [Shard(0)]))
+        out = product(*given)
+        assert out.placements == (Partial(),)
+        torch.testing.assert_close(out.full_tensor(), a @ b)
+        out.full_tensor().sum().backward()
+        torch.testing.assert_close(given[0].grad.full_tensor(), b.sum(1).expand(2, 4))
+        whole = distribute_tensor(a, mesh, [Replicate()])
+        with pytest.raises(ValueError, match="mismatched placements"):
+            product(whole, given[1])
+        moved = local_map(torch.mm, [Partial()], ([Shard(1)], [Shard(0)]), redistribute_inputs=True)
+        torch.testing.assert_close(moved(whole, given[1]).full_tensor(), a @ b)
+        assert torch.equal(product(a, b), a @ b)  # no DTensor: as it is
+        with pytest.raises(AssertionError, match="one PlacementType"):
+            local_map(lambda x: (x, x), [Replicate()])(whole)
+
+    threads.spawn(run, 2)
