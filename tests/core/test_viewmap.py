@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.core.viewmap import Recorder, Strided, source_index
+from flambeau.core.viewmap import Strided, ViewRecorder, source_index
 
 
 class Ints:
@@ -51,7 +51,7 @@ def test_steps_agree(seed):
     shape = tuple(rng.randint(1, 4) for _ in range(rng.randint(1, 3)))
     n = int(np.prod(shape))
     memory = np.arange(n)
-    strided, recorder = Strided(shape, torch.empty(shape).stride()), Recorder(shape)
+    strided, recorder = Strided(shape, torch.empty(shape).stride()), ViewRecorder(shape)
     for _ in range(rng.randint(1, 4)):
         name, args = random_step(rng, strided)
         try:

@@ -464,13 +464,13 @@ class _Functional(Interpreter):
             return functionalize.call(target, args, kwargs)
         if target is operator.getitem:
             return args[0][args[1]]
-        if not any(isinstance(a, functionalize.Value) for a in (*args, *kwargs.values())):
+        if not any(isinstance(a, functionalize.FunctionalValue) for a in (*args, *kwargs.values())):
             return target(*args, **kwargs)  # arithmetic on sizes
         raise RuntimeError(f"functionalization met the call of {target}, which is not an operator")
 
     def fetch_attr(self, target):
         found = super().fetch_attr(target)
-        return functionalize.Value(functionalize.Memory(found)) if isinstance(found, _C.TensorBase) else found
+        return functionalize.FunctionalValue(functionalize.Memory(found)) if isinstance(found, _C.TensorBase) else found
 
     def run_node(self, n):
         self.mode.stack = n.meta.get("stack")
@@ -489,7 +489,9 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
                 value = raw.snapshot(value)
             mode.placeholder(n.target, value)
             inputs.append(
-                functionalize.Value(functionalize.Memory(value)) if isinstance(value, _C.TensorBase) else value
+                functionalize.FunctionalValue(functionalize.Memory(value))
+                if isinstance(value, _C.TensorBase)
+                else value
             )
     run = _Functional(GraphModule(raw.constants, graph), garbage_collect_values=False)
     run.mode = mode
@@ -498,11 +500,11 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
         mode.insert_checks()
         wanted = graph.output_node().args[0]
         nodes = [
-            mode.argument(o.laid_out(n.meta["val"].stride()) if isinstance(o, functionalize.Value) else o)
+            mode.argument(o.laid_out(n.meta["val"].stride()) if isinstance(o, functionalize.FunctionalValue) else o)
             for n, o in zip(wanted, out, strict=True)
         ]
     for n, value in run.env.items():
-        if n.op == "get_attr" and isinstance(value, functionalize.Value) and value.memory.version:
+        if n.op == "get_attr" and isinstance(value, functionalize.FunctionalValue) and value.memory.version:
             raise RuntimeError(
                 f"the traced function writes a tensor of shape {list(value.tensor.shape)} that is neither an argument "
                 "nor made inside it; pass it as an argument"

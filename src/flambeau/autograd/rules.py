@@ -15,7 +15,7 @@ from .. import _C
 from ..base.records import slotted
 from ..core import body as bodies
 from ..core.operator import OpOverload, namespace
-from ..core.viewmap import Recorder, record
+from ..core.viewmap import ViewRecorder, record
 
 aten = namespace("aten")
 
@@ -357,7 +357,7 @@ def _view(op) -> Plan:
 
     def run(cts, values):
         chain = record(op.definition.map, tuple(values[shape_of].shape), *[values[n] for n in names])
-        if isinstance(chain, Recorder):
+        if isinstance(chain, ViewRecorder):
             return [back(chain.steps, cts[0])]
         total = None
         for c, ct in zip(chain, cts):

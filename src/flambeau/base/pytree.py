@@ -167,68 +167,12 @@ def register_pytree_node(
     from_dumpable_context=None,
     flatten_with_keys_fn=None,
 ):
-    """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``."""
+    """Make ``cls`` a node. ``flatten_fn(x) -> (children, context)``, ``unflatten_fn(children, context)``.
+
+    ValueError for a class that is a node, and where only one of the functions for dumpable contexts is given.
+    """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _set_node(
-        cls,
-        flatten_fn,
-        unflatten_fn,
-        serialized_type_name,
-        to_dumpable_context,
-        from_dumpable_context,
-        flatten_with_keys_fn,
-    )
-
-
-def _register_pytree_node(
-    cls,
-    flatten_fn,
-    unflatten_fn,
-    to_str_fn=None,
-    maybe_from_str_fn=None,
-    *,
-    serialized_type_name=None,
-    to_dumpable_context=None,
-    from_dumpable_context=None,
-    flatten_with_keys_fn=None,
-):
-    """The old name of :func:`register_pytree_node`, with a FutureWarning. A class may be registered again, with a UserWarning."""
-    warnings.warn(
-        "torch.utils._pytree._register_pytree_node is deprecated. Please use torch.utils._pytree.register_pytree_node instead.",
-        FutureWarning,
-        stacklevel=2,
-    )
-    if cls in SUPPORTED_NODES:
-        warnings.warn(
-            f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=2
-        )
-        optree.unregister_pytree_node(cls, namespace=_NS)
-    _set_node(
-        cls,
-        flatten_fn,
-        unflatten_fn,
-        serialized_type_name,
-        to_dumpable_context,
-        from_dumpable_context,
-        flatten_with_keys_fn,
-    )
-
-
-def _register_namedtuple(cls, *, serialized_type_name: str) -> None:
-    """``serialized_type_name`` stands for the namedtuple class in JSON."""
-    pytree_nodes.name_namedtuple(cls, serialized_type_name)
-
-
-def _set_node(
-    cls,
-    flatten_fn,
-    unflatten_fn,
-    serialized_type_name,
-    to_dumpable_context,
-    from_dumpable_context,
-    flatten_with_keys_fn,
-):
     if (to_dumpable_context is None) ^ (from_dumpable_context is None):
         raise ValueError(
             f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered, but one of them is given alone."
@@ -247,6 +191,27 @@ def _set_node(
             optree.registered.append((cls, flatten_fn, unflatten_fn))
         else:
             _register(optree, cls, flatten_fn, unflatten_fn)
+
+
+def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_from_str_fn=None, **options):
+    """The old name of :func:`register_pytree_node`, with a FutureWarning. A class may be registered again, with a UserWarning."""
+    warnings.warn(
+        "torch.utils._pytree._register_pytree_node is deprecated. Please use torch.utils._pytree.register_pytree_node instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=2
+        )
+        optree.unregister_pytree_node(cls, namespace=_NS)
+        del SUPPORTED_NODES[cls]
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
+
+
+def _register_namedtuple(cls, *, serialized_type_name: str) -> None:
+    """``serialized_type_name`` stands for the namedtuple class in JSON."""
+    pytree_nodes.name_namedtuple(cls, serialized_type_name)
 
 
 def _register(optree, cls, flatten_fn, unflatten_fn):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.operator import OpOverload, namespace
-from ..core.viewmap import Recorder, Step, record
+from ..core.viewmap import Step, ViewRecorder, record
 from .handler import rule
 
 aten = namespace("aten")
@@ -59,7 +59,7 @@ def view(op: OpOverload):
 
     def run(call, x, *rest):
         recorded = record(map, tuple(x._shape)[1:], *rest)
-        single = isinstance(recorded, Recorder)
+        single = isinstance(recorded, ViewRecorder)
         out = [replay(r.steps, x) for r in ([recorded] if single else recorded)]
         out = [aten.detach.default(y) if stops_gradient else aten.alias.default(x) if y is x else y for y in out]
         return out[0] if single else out

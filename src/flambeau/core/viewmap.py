@@ -1,6 +1,6 @@
 """View handlers: what the steps of a view's ``map`` mean.
 
-:class:`Strided` gives shape, strides and offset (eager, fake). :class:`Recorder` keeps the steps, from which the other meanings follow:
+:class:`Strided` gives shape, strides and offset (eager, fake). :class:`ViewRecorder` keeps the steps, from which the other meanings follow:
 :func:`source_index` (lowering: the input index of an output index), the transposed map (autograd) and the shifted one (batching).
 A view is a chain of few steps, so every subsystem needs one rule a step, not one an operator.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from ..base.records import slotted
 from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim, view_strides
 
-__all__ = ["Recorder", "Step", "Strided", "record", "source_index"]
+__all__ = ["ViewRecorder", "Step", "Strided", "record", "source_index"]
 
 
 class ViewHandler:
@@ -133,7 +133,7 @@ class Step:
     out_shape: tuple[int, ...]
 
 
-class Recorder(ViewHandler):
+class ViewRecorder(ViewHandler):
     """Keeps the chain of steps. Shapes are computed on dense strides, on which every step but reshape behaves the same; a reshape
     always succeeds here, since whether it needs a copy is a matter of strides."""
 
@@ -143,7 +143,7 @@ class Recorder(ViewHandler):
         self.shape, self.steps = tuple(shape), tuple(steps)
 
     def _add(self, name, params, shape):
-        return Recorder(shape, (*self.steps, Step(name, params, self.shape, tuple(shape))))
+        return ViewRecorder(shape, (*self.steps, Step(name, params, self.shape, tuple(shape))))
 
     def permute(self, perm):
         return self._add("permute", (tuple(perm),), [self.shape[p] for p in perm])
@@ -173,8 +173,8 @@ class Recorder(ViewHandler):
 
 
 def record(map, shape, *args) -> Any:
-    """Steps of a view for an input of ``shape``: a Recorder, or a list of them for views with several results."""
-    return map(Recorder(shape), *args)
+    """Steps of a view for an input of ``shape``: a ViewRecorder, or a list of them for views with several results."""
+    return map(ViewRecorder(shape), *args)
 
 
 def source_index(steps, index: tuple, ops) -> tuple:

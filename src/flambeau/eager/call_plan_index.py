@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.indexing import LinearIndex, Loop, describe, linear
 from ..core.layouts import dense_like, strides_of
-from .program import NotPlanned, Program, Value, value_meta
+from .program import NotPlanned, PlanValue, Program, value_meta
 
 __all__ = ["gather", "read", "write"]
 
@@ -14,11 +14,11 @@ _INDICES = (np.dtype(np.int64), np.dtype(np.int32))
 
 
 class _Loaded:
-    def __init__(self, value: Value, coords):
+    def __init__(self, value: PlanValue, coords):
         self.value, self.coords = value, coords
 
 
-def _addresses(coords, shape, target: Value, wrap: bool):
+def _addresses(coords, shape, target: PlanValue, wrap: bool):
     """(offset in bytes, strides over the loops of ``shape``, loads) of the elements of ``target`` at ``coords``."""
     steps, loads, offset = [0] * len(shape), [], 0
     for c, n, stride in zip(coords, target.shape, target.strides):
@@ -41,11 +41,11 @@ def _addresses(coords, shape, target: Value, wrap: bool):
     return offset, steps, loads
 
 
-def _moved(v: Value, offset: int) -> Value:
-    return Value(v.slot, v.shape, v.strides, v.dtype, v.offset + offset)
+def _moved(v: PlanValue, offset: int) -> PlanValue:
+    return PlanValue(v.slot, v.shape, v.strides, v.dtype, v.offset + offset)
 
 
-def gather(p: Program, source: Value, shape, fn, tensor, wrap, out, strides=None) -> Value:
+def gather(p: Program, source: PlanValue, shape, fn, tensor, wrap, out, strides=None) -> PlanValue:
     """``fn``: coordinates in ``source`` from loops over ``shape``; ``tensor``: the value of a name that it loads from."""
     loops = tuple(Loop(k, n) for k, n in enumerate(shape))
     coords = fn(loops, lambda name, *at: _Loaded(tensor(name), at), LinearIndex())
@@ -55,7 +55,7 @@ def gather(p: Program, source: Value, shape, fn, tensor, wrap, out, strides=None
     return to
 
 
-def read(p: Program, op, values, out) -> Value:
+def read(p: Program, op, values, out) -> PlanValue:
     d, names = op.definition, [a.name for a in op._schema.arguments]
     metas = [value_meta(x) for x in values]
     shape, fn = d.coords(describe(metas), *metas)
@@ -64,7 +64,7 @@ def read(p: Program, op, values, out) -> Value:
     return gather(p, source, tuple(shape), fn, dict(zip(names, values)).__getitem__, d.wrap, out, strides)
 
 
-def write(p: Program, op, values, out) -> Value:
+def write(p: Program, op, values, out) -> PlanValue:
     """A copy of the base, or zeros, into which the source is written in the order of its elements."""
     d, names = op.definition, [a.name for a in op._schema.arguments]
     metas = [value_meta(x) for x in values]
@@ -73,7 +73,7 @@ def write(p: Program, op, values, out) -> Value:
     shape, fn = d.coords(describe(metas), *metas)
     shape = tuple(shape)
     dtype = (source if base is None else base).dtype
-    if not isinstance(source, Value):
+    if not isinstance(source, PlanValue):
         source = p.constant(source, dtype)
     if source.dtype != dtype:
         raise NotPlanned
@@ -89,6 +89,6 @@ def write(p: Program, op, values, out) -> Value:
         raise NotPlanned
     offset, steps, loads = _addresses(coords, shape, made, d.wrap)
     if len(source.shape) == len(shape) and all(n == 1 or m >= n for m, n in zip(source.shape, shape)):
-        source = Value(source.slot, shape, source.strides, dtype, source.offset)  # the part that is reached
+        source = PlanValue(source.slot, shape, source.strides, dtype, source.offset)  # the part that is reached
     p.scatter(d.combine, shape, source, _moved(made, offset), steps, loads)
     return made

@@ -31,10 +31,10 @@ from ..core.viewmap import Strided
 from .backend import PRODUCTS, _spread, compiled, kernel_of
 from .contraction import SMALL
 from .pointwise import _WIDE
-from .program import LARGE, REFUSED, WRITTEN, NotPlanned, Program, Value, bytes_of, narrow, value_meta
+from .program import LARGE, REFUSED, WRITTEN, NotPlanned, PlanValue, Program, bytes_of, narrow, value_meta
 from .reduction import LONG
 
-RULES = {}  # kind -> rule(program, op, values, out or None) -> Value (or a list of them)
+RULES = {}  # kind -> rule(program, op, values, out or None) -> PlanValue (or a list of them)
 
 
 def rule(kind: str):
@@ -62,7 +62,7 @@ def make_plan(op: OpOverload, values: tuple):
             target = bound[0]
         elif op.kind == "out":
             outs = [v for a, v in zip(op._schema.arguments, bound) if a.is_out]
-            if len(outs) != 1 or not isinstance(outs[0], Value):
+            if len(outs) != 1 or not isinstance(outs[0], PlanValue):
                 return None
             kind = next(v._dtype for a, v in zip(op._schema.arguments, values) if a.is_out)
             target, bound = outs[0], computed_as(base, bound[: len(base._schema.arguments)], kind)
@@ -87,7 +87,7 @@ def make_plan(op: OpOverload, values: tuple):
                 out = _made(p, base, bound, target)
             else:
                 out = _made(p, base, bound, None)
-            if not isinstance(out, Value) or out.shape != target.shape:
+            if not isinstance(out, PlanValue) or out.shape != target.shape:
                 return None
             if _category(out.dtype) > _category(target.dtype) or (wants_exact(op) and out.dtype != target.dtype):
                 return None
@@ -190,9 +190,9 @@ def _bind(p: Program, x):
     return x
 
 
-def _settle(p: Program, out: Value) -> None:
+def _settle(p: Program, out: PlanValue) -> None:
     """The result must be new memory of its own."""
-    if not isinstance(out, Value) or out.slot[0] == "tensor":
+    if not isinstance(out, PlanValue) or out.slot[0] == "tensor":
         raise NotPlanned  # the argument itself, or a view of it
     slot = p.promoted.get(out.slot, out.slot)
     if slot == ("result", 0) and not out.offset and out.shape == p.results[0][1]:
@@ -213,7 +213,7 @@ def _category(dtype: np.dtype) -> int:
     return dtypes.from_numpy(dtype).category
 
 
-def _writable(values, target: Value) -> bool:
+def _writable(values, target: PlanValue) -> bool:
     tensors = []
     for x in values:
         tensors += (
@@ -246,7 +246,7 @@ def _views(op: OpOverload, values):
 # ---- expressions on elements ---------------------------------------------------------------------------------------------
 
 
-def _expression(p: Program, root, inputs: dict, shape, out, dtype: np.dtype, strides=None) -> Value:
+def _expression(p: Program, root, inputs: dict, shape, out, dtype: np.dtype, strides=None) -> PlanValue:
     """The traced body ``root`` over all of ``shape``, cast to ``dtype``. ``inputs``: value of each input by name."""
     dims = None if strides is None else tuple(strides)
     while isinstance(root, Expr) and root.op == "where" and root.args[0].__class__ is bool:  # as fill's body has it
@@ -257,7 +257,7 @@ def _expression(p: Program, root, inputs: dict, shape, out, dtype: np.dtype, str
             p.memory(out, shape, dtype, dims),
         )
     nodes = topological(root)
-    values: dict[int, Value] = {}
+    values: dict[int, PlanValue] = {}
     # The result may be written by the last step alone: an argument may lie in the same memory.
     final = None
     for node in nodes:
@@ -283,7 +283,7 @@ def _native(op: str, args):
     if isinstance(fn, np.ufunc):
         return fn
     found = getattr(fn, "ufunc", None)  # the same for floating operands
-    if found is None or any(isinstance(a, Value) and a.dtype.kind != "f" for a in args):
+    if found is None or any(isinstance(a, PlanValue) and a.dtype.kind != "f" for a in args):
         raise NotPlanned
     return found()
 
@@ -293,32 +293,34 @@ def _parts(op: str, args):
     fn = TABLE[op].numpy
     composed = getattr(fn, "body", None)
     if composed is None and hasattr(fn, "of_reals"):
-        kinds = {v.dtype for v in args if isinstance(v, Value)}
+        kinds = {v.dtype for v in args if isinstance(v, PlanValue)}
         if len(kinds) == 1 and next(iter(kinds)).kind == "f":
             return fn.of_reals
     return composed
 
 
 def _dtype_of(node, args) -> np.dtype:
-    kinds = tuple(v.dtype if isinstance(v, Value) else type(v) if type(v) is not bool else np.dtype(bool) for v in args)
+    kinds = tuple(
+        v.dtype if isinstance(v, PlanValue) else type(v) if type(v) is not bool else np.dtype(bool) for v in args
+    )
     if node.op == "where":
-        return np.result_type(*[v.dtype if isinstance(v, Value) else v for v in args[1:]])
+        return np.result_type(*[v.dtype if isinstance(v, PlanValue) else v for v in args[1:]])
     if node.op == "cast":
         return args[1].np
     if hasattr(TABLE[node.op].numpy, "in_float64"):
-        if any(not isinstance(v, Value) or v.dtype.kind != "f" for v in args):
+        if any(not isinstance(v, PlanValue) or v.dtype.kind != "f" for v in args):
             raise NotPlanned
         return args[0].dtype
     if _parts(node.op, args) is not None:
-        return next(v.dtype for v in args if isinstance(v, Value))
+        return next(v.dtype for v in args if isinstance(v, PlanValue))
     return _native(node.op, args).resolve_dtypes((*kinds, None))[-1]
 
 
-def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
+def _operation(p: Program, op: str, args, out, shape, strides) -> PlanValue:
     composed = _parts(op, args)
     if composed is not None:
-        names = {str(k): v for k, v in enumerate(args) if isinstance(v, Value)}
-        root, _ = trace(composed, [Input(str(k)) if isinstance(v, Value) else v for k, v in enumerate(args)])
+        names = {str(k): v for k, v in enumerate(args) if isinstance(v, PlanValue)}
+        root, _ = trace(composed, [Input(str(k)) if isinstance(v, PlanValue) else v for k, v in enumerate(args)])
         kind = next(v.dtype for v in names.values())
         return _expression(p, root, names, shape, out, kind, strides)
     wide = getattr(TABLE[op].numpy, "in_float64", None)
@@ -334,7 +336,7 @@ def _operation(p: Program, op: str, args, out, shape, strides) -> Value:
         return p.select(*args, out, shape, strides)
     if op == "cast":
         v, to = args
-        if not isinstance(v, Value):
+        if not isinstance(v, PlanValue):
             raise NotPlanned
         return p.copy(v, out if out is not None else p.empty(shape, to.np, strides))
     return p.ufunc(_native(op, args), args, out, shape, strides)
@@ -365,7 +367,7 @@ def _pointwise(p: Program, op: OpOverload, values, out):
             continue
         if not a.is_tensor or x is None:
             continue
-        if isinstance(x, Value):
+        if isinstance(x, PlanValue):
             tensors.append(x)
         elif i in operands and not isinstance(x, (list, complex)):
             x = p.number(wide)
@@ -389,7 +391,7 @@ def _fits(x, dtype: np.dtype) -> bool:
     return x is None or (x.__class__ is int and np.iinfo(dtype).min <= x <= np.iinfo(dtype).max)
 
 
-def _elements(v: Value):
+def _elements(v: PlanValue):
     return tuple(s // v.dtype.itemsize for s in v.strides)
 
 
@@ -437,7 +439,7 @@ def _reduction(p: Program, op: OpOverload, values, out):
     shape = kept if r.keepdim else tuple(m for k, m in enumerate(x.shape) if k not in axes)
     last = d.finalize is None and acc == r.out.np
     total = p.memory(out if last else None, shape, acc)
-    over = Value(total.slot, kept, tuple(bytes_of(_dense(kept), acc)), acc, total.offset)
+    over = PlanValue(total.slot, kept, tuple(bytes_of(_dense(kept), acc)), acc, total.offset)
     if bytes_of(_dense(shape), acc) != total.strides:
         raise NotPlanned
     p.copy(p.constant(_START[ufunc](acc), acc), total)
@@ -562,7 +564,7 @@ def _extern(p: Program, op: OpOverload, values, out):
         meta = op.definition.meta(*[value_meta(x) for x in values])
         to = p.memory(out, meta.shape, meta.dtype.np, meta.strides)
         for x, d, start in pieces(*values):
-            p.copy(x, Value(to.slot, x.shape, to.strides, to.dtype, to.offset + start * to.strides[d]))
+            p.copy(x, PlanValue(to.slot, x.shape, to.strides, to.dtype, to.offset + start * to.strides[d]))
         return to
     if coords is None:
         raise NotPlanned
@@ -591,7 +593,7 @@ class _Record(TorchDispatchMode):
             pieces = [made] if isinstance(made, Strided) else made
             out = [
                 _stand_in(
-                    Value(
+                    PlanValue(
                         v.slot, w.shape, bytes_of(w.strides, v.dtype), v.dtype, v.offset + w.offset * v.dtype.itemsize
                     )
                 )
@@ -613,7 +615,7 @@ def _known(p: Program, op: OpOverload, values):
         return None
     args = []
     for x in values:
-        if isinstance(x, Value):
+        if isinstance(x, PlanValue):
             if x.slot[0] != "constant":
                 return None
             x = _C.from_array(p.known(x))
@@ -630,8 +632,8 @@ def _values_of(x):
     return [_values_of(y) for y in x] if isinstance(x, (list, tuple)) else x
 
 
-def _stand_in(v: Value):
-    if not isinstance(v, Value):
+def _stand_in(v: PlanValue):
+    if not isinstance(v, PlanValue):
         raise NotPlanned
     t = _C.without_data(_StandIn, v.shape, _elements(v), dtypes.from_numpy(v.dtype), CPU, 0, None)
     t._value = v
@@ -655,9 +657,9 @@ def _composite(p: Program, op: OpOverload, values, out):
         raise NotPlanned
     args = [
         _stand_in(x)
-        if isinstance(x, Value)
+        if isinstance(x, PlanValue)
         else [_stand_in(y) for y in x]
-        if isinstance(x, list) and x and isinstance(x[0], Value)
+        if isinstance(x, list) and x and isinstance(x[0], PlanValue)
         else x
         for x in values
     ]

@@ -14,7 +14,7 @@ from ..core import modes, native_kernels
 from ..core.handler import Handler
 from ..core.messages import About
 from .backend import wrap_meta
-from .program import NotPlanned, Program, Value, bytes_of, value_meta
+from .program import NotPlanned, PlanValue, Program, bytes_of, value_meta
 
 __all__ = ["KernelCalls", "by_override", "extreme"]
 
@@ -26,7 +26,7 @@ class Stored:
 
     device = CPU
 
-    def __init__(self, value: Value):
+    def __init__(self, value: PlanValue):
         self.value, self.shape = value, value.shape
         self.dtype = dtypes.from_numpy(value.dtype)
         self.strides = tuple(s // value.dtype.itemsize for s in value.strides)
@@ -82,7 +82,7 @@ class KernelCalls(Handler):
 
     def part(self, part: Stored, shape, strides) -> Stored:
         v = part.value
-        return Stored(Value(v.slot, tuple(shape), bytes_of(strides, v.dtype), v.dtype, v.offset))
+        return Stored(PlanValue(v.slot, tuple(shape), bytes_of(strides, v.dtype), v.dtype, v.offset))
 
     def in_memory(self, part: Stored, dtype, strides, device) -> Stored:
         return part
@@ -96,7 +96,7 @@ class KernelCalls(Handler):
     def biased(self, x: Stored, bias: Stored) -> Stored:
         v = bias.value
         strides = (0, v.strides[0], *[0] * (x.ndim - 2))
-        spread = Value(v.slot, x.shape, strides, v.dtype, v.offset)
+        spread = PlanValue(v.slot, x.shape, strides, v.dtype, v.offset)
         return Stored(self.program.ufunc(np.add, [x.value, spread], None, x.shape))
 
     def full(self, shape, dtype, number, device) -> Stored:
@@ -123,23 +123,23 @@ def by_override(p: Program, op, values, make):
     return found if many else found[0]
 
 
-def extreme(p: Program, x: Value, dim, keepdim: bool, least: bool) -> Value:
+def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanValue:
     """argmax or argmin."""
     made = native_kernels.extreme(KernelCalls(p), Stored(x), dim, least).value
     if not keepdim:
         return made
     axis = None if dim is None else normalize_dim(dim, len(x.shape))
     shape = tuple(1 if axis in (None, d) else n for d, n in enumerate(x.shape))
-    return Value(made.slot, shape, bytes_of(contiguous_strides(shape), made.dtype), made.dtype)
+    return PlanValue(made.slot, shape, bytes_of(contiguous_strides(shape), made.dtype), made.dtype)
 
 
 def _stored(x):
-    if isinstance(x, Value):
+    if isinstance(x, PlanValue):
         return Stored(x)
     return [_stored(y) for y in x] if isinstance(x, (list, tuple)) else x
 
 
-def _laid_out(p: Program, v: Value, meta) -> Value:
+def _laid_out(p: Program, v: PlanValue, meta) -> PlanValue:
     """With the strides that the shape rule says."""
     strides = meta.stride()
     return v if v.strides == bytes_of(strides, v.dtype) else p.copy(v, p.empty(v.shape, v.dtype, strides))

@@ -1,6 +1,6 @@
 """Native programs: loops over NumPy's inner loops, worked out for fixed shapes (see csrc/core/call_plan.h).
 
-A :class:`Value` is where an array lies while the program runs. A :class:`Program` collects steps on values and makes the CallPlan. What
+A :class:`PlanValue` is where an array lies while the program runs. A :class:`Program` collects steps on values and makes the CallPlan. What
 can't be said in steps raises :class:`NotPlanned`; the call then stays with the Python kernel.
 """
 
@@ -58,7 +58,7 @@ REFUSED = (
 
 
 @slotted(eq=False)
-class Value:
+class PlanValue:
     """``slot``: ("tensor" | "number" | "result" | "temporary" | "constant", which); ``strides`` and ``offset`` in bytes."""
 
     slot: tuple[str, int]
@@ -76,7 +76,7 @@ class Value:
 
 def value_meta(x):
     """What rules about shapes and promotion look at."""
-    if isinstance(x, Value):
+    if isinstance(x, PlanValue):
         strides = tuple(s // x.dtype.itemsize for s in x.strides)
         return TensorMeta(x.shape, strides, dtypes.from_numpy(x.dtype), CPU)
     return [value_meta(y) for y in x] if isinstance(x, list) else x
@@ -118,7 +118,7 @@ class _KernelStep:
     """A step that runs a native kernel."""
 
     fn: object
-    operands: list[Value]
+    operands: list[PlanValue]
     numbers: tuple[int, ...]
     long: bool
 
@@ -136,62 +136,62 @@ class Program:
         self.temporaries: list[int] = []
         self.constants: list[np.ndarray] = []
         self.extents: list[tuple[int, int]] = []
-        self.inputs: list[Value] = []
+        self.inputs: list[PlanValue] = []
         self.promoted: dict[tuple, tuple] = {}
 
     # -- values ----------------------------------------------------------------------------------------------------------
-    def tensor(self, a: np.ndarray) -> Value:
+    def tensor(self, a: np.ndarray) -> PlanValue:
         """The next tensor argument."""
         if a.size == 0 or a.size >= self.most:
             raise NotPlanned
-        v = Value(("tensor", self._next("tensor")), a.shape, a.strides, a.dtype)
+        v = PlanValue(("tensor", self._next("tensor")), a.shape, a.strides, a.dtype)
         self.inputs.append(v)
         return v
 
-    def number(self, dtype: np.dtype) -> Value:
+    def number(self, dtype: np.dtype) -> PlanValue:
         """The next Python number, as a value of ``dtype``."""
-        v = Value(("number", self._next("number")), (), (), dtype)
+        v = PlanValue(("number", self._next("number")), (), (), dtype)
         self.numbers.append(dtype.num)
         return v
 
-    def constant(self, value, dtype=None) -> Value:
+    def constant(self, value, dtype=None) -> PlanValue:
         a = np.array(value, dtype, order="C")  # OverflowError when it doesn't fit
         if isinstance(value, float) and dtype is not None and a.dtype.kind in "iub":
             raise NotPlanned
-        v = Value(("constant", self._next("constant")), a.shape, a.strides, a.dtype)
+        v = PlanValue(("constant", self._next("constant")), a.shape, a.strides, a.dtype)
         self.constants.append(a)
         return v
 
-    def known(self, v: Value) -> np.ndarray:
+    def known(self, v: PlanValue) -> np.ndarray:
         """The elements of a constant, or of a view of one."""
         return np.ndarray(v.shape, v.dtype, self.constants[v.slot[1]], v.offset, v.strides)
 
-    def empty(self, shape, dtype: np.dtype, strides=None, *, result=False) -> Value:
+    def empty(self, shape, dtype: np.dtype, strides=None, *, result=False) -> PlanValue:
         """New memory: a temporary, or a result of the program. ``strides`` in elements; it is dense."""
         shape = tuple(shape)
         if math.prod(shape) == 0 or math.prod(shape) >= LARGE:
             raise NotPlanned
         strides = bytes_of(contiguous_strides(shape) if strides is None else strides, dtype)
         kind = "result" if result else "temporary"
-        v = Value((kind, self._next(kind)), shape, strides, dtype)
+        v = PlanValue((kind, self._next(kind)), shape, strides, dtype)
         if result:
             self.results.append((dtype, shape, strides, 0))
         else:
             self.temporaries.append(math.prod(shape) * dtype.itemsize)
         return v
 
-    def memory(self, out, shape, dtype: np.dtype, strides=None) -> Value:
-        """Where a rule puts its result: ``out`` is a Value when it fits, "result" for a result of the program, None for a temporary."""
-        if isinstance(out, Value) and out.shape == tuple(shape) and out.dtype == dtype:
+    def memory(self, out, shape, dtype: np.dtype, strides=None) -> PlanValue:
+        """Where a rule puts its result: ``out`` is a PlanValue when it fits, "result" for a result of the program, None for a temporary."""
+        if isinstance(out, PlanValue) and out.shape == tuple(shape) and out.dtype == dtype:
             return out
         return self.empty(shape, dtype, strides, result=out == "result")
 
-    def promote(self, v: Value) -> Value:
+    def promote(self, v: PlanValue) -> PlanValue:
         """A temporary, seen from its first element, as the next result of the program."""
         slot = self.promoted[v.slot] = ("result", self._next("result"))
         self.temporaries[v.slot[1]] = 0
         self.results.append((v.dtype, v.shape, v.strides, 0))
-        return Value(slot, v.shape, v.strides, v.dtype)
+        return PlanValue(slot, v.shape, v.strides, v.dtype)
 
     def absent(self) -> None:
         """The next result of the program is None."""
@@ -227,24 +227,25 @@ class Program:
         steps = tuple(r.pop() if r else 0 for r in rows)
         self.steps.append((loop, tuple(sizes), (inner,), steps, [(v, tuple(r)) for v, r in zip(operands, rows)], [], 0))
 
-    def ufunc(self, ufunc: np.ufunc, operands: list, out: Value | None, shape, like=None) -> Value:
+    def ufunc(self, ufunc: np.ufunc, operands: list, out: PlanValue | None, shape, like=None) -> PlanValue:
         """``ufunc`` of values and Python numbers, with NumPy's own choice of dtypes."""
         kinds = tuple(
-            v.dtype if isinstance(v, Value) else np.dtype(bool) if v is True or v is False else type(v)
+            v.dtype if isinstance(v, PlanValue) else np.dtype(bool) if v is True or v is False else type(v)
             for v in operands
         )
         if not any(isinstance(k, np.dtype) for k in kinds) or complex in kinds:
             raise NotPlanned
         resolved = ufunc.resolve_dtypes((*kinds, None))
         values = [
-            self.cast(v, d, shape) if isinstance(v, Value) else self.constant(v, d) for v, d in zip(operands, resolved)
+            self.cast(v, d, shape) if isinstance(v, PlanValue) else self.constant(v, d)
+            for v, d in zip(operands, resolved)
         ]
         if out is None or out.dtype != resolved[-1]:
             out = self.empty(shape, resolved[-1], like)
         self.loops(("ufunc", ufunc, tuple(d.num for d in resolved)), shape, [*values, out])
         return out
 
-    def copy(self, v: Value, out: Value) -> Value:
+    def copy(self, v: PlanValue, out: PlanValue) -> PlanValue:
         """``v`` broadcast and cast into ``out``; from and to 16-bit floating point by way of float32, as kernels do."""
         if v.dtype != out.dtype and _FLOAT32 not in (v.dtype, out.dtype) and (narrow(v.dtype) or narrow(out.dtype)):
             v = self.cast(v, _FLOAT32)
@@ -252,20 +253,20 @@ class Program:
         self.loops(loop, out.shape, [v, out])
         return out
 
-    def cast(self, v: Value, dtype: np.dtype, shape=None) -> Value:
+    def cast(self, v: PlanValue, dtype: np.dtype, shape=None) -> PlanValue:
         """``v`` with another dtype: itself, or a dense copy."""
         if v.dtype == dtype:
             return v
         return self.copy(v, self.empty(v.shape, dtype))
 
-    def select(self, condition, a, b, out: Value | None, shape, like=None) -> Value:
+    def select(self, condition, a, b, out: PlanValue | None, shape, like=None) -> PlanValue:
         """where(condition, a, b), with NumPy's promotion."""
-        if not isinstance(condition, Value):
+        if not isinstance(condition, PlanValue):
             condition = self.constant(bool(condition))
-        kinds = [v.dtype if isinstance(v, Value) else v for v in (a, b)]
+        kinds = [v.dtype if isinstance(v, PlanValue) else v for v in (a, b)]
         dtype = np.result_type(*kinds)
         condition = self.cast(condition, np.dtype(bool))
-        a, b = (self.cast(v, dtype) if isinstance(v, Value) else self.constant(v, dtype) for v in (a, b))
+        a, b = (self.cast(v, dtype) if isinstance(v, PlanValue) else self.constant(v, dtype) for v in (a, b))
         if out is None or out.dtype != dtype:
             out = self.empty(shape, dtype, like)
         self.loops(("select", dtype.itemsize), shape, [condition, a, b, out])
@@ -288,11 +289,11 @@ class Program:
             )
         )
 
-    def gather(self, shape, source: Value, source_strides, out: Value, loads) -> None:
+    def gather(self, shape, source: PlanValue, source_strides, out: PlanValue, loads) -> None:
         """``out[i] = source[... i ... load(i) ...]``. ``loads``: (index value, its strides over the loops, size, stride, wrap)."""
         self._by_index(("gather",), shape, (source, source_strides), (out, out.strides), loads)
 
-    def scatter(self, how: str, shape, source: Value, out: Value, out_strides, loads) -> None:
+    def scatter(self, how: str, shape, source: PlanValue, out: PlanValue, out_strides, loads) -> None:
         """``out[... i ... load(i) ...] = source[i]``, or combined with what is there: ``how`` assign, add, multiply, minimum, maximum."""
         loop = ("scatter", how, out.dtype.num)
         self._by_index(loop, shape, (source, source.broadcast(shape)), (out, out_strides), loads)
@@ -367,14 +368,14 @@ class Program:
         return counts, which, tuple(sizes), tuple(constants)
 
     # -- the call plan ------------------------------------------------------------------------------------------------------
-    def call_plan(self, *, target: Value | None = None, many=False) -> _C.CallPlan:
+    def call_plan(self, *, target: PlanValue | None = None, many=False) -> _C.CallPlan:
         """``target``: the tensor argument that is written and returned."""
         counts, which, temporaries, constants = self._placed()
         bases, at = {}, 0
         for kind in ("tensor", "number", "result", "temporary", "constant"):
             bases[kind], at = at, at + counts[kind]
 
-        def place(v: Value) -> int:
+        def place(v: PlanValue) -> int:
             kind, k = self.promoted.get(v.slot, v.slot)
             return bases[kind] + which.get((kind, k), k)
 

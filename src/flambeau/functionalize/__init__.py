@@ -7,8 +7,8 @@ a program, as a graph or as calls, runs it through :func:`call` and reads the me
 
 from .switch import FunctionalTensorMode as FunctionalTensorMode
 from .switch import functionalize as functionalize
+from .values import FunctionalValue as FunctionalValue
 from .values import Memory as Memory
-from .values import Value as Value
 from .values import call as call
 from .values import call_higher_order as call_higher_order
 from .wrapper import FunctionalTensor as FunctionalTensor

@@ -1,6 +1,6 @@
 """Functional values: tensors under mutation, with operators that never mutate.
 
-A :class:`Value` is a view (a chain of view operators, possibly empty) of a :class:`Memory`, which holds the present
+A :class:`FunctionalValue` is a view (a chain of view operators, possibly empty) of a :class:`Memory`, which holds the present
 contents of one storage as an ordinary tensor. A write computes the new contents of the value and carries them back
 through the chain to the memory; other views of the memory are computed again when they are next read. :func:`call`
 runs any operator on Values this way."""
@@ -18,7 +18,7 @@ from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
 from .views import copying, place, repeats, settings, steps_of, write_back
 
-__all__ = ["Link", "Memory", "Value", "call", "call_higher_order"]
+__all__ = ["Link", "Memory", "FunctionalValue", "call", "call_higher_order"]
 
 
 class Memory:
@@ -67,7 +67,7 @@ class Link:
         return write_back(base, self.steps(base), contents)
 
 
-class Value:
+class FunctionalValue:
     """``chain``: the links from the memory's base to this value."""
 
     __slots__ = ("memory", "chain", "_tensor", "_version")
@@ -134,7 +134,7 @@ def _in_order(base, contents):
 
 
 def _unwrap(a: Any) -> Any:
-    if isinstance(a, Value):
+    if isinstance(a, FunctionalValue):
         return a.tensor
     if isinstance(a, (list, tuple)):
         return type(a)(map(_unwrap, a)) if type(a) in (list, tuple) else list(map(_unwrap, a))
@@ -143,7 +143,7 @@ def _unwrap(a: Any) -> Any:
 
 def _wrap(a: Any) -> Any:
     if isinstance(a, _C.TensorBase):
-        return Value(Memory(a))
+        return FunctionalValue(Memory(a))
     if isinstance(a, (list, tuple)):
         return type(a)(map(_wrap, a))
     return a
@@ -153,7 +153,11 @@ def call(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     """Run ``op`` on Values (and whatever else it takes); results are Values, the written arguments themselves where it
     returns them.
     """
-    if op._schema.is_view and (op.kind == "view" or "write_back" in op.overrides) and isinstance(args[0], Value):
+    if (
+        op._schema.is_view
+        and (op.kind == "view" or "write_back" in op.overrides)
+        and isinstance(args[0], FunctionalValue)
+    ):
         return _view(op, args, kwargs)
     if op._schema.is_mutable:
         return _mutate(op, args, kwargs)
@@ -171,8 +175,8 @@ def _view(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     copied = settings.copies
     out = (copying(op) if copied else op)(source.tensor, *rest, **kwargs)
 
-    def seen(part: Any, which: int | None) -> Value:
-        return Value(source.memory, (*source.chain, Link(op, rest, kwargs, which, copied)), part)
+    def seen(part: Any, which: int | None) -> FunctionalValue:
+        return FunctionalValue(source.memory, (*source.chain, Link(op, rest, kwargs, which, copied)), part)
 
     if isinstance(out, (list, tuple)):
         return type(out)(seen(part, i) for i, part in enumerate(out))
@@ -193,7 +197,7 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     results = functional(*map(_unwrap, args), **{k: _unwrap(v) for k, v in keep.items()})
     several = len(written) > 1
     for i, (a, target) in enumerate(written):
-        if not isinstance(target, Value):
+        if not isinstance(target, FunctionalValue):
             raise RuntimeError(
                 f"functionalization: argument {a.name!r} of {op.name()} is written but is not a functional value"
             )
@@ -203,13 +207,13 @@ def _mutate(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     return None if not returned else targets if several else targets[0]
 
 
-def _values(x: Any) -> list[Value]:
+def _values(x: Any) -> list[FunctionalValue]:
     if isinstance(x, (list, tuple)):
         return [v for part in x for v in _values(part)]
-    return [x] if isinstance(x, Value) else []
+    return [x] if isinstance(x, FunctionalValue) else []
 
 
-def _refuse_aliases(op: OpOverload, written: list[Value], given: list[Value]) -> None:
+def _refuse_aliases(op: OpOverload, written: list[FunctionalValue], given: list[FunctionalValue]) -> None:
     """What is read beside a copy that is written wouldn't see the writes."""
     for w in written:
         if sum(v.memory is w.memory for v in given) > 1:
@@ -226,7 +230,7 @@ def _mutate_through_copies(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     out, contents = take_apart(op, list(results), written)
     for target, new in zip(written, contents):
         for t, n in zip(target, new) if isinstance(target, (list, tuple)) else [(target, new)]:
-            if not isinstance(t, Value):
+            if not isinstance(t, FunctionalValue):
                 raise RuntimeError(f"functionalization: an argument that {op.name()} writes is not a functional value")
             t.write(n)
     return _wrap(out)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..core.operator import OpOverload, namespace
-from ..core.viewmap import Recorder, Step
+from ..core.viewmap import Step, ViewRecorder
 
 __all__ = ["copying", "place", "repeats", "settings", "steps_of", "write_back"]
 
@@ -42,7 +42,7 @@ def steps_of(op, base_shape, args: tuple) -> list[tuple[Step, ...]]:
     """Steps of a view operator for a base of this shape, one chain for each of its results. ``args``: all but the
     base, in schema order.
     """
-    recorded = op.definition.map(Recorder(base_shape), *args)
+    recorded = op.definition.map(ViewRecorder(base_shape), *args)
     return [tuple(r.steps) for r in (recorded if isinstance(recorded, (list, tuple)) else [recorded])]
 
 

@@ -1,6 +1,6 @@
 """The Functionalize key: tensors that look mutable to whoever holds them and never are underneath.
 
-A :class:`FunctionalTensor` carries a :class:`Value` as its payload. Calls on it arrive here below autograd, run on
+A :class:`FunctionalTensor` carries a :class:`FunctionalValue` as its payload. Calls on it arrive here below autograd, run on
 the Values, and what is underneath (plain, fake, or traced by a mode) sees functional operators only."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..core import keys as K
 from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload, namespace
 from ..core.tensor import Tensor
-from .values import Memory, Value, call
+from .values import FunctionalValue, Memory, call
 
 __all__ = ["FunctionalTensor", "beneath", "crossref"]
 
@@ -29,8 +29,8 @@ class FunctionalTensor(Tensor):
 
     @classmethod
     def wrap(cls, value: Any) -> FunctionalTensor:
-        """A wrapper of a tensor, or of a Value."""
-        value = value if isinstance(value, Value) else Value(Memory(value))
+        """A wrapper of a tensor, or of a FunctionalValue."""
+        value = value if isinstance(value, FunctionalValue) else FunctionalValue(Memory(value))
         t = value.tensor
         out = _C.without_data(
             cls, tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.storage_offset(), value.memory.storage
@@ -107,7 +107,7 @@ def _handler(op: OpOverload, keys: int, args: tuple, kwargs: dict) -> Any:
 
 
 def _wrapped(v: Any, given: dict[int, FunctionalTensor]) -> Any:
-    if isinstance(v, Value):
+    if isinstance(v, FunctionalValue):
         known = given.get(id(v))
         return FunctionalTensor.wrap(v) if known is None else known
     if isinstance(v, (list, tuple)):

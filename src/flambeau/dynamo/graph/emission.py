@@ -17,7 +17,7 @@ from ..modes import autocast
 from ..numpy import floating_errors, numpy_bridge
 from ..rules.reflect import name_of
 from ..subclasses import subclass_operations
-from ..subclasses.gradients import Region, Runner, region_of
+from ..subclasses.gradients import GradientRegion, Runner, region_of
 from ..variables.base import Variable
 from ..variables.functions.python_functions import CellVariable
 from . import tensor_queries
@@ -30,7 +30,7 @@ __all__ = ["Emission"]
 class Emission:
     def __init__(self, output):
         self.output = weakref.proxy(output)  # no cycle: a trace is freed with its last reference
-        self.region: Region | None = None
+        self.region: GradientRegion | None = None
         """The derivative, when wrappers have a history."""
         self.graph_module = None
         self.compile_seconds = 0.0

@@ -34,7 +34,7 @@ from .subclass_operations import Operation, like_facts
 
 aten = namespace("aten")
 
-__all__ = ["Region", "Runner", "region_of"]
+__all__ = ["GradientRegion", "Runner", "region_of"]
 
 
 @slotted(frozen=False)
@@ -109,7 +109,7 @@ class TangentParts(Parts):
 
 
 @slotted(frozen=False)
-class Region:
+class GradientRegion:
     """What a frame whose results are wrappers with a history, or come from such, is compiled to."""
 
     graph: fx.GraphModule  # of the derivative: gradients and saved values to results
@@ -142,7 +142,7 @@ class Region:
         return [n for n in [*self.outputs, *(n for n in self.saved if n.op != "placeholder")] if n is not None]
 
 
-def region_of(tx, outputs: list) -> Region | None:
+def region_of(tx, outputs: list) -> GradientRegion | None:
     """The derivative of a trace, when wrappers are on its tape. ``outputs``: nodes, markers among them."""
     output = tx.output
     if not output.stand_ins.recorded or not any(asks(n.meta["val"]) for n in outputs):
@@ -171,7 +171,7 @@ class Derivative:
         self.operation = Operation(tx, False, derivative=True)
         self.recorder = self.operation.recorder
 
-    def region(self) -> Region:
+    def region(self) -> GradientRegion:
         tx, output = self.tx, self.output
         level = Level(fx.Graph())
         mark = tx.side_effects.mark()
@@ -202,7 +202,7 @@ class Derivative:
             k: (n.meta["variable"].cls, facts_of(n.meta["val"])) for k, n in enumerate(self.outputs) if is_marker(n)
         }
         examples = [plain(n.meta["val"]) for n in graph.nodes if n.op == "placeholder"]
-        return Region(
+        return GradientRegion(
             module,
             examples,
             nodes,
@@ -276,7 +276,7 @@ def in_order(graph: fx.Graph) -> fx.Graph:
 class Runner:
     """What captured code calls: the inputs of the graph, the wrappers that ask for a gradient, what gradients need beside."""
 
-    def __init__(self, region: Region, forward, backward, inputs: list):
+    def __init__(self, region: GradientRegion, forward, backward, inputs: list):
         self.forward, self.backward = forward, backward
         self.n, self.wrappers = len(inputs), len(region.wrappers)
         at = {i.node: k for k, i in enumerate(inputs)}

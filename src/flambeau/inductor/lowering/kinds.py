@@ -13,7 +13,7 @@ from ...base.shapes import normalize_dims
 from ...core.body import TABLE, Input, topological, trace
 from ...core.promotion import compute_dtype, operand_indices
 from ...core.reductions import arguments as reduction_arguments
-from ...core.viewmap import Recorder, Strided, source_index
+from ...core.viewmap import Strided, ViewRecorder, source_index
 from ..assembly.dtypes import compute_type
 from ..ir.nodes import Region
 from ..ir.sizes import IndexOps, size, sizes, symbolic
@@ -145,7 +145,7 @@ def view(lowering, op, full, val):
         except RuntimeError:
             results = None  # a reshape that needs other strides: by index below
     if results is None:
-        results = op.definition.map(Recorder(x.shape), *rest)
+        results = op.definition.map(ViewRecorder(x.shape), *rest)
     vals = val if isinstance(val, (tuple, list)) else [val]
     listed = isinstance(results, (tuple, list))
     out = []
