@@ -67,6 +67,16 @@ def wrapped_by_checkpoints(model):
     return layers(model)
 
 
+def told_what_to_gather(model):
+    fully_shard([*model.layers, model.head])
+    fully_shard(model)
+    first, second = model.layers
+    first.set_modules_to_forward_prefetch([second])
+    model.head.set_modules_to_backward_prefetch([second, first])
+    second.set_modules_to_backward_prefetch([])
+    return model
+
+
 WAYS = {
     "layers": layers,
     "whole": fully_shard,
@@ -76,6 +86,7 @@ WAYS = {
     "replicas": lambda m: layers(m, init_device_mesh("cpu", (2, 1))),
     "recomputed": recomputed,
     "recomputed by wrappers": wrapped_by_checkpoints,
+    "told what to gather": told_what_to_gather,
     "compiled": compiled,
     "compiled around": layers,
     "wrapper": lambda m: FullyShardedDataParallel(m, auto_wrap_policy=ModuleWrapPolicy({models.Block, nn.Embedding})),

@@ -80,6 +80,7 @@ class _State:
         self.order: list[Shards] = []
         self.ran: list[Shards] = []
         self.ahead: list[Shards] | None = None  # those that the program asks for ahead in the forward
+        self.ahead_in_backward: list[Shards] | None = None
         self.root: _State | None = None
         self.flying: list[Reduction] = []  # of the backward that runs, in order
 
@@ -153,12 +154,18 @@ class _State:
         if _C.backward_id() >= 0:
             root.at_end_of_backward()
         whole = shards.gather()
-        order = root.order
-        if self.frees_after_backward and order.count(shards) == 1 and _C.backward_id() >= 0:
-            at = order.index(shards)
-            if at and order[at - 1].state.freed_behind_forward(root):
-                order[at - 1].start(True)
+        if self.frees_after_backward and _C.backward_id() >= 0:
+            for other in self._before(root):
+                other.start(True)
         return whole
+
+    def _before(self, root: _State) -> list[Shards]:
+        """What to gather ahead in the backward: what the program says, else the module that ran before this one."""
+        if self.ahead_in_backward is not None:
+            return self.ahead_in_backward
+        shards, order = self.shards, root.order
+        at = order.index(shards) if order.count(shards) == 1 else 0
+        return [order[at - 1]] if at and order[at - 1].state.freed_behind_forward(root) else []
 
     def enter_backward(self, grad) -> None:
         """The gradient of a result has come: the names hold whole parameters again, for forwards that the backward repeats (checkpoints)."""
@@ -292,10 +299,9 @@ class FSDPModule(Module):
         self._fsdp_state.ahead = [m._fsdp_state.shards for m in modules if m._fsdp_state.shards is not None]
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """The module that ran before this one is gathered ahead; another choice isn't built."""
-        raise NotImplementedError(
-            "set_modules_to_backward_prefetch isn't built: the module that ran before is gathered ahead"
-        )
+        """Gather these modules' parameters while the backward of this one runs; the module that ran before it unless told."""
+        shards = [m._fsdp_state.shards for m in modules]
+        self._fsdp_state.ahead_in_backward = [s for s in shards if s is not None]
 
 
 def _run(module: FSDPModule, call: Callable, args, kwargs):
@@ -353,7 +359,7 @@ def _own_parameters(module: Module, ignored: set[int]) -> dict[int, tuple]:
 
 
 def fully_shard(
-    module: Module,
+    module: Module | list[Module],
     *,
     mesh: DeviceMesh | None = None,
     reshard_after_forward: bool | int | None = None,
@@ -361,15 +367,22 @@ def fully_shard(
     mp_policy: MixedPrecisionPolicy = _AS_IT_IS,
     offload_policy: OffloadPolicy | None = None,
     ignored_params: set | None = None,
-) -> Module:
+) -> Module | list[Module]:
     """Shard the parameters of ``module`` that no ``fully_shard`` below it has, in place: call it for the layers, then for the whole model.
 
     Parameters become DTensors, cut along dimension 0 (``shard_placement_fn(parameter)`` may say another Shard) over ``mesh`` (all ranks; of two
     dimensions: replicas of shards). ``reshard_after_forward``: free them behind the forward; True but for the outermost module unless given. The
-    optimizer is made afterwards. ValueError for a module that is sharded already or is only a container.
+    optimizer is made afterwards. Of a list each module is sharded, with a gather of its own. ValueError for a module that is sharded already or is
+    only a container.
     """
     if isinstance(module, list | tuple):
-        raise NotImplementedError("fully_shard of a list of modules isn't built: call it for each")
+        options = {
+            "mesh": mesh,
+            "reshard_after_forward": reshard_after_forward,
+            "shard_placement_fn": shard_placement_fn,
+        }
+        options |= {"mp_policy": mp_policy, "offload_policy": offload_policy, "ignored_params": ignored_params}
+        return [fully_shard(m, **options) for m in module]
     if isinstance(module, FSDPModule):
         raise ValueError(f"{type(module).__name__} is sharded already")
     if type(module).forward is Module.forward:
