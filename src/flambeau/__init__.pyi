@@ -2473,6 +2473,7 @@ def rand(
     requires_grad: _bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
+@overload
 def rand_like(
     input: _Tensor,
     *,
@@ -2484,6 +2485,18 @@ def rand_like(
     requires_grad: _bool = False,
 ) -> _Tensor: ...
 @overload
+def rand_like(
+    input: _Tensor,
+    *,
+    generator: _Generator | None,
+    dtype: _DType | None = None,
+    layout: Any | None = None,
+    device: _Device | _str | _int | None = None,
+    pin_memory: _bool | None = None,
+    memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
+) -> _Tensor: ...
+@overload
 def randint(
     high: _int,
     size: Sequence[_int],
@@ -2550,6 +2563,33 @@ def randint_like(
 @overload
 def randint_like(
     input: _Tensor,
+    high: _int,
+    *,
+    generator: _Generator | None,
+    dtype: _DType | None = None,
+    layout: Any | None = None,
+    device: _Device | _str | _int | None = None,
+    pin_memory: _bool | None = None,
+    memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
+) -> _Tensor: ...
+@overload
+def randint_like(
+    input: _Tensor,
+    low: _int,
+    high: _int,
+    *,
+    generator: _Generator | None,
+    dtype: _DType | None = None,
+    layout: Any | None = None,
+    device: _Device | _str | _int | None = None,
+    pin_memory: _bool | None = None,
+    memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
+) -> _Tensor: ...
+@overload
+def randint_like(
+    input: _Tensor,
     low: _int,
     high: _int,
     *,
@@ -2559,6 +2599,33 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
     requires_grad: _bool = False,
+) -> _Tensor: ...
+@overload
+def randint_like(
+    input: _Tensor,
+    high: _Tensor,
+    *,
+    dtype: _DType | None = None,
+    layout: Any | None = None,
+    device: _Device | _str | _int | None = None,
+    pin_memory: _bool | None = None,
+    memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
+    out: _Tensor | None = None,
+) -> _Tensor: ...
+@overload
+def randint_like(
+    input: _Tensor,
+    high: _Tensor,
+    *,
+    generator: _Generator | None,
+    dtype: _DType | None = None,
+    layout: Any | None = None,
+    device: _Device | _str | _int | None = None,
+    pin_memory: _bool | None = None,
+    memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
+    out: _Tensor | None = None,
 ) -> _Tensor: ...
 @overload
 def randn(
@@ -2581,9 +2648,22 @@ def randn(
     requires_grad: _bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
+@overload
 def randn_like(
     input: _Tensor,
     *,
+    dtype: _DType | None = None,
+    layout: Any | None = None,
+    device: _Device | _str | _int | None = None,
+    pin_memory: _bool | None = None,
+    memory_format: _MemoryFormat | None = None,
+    requires_grad: _bool = False,
+) -> _Tensor: ...
+@overload
+def randn_like(
+    input: _Tensor,
+    *,
+    generator: _Generator | None,
     dtype: _DType | None = None,
     layout: Any | None = None,
     device: _Device | _str | _int | None = None,

@@ -234,3 +234,26 @@ def test_ends_that_a_float_does_not_have_are_moved_inwards():
     with pytest.warns(UserWarning, match="within this range"):
         drawn = torch.empty(4, dtype=torch.bfloat16).random_(-3001, 2000)
     assert drawn.tolist() == [394, -1792, -2304, 1888]
+
+
+# Numbers are PyTorch's for a generator with seed 3.
+LIKE_BY_A_GENERATOR = {
+    "rand": (lambda g: torch.rand_like(torch.ones(3), generator=g), [0.004263520240783691, 0.10556936264038086, 0.2858424782752991]),
+    "randn": (
+        lambda g: torch.randn_like(torch.ones(3, 2).t(), generator=g),
+        [[0.8032760620117188, 0.08897809684276581, 0.04618244990706444], [0.17483338713645935, -0.6137180328369141, -1.3682591915130615]],
+    ),
+    "randint": (lambda g: torch.randint_like(torch.ones(3), 5, generator=g), [1.0, 3.0, 2.0]),
+    "randint below a tensor": (lambda g: torch.randint_like(torch.ones(3), torch.tensor(5), generator=g), [1.0, 3.0, 2.0]),
+    "randint between": (lambda g: torch.randint_like(torch.ones(3), 2, 5, generator=g), [3.0, 4.0, 3.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIKE_BY_A_GENERATOR)
+def test_factories_like_a_tensor_take_a_generator(name):
+    draw, wanted = LIKE_BY_A_GENERATOR[name]
+    before = torch.get_rng_state()
+    for f in (draw, torch.compile(draw)):
+        made = f(torch.Generator().manual_seed(3))
+        torch.testing.assert_close(made, torch.tensor(wanted), rtol=1e-6, atol=0)
+    assert torch.equal(torch.get_rng_state(), before)

@@ -447,9 +447,8 @@ zero.out default out
 # Those that are not built.
 _UNBUILT = """
 _histogramdd_bin_edges.out _to_sparse.sparse_dim _to_sparse.sparse_dim_out addmm.dtype addmm.dtype_out baddbmm.dtype baddbmm.dtype_out
-bmm.dtype bmm.dtype_out embedding_bag.default mm.dtype mm.dtype_out rand_like.generator rand_like.generator_out randint_like.Tensor
-randint_like.Tensor_generator randint_like.Tensor_generator_out randint_like.Tensor_out randint_like.generator randint_like.generator_out
-randint_like.low_generator_dtype randint_like.low_generator_dtype_out randn_like.generator randn_like.generator_out split_copy.Tensor_out
+bmm.dtype bmm.dtype_out embedding_bag.default mm.dtype mm.dtype_out rand_like.generator_out randint_like.Tensor_generator_out
+randint_like.Tensor_out randint_like.generator_out randint_like.low_generator_dtype_out randn_like.generator_out split_copy.Tensor_out
 split_with_sizes_copy.out unbind_copy.int_out unsafe_split.Tensor_out unsafe_split_with_sizes.out
 """
 OVERLOADS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -9,7 +9,7 @@ import numpy as np
 from ...base import dtypes, select
 from ...base.kernels import Draw, Order
 from ...base.shapes import broadcast_shapes, contiguous_strides, is_contiguous
-from ...core.declare import random, written
+from ...core.declare import composite, random, written
 from ...core.definition import TensorMeta
 from ...core.layouts import made_strides
 from ...core.operator import namespace
@@ -46,6 +46,11 @@ def _draw(name, kernel, draw, drawn):
             f"{name}_like(Tensor self, {LIKE}) -> Tensor",
             shape=lambda self, *o: self.shape,
             dtype=lambda self, dtype, *o: known(dtype or self.dtype),
+        )(like),
+        random(
+            f"{name}_like.generator(Tensor self, *, Generator? generator, {LIKE[3:]}) -> Tensor",
+            shape=lambda self, *o: self.shape,
+            dtype=lambda self, g, dtype, *o: known(dtype or self.dtype),
         )(like),
         random(
             f"{name}.generator(SymInt[] size, *, Generator? generator, {OPTIONS[3:]}) -> Tensor",
@@ -141,10 +146,35 @@ _integer_draw(
     lambda self, high, *o: (0, high),
 )
 _integer_draw(
+    f"randint_like.generator(Tensor self, SymInt high, *, Generator? generator, {LIKE[3:]}) -> Tensor",
+    lambda self, high, g, dtype, *o: (self.shape, dtype or self.dtype),
+    lambda self, high, *o: (0, high),
+)
+_integer_draw(
+    f"randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, {LIKE[3:]}) -> Tensor",
+    lambda self, low, high, g, dtype, *o: (self.shape, dtype or self.dtype),
+    lambda self, low, high, *o: (low, high),
+)
+_integer_draw(
     f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, {LIKE}) -> Tensor",
     lambda self, low, high, dtype, *o: (self.shape, dtype or self.dtype),
     lambda self, low, high, *o: (low, high),
 )
+
+
+@composite(f"randint_like.Tensor(Tensor self, Tensor high, {LIKE}) -> Tensor", variants="function", has_out=False)
+def randint_below(self, high, dtype, layout, device, pin_memory, memory_format):
+    return aten.randint_like.default(self, int(high), dtype=dtype, device=device, memory_format=memory_format)
+
+
+@composite(
+    f"randint_like.Tensor_generator(Tensor self, Tensor high, *, Generator? generator, {LIKE[3:]}) -> Tensor",
+    variants="function",
+    has_out=False,
+)
+def randint_below_by(self, high, generator, dtype, layout, device, pin_memory, memory_format):
+    kept = {"generator": generator, "dtype": dtype, "device": device, "memory_format": memory_format}
+    return aten.randint_like.generator(self, int(high), **kept)
 
 
 @random(
