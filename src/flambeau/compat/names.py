@@ -84,6 +84,8 @@ from compat.composed: from_dlpack to_dlpack from_file
 from compat.lowrank: svd_lowrank pca_lowrank
 from compat.lobpcg: lobpcg
 from compat.functions: broadcast_tensors meshgrid
+from compat.older_functions: alpha_dropout_ conv_tbc detach_ dropout_ embedding_renorm_ feature_alpha_dropout_ feature_dropout_
+from compat.older_functions: native_channel_shuffle norm_except_dim rrelu_
 from compat.legacy: BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor IntTensor LongTensor ShortTensor HalfTensor BFloat16Tensor
 from compat.legacy: BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage IntStorage LongStorage ShortStorage HalfStorage BFloat16Storage
 from compat.legacy: ComplexFloatStorage ComplexDoubleStorage TypedStorage UntypedStorage
