@@ -26,6 +26,7 @@ __all__ = [
 _QUESTIONS = """
 current_device current_stream device_count get_device_properties is_available is_bf16_supported memory_allocated set_device set_stream synchronize
 """
+_UNANSWERED = "DeviceInterface.{}: the interface of this device doesn't define it; a subclass has to"
 
 
 class DeviceInterface:
@@ -34,12 +35,12 @@ class DeviceInterface:
     @staticmethod
     def exchange_device(device: int) -> int:
         """Make ``device`` the current one; the one before."""
-        raise NotImplementedError("exchange_device")
+        raise NotImplementedError(_UNANSWERED.format("exchange_device"))
 
     @staticmethod
     def maybe_exchange_device(device: int) -> int:
         """As ``exchange_device``; nothing happens for a number below zero."""
-        raise NotImplementedError("maybe_exchange_device")
+        raise NotImplementedError(_UNANSWERED.format("maybe_exchange_device"))
 
     @classmethod
     def is_dtype_supported(cls, dtype: DType, including_emulation: bool = False) -> bool:
@@ -55,7 +56,7 @@ class DeviceInterface:
 
 def _refusing(name: str):
     def question(*args, **kwargs):
-        raise NotImplementedError(name)
+        raise NotImplementedError(_UNANSWERED.format(name))
 
     return question
 
