@@ -23,10 +23,12 @@ __all__ = ["Calls"]
 class Calls(InterpreterPart):
     """The call instructions."""
 
-    def __init__(self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining, again: bool):
-        """``again``: see Inputs."""
+    def __init__(
+        self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining, rerunnable: bool
+    ):
+        """``rerunnable``: see Inputs."""
         super().__init__(machine)
-        self.again = again
+        self.rerunnable = rerunnable
         self.operands, self.variables, self.inlining = operands, variables, inlining
         self.kw_names: tuple[str, ...] = ()
 
@@ -66,7 +68,7 @@ class Calls(InterpreterPart):
         except Declined:
             back()
             return numpy_calls.called(
-                self.e, fn.value, args, kwargs, f"{fn.value.__name__}@{self.machine.at}", self.again
+                self.e, fn.value, args, kwargs, f"{fn.value.__name__}@{self.machine.at}", self.rerunnable
             )
 
     def own_code(self, fn, args, kwargs):

@@ -233,8 +233,8 @@ class Emitter(Arithmetic):
         given = map(integer, (int(f64), *sizes, *a, *b))
         self.call(llvm.VOID, Operand("%product", llvm.PTR), *given, out)
 
-    def python(self, text: str, again: bool, views: Sequence) -> None:
-        """Have Python compute what ``text`` says of these views, operands and results (see numpy_calls.py). ``again``: see Inputs."""
+    def python(self, text: str, rerunnable: bool, views: Sequence) -> None:
+        """Have Python compute what ``text`` says of these views, operands and results (see numpy_calls.py). ``rerunnable``: see Inputs."""
         self.leaves_to_python = True
         data = text.encode()
         name = f"@said.{self.unique('text')}"
@@ -247,7 +247,7 @@ class Emitter(Arithmetic):
         table = self.slot(self.unique("table"), llvm.aggregate(f"[{len(numbers)} x i64]"))
         for k, n in enumerate(numbers):
             self.write(n, self.place(llvm.I64, table, k))
-        given = (Operand(name, llvm.PTR), integer(int(again)), integer(len(views)), table)
+        given = (Operand(name, llvm.PTR), integer(int(rerunnable)), integer(len(views)), table)
         code = self.call(llvm.I64, Operand("%python", llvm.PTR), *given)
         stop, on = self.new_label(), self.new_label()
         self.branch(self.cmp("slt", code, 0), stop, on, RARELY)

@@ -50,7 +50,7 @@ def found(run: Interpreter, live: Callable[[int], frozenset[str]]) -> dict[int, 
     """Loops within that are spread, by their headers; of nested ones the outermost."""
     out: dict[int, InnerLoop] = {}
     insts, covered = run.machine.insts, -1
-    if run.operands.drawn or not run.inputs.again or run.region.exit is None:
+    if run.operands.drawn or not run.inputs.rerunnable or run.region.exit is None:
         return out
     for at in sorted(run.states):
         if at <= max(covered, run.region.header) or at >= run.size or insts[at].name != "FOR_ITER":

@@ -116,7 +116,7 @@ class Interpreter:
         self.iteration = Iteration(self.machine, self.operands, inputs.trip, self.index)
         self.variables = self.iteration.variables
         inlining = Inlining(self.machine, self.operands, self.variables, inputs)
-        calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.again)
+        calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.rerunnable)
         self.others = Instructions(self.machine, self.operands, self.variables, inlining, inputs.attribute)
         self.handlers: dict[str, Callable] = {}
         for part in (self.others, calls, inlining, self.iteration):
@@ -225,7 +225,7 @@ class Interpreter:
 
     def raises(self, inst) -> list:
         """A block that ends with ``raise``. What it does before doesn't matter, since all is undone and Python does it."""
-        if not self.inputs.again:
+        if not self.inputs.rerunnable:
             raise Declined("raise in a loop, after something that can't be done twice")
         self.machine.at = inst.index
         self.e.check(llvm.constant(llvm.I1, False), "RuntimeError", f"raise in line {inst.line} of a compiled loop")
@@ -400,7 +400,7 @@ class Interpreter:
             return "it may be left before its end"
         if not self.iteration.alike:
             return "a variable changes its type in the first turn"
-        if not self.inputs.again:
+        if not self.inputs.rerunnable:
             return "something before it can't be done twice, should it end with an error"
         for name in sorted(self.carried):
             rule = self.recurrences.get(name)
@@ -528,7 +528,7 @@ class Interpreter:
         before = self.variables.initial.get(name)
         known = isinstance(before, tuple) and before[1:3] == (t.dtype, t.ndim)
         mixed = any(isinstance(o, int) for o in t.origins)
-        if not known or (mixed and not (t.owned and self.inputs.again)):
+        if not known or (mixed and not (t.owned and self.inputs.rerunnable)):
             raise Declined(f"{name} is used after the loop and is an array of which the shape isn't known, or a view")
         array = self.operands.array(before[0])
         sizes = arrays.operand(array).sizes
@@ -539,7 +539,7 @@ class Interpreter:
             self.e.check(own, "RuntimeError", text)
         for other, theirs in self.made:
             if t.origins & theirs.origins:  # results are arrays of their own
-                if not self.inputs.again:
+                if not self.inputs.rerunnable:
                     raise Declined(f"{other} and {name} are used after the loop and may be one array")
                 apart = self.e.cmp("ne", value.owner, theirs.owner)
                 text = f"{other} and {name} of a compiled loop are one array{arithmetic.INSTEAD}"

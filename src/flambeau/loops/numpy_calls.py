@@ -267,8 +267,9 @@ def _path(f) -> tuple[str, str] | None:
 # ---- the call, as the kernel writes it -------------------------------------------------------------------------------------
 
 
-def called(e: Emitter, f, args: list, kwargs: dict, place: str, again: bool):
-    """The results of ``f(*args, **kwargs)``: arrays of the loop's own, and numbers. ``again``: all may be done again plainly where NumPy raises."""
+def called(e: Emitter, f, args: list, kwargs: dict, place: str, rerunnable: bool):
+    """The results of ``f(*args, **kwargs)``: arrays of the loop's own, and numbers. ``rerunnable``: all may be done again
+    plainly where NumPy raises."""
     if e.noting:
         raise Declined(f"a gradient is asked for through np.{f.__name__}")
     inputs: list[ArrayView] = []
@@ -290,7 +291,7 @@ def called(e: Emitter, f, args: list, kwargs: dict, place: str, again: bool):
     outs = [arrays.temporary(e, dtype, n, f"{place}.{k}") for k, (n, (dtype, _, _)) in enumerate(zip(sizes, kinds))]
     for view in inputs:
         e.touch(view)
-    e.python(call, again, [*inputs, *outs])
+    e.python(call, rerunnable, [*inputs, *outs])
     made = [_result(e, out, weak) for out, (_, weak, _) in zip(outs, kinds, strict=True)]
     return made[0] if len(made) == 1 else Tuple(tuple(made))
 
