@@ -30,7 +30,8 @@ FILES = {
     "linalg": "test_linalg test_regression test_deprecations",
     "fft": "test_pocketfft test_helper",
     "random": "test_random test_randomstate test_generator_mt19937 test_smoke test_seed_sequence",
-    "polynomial": "test_polynomial test_chebyshev test_polyutils",
+    "polynomial": "test_polynomial test_chebyshev test_hermite test_hermite_e test_laguerre test_legendre test_classes test_polyutils",
+    "ma": "test_core test_extras test_old_ma test_subclassing",
 }
 LIMIT = 3600  # seconds for a file
 MARKERS = ("slow", "leaks_references", "valgrind_error", "slow_pypy", "parallel_threads", "iterations", "thread_unsafe")

@@ -36,4 +36,4 @@ def program(arguments: Callable, small: int, large: int, functional: bool = Fals
     return register
 
 
-from . import dynamic, factorisations, fields, numerics, physics, signals, statistics, stencils, texts  # noqa: E402, F401
+from . import dynamic, factorisations, fields, lectures, numerics, physics, signals, statistics, stencils, texts  # noqa: E402, F401

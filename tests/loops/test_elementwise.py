@@ -226,3 +226,20 @@ CASES = {
 def test_elementwise(case):
     f, *args = CASES[case]
     check(f, *args, native=None)
+
+
+def differences(x, m, turns):
+    v, w, s = np.zeros(len(x) + 1), np.zeros(len(x) - 1), np.zeros((4, 5))
+    for _ in range(turns):
+        v += np.diff(np.concatenate((np.zeros(1), x, np.zeros(1)))) * 0.1
+        w += np.diff(x * x)
+        x[1:] += np.diff(x) * 0.01
+        s += np.diff(m, axis=-1)
+        m[0] += s[0].sum() * 1e-3
+        m[1, 1:] = np.diff(m[1], 1, 0)
+    return v, w, s
+
+
+def test_differences():
+    r = np.random.RandomState(4)
+    check(differences, r.rand(30), r.rand(4, 6), 200)

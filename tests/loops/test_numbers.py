@@ -268,3 +268,27 @@ def powers_of_floats(x, n):
 @pytest.mark.parametrize("x", [1.0, 1e150, -1.0, 1e-150, np.inf, np.nan])
 def test_powers_of_floats_end_as_pythons(x):
     check(powers_of_floats, float(x), 2000)
+
+
+def powers(a, k, b):
+    s = 0
+    for i in range(len(a)):
+        n = int(a[i]) % 5
+        s = s % 1000003 + 3**n + (-2) ** n + b**k + int(a[i]) ** k
+    return s
+
+
+@pytest.mark.parametrize("k, b", [(0, 7), (1, -3), (5, 4), (19, 2)])
+def test_integer_powers_whose_exponents_are_not_known(k, b):
+    check(powers, np.random.RandomState(0).randint(-9, 10, 300), k, b)
+
+
+@pytest.mark.parametrize("k, b", [(30, 3), (64, 2), (63, 2), (63, -2), (-1, 2)])
+def test_integer_powers_that_need_more_bits_or_are_floats(k, b):
+    def f(a, k, b):
+        s = 0
+        for i in range(len(a)):
+            s = b**k + int(a[i])
+        return s
+
+    check(f, np.arange(1, 300), k, b, native=None)

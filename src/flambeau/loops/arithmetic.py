@@ -328,12 +328,66 @@ def _python_complex(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
 
 
 def _integer_power(e, x: Scalar, b: Scalar, weak) -> Scalar:
-    if not isinstance(b.const, int) or not 0 <= b.const <= 63:
+    if not isinstance(b.const, int):
+        return _power_by_squares(e, x, cast(e, b, I64), weak)
+    if not 0 <= b.const <= 63:
         raise Declined("an integer power whose exponent isn't a small constant")
     out = constant(1)
     for _ in range(b.const):
         out = _python(e, "*", out, x, weak)
     return Scalar(I64, weak, out.v, out.bounds)
+
+
+def _power_by_squares(e: Emitter, x: Scalar, n: Scalar, weak) -> Scalar:
+    """With an exponent that isn't known, which isn't negative: the result would be a float."""
+    if weak is not True:
+        raise Declined("an integer power of numbers of which it isn't known whether they are Python's")
+    if not (n.bounds and n.bounds[0] >= 0):
+        e.check(e.cmp("sge", n.v, 0), "RuntimeError", f"a negative power of an integer in a compiled loop{INSTEAD}")
+    e.function("@flb_power", _POWER)
+    pair = e.call(llvm.aggregate("{ i64, i1 }"), "@flb_power", x.v, n.v)
+    e.check(e.flip(e.field(pair, 1, llvm.I1)), "OverflowError", TOO_LONG)
+    known = x.bounds and n.bounds and x.bounds[0] == x.bounds[1] and n.bounds[0] == n.bounds[1] <= 63
+    if not known:
+        return Scalar(I64, weak, e.field(pair, 0, llvm.I64), (0, MOST) if x.bounds and x.bounds[0] >= 0 else None)
+    result = x.bounds[0] ** n.bounds[0]
+    return Scalar(I64, weak, e.field(pair, 0, llvm.I64), between.clipped((result, result)))
+
+
+# The power, and whether it needs more than 64 bits: the base is squared once more than it is used.
+_POWER = """
+define internal { i64, i1 } @flb_power(i64 %x, i64 %n) {
+entry:
+  br label %turn
+turn:
+  %k = phi i64 [ %n, %entry ], [ %k2, %on ]
+  %b = phi i64 [ %x, %entry ], [ %b2, %on ]
+  %r = phi i64 [ 1, %entry ], [ %r2, %on ]
+  %long = phi i1 [ false, %entry ], [ %long2, %on ]
+  %blong = phi i1 [ false, %entry ], [ %blong2, %on ]
+  %more = icmp ne i64 %k, 0
+  br i1 %more, label %on, label %end
+on:
+  %odd = trunc i64 %k to i1
+  %f = select i1 %odd, i64 %b, i64 1
+  %p = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %r, i64 %f)
+  %r2 = extractvalue { i64, i1 } %p, 0
+  %plong = extractvalue { i64, i1 } %p, 1
+  %used = and i1 %odd, %blong
+  %either = or i1 %long, %plong
+  %long2 = or i1 %either, %used
+  %s = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %b, i64 %b)
+  %b2 = extractvalue { i64, i1 } %s, 0
+  %slong = extractvalue { i64, i1 } %s, 1
+  %blong2 = or i1 %blong, %slong
+  %k2 = lshr i64 %k, 1
+  br label %turn
+end:
+  %half = insertvalue { i64, i1 } undef, i64 %r, 0
+  %out = insertvalue { i64, i1 } %half, i1 %long, 1
+  ret { i64, i1 } %out
+}
+"""
 
 
 def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: Operand, y: Operand) -> Operand:

@@ -251,6 +251,22 @@ def cumsum(e: Emitter, place: str, x) -> ArrayView:
     return out
 
 
+def diff(e: Emitter, place: str, x, n=None, axis=None) -> Expression:
+    """Of one step along the last dimension."""
+    x = arrays.as_expression(e, x)
+    if not isinstance(x, Expression) or x.dtype.kind == "b":
+        raise Declined("np.diff of a number or of bools")
+    if (n is not None and n.const != 1) or (axis is not None and axis.const not in (-1, x.ndim - 1)):
+        raise Declined("np.diff of several steps, or along another dimension than the last")
+
+    def element(indices):
+        *before, last = indices
+        return arithmetic.binary(e, "-", x.element((*before, e.add(last, 1))), x.element(indices))
+
+    sizes = (*x.sizes[:-1], e.larger(e.sub(x.sizes[-1], 1), 0))
+    return Expression(x.dtype, sizes, element, x.reads)
+
+
 def _variance(root: bool):
     def run(e: Emitter, place: str, x) -> Scalar:
         whole = arrays.as_expression(e, x)
@@ -322,6 +338,7 @@ FUNCTIONS = {
     np.eye: eye, np.identity: lambda e, place, n, dtype=None: eye(e, place, n, dtype=dtype), np.full: full, np.full_like: full,
     np.linalg.norm: norm, np.allclose: allclose,
     np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
+    np.diff: diff,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,
     np.flip: flip(_flipped_axes), np.flipud: flip(_flipped_axis(0)), np.fliplr: flip(_flipped_axis(1)),
     np.array: array, np.asarray: asarray, np.arange: arange, np.transpose: transpose, np.ravel: ravel,
