@@ -488,3 +488,45 @@ def test_sizes_out_of_data_are_split_into():
             assert [len(a), len(b), len(ones)] == [*sizes, max(sizes[0], 3)] and b.tolist() == list(range(sizes[0], 10))
         with pytest.raises(RuntimeError, match="split_with_sizes expects split_sizes to sum exactly to 10"):
             g(torch.arange(10.0), torch.tensor([7, 4]))
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_grad_modes_that_existed_before_are_entered_in_one_graph(backend):
+    graphs = []
+
+    def recorded(gm, inputs):
+        graphs.append(gm)
+        return torch._dynamo.lookup_backend(backend)(gm, inputs)
+
+    def f(x, mode):
+        with mode:
+            y = x * 2
+        return y, x * 3, torch.is_grad_enabled()
+
+    def later(x):
+        x = x + 1
+        mode = torch.set_grad_enabled(False)
+        torch._dynamo.graph_break()
+        with mode:
+            y = x * 2
+        return y, x * 3, torch.is_grad_enabled()
+
+    def facts(fn, *args):
+        out = fn(*args)
+        return out[0].requires_grad, out[1].requires_grad, out[2], torch.is_grad_enabled()
+
+    g, x = torch.compile(f, backend=recorded, fullgraph=True), torch.ones(2, requires_grad=True)
+    for make, count in ((torch.no_grad, 1), (torch.no_grad, 1), (torch.enable_grad, 2), (torch.enable_grad, 2)):
+        assert facts(g, x, make()) == facts(f, x, make())
+        assert len(graphs) == count
+    for _ in range(3):
+        for outer in (True, False):
+            with torch.set_grad_enabled(outer):
+                mode, same = torch.set_grad_enabled(False), torch.set_grad_enabled(True)
+                assert facts(g, x, mode) == facts(f, x, mode)
+                assert facts(g, x, same) == facts(f, x, same)
+    graphs.clear()
+    h = torch.compile(later, backend=recorded)
+    for _ in range(3):
+        assert facts(h, x) == facts(later, x)
+    assert len(graphs) == 2

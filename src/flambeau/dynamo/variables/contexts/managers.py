@@ -10,9 +10,10 @@ from flambeau.autograd import grad_mode
 
 from ...exc import UserRaises, unsupported
 from ...graph import tensor_queries
-from ...guards.source import AttrSource
+from ...guards.source import AttrSource, GetAttrSource
 from ...guards.tree import type_item
 from ...rules.reflect import is_below, name_of
+from ...tracing import world
 from ...tracing.wrapping import WRAPPERS, pin
 from ..base import MethodOf, Variable
 from ..values.constant import ConstantVariable
@@ -42,6 +43,7 @@ class GradModeVariable(ContextManagerVariable):
     """no_grad, enable_grad, set_grad_enabled: node(s) in the graph, and the mode while tracing."""
 
     enters_again = True
+    initial: bool | None = None  # of a set_grad_enabled made while tracing: the mode before
 
     def __init__(self, cls, mode: bool, call_args=(), entered=False):
         super().__init__()
@@ -72,7 +74,19 @@ class GradModeVariable(ContextManagerVariable):
         return ModeWrapped(self, args[0])
 
     def reconstruct(self, cg):
+        if self.initial is not None:
+            cg.call_function(made_when, lambda: (cg.load_const(self.mode), cg.load_const(self.initial)), 2)
+            return
         cg.call_function(self.cls, lambda: [cg.load_const(a) for a in self.call_args], len(self.call_args))
+
+
+def made_when(mode: bool, initial: bool) -> grad_mode.set_grad_enabled:
+    """``set_grad_enabled(mode)`` as it was made when the mode was ``initial``, which leaving it sets. The mode stays as it is now."""
+    now = tensor_queries.grad_enabled()
+    tensor_queries.set_grad_enabled(initial)
+    made = grad_mode.set_grad_enabled(mode)
+    tensor_queries.set_grad_enabled(now)
+    return made
 
 
 class InferenceModeVariable(GradModeVariable):
@@ -343,6 +357,49 @@ def switch_of(fn: types.FunctionType) -> grad_mode._Switch | None:
     switch = cells["self"].cell_contents if "self" in cells else None
     ours = fn.__code__.co_filename == inspect.getfile(grad_mode) and isinstance(switch, grad_mode._Switch)
     return switch if ours else None
+
+
+class ExistingGradModeVariable(GradModeVariable):
+    """An object of ``no_grad`` and its kin that existed before, and isn't entered. ``restores``: what leaving sets, where that was settled when it
+    was made (``set_grad_enabled``)."""
+
+    def __init__(self, value, mode: bool, restores: bool | None, source):
+        super().__init__(type(value), mode)
+        self.value, self.restores, self.source = value, restores, source
+
+    def getattr(self, tx, name):
+        if name == "clone":
+            return MethodOf(self, name)
+        return world.library_attr(tx, self, self.value, self.source, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        if name == "clone" and not args and not kwargs:
+            return of_switch(self.value)
+        return super().call_method(tx, name, args, kwargs)
+
+    def exit(self, tx):
+        if self.previous is not None and self.restores is not None:
+            self.previous = self.restores
+        super().exit(tx)
+
+    def call(self, tx, args, kwargs):
+        unsupported("grad-mode", f"{self!r}, which existed before, used as a decorator")
+
+
+@WRAPPERS.row("grad mode")
+def _(tx, value, source):
+    cls = type(value)
+    if cls not in (grad_mode.no_grad, grad_mode.enable_grad, grad_mode.set_grad_enabled):
+        return None
+    if value.entered:
+        return None
+    pin(tx, source, "TYPE_MATCH", cls)
+    settled = ["_initial"] if cls is grad_mode.set_grad_enabled else []
+    _, mode, *restores = (
+        bool(tx.wrap(getattr(value, n), GetAttrSource(source, n)).as_constant())
+        for n in ("entered", "sets_grad", *settled)
+    )
+    return ExistingGradModeVariable(value, mode, restores[0] if settled else None, source)
 
 
 @WRAPPERS.row("null context")

@@ -136,7 +136,7 @@ class TorchClassVariable(KnownVariable):
                 mode = bool((args[0] if args else kwargs["mode"]).as_constant())
                 v = GradModeVariable(cls, mode, (mode,))
                 v.enter(tx)  # it takes effect when it is made
-                previous = v.previous
+                previous = v.initial = v.previous
                 v.enter = lambda tx: ConstantVariable(None)
                 v.exit = lambda tx: tx.output.set_grad_mode(tx, previous)
                 return v
