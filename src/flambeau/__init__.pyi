@@ -2621,7 +2621,6 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
     requires_grad: _bool = False,
-    out: _Tensor | None = None,
 ) -> _Tensor: ...
 @overload
 def randint_like(
@@ -2635,7 +2634,6 @@ def randint_like(
     pin_memory: _bool | None = None,
     memory_format: _MemoryFormat | None = None,
     requires_grad: _bool = False,
-    out: _Tensor | None = None,
 ) -> _Tensor: ...
 @overload
 def randn(

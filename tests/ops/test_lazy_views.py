@@ -193,3 +193,11 @@ def test_writes_through_other_dtypes(compiled):
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     got = (torch.compile(f) if compiled else f)(x)
     assert got.tolist() == x.tolist() == [[2.0, -1.0], [4.0, -3.0]]
+
+
+def test_neg_view_is_a_view():
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    y = x._neg_view()
+    assert y.is_neg() and y._base is x and y.tolist() == [-1.0, 2.0]
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [-3.0, -3.0]

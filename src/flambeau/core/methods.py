@@ -218,6 +218,11 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     return _take_over(self, aten.as_strided(flat.detach(), size, stride, storage_offset))
 
 
+def _neg_view(self):
+    """The elements with the other sign, as a view: they are negated when they are read."""
+    return aten._neg_view.default(self)
+
+
 def resize(self, *sizes):
     """``reshape`` under its oldest name: the number of elements may not change."""
     return self.reshape(*sizes)
@@ -298,7 +303,7 @@ for _fn in (
         set_,
         qscheme,
     ),
-    *(resize, resize_as),
+    *(resize, resize_as, _neg_view),
 ):
     setattr(Tensor, _fn.__name__, wrap_function(_fn))
 for _fn in (__setstate__, __reversed__, __array_wrap__, __delitem__):

@@ -1498,6 +1498,7 @@ class Tensor(TensorBase):
     _is_view: Any
     _keys: Any
     _ndim: Any
+    _neg_view: Any
     _nnz: Any
     _number: Any
     _numpy_of_view: Any
