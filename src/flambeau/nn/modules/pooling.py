@@ -18,6 +18,12 @@ def _put(name: str, cls: type) -> None:
     __all__.append(name)
 
 
+def _shown(call: str, n: int, result: str) -> str:
+    """An example: a layer on ``n`` dimensions of size 8, with 3 channels."""
+    size, pooled = ", ".join(["8"] * n), ", ".join([result] * n)
+    return f"\n\n>>> torch.nn.{call}(torch.ones(1, 3, {size})).shape\ntorch.Size([1, 3, {pooled}])"
+
+
 for _n in (1, 2, 3):
     _put(
         f"MaxPool{_n}d",
@@ -25,7 +31,7 @@ for _n in (1, 2, 3):
             f"MaxPool{_n}d",
             getattr(F, f"max_pool{_n}d"),
             "kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
-            "The maximum of each window; with ``return_indices`` also its place.",
+            "The maximum of each window; with ``return_indices`` also its place." + _shown(f"MaxPool{_n}d(2)", _n, "4"),
             check=_STRIDE,
             shown="kernel_size stride padding dilation ceil_mode",
         ),
@@ -37,7 +43,7 @@ for _n in (1, 2, 3):
             f"AvgPool{_n}d",
             getattr(F, f"avg_pool{_n}d"),
             f"kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True{_extra}",
-            "The mean of each window.",
+            "The mean of each window." + _shown(f"AvgPool{_n}d(2)", _n, "4"),
             check=_STRIDE if _n > 1 else f"{_STRIDE}\n{_TUPLES}",
             shown="kernel_size stride padding",
         ),
@@ -48,7 +54,7 @@ for _n in (1, 2, 3):
             f"LPPool{_n}d",
             getattr(F, f"lp_pool{_n}d"),
             "norm_type, kernel_size, stride=None, ceil_mode=False",
-            "(sum of x^p over each window)^(1/p).",
+            "(sum of x^p over each window)^(1/p)." + _shown(f"LPPool{_n}d(2, 4)", _n, "2"),
         ),
     )
     _put(
@@ -57,7 +63,7 @@ for _n in (1, 2, 3):
             f"AdaptiveAvgPool{_n}d",
             getattr(F, f"adaptive_avg_pool{_n}d"),
             "output_size",
-            "Means of windows that share the input evenly.",
+            "Means of windows that share the input evenly." + _shown(f"AdaptiveAvgPool{_n}d(1)", _n, "1"),
         ),
     )
     _put(
@@ -66,7 +72,7 @@ for _n in (1, 2, 3):
             f"AdaptiveMaxPool{_n}d",
             getattr(F, f"adaptive_max_pool{_n}d"),
             "output_size, return_indices=False",
-            "Maxima of windows that share the input evenly.",
+            "Maxima of windows that share the input evenly." + _shown(f"AdaptiveMaxPool{_n}d(1)", _n, "1"),
             shown="output_size",
         ),
     )
