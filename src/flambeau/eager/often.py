@@ -37,14 +37,14 @@ def compile_plan(op: OpOverload, values: tuple, plan):
         return None
     if op.kind == "inplace":
         return _writing(op, values, plan)
+    if not _pays():
+        return NotImplemented
     try:
         op.facet("meta")(
             *values
         )  # the compiler isn't imported for a call that is refused, or whose size depends on data
     except Exception:
         return None
-    if not _pays():
-        return NotImplemented
     found = backend.accelerate(op, values, True, exact=True)
     if found is None or not _agrees(op, values, *found):
         return None
