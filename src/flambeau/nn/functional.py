@@ -93,21 +93,33 @@ def _legacy_reduction(size_average, reduce) -> str:
 
 
 def relu(input, inplace: bool = False):
-    """max(x, 0)."""
+    """max(x, 0).
+
+    >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
     if has_torch_function(input):
         return handle_torch_function(relu, (input,), input, inplace=inplace)
     return _relu_(input) if inplace else _relu(input)
 
 
 def relu6(input, inplace: bool = False):
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    >>> torch.nn.functional.relu6(torch.tensor([-1., 9.]))
+    tensor([0., 6.])
+    """
     if has_torch_function(input):
         return handle_torch_function(relu6, (input,), input, inplace=inplace)
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
-    """x clamped to [min_val, max_val]."""
+    """x clamped to [min_val, max_val].
+
+    >>> torch.nn.functional.hardtanh(torch.tensor([-3., 0.5, 3.]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     if has_torch_function(input):
         return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
     if min_val > max_val:
@@ -117,7 +129,11 @@ def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool =
 
 
 def silu(input, inplace: bool = False):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> torch.nn.functional.silu(torch.tensor([-1., 0., 1.]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
     if has_torch_function(input):
         return handle_torch_function(silu, (input,), input, inplace=inplace)
     return _silu_(input) if inplace else _silu(input)
@@ -146,26 +162,42 @@ mish = _may_replace("mish", "x * tanh(softplus(x)). Misra, arXiv:1908.08681.")
 
 
 def elu(input, alpha: float = 1.0, inplace: bool = False):
-    """x where positive, alpha * (exp(x) - 1) elsewhere."""
+    """x where positive, alpha * (exp(x) - 1) elsewhere.
+
+    >>> torch.nn.functional.elu(torch.tensor([-1., 1.]))
+    tensor([-0.6321,  1.0000])
+    """
     if has_torch_function(input):
         return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
     return _elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
 def leaky_relu(input, negative_slope: float = 0.01, inplace: bool = False):
-    """x where positive, negative_slope * x elsewhere."""
+    """x where positive, negative_slope * x elsewhere.
+
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-1., 1.]), 0.1)
+    tensor([-0.1000,  1.0000])
+    """
     if has_torch_function(input):
         return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
     return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
 def sigmoid(input):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> torch.nn.functional.sigmoid(torch.tensor([0.]))
+    tensor([0.5000])
+    """
     return input.sigmoid()
 
 
 def tanh(input):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    >>> torch.nn.functional.tanh(torch.tensor([0., 1.]))
+    tensor([0.0000, 0.7616])
+    """
     return input.tanh()
 
 
@@ -178,7 +210,11 @@ def _softmax_dim(name: str, ndim: int) -> int:
 
 
 def softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
-    """exp(x) / sum(exp(x)) along ``dim``."""
+    """exp(x) / sum(exp(x)) along ``dim``.
+
+    >>> torch.nn.functional.softmax(torch.tensor([0., 0.]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
     if has_torch_function(input):
         return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
@@ -187,7 +223,11 @@ def softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
 
 
 def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
-    """log(softmax(x)) along ``dim``, computed stably."""
+    """log(softmax(x)) along ``dim``, computed stably.
+
+    >>> torch.nn.functional.log_softmax(torch.tensor([0., 0.]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
     if has_torch_function(input):
         return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
@@ -199,7 +239,11 @@ def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None)
 
 
 def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False):
-    """Zero elements with probability ``p`` and scale the rest by 1/(1-p), if ``training``."""
+    """Zero elements with probability ``p`` and scale the rest by 1/(1-p), if ``training``.
+
+    >>> torch.nn.functional.dropout(torch.ones(3), 0.5, training=False)
+    tensor([1., 1., 1.])
+    """
     if has_torch_function(input):
         return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
     if p < 0.0 or p > 1.0:
@@ -218,7 +262,12 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ):
-    """Rows of ``weight`` (n, d) at the indices ``input`` (*): (*, d)."""
+    """Rows of ``weight`` (n, d) at the indices ``input`` (*): (*, d).
+
+    >>> torch.nn.functional.embedding(torch.tensor([2, 0]), torch.eye(3))
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
     if has_torch_function(input, weight):
         return handle_torch_function(
             embedding,
@@ -244,7 +293,11 @@ def embedding(
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-5):
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions."""
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions.
+
+    >>> torch.nn.functional.layer_norm(torch.tensor([1., 2., 3.]), (3,))
+    tensor([-1.2247,  0.0000,  1.2247])
+    """
     if has_torch_function(input, weight, bias):
         return handle_torch_function(
             layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps
@@ -253,14 +306,22 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-
 
 
 def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
-    """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions."""
+    """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions.
+
+    >>> torch.nn.functional.rms_norm(torch.tensor([3., 4.]), (2,))
+    tensor([0.8485, 1.1314])
+    """
     if has_torch_function(input, weight):
         return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
     return _rms_norm(input, normalized_shape, weight, eps)
 
 
 def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
-    """Normalise each group of channels of (N, C, *)."""
+    """Normalise each group of channels of (N, C, *).
+
+    >>> torch.nn.functional.group_norm(torch.ones(4, 6, 8), 2).shape
+    torch.Size([4, 6, 8])
+    """
     if has_torch_function(input, weight, bias):
         return handle_torch_function(
             group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
@@ -278,7 +339,12 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ):
-    """Normalise each channel of (N, C, *) by the statistics of the batch (``training``) or the running ones."""
+    """Normalise each channel of (N, C, *) by the statistics of the batch (``training``) or the running ones.
+
+    >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), training=True).round()
+    tensor([[-1.],
+            [ 1.]])
+    """
     if has_torch_function(input, running_mean, running_var, weight, bias):
         return handle_torch_function(
             batch_norm,
@@ -305,7 +371,11 @@ _div = _binding("div")
 
 
 def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
-    """x / max(norm_p(x), eps) along ``dim``."""
+    """x / max(norm_p(x), eps) along ``dim``.
+
+    >>> torch.nn.functional.normalize(torch.tensor([3., 4.]), dim=0)
+    tensor([0.6000, 0.8000])
+    """
     if has_torch_function(input, out):
         return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
     denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
@@ -340,7 +410,11 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ):
-    """Cross-entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...)."""
+    """Cross-entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...).
+
+    >>> torch.nn.functional.cross_entropy(torch.tensor([[2., 0., 0.]]), torch.tensor([0]))
+    tensor(0.2395)
+    """
     if has_torch_function(input, target, weight):
         return handle_torch_function(
             cross_entropy,
@@ -361,7 +435,11 @@ def cross_entropy(
 def nll_loss(
     input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"
 ):
-    """Negative log likelihood: log-probabilities (N, C, ...), class indices (N, ...)."""
+    """Negative log likelihood: log-probabilities (N, C, ...), class indices (N, ...).
+
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-0.5, -1.]]), torch.tensor([1]))
+    tensor(1.)
+    """
     if has_torch_function(input, target, weight):
         return handle_torch_function(
             nll_loss,
@@ -378,7 +456,11 @@ def nll_loss(
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight=None):
-    """Mean of (input - target)^2."""
+    """Mean of (input - target)^2.
+
+    >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(2.)
+    """
     if has_torch_function(input, target, weight):
         return handle_torch_function(
             mse_loss,
@@ -401,7 +483,11 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
-    """Mean of |input - target|."""
+    """Mean of |input - target|.
+
+    >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(1.)
+    """
     if has_torch_function(input, target):
         return handle_torch_function(
             l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
@@ -412,7 +498,11 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
-    """Quadratic below ``beta``, linear above."""
+    """Quadratic below ``beta``, linear above.
+
+    >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
+    tensor(1.3125)
+    """
     if has_torch_function(input, target):
         return handle_torch_function(
             smooth_l1_loss,
@@ -430,7 +520,11 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str
 
 
 def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0):
-    """Squared below ``delta``, ``delta``-scaled absolute above."""
+    """Squared below ``delta``, ``delta``-scaled absolute above.
+
+    >>> torch.nn.functional.huber_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
+    tensor(1.3125)
+    """
     if has_torch_function(input, target):
         return handle_torch_function(huber_loss, (input, target), input, target, reduction=reduction, delta=delta)
     _sizes_differ("huber_loss", input, target)
@@ -438,7 +532,11 @@ def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0):
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
-    """Cross-entropy of probabilities with targets in [0, 1], of the same size."""
+    """Cross-entropy of probabilities with targets in [0, 1], of the same size.
+
+    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.5]), torch.tensor([0., 1.]))
+    tensor(0.6931)
+    """
     if has_torch_function(input, target, weight):
         return handle_torch_function(
             binary_cross_entropy,
@@ -468,7 +566,11 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
 ):
-    """Cross-entropy of logits with targets in [0, 1], of the same size."""
+    """Cross-entropy of logits with targets in [0, 1], of the same size.
+
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0., 0.]), torch.tensor([0., 1.]))
+    tensor(0.6931)
+    """
     if has_torch_function(input, target, weight, pos_weight):
         return handle_torch_function(
             binary_cross_entropy_with_logits,

@@ -67,7 +67,11 @@ def rrelu_(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool
 
 @wrap_function
 def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
-    """softmax(-x)."""
+    """softmax(-x).
+
+    >>> torch.nn.functional.softmin(torch.tensor([0., 0.]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
     if dim is None:
         warnings.warn(
             "Implicit dimension choice for softmin has been deprecated. Change the call to include dim=X as an argument.",
@@ -91,7 +95,11 @@ def tanhshrink(input):
 
 @wrap_function
 def gumbel_softmax(logits, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1):
-    """A sample of a relaxed one-hot; with ``hard`` one-hot in the forward pass and soft in the backward. Jang et al., arXiv:1611.01144."""
+    """A sample of a relaxed one-hot; with ``hard`` one-hot in the forward pass and soft in the backward. Jang et al., arXiv:1611.01144.
+
+    >>> torch.nn.functional.gumbel_softmax(torch.zeros(3, 5), hard=True).sum(-1)
+    tensor([1., 1., 1.])
+    """
     gumbels = -_zeros(logits, memory_format=contiguous_format).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:

@@ -60,7 +60,11 @@ def _reduced(loss, code: int):
 
 @wrap_function
 def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
-    """target (log target - input), the input in logarithms. "batchmean" divides by the batch size."""
+    """target (log target - input), the input in logarithms. "batchmean" divides by the batch size.
+
+    >>> torch.nn.functional.kl_div(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1., 0.]]), reduction='batchmean')
+    tensor(0.6931)
+    """
     if reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."

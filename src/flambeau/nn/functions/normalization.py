@@ -26,7 +26,12 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ):
-    """Each channel of each sample of (N, C, *) by its own statistics."""
+    """Each channel of each sample of (N, C, *) by its own statistics.
+
+    >>> torch.nn.functional.instance_norm(torch.ones(1, 2, 3))
+    tensor([[[0., 0., 0.],
+             [0., 0., 0.]]])
+    """
     if use_input_stats:
         spatial = 1
         for n in input.shape[2:]:

@@ -52,7 +52,11 @@ _upsample = {
 
 @wrap_function
 def pad(input, pad, mode: str = "constant", value: float | None = None):
-    """Pad the last dimensions by pairs (before, after), last dimension first: by a constant, reflected, replicated or circular."""
+    """Pad the last dimensions by pairs (before, after), last dimension first: by a constant, reflected, replicated or circular.
+
+    >>> torch.nn.functional.pad(torch.tensor([1, 2]), (1, 2))
+    tensor([0, 1, 2, 0, 0])
+    """
     pad = list(pad)
     wrong = next((p for p in pad if isinstance(p, str)), None)
     if wrong is not None:
@@ -110,7 +114,11 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ):
-    """Resample (N, C, ...) to ``size`` or by ``scale_factor``. ``mode``: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area."""
+    """Resample (N, C, ...) to ``size`` or by ``scale_factor``. ``mode``: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area.
+
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     n = input.dim() - 2
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
@@ -196,7 +204,11 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
 @wrap_function
 def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None):
-    """The input (N, C, ...) at the positions ``grid`` (N, ..., n) in [-1, 1], x first."""
+    """The input (N, C, ...) at the positions ``grid`` (N, ..., n) in [-1, 1], x first.
+
+    >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 4, 4), torch.zeros(1, 2, 2, 2), align_corners=False).shape
+    torch.Size([1, 1, 2, 2])
+    """
     if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
@@ -218,7 +230,12 @@ def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros"
 
 @wrap_function
 def affine_grid(theta, size, align_corners: bool | None = None):
-    """Positions for ``grid_sample`` of affine maps theta (N, 2, 3) or (N, 3, 4); ``size``: the output's (N, C, ...)."""
+    """Positions for ``grid_sample`` of affine maps theta (N, 2, 3) or (N, 3, 4); ``size``: the output's (N, C, ...).
+
+    >>> torch.nn.functional.affine_grid(torch.tensor([[[1., 0., 0.], [0., 1., 0.]]]), (1, 1, 2, 2), align_corners=True)[0, 0]
+    tensor([[-1., -1.],
+            [ 1., -1.]])
+    """
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if "
@@ -245,7 +262,11 @@ def affine_grid(theta, size, align_corners: bool | None = None):
 
 @wrap_function
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """Sliding blocks of (N, C, H, W) as columns: (N, C * kernel elements, blocks)."""
+    """Sliding blocks of (N, C, H, W) as columns: (N, C * kernel elements, blocks).
+
+    >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), 2).shape
+    torch.Size([1, 12, 9])
+    """
     return _im2col(input, _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2))
 
 

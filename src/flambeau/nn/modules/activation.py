@@ -55,28 +55,44 @@ class _InPlace(Module):
 
 
 class ReLU(_InPlace):
-    """max(0, x). Any shape, floating dtypes; ``inplace`` writes the input."""
+    """max(0, x). Any shape, floating dtypes; ``inplace`` writes the input.
+
+    >>> torch.nn.ReLU()(torch.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
 
     def forward(self, input):
         return F.relu(input, inplace=self.inplace)
 
 
 class ReLU6(_InPlace):
-    """min(max(0, x), 6). Any shape, floating dtypes; ``inplace`` writes the input."""
+    """min(max(0, x), 6). Any shape, floating dtypes; ``inplace`` writes the input.
+
+    >>> torch.nn.ReLU6()(torch.tensor([-1., 2., 9.]))
+    tensor([0., 2., 6.])
+    """
 
     def forward(self, input):
         return F.relu6(input, inplace=self.inplace)
 
 
 class SiLU(_InPlace):
-    """x sigmoid(x), also called swish. Any shape, floating dtypes; ``inplace`` writes the input."""
+    """x sigmoid(x), also called swish. Any shape, floating dtypes; ``inplace`` writes the input.
+
+    >>> torch.nn.SiLU()(torch.tensor([-1., 0., 1.]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
 
     def forward(self, input):
         return F.silu(input, inplace=self.inplace)
 
 
 class LeakyReLU(_InPlace):
-    """x above 0, ``negative_slope`` (0.01) x below. Any shape, floating dtypes; ``inplace`` writes the input."""
+    """x above 0, ``negative_slope`` (0.01) x below. Any shape, floating dtypes; ``inplace`` writes the input.
+
+    >>> torch.nn.LeakyReLU(0.1)(torch.tensor([-1., 1.]))
+    tensor([-0.1000,  1.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
         super().__init__(inplace)
@@ -90,7 +106,11 @@ class LeakyReLU(_InPlace):
 
 
 class ELU(_InPlace):
-    """x above 0, ``alpha`` (exp(x) - 1) below. Any shape, floating dtypes; ``inplace`` writes the input."""
+    """x above 0, ``alpha`` (exp(x) - 1) below. Any shape, floating dtypes; ``inplace`` writes the input.
+
+    >>> torch.nn.ELU()(torch.tensor([-1., 1.]))
+    tensor([-0.6321,  1.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__(inplace)
@@ -104,7 +124,11 @@ class ELU(_InPlace):
 
 
 class GELU(Module):
-    """``approximate``: "none" (erf) or "tanh"."""
+    """``approximate``: "none" (erf) or "tanh".
+
+    >>> torch.nn.GELU()(torch.tensor([-1., 0., 1.]))
+    tensor([-0.1587,  0.0000,  0.8413])
+    """
 
     def __init__(self, approximate: str = "none"):
         super().__init__()
@@ -150,7 +174,11 @@ class Mish(_MayReplace):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x)). Any shape, floating dtypes."""
+    """1 / (1 + exp(-x)). Any shape, floating dtypes.
+
+    >>> torch.nn.Sigmoid()(torch.tensor([0.]))
+    tensor([0.5000])
+    """
 
     def forward(self, input):
         return F.sigmoid(input)
@@ -164,14 +192,22 @@ class LogSigmoid(Module):
 
 
 class Tanh(Module):
-    """tanh(x). Any shape, floating dtypes."""
+    """tanh(x). Any shape, floating dtypes.
+
+    >>> torch.nn.Tanh()(torch.tensor([0., 1.]))
+    tensor([0.0000, 0.7616])
+    """
 
     def forward(self, input):
         return F.tanh(input)
 
 
 class Softplus(Module):
-    """log(1 + exp(``beta`` x)) / beta; x itself where beta x is above ``threshold`` (20). Any shape, floating dtypes."""
+    """log(1 + exp(``beta`` x)) / beta; x itself where beta x is above ``threshold`` (20). Any shape, floating dtypes.
+
+    >>> torch.nn.Softplus()(torch.tensor([0.]))
+    tensor([0.6931])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -186,7 +222,11 @@ class Softplus(Module):
 
 
 class Softmax(Module):
-    """exp(x) divided by its sum along ``dim``. Without a dimension (deprecated) it is 0 for 0, 1 and 3 dimensions, else 1."""
+    """exp(x) divided by its sum along ``dim``. Without a dimension (deprecated) it is 0 for 0, 1 and 3 dimensions, else 1.
+
+    >>> torch.nn.Softmax(dim=-1)(torch.tensor([0., 0.]))
+    tensor([0.5000, 0.5000])
+    """
 
     def __init__(self, dim: int | None = None):
         super().__init__()
@@ -200,7 +240,11 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """log(softmax(x)) along ``dim``, without overflow."""
+    """log(softmax(x)) along ``dim``, without overflow.
+
+    >>> torch.nn.LogSoftmax(dim=-1)(torch.tensor([0., 0.]))
+    tensor([-0.6931, -0.6931])
+    """
 
     def __init__(self, dim: int | None = None):
         super().__init__()
@@ -265,7 +309,11 @@ RReLU = layer(
 
 
 class Hardtanh(Module):
-    """x clamped to [min_val, max_val]."""
+    """x clamped to [min_val, max_val].
+
+    >>> torch.nn.Hardtanh()(torch.tensor([-3., 0.5, 3.]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
 
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value=None, max_value=None
@@ -294,7 +342,11 @@ class Softmax2d(Module):
 
 
 class PReLU(Module):
-    """Leaky ReLU whose slope is learnt, one or one for each channel."""
+    """Leaky ReLU whose slope is learnt, one or one for each channel.
+
+    >>> torch.nn.PReLU()(torch.tensor([-1., 1.])).detach()
+    tensor([-0.2500,  1.0000])
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
@@ -314,7 +366,13 @@ class PReLU(Module):
 
 
 class MultiheadAttention(Module):
-    """Attention of ``num_heads`` heads. forward(query (L, N, E), key, value (S, N, E)): output and the weights, averaged over the heads."""
+    """Attention of ``num_heads`` heads. forward(query (L, N, E), key, value (S, N, E)): output and the weights, averaged over the heads.
+
+    >>> x = torch.ones(2, 5, 8)  # batch, length, width
+    >>> output, weights = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)(x, x, x)
+    >>> output.shape, weights.shape
+    (torch.Size([2, 5, 8]), torch.Size([2, 5, 5]))
+    """
 
     def __init__(
         self,

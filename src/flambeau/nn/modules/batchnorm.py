@@ -122,19 +122,32 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """(N, C) or (N, C, L)."""
+    """(N, C) or (N, C, L).
+
+    >>> torch.nn.BatchNorm1d(2)(torch.tensor([[1., 10.], [3., 30.]])).detach().round()
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """(N, C, H, W)."""
+    """(N, C, H, W).
+
+    >>> torch.nn.BatchNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """(N, C, D, H, W)."""
+    """(N, C, D, H, W).
+
+    >>> torch.nn.BatchNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     ranks = (5,)
 

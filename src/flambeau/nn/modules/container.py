@@ -77,7 +77,11 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Calls its modules one after the other. ``Sequential(a, b)`` or ``Sequential(OrderedDict(name=a, ...))``."""
+    """Calls its modules one after the other. ``Sequential(a, b)`` or ``Sequential(OrderedDict(name=a, ...))``.
+
+    >>> torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    """
 
     def __init__(self, *args):
         super().__init__()
@@ -113,7 +117,12 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules; it has no forward."""
+    """A list of modules; it has no forward.
+
+    >>> layers = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)])
+    >>> len(layers), len(list(layers.parameters()))
+    (2, 4)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
@@ -150,7 +159,12 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dict of modules; it has no forward."""
+    """A dict of modules; it has no forward.
+
+    >>> layers = torch.nn.ModuleDict({'narrow': torch.nn.Linear(3, 1), 'wide': torch.nn.Linear(3, 9)})
+    >>> layers['wide'](torch.ones(3)).shape
+    torch.Size([9])
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None):
         super().__init__()
@@ -210,7 +224,11 @@ def _line(name, value, element) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters (tensors are turned into parameters; other values are kept as they are)."""
+    """A list of parameters (tensors are turned into parameters; other values are kept as they are).
+
+    >>> len(torch.nn.ParameterList([torch.ones(2), torch.zeros(3)]))
+    2
+    """
 
     def __init__(self, values: Iterable | None = None):
         super().__init__()
@@ -264,6 +282,9 @@ class ParameterDict(Module):
 
     The items of a plain mapping are inserted in the order of their keys, those of an OrderedDict, of another ParameterDict and of pairs as
     they come. ``a | b`` is a new one with the items of both.
+
+    >>> list(torch.nn.ParameterDict({'scale': torch.ones(2)}))
+    ['scale']
     """
 
     def __init__(self, parameters=None):

@@ -138,6 +138,9 @@ class Conv1d(_ConvNd):
     the channels; ``padding_mode``: "zeros", "reflect", "replicate" or "circular". Weight (out_channels, in_channels / groups, kernel) and bias
     are drawn from
     U(-k, k), k = 1 / sqrt(in_channels / groups * kernel elements). RuntimeError for other dtypes or ranks.
+
+    >>> torch.nn.Conv1d(3, 8, kernel_size=5, padding=2)(torch.ones(2, 3, 10)).shape
+    torch.Size([2, 8, 10])
     """
 
     spatial = 1
@@ -152,6 +155,9 @@ class Conv2d(_ConvNd):
     the channels; ``padding_mode``: "zeros", "reflect", "replicate" or "circular". Weight (out_channels, in_channels / groups, kernel, kernel)
     and bias are drawn from
     U(-k, k), k = 1 / sqrt(in_channels / groups * kernel elements). RuntimeError for other dtypes or ranks.
+
+    >>> torch.nn.Conv2d(3, 8, kernel_size=3, stride=2, padding=1)(torch.ones(2, 3, 16, 16)).shape
+    torch.Size([2, 8, 8, 8])
     """
 
     spatial = 2
@@ -166,6 +172,9 @@ class Conv3d(_ConvNd):
     the channels; ``padding_mode``: "zeros", "reflect", "replicate" or "circular". Weight (out_channels, in_channels / groups, kernel, kernel,
     kernel) and bias are drawn from
     U(-k, k), k = 1 / sqrt(in_channels / groups * kernel elements). RuntimeError for other dtypes or ranks.
+
+    >>> torch.nn.Conv3d(3, 8, kernel_size=3)(torch.ones(2, 3, 6, 6, 6)).shape
+    torch.Size([2, 8, 4, 4, 4])
     """
 
     spatial = 3
@@ -240,6 +249,9 @@ class ConvTranspose1d(_ConvTransposeNd):
     ``output_padding`` (0) adds to one side of the result, whose size several inputs of a convolution share; ``forward(input, output_size)``
     chooses it.
     Other options are :class:`Conv1d`'s. The weight has the shape (in_channels, out_channels / groups, kernel).
+
+    >>> torch.nn.ConvTranspose1d(8, 3, kernel_size=4, stride=2, padding=1)(torch.ones(2, 8, 5)).shape
+    torch.Size([2, 3, 10])
     """
 
     spatial = 1
@@ -252,6 +264,9 @@ class ConvTranspose2d(_ConvTransposeNd):
     ``output_padding`` (0) adds to one side of the result, whose size several inputs of a convolution share; ``forward(input, output_size)``
     chooses it.
     Other options are :class:`Conv2d`'s. The weight has the shape (in_channels, out_channels / groups, kernel, kernel).
+
+    >>> torch.nn.ConvTranspose2d(8, 3, kernel_size=4, stride=2, padding=1)(torch.ones(2, 8, 8, 8)).shape
+    torch.Size([2, 3, 16, 16])
     """
 
     spatial = 2
@@ -265,6 +280,9 @@ class ConvTranspose3d(_ConvTransposeNd):
     ``output_padding`` (0) adds to one side of the result, whose size several inputs of a convolution share; ``forward(input, output_size)``
     chooses it.
     Other options are :class:`Conv3d`'s. The weight has the shape (in_channels, out_channels / groups, kernel, kernel, kernel).
+
+    >>> torch.nn.ConvTranspose3d(8, 3, kernel_size=2, stride=2)(torch.ones(1, 8, 3, 3, 3)).shape
+    torch.Size([1, 3, 6, 6, 6])
     """
 
     spatial = 3

@@ -28,7 +28,11 @@ CosineSimilarity = layer(
     "CosineSimilarity",
     lambda x1, x2, dim, eps: F.cosine_similarity(x1, x2, dim, eps),
     "dim=1, eps=1e-8",
-    "Cosine of the angle along ``dim``.",
+    """Cosine of the angle along ``dim``.
+
+    >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1., 0.]), torch.tensor([1., 1.]))
+    tensor(0.7071)
+    """,
     inputs="x1, x2",
     shown="",
 )

@@ -21,7 +21,11 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes each element with probability ``p`` and scales the others by 1/(1-p); the identity in evaluation mode."""
+    """Zeroes each element with probability ``p`` and scales the others by 1/(1-p); the identity in evaluation mode.
+
+    >>> torch.nn.Dropout(0.5).eval()(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     def forward(self, input):
         return F.dropout(input, self.p, self.training, self.inplace)

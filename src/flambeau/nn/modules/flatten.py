@@ -11,7 +11,11 @@ __all__ = [
 
 
 class Flatten(Module):
-    """Joins the dimensions ``start_dim`` to ``end_dim``."""
+    """Joins the dimensions ``start_dim`` to ``end_dim``.
+
+    >>> torch.nn.Flatten()(torch.ones(2, 3, 4)).shape
+    torch.Size([2, 12])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -26,7 +30,11 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension ``dim`` into ``unflattened_size``."""
+    """Splits dimension ``dim`` into ``unflattened_size``.
+
+    >>> torch.nn.Unflatten(1, (3, 4))(torch.ones(2, 12)).shape
+    torch.Size([2, 3, 4])
+    """
 
     def __init__(self, dim: int, unflattened_size):
         super().__init__()

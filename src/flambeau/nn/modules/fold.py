@@ -18,4 +18,13 @@ Fold = layer(
 )
 
 
-Unfold = layer("Unfold", F.unfold, "kernel_size, dilation=1, padding=0, stride=1", "Sliding blocks as columns.")
+Unfold = layer(
+    "Unfold",
+    F.unfold,
+    "kernel_size, dilation=1, padding=0, stride=1",
+    """Sliding blocks as columns.
+
+    >>> torch.nn.Unfold(2)(torch.ones(1, 3, 4, 4)).shape
+    torch.Size([1, 12, 9])
+    """,
+)

@@ -46,19 +46,31 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """(N, C, L) or (C, L)."""
+    """(N, C, L) or (C, L).
+
+    >>> torch.nn.InstanceNorm1d(2)(torch.ones(1, 2, 3)).sum().item()
+    0.0
+    """
 
     ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """(N, C, H, W) or (C, H, W)."""
+    """(N, C, H, W) or (C, H, W).
+
+    >>> torch.nn.InstanceNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """(N, C, D, H, W) or (C, D, H, W)."""
+    """(N, C, D, H, W) or (C, D, H, W).
+
+    >>> torch.nn.InstanceNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     ranks = (4, 5)
 

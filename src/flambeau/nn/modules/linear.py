@@ -23,7 +23,11 @@ empty = function("empty")
 
 
 class Identity(Module):
-    """Returns its input. Any arguments are accepted and ignored."""
+    """Returns its input. Any arguments are accepted and ignored.
+
+    >>> torch.nn.Identity()(torch.tensor([1, 2]))
+    tensor([1, 2])
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -33,7 +37,11 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """``y = x A^T + b``: (*, in_features) -> (*, out_features). Both are drawn from U(-k, k) with k = 1/sqrt(in_features)."""
+    """``y = x A^T + b``: (*, in_features) -> (*, out_features). Both are drawn from U(-k, k) with k = 1/sqrt(in_features).
+
+    >>> torch.nn.Linear(3, 2)(torch.ones(4, 3)).shape
+    torch.Size([4, 2])
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
         super().__init__()
@@ -66,7 +74,11 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """``y = x1^T A x2 + b``."""
+    """``y = x1^T A x2 + b``.
+
+    >>> torch.nn.Bilinear(3, 4, 2)(torch.ones(5, 3), torch.ones(5, 4)).shape
+    torch.Size([5, 2])
+    """
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None
@@ -98,7 +110,11 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """Linear whose ``in_features`` are those of the first input."""
+    """Linear whose ``in_features`` are those of the first input.
+
+    >>> torch.nn.LazyLinear(2)(torch.ones(4, 3)).shape
+    torch.Size([4, 2])
+    """
 
     cls_to_become = Linear
 

@@ -56,6 +56,9 @@ class MSELoss(_Loss):
     """(input - target)^2; both have one shape.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.MSELoss()(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(2.)
     """
 
     def forward(self, input, target):
@@ -66,6 +69,9 @@ class L1Loss(_Loss):
     """|input - target|; both have one shape.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.L1Loss()(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(1.)
     """
 
     def forward(self, input, target):
@@ -76,6 +82,9 @@ class SmoothL1Loss(_Loss):
     """Squared below ``beta`` (1), linear above: 0.5 d^2 / beta, or |d| - 0.5 beta, for d = input - target.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.SmoothL1Loss()(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
+    tensor(1.3125)
     """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
@@ -90,6 +99,9 @@ class HuberLoss(_Loss):
     """Squared below ``delta`` (1), linear above: 0.5 d^2, or delta (|d| - 0.5 delta), for d = input - target.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.HuberLoss()(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
+    tensor(1.3125)
     """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
@@ -107,6 +119,9 @@ class NLLLoss(_WeightedLoss):
     ``ignore_index`` (-100) don't count. IndexError for a class out of range.
 
     ``reduction``: "mean" (the default), "sum" or "none"; "mean" divides by the weights of what counts.
+
+    >>> torch.nn.NLLLoss()(torch.tensor([[-0.5, -1.]]), torch.tensor([1]))
+    tensor(1.)
     """
 
     def __init__(self, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"):
@@ -119,7 +134,11 @@ class NLLLoss(_WeightedLoss):
 
 class CrossEntropyLoss(_WeightedLoss):
     """``log_softmax`` and ``nll_loss`` in one: input (N, C, ...) of logits, target (N, ...) of class indices or (N, C, ...) of
-    probabilities."""
+    probabilities.
+
+    >>> torch.nn.CrossEntropyLoss()(torch.tensor([[2., 0., 0.]]), torch.tensor([0]))
+    tensor(0.2395)
+    """
 
     def __init__(
         self,
@@ -150,6 +169,9 @@ class BCELoss(_WeightedLoss):
     for inputs outside of [0, 1].
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.BCELoss()(torch.tensor([0.5, 0.5]), torch.tensor([0., 1.]))
+    tensor(0.6931)
     """
 
     def forward(self, input, target):
@@ -160,6 +182,9 @@ class BCEWithLogitsLoss(_Loss):
     """:class:`BCELoss` of sigmoid(input), computed without overflow. ``pos_weight`` multiplies the part of the positive targets.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0., 0.]), torch.tensor([0., 1.]))
+    tensor(0.6931)
     """
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
@@ -181,6 +206,9 @@ class KLDivLoss(_Loss):
     the first dimension, which is the divergence as it is defined.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.KLDivLoss(reduction='batchmean')(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1., 0.]]))
+    tensor(0.6931)
     """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
@@ -328,6 +356,9 @@ class TripletMarginLoss(_Loss):
     anchor and positive to the negative.
 
     ``reduction``: "mean" (the default), "sum" or "none".
+
+    >>> torch.nn.TripletMarginLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.full((1, 2), 0.5)).round(decimals=4)
+    tensor(0.2929)
     """
 
     def __init__(

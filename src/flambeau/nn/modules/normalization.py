@@ -24,7 +24,11 @@ LocalResponseNorm = layer(
     lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
     "size, alpha=1e-4, beta=0.75, k=1.0",
     shown="*size alpha beta k",
-    doc="x / (k + alpha mean of squares over neighbouring channels)^beta.",
+    doc="""x / (k + alpha mean of squares over neighbouring channels)^beta.
+
+    >>> torch.nn.LocalResponseNorm(2)(torch.ones(1, 4, 5)).shape
+    torch.Size([1, 4, 5])
+    """,
 )
 
 
@@ -55,7 +59,11 @@ def _reset_affine(module: Module) -> None:
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions (biased variance)."""
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions (biased variance).
+
+    >>> torch.nn.LayerNorm(3)(torch.tensor([1., 2., 3.])).detach()
+    tensor([-1.2247,  0.0000,  1.2247])
+    """
 
     def __init__(
         self,
@@ -86,7 +94,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions."""
+    """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions.
+
+    >>> torch.nn.RMSNorm(2)(torch.tensor([3., 4.])).detach()
+    tensor([0.8485, 1.1314])
+    """
 
     def __init__(
         self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None, dtype=None
@@ -111,7 +123,11 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalises each of ``num_groups`` groups of channels of (N, C, *)."""
+    """Normalises each of ``num_groups`` groups of channels of (N, C, *).
+
+    >>> torch.nn.GroupNorm(2, 6)(torch.ones(4, 6, 8)).shape
+    torch.Size([4, 6, 8])
+    """
 
     def __init__(
         self,

@@ -11,7 +11,11 @@ __all__ = [
 ]
 
 PixelShuffle = layer("PixelShuffle", lambda input, upscale_factor: F.pixel_shuffle(input, upscale_factor), "upscale_factor",
-                     "(*, C r^2, H, W) to (*, C, H r, W r). Shi et al., arXiv:1609.05158.")  # fmt: skip
+                     """(*, C r^2, H, W) to (*, C, H r, W r). Shi et al., arXiv:1609.05158.
+
+    >>> torch.nn.PixelShuffle(2)(torch.ones(1, 8, 3, 3)).shape
+    torch.Size([1, 2, 6, 6])
+    """)  # fmt: skip
 
 
 PixelUnshuffle = layer("PixelUnshuffle", lambda input, downscale_factor: F.pixel_unshuffle(input, downscale_factor), "downscale_factor",

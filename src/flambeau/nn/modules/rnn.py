@@ -205,7 +205,12 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W x + U h + b), or ReLU with ``nonlinearity="relu"``. Returns (output, h)."""
+    """h' = tanh(W x + U h + b), or ReLU with ``nonlinearity="relu"``. Returns (output, h).
+
+    >>> output, h = torch.nn.RNN(3, 4)(torch.ones(6, 2, 3))  # length, batch, input
+    >>> output.shape, h.shape
+    (torch.Size([6, 2, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -231,7 +236,12 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory; with ``proj_size`` the output is projected. Returns (output, (h, c))."""
+    """Long short-term memory; with ``proj_size`` the output is projected. Returns (output, (h, c)).
+
+    >>> output, (h, c) = torch.nn.LSTM(3, 4, batch_first=True)(torch.ones(2, 6, 3))
+    >>> output.shape, h.shape, c.shape
+    (torch.Size([2, 6, 4]), torch.Size([1, 2, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -255,7 +265,12 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units. Returns (output, h)."""
+    """Gated recurrent units. Returns (output, h).
+
+    >>> output, h = torch.nn.GRU(3, 4, num_layers=2)(torch.ones(6, 2, 3))
+    >>> output.shape, h.shape
+    (torch.Size([6, 2, 4]), torch.Size([2, 2, 4]))
+    """
 
     def __init__(
         self,
@@ -337,6 +352,9 @@ class RNNCell(RNNCellBase):
     """One step of a simple recurrent network: h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu with ``nonlinearity``.
 
     (N, input_size) and (N, hidden_size) or without N; h is zeros unless given. Weights are drawn from U(-k, k) with k = 1 / sqrt(hidden_size).
+
+    >>> torch.nn.RNNCell(3, 4)(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
     """
 
     def __init__(
@@ -358,6 +376,9 @@ class GRUCell(RNNCellBase):
 
     h is zeros unless given. ``weight_ih`` (3 hidden_size, input_size) holds reset, update and new gate; all weights are drawn from U(-k, k) with
     k = 1 / sqrt(hidden_size).
+
+    >>> torch.nn.GRUCell(3, 4)(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
@@ -374,6 +395,10 @@ class LSTMCell(RNNCellBase):
 
     h and c are zeros unless given. ``weight_ih`` (4 hidden_size, input_size) holds input, forget, cell and output gate; all weights are drawn from
     U(-k, k) with k = 1 / sqrt(hidden_size).
+
+    >>> h, c = torch.nn.LSTMCell(3, 4)(torch.ones(2, 3))
+    >>> h.shape, c.shape
+    (torch.Size([2, 4]), torch.Size([2, 4]))
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):

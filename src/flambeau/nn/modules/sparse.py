@@ -15,7 +15,11 @@ empty = function("empty")
 
 
 class Embedding(Module):
-    """(*) of integers -> (*, embedding_dim). The table is drawn from N(0, 1); the row ``padding_idx`` is zero and gets no gradient."""
+    """(*) of integers -> (*, embedding_dim). The table is drawn from N(0, 1); the row ``padding_idx`` is zero and gets no gradient.
+
+    >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 5]])).shape
+    torch.Size([2, 2, 3])
+    """
 
     def __init__(
         self,
@@ -85,7 +89,11 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of embeddings over bags of indices, without the embeddings in between."""
+    """Sums, means or maxima of embeddings over bags of indices, without the embeddings in between.
+
+    >>> torch.nn.EmbeddingBag(10, 3, mode='sum')(torch.tensor([1, 2, 4]), torch.tensor([0, 2])).shape
+    torch.Size([2, 3])
+    """
 
     def __init__(
         self,

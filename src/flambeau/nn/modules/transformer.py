@@ -63,7 +63,11 @@ def _square_mask(size: int, device=None, dtype=None):
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward network, each with a residual and layer norm (before them with ``norm_first``)."""
+    """Self-attention and a feed-forward network, each with a residual and layer norm (before them with ``norm_first``).
+
+    >>> torch.nn.TransformerEncoderLayer(8, nhead=2, batch_first=True)(torch.ones(2, 5, 8)).shape
+    torch.Size([2, 5, 8])
+    """
 
     def __init__(
         self,
@@ -250,7 +254,12 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder. forward(src (S, N, E), tgt (T, N, E)): (T, N, E)."""
+    """Encoder and decoder. forward(src (S, N, E), tgt (T, N, E)): (T, N, E).
+
+    >>> model = torch.nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
+    >>> model(torch.ones(2, 5, 8), torch.ones(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
+    """
 
     def __init__(
         self,

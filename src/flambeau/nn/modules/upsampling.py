@@ -13,7 +13,11 @@ __all__ = [
 
 
 class Upsample(Module):
-    """Resample (N, C, ...) to a size or by a factor."""
+    """Resample (N, C, ...) to a size or by a factor.
+
+    >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1., 2.]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
 
     def __init__(
         self, size=None, scale_factor=None, mode: str = "nearest", align_corners=None, recompute_scale_factor=None
