@@ -238,3 +238,9 @@ def test_a_trace_within_a_trace_is_its_own():
     outer = make_fx(f)(torch.ones(2))
     assert [n.target.__name__ for n in outer.graph.nodes if n.op == "call_function"] == ["cos.default"]
     assert [n.target.__name__ for n in inner[0].graph.nodes if n.op == "call_function"] == ["sin.default"]
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_allclose_depends_on_data(mode):
+    with pytest.raises(torch._subclasses.fake_tensor.DataDependentOutputException, match="aten.allclose.default"):
+        make_fx(lambda a, b: torch.allclose(a, b), tracing_mode=mode)(torch.zeros(3), torch.zeros(3))

@@ -6,6 +6,7 @@ from ... import _C
 from ...base import dtypes
 from ...base.errors import DataDependentOutputException
 from ...base.memory_format import contiguous_format
+from ...base.shape_env import GuardOnDataDependentSymNode
 from ...core.declare import composite, explicit, pointwise
 from ...core.images import as_image
 from ...core.operator import namespace
@@ -199,4 +200,10 @@ def isclose(s, self, other, rtol, atol, equal_nan):
 
 @composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
 def allclose(self, other, rtol, atol, equal_nan):
-    return bool(aten.all.default(aten.isclose.default(self, other, rtol, atol, equal_nan)).item())
+    same = aten.all.default(aten.isclose.default(self, other, rtol, atol, equal_nan)).item()
+    try:
+        return bool(same)
+    except GuardOnDataDependentSymNode as error:  # no size, which a guard could be about
+        raise DataDependentOutputException(
+            "aten.allclose.default: the result depends on the values of the arguments"
+        ) from error
