@@ -170,3 +170,17 @@ def test_one_graph_serves_many_shapes():
     assert len(single._exact) == 12 and [len(v) for v in known.values()] == [1, 1, 1, 1]
     x = torch.ones(4, 4)  # equal sizes, which were different before
     assert torch.equal((x.cuda() @ x.cuda().t()).cpu(), x @ x.t())
+
+
+def test_the_default_dtype_is_asked_at_each_call():
+    makes = (
+        lambda: torch.full((2,), 1.5, device="cuda"),
+        lambda: torch.arange(3, device="cuda") / 2,
+        lambda: torch.ones(3, dtype=torch.int64, device="cuda") * 1.5,
+    )
+    assert [f().dtype for f in makes] == [torch.float32] * 3
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert [f().dtype for f in makes] == [torch.float64] * 3
+    finally:
+        torch.set_default_dtype(torch.float32)

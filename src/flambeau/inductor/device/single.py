@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import _C
 from ...base.device import Device
+from ...base.dtypes import get_default_dtype
 from ...base.records import slotted
 from ...base.shape_env import shape_rules
 from ...core import keys, modes
@@ -64,8 +65,9 @@ def _tensors(args):
 def run(op, full, device: Device):
     """The result of a functional operator on all of its arguments, or NotImplemented where the device has no kernel for it."""
     tensors = list(_tensors(full))
+    what = op, device, get_default_dtype()  # which bodies and shape rules ask for
     try:
-        found = _find((op, device), full, tensors, lambda metas: _compile(op, full, metas, device))
+        found = _find(what, full, tensors, lambda metas: _compile(op, full, metas, device))
     except TypeError:  # an argument that can't be hashed
         return NotImplemented
     if found is _REFUSED:
