@@ -1,5 +1,5 @@
 """NumPy programs beside Numba, JAX and torch.compile: ``python benchmarks/numpy_programs.py [--numba-python PATH] [--jax-python PATH]
-[--torch-python PATH] [--rows TEXT] [--rounds N] [--limit SECONDS] [--out FILE]``.
+[--torch-python PATH] [--rows TEXT] [--files NAMES] [--rounds N] [--limit SECONDS] [--out FILE]``.
 
 The programs are those of benchmarks/numpy_suite, as plain NumPy. flambeau and torch compile them, Numba gets the same source under ``njit``
 (``parallel=True`` where that compiles), JAX the ones that write nothing in place with ``jax.numpy`` as ``np`` and the others as
@@ -201,12 +201,25 @@ def table(values: dict[str, dict[str, list[float]]], peers: list[Programs]) -> s
     return "\n".join(lines)
 
 
+def chosen(text: str, files: str) -> list[str]:
+    """Programs whose names contain ``text``, of these files of the suite, of all where none is named."""
+    of = {name: p.function.__module__.rpartition(".")[2] for name, p in PROGRAMS.items()}
+    wanted = files.split(",") if files else sorted(set(of.values()))
+    unknown = set(wanted) - set(of.values())
+    if unknown:
+        raise SystemExit(f"no such file of the suite: {', '.join(sorted(unknown))}")
+    return [name for name in PROGRAMS if text in name and of[name] in wanted]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     for peer in ("numba", "jax", "torch"):
         parser.add_argument(f"--{peer}-python", metavar="PATH", help=f"interpreter that has {peer}")
     parser.add_argument("--rows", default="", metavar="TEXT", help="only programs whose name contains this")
+    parser.add_argument(
+        "--files", default="", metavar="NAMES", help="only programs of these files of the suite, as texts,fields"
+    )
     parser.add_argument("--quick", action="store_true", help="few measurements, see above")
     parser.add_argument("--rounds", type=int, help="5, with --quick 1")
     parser.add_argument(
@@ -233,7 +246,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         peers = [Programs(name, python, cache, limit, span) for name, python in pythons.items()]
         values: dict[str, dict[str, list[float]]] = {}
-        for name in (n for n in PROGRAMS if options.rows in n):
+        for name in chosen(options.rows, options.files):
             row = values[name] = {p.name: [] for p in peers}
             if options.quick and not PROGRAMS[name].functional:
                 for peer in peers:
