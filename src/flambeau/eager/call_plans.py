@@ -363,14 +363,14 @@ def _pointwise(p: Program, op: OpOverload, values, out):
         if a.name == factor and factor is not None:
             if x.__class__ not in (float, int) or (x.__class__ is float and compute.category < 2):
                 raise NotPlanned
-            inputs[a.name], args[i] = p.number(wide), Input(a.name)
+            inputs[a.name], args[i] = _number(p, x, wide), Input(a.name)
             continue
         if not a.is_tensor or x is None:
             continue
         if isinstance(x, PlanValue):
             tensors.append(x)
         elif i in operands and not isinstance(x, (list, complex)):
-            x = p.number(wide)
+            x = _number(p, x, wide)
         else:
             raise NotPlanned
         inputs[a.name] = p.cast(x, wide) if i in operands else x
@@ -382,6 +382,11 @@ def _pointwise(p: Program, op: OpOverload, values, out):
     check_scalars(op, metas, compute)
     root, _ = trace(d.body, args)
     return _expression(p, root, inputs, shape, out, out_dtype.np, strides)
+
+
+def _number(p: Program, x, dtype: np.dtype) -> PlanValue:
+    """A number among the operands: the call's, which the description knows by its type, or one that a composite's body has."""
+    return p.constant(x, dtype) if p.inside else p.number(dtype)
 
 
 def _fits(x, dtype: np.dtype) -> bool:

@@ -128,6 +128,7 @@ class Program:
 
     def __init__(self, most: int = LARGE):
         """``most``: how many elements a tensor argument has fewer than."""
+        self.inside = False  # whether the steps are those of a composite's body
         self.most = most
         self.steps: list[tuple] = []
         self.counts = {"tensor": 0, "number": 0, "result": 0, "temporary": 0, "constant": 0}
