@@ -105,10 +105,15 @@ class SizeProgram:
         elif type(r) is R.Not:
             self._emit(r.args[0])
             self.code.append(OPS["not"])
-        elif type(r) is R.Float and r.args[0] == "is_int64":  # an overflow on the way makes the guard fail
+        elif type(r) is R.Float and r.args[0] == "is_int64":  # the check computes with more bits
             self._emit(r.args[1])
             self._constant("const", _INT64[0] + 1)
             self.code.append(OPS[">="])
+            self._emit(r.args[1])
+            self._constant("const", -1)
+            self.code.append(OPS["mul"])
+            self._constant("const", _INT64[0] + 1)
+            self.code += [OPS[">="], OPS["and"]]
         elif type(r) is R.Float and f"f{r.args[0]}" in _FLOAT_OPS:
             name, *args = r.args
             for a in args:
