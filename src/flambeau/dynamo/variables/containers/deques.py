@@ -58,6 +58,9 @@ class DequeVariable(ListVariable):
             tx.raise_user(TypeError("sequence index must be integer, not 'slice'"))
         return super().getitem(tx, key)
 
+    def make(self, values):
+        return collections.deque(values, self.maxlen)
+
     def setitem(self, tx, key, value):
         if isinstance(key, SliceVariable):
             tx.raise_user(TypeError("sequence index must be integer, not 'slice'"))

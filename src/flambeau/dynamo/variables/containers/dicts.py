@@ -303,7 +303,13 @@ class DictVariable(Variable):
         if name == "popitem":
             pairs = self.pairs(tx)
             if not pairs:
-                tx.raise_user(KeyError("popitem(): dictionary is empty" if self.cls is dict else "dictionary is empty"))
+                tx.raise_user(
+                    KeyError(
+                        "dictionary is empty"
+                        if self.cls is collections.OrderedDict
+                        else "popitem(): dictionary is empty"
+                    )
+                )
             last = [*args, *kwargs.values()]
             key, v = pairs[-1 if not last or last[0].truth(tx) else 0]
             self.delitem(tx, key)

@@ -22,7 +22,7 @@ from ..operators import binary, fold, same_or_equal
 from ..tensors.tensor import TensorVariable
 from ..values import text
 from ..values.constant import ConstantVariable, is_none
-from .protocol import all_of, each
+from .protocol import all_of, each, is_iterable
 
 __all__ = ["sort"]
 
@@ -140,13 +140,21 @@ def _(tx, args, kwargs):
     return fold(tx, math.fsum, [TupleVariable(numbers)])
 
 
+def refuse_search(tx, v: Variable) -> None:
+    """Searching what is not iterable is told as ``in`` is."""
+    if v.is_constant() and not is_iterable(v):
+        tx.raise_user(TypeError(f"argument of type {v.python_type_name()!r} is not iterable"))
+
+
 @handles(operator.countOf)
 def _(tx, args, kwargs):
+    refuse_search(tx, args[0])
     return ConstantVariable(sum(same_or_equal(tx, v, args[1]) for v in each(tx, args[0])))
 
 
 @handles(operator.indexOf)
 def _(tx, args, kwargs):
+    refuse_search(tx, args[0])
     for i, v in enumerate(each(tx, args[0])):
         if same_or_equal(tx, v, args[1]):
             return ConstantVariable(i)
