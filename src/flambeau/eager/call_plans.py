@@ -660,6 +660,7 @@ def _composite(p: Program, op: OpOverload, values, out):
     d = op.definition
     if d.eager is not None or op.namespace != "aten" or op._schema.is_mutable:
         raise NotPlanned
+    p.inside = True
     args = [
         _stand_in(x)
         if isinstance(x, PlanValue)
