@@ -210,3 +210,16 @@ def test_a_checkpoint_tells_the_operators_of_both_runs():
     out = checkpoint(other, torch.ones(1, requires_grad=True), use_reentrant=False, debug=True)
     with pytest.raises(RuntimeError, match="(?s)`debug=True`.*aten.exp.default.*aten.mul.Tensor.*different metadata"):
         out.sum().backward()
+
+
+def test_hooks_as_an_attribute():
+    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    x._backward_hooks = {"a": print}
+    assert x._backward_hooks == {"a": print} and leaf._backward_hooks is None
+    leaf.register_hook(lambda g: g * 2)
+    assert len(leaf._backward_hooks) == 1
+    leaf._backward_hooks = {}
+    leaf.sum().backward()
+    assert leaf.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="not allowed"):
+        del leaf._backward_hooks

@@ -25,8 +25,17 @@ def _hooks(self) -> dict:
 
 
 def _backward_hooks(self) -> dict | None:
-    """The hooks on the gradient of this tensor by their number, None when there are none."""
-    return (_hooks(self) or None) if self._requires_grad else None
+    """The hooks on the gradient of this tensor by their number, None when there are none. Of a tensor that asks for none: what was set."""
+    return (_hooks(self) or None) if self._requires_grad else vars(self).get("_backward_hooks")
+
+
+def _set_backward_hooks(self, hooks):
+    if self._requires_grad:
+        there = _hooks(self)
+        there.clear()
+        there.update(hooks or {})
+    else:
+        vars(self)["_backward_hooks"] = hooks
 
 
 def _keep_backward_hooks(self):
@@ -84,4 +93,4 @@ for _fn in (backward, register_hook, register_post_accumulate_grad_hook, retain_
 Tensor._base = property(_base)
 Tensor._is_view = lambda self: isinstance(self._autograd, _C.View)
 Tensor.retains_grad = property(_retains_grad)
-Tensor._backward_hooks = property(_backward_hooks, None, _keep_backward_hooks)
+Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks, _keep_backward_hooks)
