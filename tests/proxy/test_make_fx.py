@@ -244,3 +244,8 @@ def test_a_trace_within_a_trace_is_its_own():
 def test_allclose_depends_on_data(mode):
     with pytest.raises(torch._subclasses.fake_tensor.DataDependentOutputException, match="aten.allclose.default"):
         make_fx(lambda a, b: torch.allclose(a, b), tracing_mode=mode)(torch.zeros(3), torch.zeros(3))
+
+
+def test_sizes_are_operands_of_functions():
+    graph = make_fx(lambda x, n: torch.add(x.size(0), n), tracing_mode="symbolic")(torch.rand(3, 2), 2.0).graph
+    assert torch.ops.aten.add.Tensor in [n.target for n in graph.nodes]

@@ -314,7 +314,7 @@ def _type_key(x):
         return (cls, _type_key(x[0])) if x else (cls, None)
     if isinstance(x, _TensorBase):
         return (_TensorBase, x._ndim == 0, _may_be_number(x))
-    if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("flambeau."):
+    if cls.__flags__ & _HEAP_TYPE and not f"{cls.__module__}.".startswith("flambeau."):
         raise KeyError(cls)
     return cls
 
