@@ -333,7 +333,8 @@ def _operation(p: Program, op: str, args, out, shape, strides) -> PlanValue:
             else p.copy(made, p.empty(shape, kind, strides) if out is None else out)
         )
     if op == "where":
-        return p.select(*args, out, shape, strides)
+        condition, a, b = args
+        return p.select(condition, a, b, out, shape, strides)
     if op == "cast":
         v, to = args
         if not isinstance(v, PlanValue):
