@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 
 from .. import _C
@@ -10,11 +12,10 @@ from ..base.device import CPU, Device, as_device
 from ..base.dtypes import DType
 from ..base.memory_format import preserve_format, suggested_format
 from .bindings import as_dtype, current_device
-from .nested import array_from, is_plain
+from .nested import array_from, has_no_values, is_plain
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
-from .traced_numbers import has_no_values, made_of_operators
 
 aten = namespace("aten")
 
@@ -28,7 +29,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if dtype is not None and dtype is not out._dtype:
             out = aten._to_copy.default(out, dtype=dtype)
     elif not (plain := is_plain(data)) and has_no_values(data):
-        out = made_of_operators(data, dtype)
+        # Its module is for captured code alone.
+        out = importlib.import_module("flambeau.core.traced_numbers").made_of_operators(data, dtype)
     else:
         out = aten.lift_fresh.default(_C.from_array(array_from(data, dtype, plain)))
     if device != CPU:

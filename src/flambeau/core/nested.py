@@ -15,13 +15,33 @@ from .. import _C
 from ..base import dtypes
 from ..base.dtypes import DType, check_number
 from ..base.shapes import Size
+from ..base.symint import NUMBERS
 
-__all__ = ["array_from", "array_of", "element_of", "inferred", "is_plain", "is_sequence", "old_style", "sizes_of"]
+__all__ = [
+    "array_from",
+    "array_of",
+    "element_of",
+    "has_no_values",
+    "inferred",
+    "is_plain",
+    "is_sequence",
+    "old_style",
+    "sizes_of",
+]
 
 _MOST_DIMENSIONS = 128
 _NUMBERS = frozenset((int, float, bool, complex))
 _LISTS = frozenset((list, tuple))
 _HOLDS_COMPLEX = (None, dtypes.bool_, *(d for d in dtypes.ALL if d.is_complex))
+
+
+def has_no_values(data, depth: int = 64) -> bool:
+    """Whether an element is a symbolic number or a tensor without data. What is nested deeper is an error anyway."""
+    if isinstance(data, _C.TensorBase):
+        return not data._has_data
+    if type(data) not in (list, tuple):
+        return isinstance(data, NUMBERS)
+    return depth > 0 and any(has_no_values(x, depth - 1) for x in data)
 
 
 def is_plain(data, depth: int = 64) -> bool:

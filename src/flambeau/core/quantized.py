@@ -23,6 +23,7 @@ __all__ = [
     "QUANTISED",
     "Affine",
     "QScheme",
+    "among",
     "checked",
     "dequantized",
     "described",
@@ -120,6 +121,17 @@ def parts(t) -> Affine | None:
 
 def is_quantized(t) -> bool:
     return isinstance(t, _C.TensorBase) and parts(t) is not None
+
+
+def among(args, kwargs) -> bool:
+    """Whether an argument is quantised, or a list has one that is."""
+    for a in (*args, *kwargs.values()):
+        if isinstance(a, _C.TensorBase):
+            if a._array is None and parts(a) is not None:
+                return True
+        elif isinstance(a, (list, tuple)) and any(map(is_quantized, a)):
+            return True
+    return False
 
 
 def make(record: Affine, cls=Tensor) -> Tensor:

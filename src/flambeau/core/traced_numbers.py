@@ -11,18 +11,9 @@ from ..base.symint import NUMBERS, SymFloat, SymInt
 from .nested import element_of, inferred, is_sequence, sizes_of
 from .operator import namespace
 
-__all__ = ["has_no_values", "made_of_operators"]
+__all__ = ["made_of_operators"]
 
 aten = namespace("aten")
-
-
-def has_no_values(data, depth: int = 64) -> bool:
-    """Whether an element is a symbolic number or a tensor without data. What is nested deeper is an error anyway."""
-    if isinstance(data, _C.TensorBase):
-        return not data._has_data
-    if type(data) not in (list, tuple):
-        return isinstance(data, NUMBERS)
-    return depth > 0 and any(has_no_values(x, depth - 1) for x in data)
 
 
 def made_of_operators(data, dtype: DType | None):

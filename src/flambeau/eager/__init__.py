@@ -4,4 +4,17 @@
 operator's native ``kernel`` at the first call. Enter at :mod:`.backend`.
 """
 
-from . import backend, call_plans, contraction, factory, index, mutation, often, pointwise, reduction, view  # noqa: F401
+import importlib as _importlib
+
+from .. import _C
+from ..core.bindings import PLANNED_KINDS as _PLANNED_KINDS
+from . import backend, call_plans, contraction, factory, index, mutation, pointwise, reduction, view  # noqa: F401
+
+
+def _compile_plan(op, values, plan):
+    """As :func:`often.compile_plan`, which is imported for the first call that comes up often."""
+    return _importlib.import_module("flambeau.eager.often").compile_plan(op, values, plan)
+
+
+_PLANNED_KINDS.add("random")
+_C.set_handlers(compile_plan=_compile_plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 
@@ -10,13 +11,14 @@ from ..base import accelerator
 from ..base.device import Device
 from ..base.errors import DataDependentOutputException, MissingFacet
 from ..core import keys as K
+from ..core import quantized
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
 from ..core.layouts import in_order
 from ..core.operator import FACETS, OpOverload, namespace
 from ..core.promotion import DIFFERENT_DEVICES
 from ..core.tensor import meta_tensor, strided
-from . import lazy, quantized, sparse, through_host
+from . import lazy, sparse, through_host
 
 RULES: dict[str, object] = {}  # kind -> build(op) -> kernel on tensors
 
@@ -166,7 +168,7 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         if found:
             return sparse.run(op, args, kwargs, found)
         if quantized.among(args, kwargs):
-            return quantized.run(op, args, kwargs)
+            return importlib.import_module("flambeau.eager.quantized").run(op, args, kwargs)
         if through_host.among((*args, *kwargs.values())) and not _wants_meta(args, kwargs):
             return through_host.run(op, args, kwargs)
         return _on_meta(op, args, kwargs)

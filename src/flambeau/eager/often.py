@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
-from ..core.bindings import PLANNED_KINDS, known_by_type
+from ..core.bindings import known_by_type
 from ..core.dispatch import excluding
 from ..core.generator import default_generator
 from ..core.operator import OpOverload
@@ -134,7 +134,3 @@ def _writing(op: OpOverload, values, plan):
         if found is None or found[1] or not _agrees(base, values, *found)
         else _C.Kernel(found[0], (), checked=True, target=0)
     )
-
-
-PLANNED_KINDS.add("random")
-_C.set_handlers(compile_plan=compile_plan)

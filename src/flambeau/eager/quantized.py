@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import importlib
 
-from .. import _C
 from ..base.errors import MissingFacet
 from ..base.records import replace
 from ..core import keys as K
 from ..core.dispatch import excluding
 from ..core.operator import FACETS, OpOverload, namespace
-from ..core.quantized import is_quantized, make, parts
+from ..core.quantized import make, parts
 
 aten = namespace("aten")
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
@@ -27,17 +26,6 @@ def _load_rules() -> None:
         for family in ("conversion", "elements", "images"):
             importlib.import_module(f"flambeau.ops.affine.{family}")
         _rules_loaded = True  # now, so that another thread waits for the imports too
-
-
-def among(args, kwargs) -> bool:
-    """Whether an argument is quantised, or a list has one that is."""
-    for a in (*args, *kwargs.values()):
-        if isinstance(a, _C.TensorBase):
-            if a._array is None and parts(a) is not None:
-                return True
-        elif isinstance(a, (list, tuple)) and any(map(is_quantized, a)):
-            return True
-    return False
 
 
 def run(op: OpOverload, args, kwargs):

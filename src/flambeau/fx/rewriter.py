@@ -73,7 +73,7 @@ def _rewritten(root: Any) -> Any:
     if not isinstance(root, Module):
         return AST_Rewriter().rewrite(root)
     cls = type(root)
-    if cls.__module__.startswith("flambeau."):
+    if f"{cls.__module__}.".startswith("flambeau."):
         return root
     forward = AST_Rewriter().rewrite(cls.forward)
     new = object.__new__(type(cls.__name__, (cls,), {"forward": forward, "__module__": cls.__module__}))
