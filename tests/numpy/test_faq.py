@@ -257,7 +257,7 @@ def test_explain_says_what_becomes_of_each_line():
         "mask = img > threshold": "compiled",
         "values = img[mask]": "plain: getitem: index: the size of the result depends on the values of the arguments",
         "labels = np.unique(np.round(values, 1))": "compiled; plain: call to numpy.unique",
-        'print(end="")': "plain: print() is ordinary Python with effects that a graph cannot hold, or not traced with these arguments.",
+        'print(end="")': "plain: print() is ordinary Python with effects that a graph can't hold, or isn't traced with these arguments.",
         'return {"mean": values.mean(), "labels": labels}': "compiled",
     }
     text = str(explained)
