@@ -12,7 +12,7 @@ from flambeau.core.tensor import Tensor
 from flambeau.fake import FakeTensor, FakeTensorMode
 from flambeau.fake.meta import meta_of
 
-from ..rules.reflect import module_of
+from ..rules.reflect import dict_of, module_of
 
 __all__ = [
     "class_of_result",
@@ -127,8 +127,9 @@ def overrides_dispatch(cls: type) -> bool:
 
 def dtype_of_type(cls: type) -> DType | None:
     """The dtype of the tensors that ``cls``, one of the old types of tensors (``torch.LongTensor``), makes; None for other classes."""
-    dtype = vars(cls).get("dtype")
-    return dtype if isinstance(dtype, DType) and "is_cuda" in vars(cls) else None
+    found = dict_of(cls)
+    dtype = found.get("dtype")
+    return dtype if type(dtype) is DType and "is_cuda" in found else None
 
 
 def is_python_function(f) -> bool:

@@ -12,7 +12,7 @@ from ...exc import UserRaises, unsupported
 from ...graph import tensor_queries
 from ...guards.source import AttrSource, GetAttrSource
 from ...guards.tree import type_item
-from ...rules.reflect import is_below, name_of
+from ...rules.reflect import is_among, is_below, name_of
 from ...tracing import world
 from ...tracing.wrapping import WRAPPERS, pin
 from ..base import MethodOf, Variable
@@ -389,17 +389,17 @@ class ExistingGradModeVariable(GradModeVariable):
 @WRAPPERS.row("grad mode")
 def _(tx, value, source):
     cls = type(value)
-    if cls not in (grad_mode.no_grad, grad_mode.enable_grad, grad_mode.set_grad_enabled):
-        return None
-    if value.entered:
+    if not is_among(cls, (grad_mode.no_grad, grad_mode.enable_grad, grad_mode.set_grad_enabled)) or value.entered:
         return None
     pin(tx, source, "TYPE_MATCH", cls)
-    settled = ["_initial"] if cls is grad_mode.set_grad_enabled else []
-    _, mode, *restores = (
-        bool(tx.wrap(getattr(value, n), GetAttrSource(source, n)).as_constant())
-        for n in ("entered", "sets_grad", *settled)
-    )
-    return ExistingGradModeVariable(value, mode, restores[0] if settled else None, source)
+
+    def known(name: str, found) -> bool:
+        return bool(tx.wrap(found, GetAttrSource(source, name)).as_constant())
+
+    known("entered", value.entered)
+    mode = known("sets_grad", value.sets_grad)
+    restores = known("_initial", value._initial) if cls is grad_mode.set_grad_enabled else None
+    return ExistingGradModeVariable(value, mode, restores, source)
 
 
 @WRAPPERS.row("null context")
