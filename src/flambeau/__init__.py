@@ -186,6 +186,7 @@ LAZY: dict[str, object] = {
     "optim": "flambeau.optim",
     "fx": "flambeau.fx",
     "func": "flambeau.func",
+    "ao": "flambeau.ao",
     "sparse": "flambeau.sparse",
     "utils": "flambeau.utils",
     "overrides": "flambeau.overrides",

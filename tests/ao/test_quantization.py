@@ -2,6 +2,8 @@
 
 import copy
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -237,3 +239,13 @@ def test_faults_are_named():
         quant.get_default_qconfig_mapping()
     with pytest.raises(RuntimeError, match="last size"):
         nnq.Linear(3, 4)(torch.quantize_per_tensor(torch.zeros(2, 5), 0.1, 0, torch.quint8))
+
+
+def test_modules_are_found_from_the_root():
+    """Without an import of their own, in a fresh process."""
+    code = (
+        "import flambeau as torch; names = torch.ao.quantization, torch.ao.nn.qat, torch.quantization, torch.nn.quantized, torch.nn.intrinsic; "
+        "print(torch.quantization.QConfig is torch.ao.quantization.QConfig, torch.nn.quantized.Linear is torch.ao.nn.quantized.Linear)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.split() == ["True", "True"]

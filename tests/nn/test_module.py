@@ -303,3 +303,21 @@ def test_parameter_dicts_are_as_they_were_after_an_error(done, error):
     with pytest.raises(error):
         done(parameters)
     assert list(parameters) == ["a", "b", "n"]
+
+
+def test_a_parametrization_moves_to_a_module_without_the_parameter():
+    """What wasn't there before becomes a parameter under the parametrization."""
+
+    class Doubled(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    source, target = nn.Linear(3, 4), nn.Linear(3, 4)
+    source.register_parameter("extra", nn.Parameter(torch.ones(2)))
+    for name in ("weight", "extra"):
+        nn.utils.parametrize.register_parametrization(source, name, Doubled())
+    nn.utils.parametrize.transfer_parametrizations_and_params(source, target)
+    assert torch.equal(target.weight, source.weight) and torch.equal(target.extra, source.extra)
+    assert {"parametrizations.weight.original", "parametrizations.extra.original"} <= dict(
+        target.named_parameters()
+    ).keys()

@@ -246,7 +246,7 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name: st
     """Give ``to_module`` the parametrizations of ``from_module`` and the values under them."""
     for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):
         if not hasattr(to_module, name):
-            setattr(to_module, name, getattr(from_module, name))
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
         for p in from_module.parametrizations[name]:
             register_parametrization(to_module, name, p)
         for a, b in zip(to_module.parametrizations[name]._originals(), from_module.parametrizations[name]._originals()):
