@@ -55,6 +55,7 @@ CALLS = {
     "unhashable": lambda: Color([1]),
     "extended": lambda: Color("Foo", "pink black"),
     "made": lambda: enum.Enum("A", "p q") is enum.Enum("A", "p q"),
+    "made and read": lambda: enum.Enum("A", "p q").q.value,
 }
 
 

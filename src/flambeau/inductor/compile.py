@@ -8,6 +8,7 @@ import logging
 import time
 from collections import Counter
 
+from ..base import accelerator
 from ..base.enums import Out
 from ..base.logs import artifact
 from ..base.records import made_by, slotted
@@ -138,9 +139,9 @@ def compile_graph(gm, example_inputs=None, **_unused):
 
 def _elsewhere(gm, devices):
     """A graph some of whose tensors lie on other devices than the CPU: kernels of the device where all do, else the same graph on the CPU
-    between copies, else its operators one by one, which themselves say what another device gives."""
+    between copies, else its operators one by one, which themselves say what another device gives, or that there is none."""
     (device, *others) = devices
-    if others or device.type != "cuda":
+    if others or device.type != "cuda" or not accelerator.count():
         return lambda *inputs: list(gm(*inputs))
     if not on_host.stays(gm):
         host = on_host.host_graph(gm)
