@@ -1,5 +1,6 @@
 """Native call plans: the second and later calls of one description must do what the first, the kernel's, did."""
 
+import functools
 import gc
 import weakref
 
@@ -150,6 +151,17 @@ def test_a_failed_write_leaves_the_target():
     with pytest.raises(RuntimeError, match="can't be cast"):
         torch.tanh(torch.ones(2, 3), out=out)
     assert tuple(out.shape) == (0,)
+
+
+def test_checks_of_elements_are_made_at_each_call():
+    """A plan of a composite that looks at the elements would leave its check out."""
+    for weights in (1, 1, -1, -1, 1, -1):
+        call = functools.partial(torch.cov, X[0], fweights=torch.tensor([weights, 2, 3, 4]))
+        if weights > 0:
+            call()
+            continue
+        with pytest.raises(RuntimeError, match="fweights cannot be negative"):
+            call()
 
 
 def test_sizes_that_cannot_be_allocated():

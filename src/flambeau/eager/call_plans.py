@@ -650,6 +650,8 @@ class _StandIn(Tensor):
     """A value of a program for the body of a composite. Looking at the data ends the attempt: other data may want another way."""
 
     __torch_function__ = _C._disabled_torch_function_impl
+    # As the tensors of the calls have: a check of elements asks this before it looks at them.
+    _has_data = True
 
     @property
     def _array(self):
