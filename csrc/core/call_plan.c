@@ -447,6 +447,16 @@ static int run(PyObject *call_plan, PyObject *op, Description *d, PyObject *cons
         ? run_call_plan(r, op, d, values, n, result)
         : 0;
 }
+/* As run, once Python ran since the arguments were described: they may have been written meanwhile. */
+static int run_again(PyObject *call_plan, FlbOperator *op, const Description *d, PyObject *const *values,
+                     PyObject **result) {
+    Description now;
+    Py_ssize_t n = op->n_parameters;
+    if (call_plan == Py_None || !flb_describe(&now, NULL, op->by_type, op->factors, values, n) || now.n != d->n ||
+        memcmp(now.words, d->words, d->n * 8))
+        return 0;
+    return run(call_plan, (PyObject *)op, &now, values, n, result);
+}
 static PyObject *tuple_of(PyObject *const *values, Py_ssize_t n) {
     PyObject *all = PyTuple_New(n);
     for (Py_ssize_t i = 0; all && i < n; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(values[i]));
@@ -495,12 +505,17 @@ int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **re
     CallPlanEntry *found = flb_call_plan_find(table, &d, &hash);
     PyObject *call_plan;
     if (found && found->call_plan) {
-        if (found->calls < R_OFTEN && (found->calls += worth(&d)) >= R_OFTEN && !self->is_view) {
-            /* NOTE: Python may change the table and the arguments; this call goes the general way. */
-            return compile_often(self, found->call_plan, &d, values);
-        }
-        if (found->call_plan == Py_None) return 0;
         call_plan = Py_NewRef(found->call_plan);
+        if (found->calls < R_OFTEN && (found->calls += worth(&d)) >= R_OFTEN && !self->is_view) {
+            uint32_t before = generation;
+            int status = compile_often(self, call_plan, &d, values);
+            /* This call does what those before it did: the general way may add in another order. */
+            if (!status && before == generation)
+                status = run_again(call_plan, self, &d, values, result);
+            Py_DECREF(call_plan);
+            return status;
+        }
+        if (call_plan == Py_None) return Py_DECREF(call_plan), 0;
     } else {
         if (!found && !self->is_view) return flb_call_plan_insert(table, &d, hash, NULL);
         PyObject *all = tuple_of(values, n);
@@ -515,13 +530,7 @@ int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **re
         if (status >= 0 && before == generation && table->generation == generation &&
             flb_call_plan_insert(table, &d, hash, call_plan) < 0)
             status = -1;
-        /* NOTE: what it was made for may have been written by another thread meanwhile. */
-        Description now;
-        if (status > 0 &&
-            !(flb_describe(&now, NULL, by_type, factors, values, n) && now.n == d.n &&
-              !memcmp(now.words, d.words, d.n * 8)))
-            status = 0;
-        if (status > 0) status = run(call_plan, op, &now, values, n, result);
+        if (status > 0) status = run_again(call_plan, self, &d, values, result);
         Py_XDECREF(held);
         Py_XDECREF(call_plan);
         return status;

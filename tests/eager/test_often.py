@@ -150,6 +150,24 @@ def test_numbers_that_vary(compiled):
         assert torch.allclose(torch.hypot(x, torch.tensor(float(k))), (x * x + k * k).sqrt())
 
 
+def test_the_call_that_asks_for_a_graph_is_as_those_before_it(compiled):
+    """Sums of a call plan have another order than those of the kernel in the first call."""
+    z = torch.rand(3, 62, 17)
+    for f in (lambda: z.sum([0, 2]), lambda: z.mean([0, 2])):
+        met = [f().numpy() for _ in range(OFTEN)]
+        assert all(np.array_equal(met[2], other) for other in met[2:])
+    assert compiled
+
+
+def test_large_calls_are_left_to_the_backend(compiled):
+    """It compiles them when they are met again with the same numbers; here both results would be held beside each other."""
+    z = torch.rand(300, 512)
+    for k in range(OFTEN):
+        z + float(k)
+        torch.softmax(z, 1)
+    assert compiled and not any(made for _, made in compiled)
+
+
 def test_views_stay_views(compiled):
     for _ in range(OFTEN):
         assert x.reshape(-1)._base is x

@@ -168,7 +168,9 @@ COMPILED = {
 def test_compiled(name):
     f = COMPILED[name]
     for dtype, shape in itertools.product(EPS, ((6, 7), (33, 16), (1, 8))):
-        compiled, before = torch.compile(lambda x: f(x)), torch._inductor.metrics.num_fallbacks
+        # NOTE: the function has one code object, so what is captured of it sees other sizes each time; dynamic ones are SciPy's.
+        compiled = torch.compile(lambda x: f(x), dynamic=False)
+        before = torch._inductor.metrics.num_fallbacks
         for x in (numbers(shape, dtype, False), numbers(shape[::-1], dtype, False).t()):
             got, want = compiled(x), f(x)
             assert got.stride() == want.stride()

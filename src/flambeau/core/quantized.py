@@ -120,7 +120,8 @@ def parts(t) -> Affine | None:
 
 
 def is_quantized(t) -> bool:
-    return isinstance(t, _C.TensorBase) and parts(t) is not None
+    # The dtype first: a body that is recorded as a program may ask for it, and not for a payload.
+    return isinstance(t, _C.TensorBase) and t._dtype in CODES and parts(t) is not None
 
 
 def among(args, kwargs) -> bool:

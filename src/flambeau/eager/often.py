@@ -33,7 +33,7 @@ _FAST = frozenset({
 
 def compile_plan(op: OpOverload, values: tuple, plan):
     """A Kernel in place of ``plan`` (a CallPlan, a Kernel, None: a kernel in Python), or None: calls go on as they do. NotImplemented: ask again."""
-    if backend.accelerate is None or op.namespace != "aten" or not _gains(op, plan):
+    if backend.accelerate is None or op.namespace != "aten" or _is_large(values) or not _gains(op, plan):
         return None
     if op.kind == "inplace":
         return _writing(op, values, plan)
@@ -50,6 +50,11 @@ def compile_plan(op: OpOverload, values: tuple, plan):
         return None
     otherwise = plan if isinstance(plan, _C.CallPlan) else None
     return _C.Kernel(found[0], _numbers(op, values), many=found[1], checked=True, otherwise=otherwise)
+
+
+def _is_large(values) -> bool:
+    """Whether this is the matter of backend.compiled, which knows numbers that change; _agrees would hold both results besides."""
+    return any(x._array.size >= backend.LARGE for x in backend.tensors_of(values))
 
 
 _asked = 0
