@@ -38,7 +38,7 @@ def test_same_as_numpy(fn):
     backend.set_accelerator(single.find)
     for _ in range(3):
         got = fn(x)
-    assert any(isinstance(v, tuple) for v in single._table.values()), "nothing was compiled"
+    assert isinstance(next(iter(single._table.values())), tuple), "the operator itself wasn't compiled"
     for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want]):
         assert (g is None) == (w is None)
         if g is not None:

@@ -60,10 +60,10 @@ def find(op, args, now: bool, exact: bool = False):
 
 
 def _lies_elsewhere(call) -> bool:
-    """Whether a result is an argument, a view of one, or a constant, and not new memory."""
-    while call.what == "call" and getattr(call.target, "kind", None) == "view":
+    """Whether a result is an argument, a view of one, or a constant, and not new memory. None is no result."""
+    while call is not None and call.what == "call" and getattr(call.target, "kind", None) == "view":
         call = call.args[0]
-    return call.what in ("input", "constant")
+    return call is not None and call.what in ("input", "constant")
 
 
 def _compile(op, args, exact=False):
