@@ -24,6 +24,7 @@ __all__ = [
     "from_numpy",
     "get_default_dtype",
     "iinfo",
+    "limits",
     "promote_types",
     "result_type",
     "set_default_dtype",
@@ -259,7 +260,7 @@ _C_NAMES = {
 
 
 @functools.cache
-def _limits(dtype: DType):
+def limits(dtype: DType):
     """(lowest, highest) number that converts to the dtype; a negative number wraps to an unsigned one."""
     if dtype.category == 1:
         high = int(np.iinfo(dtype.np).max)
@@ -278,7 +279,7 @@ def check_number(value, dtype: DType) -> None:
         raise RuntimeError(
             f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow: {value}"
         )
-    low, high = _limits(dtype)
+    low, high = limits(dtype)
     if dtype.category == 1 and value.__class__ is float:
         inside = low - 1 < value < high + 1
     else:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _C
 from ..base import dtypes
-from ..base.dtypes import DType, check_number
+from ..base.dtypes import DType, as_element, check_number
 from ..base.shapes import Size
 from ..base.symint import NUMBERS
 
@@ -123,7 +123,8 @@ def element_of(x, dtype: DType):
 
 def _store(out, data, sizes, dtype: DType, dim: int = 0) -> None:
     if dim == len(sizes):
-        out[...] = element_of(data, dtype)
+        element = element_of(data, dtype)
+        out[...] = as_element(element, dtype) if dtype.category == 1 else element
         return
     if not is_sequence(data):
         raise TypeError("not a sequence")

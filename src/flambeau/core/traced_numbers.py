@@ -59,6 +59,6 @@ def _element(x, dtype: DType):
         return aten.scalar_tensor.default(x, dtype=dtype)
     if not isinstance(x, _C.TensorBase):
         return aten.scalar_tensor.default(element_of(x, dtype), dtype=dtype)
-    if math.prod(x._shape) != 1 or (dtype.category == 1 and x._dtype.category > 1):
+    if math.prod(x._shape) != 1 or (dtype.category < 2 <= x._dtype.category):
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return aten._to_copy.default(aten.reshape.default(aten.detach.default(x), ()), dtype=dtype)

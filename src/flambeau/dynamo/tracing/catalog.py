@@ -66,6 +66,7 @@ from ..variables.tensors import gradient_hooks as gradient_hooks
 from ..variables.tensors import set_data as set_data
 from ..variables.tensors import storage_offsets as storage_offsets
 from ..variables.tensors import tensor as tensor
+from ..variables.tensors import tensor_elements as tensor_elements
 from ..variables.tensors import tensor_subclass as tensor_subclass
 from ..variables.tensors import torch_functions as torch_functions
 from ..variables.values import constant as constant

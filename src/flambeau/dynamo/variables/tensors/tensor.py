@@ -452,7 +452,7 @@ def numpy_of(tx, t: TensorVariable) -> Variable:
             "The tensor requires grad, so numpy() raises.",
             headline=".numpy() of a tensor that requires grad raises.",
         )
-    return NumpyNdarrayVariable(t.node, t.val)
+    return NumpyNdarrayVariable(t.node, t.val, scalar=False)
 
 
 MOST_PARTS = 32

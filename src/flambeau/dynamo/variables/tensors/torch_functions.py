@@ -25,7 +25,7 @@ from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import ListVariable, SequenceVariable, TupleVariable
+from ..containers.lists import SequenceVariable
 from ..contexts.managers import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
 from ..functions.python_functions import UserMethodVariable
 from ..values.constant import ConstantVariable
@@ -401,22 +401,6 @@ def _(tx, var, args, kwargs):
         return out
     # An array that the frame was given after a graph break lies on the host.
     return tx.output.call_in_graph(tx, "call_method", "to", [out, ConstantVariable(device)], {})
-
-
-@special("tensor")
-def _(tx, var, args, kwargs):
-    """A list of arrays is one of their rows; tensors are elements of it."""
-    rows = args[0].unwrap() if args else None
-    if type(rows) not in (ListVariable, TupleVariable) or not rows.elements:
-        return None
-    arrays = [tx.realize(v) for v in rows.elements]
-    if not all(isinstance(a, NumpyNdarrayVariable) and a.val.ndim for a in arrays):
-        return None
-    library = trace_rules.library_attr
-    stacked = tx.wrap_function(library("stack")).call(
-        tx, [ListVariable([TensorVariable(a.node, a.val) for a in arrays])], {}
-    )
-    return tx.wrap_function(library("tensor")).call(tx, [stacked, *args[1:]], kwargs)
 
 
 @special("from_numpy", "as_tensor", "asarray")
