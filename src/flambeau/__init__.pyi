@@ -19,6 +19,7 @@ from flambeau.core.generator import Generator as _Generator
 from flambeau.core.tensor import Tensor as Tensor
 from flambeau import return_types as _returns
 from flambeau import amp as amp
+from flambeau import ao as ao
 from flambeau import autograd as autograd
 from flambeau import base as base
 from flambeau import compat as compat

@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from flambeau.base import dtypes
 from flambeau.core.bindings import function
+from flambeau.nn.attention.block_mask import DEFAULT_BLOCK_SIZE, BlockMask, create_mask, grid, noop_mask
 
 __all__ = [
     "AuxOutput",
@@ -20,9 +22,9 @@ __all__ = [
 ]
 __all__ += ["noop_mask", "or_masks"]
 
-arange, safe_softmax = map(function, ("arange", "_safe_softmax"))
+safe_softmax = function("_safe_softmax")
 FlexKernelOptions = dict
-_DEFAULT_SPARSE_BLOCK_SIZE = 128
+_DEFAULT_SPARSE_BLOCK_SIZE = DEFAULT_BLOCK_SIZE
 
 
 class AuxOutput(NamedTuple):
@@ -33,11 +35,6 @@ class AuxOutput(NamedTuple):
 class AuxRequest(NamedTuple):
     lse: bool = False
     max_scores: bool = False
-
-
-def noop_mask(batch, head, token_q, token_kv):
-    """A mask that keeps every pair."""
-    return batch.new_ones((), dtype=arange(1).eq(0).dtype)
 
 
 def and_masks(*mask_mods):
@@ -64,39 +61,49 @@ def or_masks(*mask_mods):
     return mask
 
 
-def _grid(b, h, q, k, device):
-    return (
-        arange(b, device=device).view(b, 1, 1, 1),
-        arange(h, device=device).view(1, h, 1, 1),
-        arange(q, device=device).view(1, 1, q, 1),
-        arange(k, device=device).view(1, 1, 1, k),
+def create_block_mask(
+    mask_mod, B, H, Q_LEN: int, KV_LEN: int, device="cpu", BLOCK_SIZE=DEFAULT_BLOCK_SIZE, _compile: bool = False
+):  # noqa: N803
+    """A mask for :func:`flex_attention`: ``mask_mod(b, h, q, kv)`` tells for index tensors which pairs count. ``B`` and ``H`` None broadcast.
+    Blocks of ``BLOCK_SIZE`` are what the mask counts; attention evaluates the function."""
+    size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN), size)
+
+
+def _create_empty_block_mask(query, key):
+    """A mask that keeps every pair, in one block."""
+    most = 1 << 30
+    return BlockMask(noop_mask, (1, 1, 1, 1), (most, most), (query.new_ones(1, 1, 1, 1, dtype=dtypes.bool_), None))
+
+
+def _check(query, key, value, block_mask, enable_gqa: bool) -> None:
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
+    if query.shape[1] != key.shape[1] and not enable_gqa:
+        raise ValueError(
+            f"Expect query and key/value to have the same number of heads but got Hq={query.shape[1]} and Hkv={key.shape[1]}. "
+            "Try setting enable_gqa=True for GQA."
+        )
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"Expect query and key/value to have the same embedding dimension but got E={query.shape[-1]} and E={key.shape[-1]}."
+        )
+    if block_mask is None or block_mask.BLOCK_SIZE[0] >= 1 << 30:
+        return
+    made, used = block_mask.shape[-2:], (query.shape[-2], key.shape[-2])
+    if made == used:
+        return
+    text = (
+        f"block_mask was created for block_mask.shape={block_mask.shape} but got q_len={used[0]} and kv_len={used[1]}. "
     )
-
-
-def create_mask(mod_fn, B, H, Q_LEN: int, KV_LEN: int, device="cpu"):  # noqa: N803
-    """The mask function as a boolean tensor (B, H, Q_LEN, KV_LEN)."""
-    b, h = B or 1, H or 1
-    return mod_fn(*_grid(b, h, Q_LEN, KV_LEN, device)).expand(b, h, Q_LEN, KV_LEN)
-
-
-class BlockMask:
-    """A mask function with the sizes it is for."""
-
-    def __init__(self, mask_mod, shape):
-        self.mask_mod, self.shape = mask_mod, tuple(shape)
-        self.seq_lengths = self.shape[-2:]
-
-    def to_dense(self):
-        return create_mask(self.mask_mod, *self.shape)
-
-    def __repr__(self):
-        return f"BlockMask(shape={self.shape})"
-
-
-def create_block_mask(mask_mod, B, H, Q_LEN: int, KV_LEN: int, device="cpu", BLOCK_SIZE=128, _compile: bool = False):  # noqa: N803
-    """A mask for :func:`flex_attention`: ``mask_mod(b, h, q, kv)`` tells for index tensors which pairs count. ``B`` and ``H`` None broadcast;
-    ``BLOCK_SIZE`` changes nothing: the mask is evaluated whole."""
-    return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN))
+    if used[0] > made[0] or used[1] > made[1]:
+        raise ValueError(
+            f"{text}As the block mask was created for a smaller length than you're using it for, you likely need to create a new block mask."
+        )
+    raise ValueError(
+        f"{text}As the block mask was created for a larger length than you're using it for, you can either 1. create a new block mask with the "
+        "correct length, or 2. 'adjust' the existing block mask to the correct length by calling block_mask._adjust(q_len, kv_len)."
+    )
 
 
 def flex_attention(
@@ -115,6 +122,7 @@ def flex_attention(
     """softmax(score_mod(q k^T scale, b, h, i, j)) v over (B, H, L, E); ``enable_gqa``: fewer heads of keys than of queries. A row that sees nothing
     gives zeros, its logarithmic sum is -inf. 16-bit numbers are computed in float32, and the result is rounded once; ``lse`` and ``max_scores``
     are float32 then."""
+    _check(query, key, value, block_mask, enable_gqa)
     kind = query.dtype
     if kind.itemsize < 4:
         query, key, value = (x.float() for x in (query, key, value))
@@ -124,9 +132,9 @@ def flex_attention(
     scores = (query @ key.transpose(-2, -1)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     b, h, q, k = scores.shape
     if score_mod is not None:
-        scores = score_mod(scores, *_grid(b, h, q, k, query.device))
+        scores = score_mod(scores, *grid(b, h, q, k, query.device))
     if block_mask is not None:
-        kept = block_mask.mask_mod(*_grid(b, h, q, k, query.device))
+        kept = block_mask.keeps(*grid(b, h, q, k, query.device))
         scores = scores.masked_fill(~kept, float("-inf"))
     out = (safe_softmax(scores, -1) @ value).to(kind)
     if return_aux is None and not return_lse:
