@@ -457,7 +457,8 @@ static PyObject *py_current_stream(PyObject *m, PyObject *where) {
 static PyObject *py_set_stream(PyObject *m, PyObject *stream) {
     if (!PyObject_TypeCheck(stream, &Stream_Type)) return PyErr_SetString(PyExc_TypeError, "set_stream(): a stream is needed"), NULL;
     Stream *s = (Stream *)stream;
-    Py_XSETREF(current_streams[s->device], (Stream *)Py_NewRef(stream));
+    /* The default one is none: who asks gets a stream of their own class, whoever has set it. */
+    Py_XSETREF(current_streams[s->device], s->id ? (Stream *)Py_NewRef(stream) : NULL);
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {

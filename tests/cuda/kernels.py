@@ -34,3 +34,8 @@ def kernels_of(program, target) -> list[Kernel]:
     outputs = device_compile.wanted(lowering)
     steps = device_compile.threads_of(lowering, groups, outputs, target)
     return [s for s in steps if isinstance(s, Kernel)]
+
+
+def graph_of(op, *args, **kwargs):
+    """The graph of one call on the device, for tensors of these shapes."""
+    return device_compile.compile_on_device(program_of(op, op.full(*args, **kwargs)), as_device("cuda"))

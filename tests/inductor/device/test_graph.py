@@ -1,0 +1,122 @@
+"""A call of a graph: what it takes, the memory that it uses and returns, and the errors that its kernels report."""
+
+import pytest
+from tests.cuda.kernels import graph_of
+
+import flambeau as torch
+
+A = torch.ops.aten
+X = torch.linspace(-2, 2, 12).reshape(3, 4)
+
+
+def test_a_shape_that_is_not_the_graphs():
+    graph = graph_of(A.neg.default, X)
+    with pytest.raises(ValueError, match=r"input 0 of a compiled graph has shape \(4, 3\), expected \(3, 4\)"):
+        graph(X.t().cuda())
+
+
+def test_inputs_of_other_strides_and_of_the_host():
+    graph = graph_of(A.add.Tensor, X, X)
+    for a in (X.cuda(), X, X.t().contiguous().cuda().t(), torch.stack([X, X], 2).cuda()[..., 1]):
+        (found,) = graph(a, X.cuda())
+        assert found.is_cuda and found.stride() == (4, 1) and torch.equal(found.cpu(), X + X)
+
+
+def test_an_input_that_begins_within_its_memory():
+    graph = graph_of(A.neg.default, X)
+    whole = torch.cat([X, X + 1, X + 2]).cuda()
+    (found,) = graph(whole[3:6])
+    assert torch.equal(found.cpu(), -(X + 1))
+
+
+def taken() -> int:
+    """Bytes, once all that was let go has been."""
+    torch.cuda.synchronize()
+    return torch.cuda.memory_allocated()
+
+
+def test_only_results_take_memory_afterwards():
+    x = X.cuda()
+    graph = graph_of(A.sort.default, X)
+    assert len(graph.temporary) > len(graph.outputs)  # the ranks are between
+    before = taken()
+    held = graph(x)
+    after = taken()
+    assert after - before == sum(-(-t.numel() * t.element_size() // 512) * 512 for t in held)  # blocks of 512 bytes
+    graph(x)
+    assert taken() == after
+    del held
+    assert taken() == before
+
+
+def test_a_result_that_is_a_view_of_an_input_shares_its_memory():
+    graph = graph_of(A.t.default, X)
+    x = X.cuda()
+    (found,) = graph(x)
+    assert found._storage is x._storage and found.shape == (4, 3)
+    x.zero_()
+    assert found.cpu().count_nonzero() == 0
+
+
+def test_results_that_share_memory_with_each_other(graphs):
+    def f(x):
+        y = x * 2
+        return y, y[1]
+
+    a, b = torch.compile(f)(X.cuda())
+    a.zero_()
+    assert b.cpu().count_nonzero() == 0 and len(graphs) == 1
+
+
+def test_an_index_out_of_range_is_told_once():
+    graph = graph_of(A.embedding.default, X, torch.tensor([0, 1]))
+    assert graph.fails
+    x = X.cuda()
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension with size 3"):
+        graph(x, torch.tensor([0, 3]).cuda())
+    (found,) = graph(x, torch.tensor([2, 0]).cuda())
+    assert torch.equal(found.cpu(), X[[2, 0]])
+    torch.cuda.synchronize()
+
+
+def test_sizes_are_bound_at_each_call(graphs):
+    f = torch.compile(lambda x, k: (x.sum(0) * k, x.shape[0] * k, x[1:]), dynamic=True)
+    for n, k in ((5, 2), (6, 3), (9, 4)):
+        x = torch.arange(3.0 * n).reshape(n, 3)
+        total, number, rest = f(x.cuda(), k)
+        torch.testing.assert_close(total.cpu(), x.sum(0) * k)
+        assert number == n * k and torch.equal(rest.cpu(), x[1:])
+    assert len(graphs) == 2 and all(g.bound for g in graphs)  # once a number has varied it is a symbol, too
+    assert None in graphs[1].inputs
+
+
+def test_no_block_is_launched_for_nothing(graphs):
+    f = torch.compile(lambda x: (x * 2, x.sum()), dynamic=True)
+    for n in (4, 0, 2):
+        x = torch.ones(n, 3)
+        doubled, total = f(x.cuda())
+        assert doubled.shape == (n, 3) and total.item() == 3 * n
+
+
+def test_draws_are_refused_while_work_is_recorded():
+    graph, x = graph_of(A.bernoulli.p, X, 0.5), X.cuda()
+    assert graph.draws
+    torch.cuda.synchronize()
+    recorded = torch.cuda.CUDAGraph()
+    with (
+        torch.cuda.graph(recorded),
+        pytest.raises(NotImplementedError, match="draws in work that a CUDA graph records"),
+    ):
+        graph(x)
+    torch.manual_seed(3)
+    (a,), (b,) = graph(x), graph(x)
+    torch.manual_seed(3)
+    assert torch.equal(graph(x)[0].cpu(), a.cpu()) and not torch.equal(a.cpu(), b.cpu())
+
+
+def test_each_device_has_memory_of_its_own(graphs):
+    f = torch.compile(lambda x: x * 2 + 1)
+    for index in (0, 1):
+        found = f(X.to(f"cuda:{index}"))
+        assert found.device == torch.device("cuda", index) and torch.equal(found.cpu(), X * 2 + 1)
+    assert [g.device.index for g in graphs] == [0, 1]

@@ -1,0 +1,124 @@
+"""What a loop's kernel is given: its parameters, and the runtime's functions in the places where the runtime puts them."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from flambeau.inductor.assembly import instructions as llvm
+from flambeau.loops import operator
+from flambeau.loops.arguments import DATA, FLOATS, GIVEN, INTS, META, NULL, OUT, RUNTIME
+from flambeau.testing.loops import check
+
+R = np.random.RandomState(7)
+
+
+def own_memory(a):
+    for i in range(len(a)):
+        b = np.zeros(len(a)) + i
+        a = a + b * 0.5
+    return a
+
+
+def whole_arrays(a):
+    s = 0.0
+    while s < 300:
+        a[:] = np.sin(a) * 0.5 + a
+        s += abs(a[3]) + 1
+    return s
+
+
+def long_chain(a):
+    s = 0.0
+    while s < 1e4:
+        s += abs(a[int(s) % len(a)]) + 0.5
+    return s
+
+
+def products(a, m):
+    s = 0.0
+    while s < 200:
+        a = m @ a
+        a = a / np.sqrt((a * a).sum())
+        s += abs(a[1]) + 0.5
+    return s, a
+
+
+def called(a):
+    s = 0.0
+    for i in range(5, len(a)):
+        s += np.median(a[:i])
+    return s
+
+
+def rows(m, out):
+    for i in range(m.shape[0]):
+        s = 0.0
+        for j in range(m.shape[1]):
+            s += m[i, j] * m[i, j]
+        out[i] = s
+
+
+A, M = R.rand(300), R.rand(300, 300)
+# The function that a loop calls, the loop, and what it is called with.
+USES = {
+    "malloc": (own_memory, A),
+    "free": (own_memory, A),
+    "parallel": (whole_arrays, R.rand(20000)),
+    "interrupted": (long_chain, A),
+    "product": (products, A[:30], M[:30, :30]),
+    "python": (called, A),
+    "spread": (rows, M, np.zeros(300)),
+}
+
+
+@pytest.fixture
+def texts(monkeypatch):
+    """The kernels that are made."""
+    made, known = [], operator.program
+    monkeypatch.setattr(operator, "program", lambda *given: made.append(json.loads(t := known(*given))["text"]) or t)
+    return made
+
+
+@pytest.mark.parametrize("name", RUNTIME)
+def test_each_function_of_the_runtime_is_the_one_that_is_meant(name, texts):
+    """A wrong place would call another function with these operands."""
+    f, *args = USES[name]
+    check(f, *args)
+    used = [t for t in texts if re.search(rf"(call [^\n]*|ptr )%{name}\b[(,)]", t)]
+    assert used
+    for text in used:
+        place = re.search(rf"(%[\w.]+) = getelementptr ptr, ptr %data, i64 {RUNTIME.index(name)}\n\s*%{name} = load ptr, ptr \1\n", text)  # fmt: skip
+        assert place, name
+
+
+def test_arrays_follow_the_functions_of_the_runtime(texts):
+    check(rows, M, np.zeros(300))
+    for k in range(2):
+        assert re.search(
+            rf"(%[\w.]+) = getelementptr ptr, ptr %data, i64 {len(RUNTIME) + k}\n\s*%a{k} = load ptr, ptr \1\n",
+            texts[0],
+        )
+
+
+def test_the_parameters(texts):
+    assert GIVEN == [DATA, META, INTS, FLOATS, OUT] and NULL.text == "null"
+    assert all(p.type is llvm.PTR for p in (*GIVEN, NULL))
+    check(long_chain, A)
+    listed = ", ".join(f"ptr noalias {p.text}" for p in GIVEN)
+    assert f"define i64 @KERNEL({listed}) {{" in texts[0]
+
+
+def test_numbers_that_a_loop_reads(texts):
+    """Integers and floats have tables of their own, in the order in which the kernel counts them."""
+
+    def f(a, n, k, x, y):
+        s = 0.0
+        for i in range(n):
+            s += a[(i * k) % len(a)] * x - y
+        return s
+
+    check(f, A, 250, 7, 0.5, 0.25)
+    check(f, A, 250, 11, 0.25, 0.5)
+    assert all(f"ptr {p.text}, i64 " in t for t in texts for p in (INTS, FLOATS))
