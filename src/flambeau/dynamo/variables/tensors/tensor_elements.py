@@ -50,7 +50,7 @@ def _(tx, var, args, kwargs):
 def elements_of(tx, v: Variable) -> Iterator[Variable]:
     """What nested lists and tuples hold."""
     v = tx.realize(v).unwrap()
-    if type(v) not in (ListVariable, TupleVariable):
+    if not isinstance(v, (ListVariable, TupleVariable)):
         yield v
         return
     for x in v.elements:
