@@ -23,7 +23,7 @@ def own_memory(a):
 
 def whole_arrays(a):
     s = 0.0
-    while s < 300:
+    while s < 20:
         a[:] = np.sin(a) * 0.5 + a
         s += abs(a[3]) + 1
     return s
@@ -61,12 +61,13 @@ def rows(m, out):
 
 
 A, M = R.rand(300), R.rand(300, 300)
+WIDE = R.rand(300000)  # long enough for several threads, and for asking whether Python has been interrupted
 # The function that a loop calls, the loop, and what it is called with.
 USES = {
     "malloc": (own_memory, A),
     "free": (own_memory, A),
-    "parallel": (whole_arrays, R.rand(20000)),
-    "interrupted": (long_chain, A),
+    "parallel": (whole_arrays, WIDE),
+    "interrupted": (whole_arrays, WIDE),
     "product": (products, A[:30], M[:30, :30]),
     "python": (called, A),
     "spread": (rows, M, np.zeros(300)),

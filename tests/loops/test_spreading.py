@@ -141,16 +141,22 @@ def test_two_parts_together(kind, dtype, a, b, both):
     assert fold(np.array([a], dtype), np.array([b], dtype), result) == ([both], 0)
 
 
-def test_unsigned_integers_and_what_belongs_to_an_extremum():
-    big = np.uint64(2**63 + 5)
-    most = Folded(0, "m", np.dtype(np.uint64), False, Recurrence(Kind.LARGEST))
-    where = Folded(1, "w", INT, False, Recurrence(Kind.CHOSEN, of="m"))
-    for a, b, found in ((3, big, [big, 20]), (big, 3, [big, 10]), (3, 3, [3, 10])):  # the first of equals stays
+# Numbers in ascending order, which are not in the order of their bits.
+ASCENDING = {np.uint64: (3, 2**63 + 5), np.int64: (-3, 2), np.float64: (-3.0, 2.0)}
+
+
+@pytest.mark.parametrize("dtype", ASCENDING, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("kind", [Kind.LARGEST, Kind.SMALLEST])
+def test_what_belongs_to_an_extremum(kind, dtype):
+    low, high = ASCENDING[dtype]
+    best = Folded(0, "m", np.dtype(dtype), False, Recurrence(kind))
+    where = Folded(1, "w", np.dtype(dtype), False, Recurrence(Kind.CHOSEN, of="m"))
+    won = high if kind is Kind.LARGEST else low
+    for a, b in ((low, high), (high, low), (low, low)):
         # NOTE: the order of the results is not that in which they depend on each other.
-        assert fold(np.array([a, 10], np.uint64), np.array([b, 20], np.uint64), where, most) == (
-            [int(x) for x in found],
-            0,
-        )
+        found = fold(np.array([a, 10], dtype), np.array([b, 20], dtype), where, best)
+        first = a == won or a == b  # the first of equals stays
+        assert found == ([a, 10] if first else [b, 20], 0)
 
 
 def test_whether_something_happened():

@@ -49,6 +49,26 @@ def test_only_results_take_memory_afterwards():
     assert taken() == before
 
 
+def test_memory_serves_again_within_a_call(graphs):
+    """What an operator that is called has read is let go before the next one."""
+
+    def f(x):
+        for _ in range(6):
+            x = torch.linalg.inv(x * 2)
+        return x
+
+    x = torch.eye(64).cuda()
+    compiled = torch.compile(f)
+    compiled(x)
+    before = taken()
+    torch.cuda.reset_peak_memory_stats()
+    compiled(x)
+    torch.cuda.synchronize()
+    peak = torch.cuda.max_memory_allocated() - before
+    names = {name for s in graphs[0].steps for name in s.last}
+    assert len(names) >= 12 and peak <= 6 * x.numel() * 4, (names, peak)
+
+
 def test_a_result_that_is_a_view_of_an_input_shares_its_memory():
     graph = graph_of(A.t.default, X)
     x = X.cuda()
