@@ -44,7 +44,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 # Library code that is Python for users to read and for capture to trace: modules, optimisers, example programs.
 EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 INLINE_IN_PACKAGE = (
-    *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "optim", "distributions")),
+    *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "ao", "optim", "distributions")),
     EXAMPLES,
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
     os.path.join(PACKAGE, "ops", "lists", "adam.py"),  # the rule that optimisers share with fused operators
@@ -426,7 +426,7 @@ def is_library_module_call(call) -> bool:
 
 CALLS_USERS = tuple(
     os.path.join(PACKAGE, d) + os.sep
-    for d in ("modules", "nn", "optim", "func", "utils", "compiler", "examples", os.path.join("distributed", "fsdp"))
+    for d in ("modules", "nn", "ao", "optim", "func", "utils", "compiler", "examples", os.path.join("distributed", "fsdp"))
 )
 
 
