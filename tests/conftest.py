@@ -38,7 +38,8 @@ def spare_code_objects():
     that lives so long would be left with code that is gone (the process aborted at its exit)."""
     if sys.version_info < (3, 12):
         return
-    todo = [f.__code__ for f in gc.get_objects() if isinstance(f, types.FunctionType)]
+    # Classes of tests may answer for their instances: the type itself is asked.
+    todo = [f.__code__ for f in gc.get_objects() if type(f) is types.FunctionType]
     while todo:
         code = todo.pop()
         if id(code) not in _spare:

@@ -349,7 +349,7 @@ def log_of_tensors(C, torch):
         print("begin")
         y = x + 1
         print(y.sum(), f"y={y!r} {x.shape} {{}} {y.sum():.3f}", 3)
-        print(f"{y.sum()} of {x.sum():.2f}", end="!")
+        print(f"{y.sum()} of {x.sum():.2f} {y!s:>30}", end="!")
         return y * 2
 
     g = C(f, fullgraph=True)

@@ -426,7 +426,17 @@ def is_library_module_call(call) -> bool:
 
 CALLS_USERS = tuple(
     os.path.join(PACKAGE, d) + os.sep
-    for d in ("modules", "nn", "ao", "optim", "func", "utils", "compiler", "examples", os.path.join("distributed", "fsdp"))
+    for d in (
+        "modules",
+        "nn",
+        "ao",
+        "optim",
+        "func",
+        "utils",
+        "compiler",
+        "examples",
+        os.path.join("distributed", "fsdp"),
+    )
 )
 
 

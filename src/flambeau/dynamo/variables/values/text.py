@@ -92,7 +92,10 @@ def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVaria
         value = said.as_constant()
         v = ConstantVariable(value.encode("ascii", "backslashreplace").decode() if conversion is ascii else value)
         conversion = None
-    if v.is_tensor and config.reorderable_logging_functions:
+    later = isinstance(v, DeferredText)
+    if later and not conversion and not spec:
+        return v  # CPython 3.13 converts and formats by two instructions
+    if later or (v.is_tensor and config.reorderable_logging_functions):
         return DeferredText.of(v, conversion, spec)
     said = of_code(tx, v) if not (spec and not conversion) else None
     v = said or settled(tx, v)
