@@ -53,12 +53,13 @@ class ShardedParameter:
         found = self.registered()
         if found is self.p:
             return
-        name = ", ".join(name for _, name in self.owners)
         if not isinstance(found, DTensor):
-            raise RuntimeError(f"the parameter {name} of a sharded module was replaced by a tensor that isn't sharded")
+            raise RuntimeError(
+                f"the parameter {self.name} of a sharded module was replaced by a tensor that isn't sharded"
+            )
         if found.placements != self.p.placements or tuple(found.shape) != self.shape:
             raise RuntimeError(
-                f"the parameter {name} of a sharded module was replaced by one that is sharded otherwise"
+                f"the parameter {self.name} of a sharded module was replaced by one that is sharded otherwise"
             )
         self.p = found
         self.register(found)
@@ -67,6 +68,11 @@ class ShardedParameter:
         """Let the modules have ``value`` under the parameter's name."""
         for module, name in self.owners:
             module._parameters[name] = value
+
+    @property
+    def name(self) -> str:
+        """The names that the modules have it under."""
+        return ", ".join(name for _, name in self.owners)
 
     def registered(self):
         """What the modules have under the name now."""
@@ -142,7 +148,7 @@ class Shards:
             p.adopt()
             if p.p.device.type == "meta":
                 raise RuntimeError(
-                    f"FSDP parameters should be materialized from meta device before training, but {p.owners[0][1]} is on meta: "
+                    f"FSDP parameters should be materialized from meta device before training, but {p.name} is on meta: "
                     "call to_empty() and give values"
                 )
         ranks, self.pending = self.group.size(), []

@@ -6,7 +6,7 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.core.operator import namespace
 
-from .utils import output_qparams
+from .utils import ScaledModule, output_qparams
 
 __all__ = ["FXFloatFunctional", "FloatFunctional", "QFunctional"]
 
@@ -89,23 +89,13 @@ class FXFloatFunctional(nn.Module):
         return torch.matmul(x, y)
 
 
-class QFunctional(nn.Module):
+class QFunctional(ScaledModule):
     """Arithmetic on codes, quantised by ``scale`` and ``zero_point``."""
 
     def __init__(self):
         super().__init__()
         self.scale, self.zero_point = 1.0, 0
         self.activation_post_process = nn.Identity()
-
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[f"{prefix}scale"] = torch.tensor(self.scale)
-        destination[f"{prefix}zero_point"] = torch.tensor(self.zero_point)
-
-    def _load_from_state_dict(self, state_dict, prefix, *args):
-        self.scale = float(state_dict.pop(f"{prefix}scale"))
-        self.zero_point = int(state_dict.pop(f"{prefix}zero_point"))
-        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _get_name(self):
         return "QFunctional"

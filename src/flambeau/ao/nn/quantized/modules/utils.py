@@ -5,7 +5,7 @@ from __future__ import annotations
 import flambeau as torch
 from flambeau import nn
 
-__all__ = ["WeightedQuantizedModule", "output_qparams", "quantized_weight"]
+__all__ = ["ScaledModule", "WeightedQuantizedModule", "output_qparams", "quantized_weight"]
 
 
 def quantized_weight(weight, observer):
@@ -42,19 +42,11 @@ def output_qparams(mod) -> tuple[float, int]:
     return float(scale), int(zero_point)
 
 
-class WeightedQuantizedModule(nn.Module):
-    """A layer with ``weight()`` and ``bias()``, and ``scale`` and ``zero_point`` of its results."""
+class ScaledModule(nn.Module):
+    """A module with ``scale`` and ``zero_point`` of its results, numbers that are saved as tensors."""
 
     scale: float
     zero_point: int
-
-    def weight(self):
-        """The weight, of qint8."""
-        return self._weight_bias()[0]
-
-    def bias(self):
-        """The bias, of floats, or None."""
-        return self._weight_bias()[1]
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -65,3 +57,15 @@ class WeightedQuantizedModule(nn.Module):
         self.scale = float(state_dict.pop(f"{prefix}scale"))
         self.zero_point = int(state_dict.pop(f"{prefix}zero_point"))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class WeightedQuantizedModule(ScaledModule):
+    """A layer with ``weight()`` and ``bias()``."""
+
+    def weight(self):
+        """The weight, of qint8."""
+        return self._weight_bias()[0]
+
+    def bias(self):
+        """The bias, of floats, or None."""
+        return self._weight_bias()[1]
