@@ -1,13 +1,15 @@
 """NumPy programs beside Numba, JAX and torch.compile: ``python benchmarks/numpy_programs.py [--numba-python PATH] [--jax-python PATH]
-[--torch-python PATH] [--rows TEXT] [--files NAMES] [--rounds N] [--limit SECONDS] [--out FILE]``.
+[--torch-python PATH] [--rows TEXT] [--files NAMES] [--rounds N] [--limit SECONDS] [--processor] [--peer-cache FOLDER] [--out FILE]``.
 
 The programs are those of benchmarks/numpy_suite, as plain NumPy. flambeau and torch compile them, Numba gets the same source under ``njit``
 (``parallel=True`` where that compiles), JAX the ones that write nothing in place with ``jax.numpy`` as ``np`` and the others as
-benchmarks/jax_ports.py has them (compared with NumPy at the small size first). Every peer is a process of its
+benchmarks/jax_ports*.py have them (compared with NumPy at the small size first). Every peer is a process of its
 own; in each round every program is asked of every peer in turn. Arguments are fresh for each call and their copying isn't timed. The first
 call of a program is timed apart, in the same process. A peer that needs longer than ``--limit`` for a call is left out of that row.
 ``--quick`` takes one short round, waits half a minute at most and asks torch only for programs without Python loops over arrays (the others it
-unrolls), twenty minutes at most (``--minutes``). ``--into docs/measurements/performance.md`` puts the table into the document.
+unrolls), twenty minutes at most (``--minutes``). ``--processor`` is for machines that others use too: the least processor time of a call, on one
+core. ``--peer-cache`` keeps what Numba and JAX compile in a folder, so that a later run spends its time on measuring.
+``--into docs/measurements/performance.md`` puts the table into the document.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ import argparse
 import json
 import math
 import multiprocessing
+import os
 import platform
 import sys
 import tempfile
 import types
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -59,10 +62,14 @@ def compiled(peer: str, program):
     if peer == "numba":
         import numba
 
+        cache = "NUMBA_CACHE_DIR" in os.environ
         helpers = {
-            k: numba.njit(v) for k, v in f.__globals__.items() if isinstance(v, types.FunctionType) and k[0] == "_"
+            k: numba.njit(v, cache=cache)
+            for k, v in f.__globals__.items()
+            if isinstance(v, types.FunctionType) and k[0] == "_"
         }
-        return numba.njit(types.FunctionType(f.__code__, {**f.__globals__, **helpers}, f.__name__), parallel=True)
+        f = types.FunctionType(f.__code__, {**f.__globals__, **helpers}, f.__name__)
+        return numba.njit(f, parallel=True, cache=cache)
     import jax
     import jax.numpy
 
@@ -74,6 +81,8 @@ def compiled(peer: str, program):
         }
         f = types.FunctionType(f.__code__, scope, f.__name__)
     else:
+        import jax_ports_fields  # noqa: F401
+        import jax_ports_texts  # noqa: F401
         from jax_ports import PORTS
 
         if program.name not in PORTS:
@@ -108,8 +117,17 @@ def disagreement(program, port) -> str:
     return ""
 
 
-def worker(peer: str, span: float) -> None:
+def on_one_core() -> None:
+    """The peers that this process starts run on one core, with one thread each."""
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    for name in ("OMP", "NUMBA", "OPENBLAS", "MKL"):
+        os.environ[f"{name}_NUM_THREADS"] = "1"
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def worker(peer: str, span: float, processor: bool) -> None:
     out, sys.stdout = sys.stdout, sys.stderr
+    clock = process_time if processor else perf_counter
     ready: dict[str, tuple] = {}
     for line in sys.stdin:
         name = json.loads(line)["program"]
@@ -128,14 +146,13 @@ def worker(peer: str, span: float) -> None:
                 f(*fresh(arguments))  # what one call tells (a size that varies) may be compiled at the next
                 ready[name] = f, arguments
             f, arguments = ready[name]
-            seconds, count = 0.0, 0
-            while seconds < span and count < 1000:
+            times: list[float] = []
+            while sum(times) < span and len(times) < 1000:
                 args = fresh(arguments)
-                start = perf_counter()
+                start = clock()
                 f(*args)
-                seconds += perf_counter() - start
-                count += 1
-            answer["seconds"] = seconds / count
+                times.append(clock() - start)
+            answer["seconds"] = min(times) if processor else sum(times) / len(times)
         except Exception as error:  # a program that a peer can't run is a row without its number
             answer = {"error": described(error)}
         print(json.dumps(answer), file=out, flush=True)
@@ -147,8 +164,8 @@ def worker(peer: str, span: float) -> None:
 class Programs(Peer):
     """A peer that is asked for programs by name, and the time of each one's first call."""
 
-    def __init__(self, name: str, python: str, cache: str, limit: float, span: float):
-        super().__init__(name, [python, __file__, "--worker", name, "--span", str(span)], environment(cache), limit)
+    def __init__(self, name: str, command: list[str], environment: dict[str, str], limit: float):
+        super().__init__(name, command, environment, limit)
         self.first: dict[str, float] = {}
 
     def seconds(self, program: str) -> float | None:
@@ -232,9 +249,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the table here")
     parser.add_argument("--into", type=Path, help="also put the table into this document, between its marks")
     parser.add_argument("--table", type=Path, help="measure nothing: the table is that of an earlier --out, for --into")
+    parser.add_argument("--processor", action="store_true", help="the least processor time on one core, see above")
+    parser.add_argument("--peer-cache", type=Path, metavar="FOLDER", help="keep what Numba and JAX compile here")
     options = parser.parse_args()
     if options.worker:
-        return worker(options.worker, options.span)
+        return worker(options.worker, options.span, options.processor)
+    if options.processor:
+        on_one_core()
     if options.table:
         return put_into(options.into, NAME, options.table.read_text())
     started, minutes = perf_counter(), options.minutes or (18 if options.quick else math.inf)
@@ -244,7 +265,19 @@ def main() -> None:
     pythons = {"flambeau": sys.executable, "numpy": sys.executable}
     pythons |= {p: v for p in ("numba", "jax", "torch") if (v := getattr(options, f"{p}_python"))}
     with tempfile.TemporaryDirectory() as cache:
-        peers = [Programs(name, python, cache, limit, span) for name, python in pythons.items()]
+        given = environment(cache)
+        if options.peer_cache:
+            given["NUMBA_CACHE_DIR"] = str(options.peer_cache.resolve() / "numba")
+            given["JAX_COMPILATION_CACHE_DIR"] = str(options.peer_cache.resolve() / "jax")
+            given |= {
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+                "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
+            }
+        more = ["--span", str(span), *(["--processor"] if options.processor else [])]
+        peers = [
+            Programs(name, [python, __file__, "--worker", name, *more], given, limit)
+            for name, python in pythons.items()
+        ]
         values: dict[str, dict[str, list[float]]] = {}
         for name in chosen(options.rows, options.files):
             row = values[name] = {p.name: [] for p in peers}
