@@ -1,4 +1,4 @@
-"""Shared by all tests: memory that runs out."""
+"""Shared by all tests: memory that runs out, and what the garbage collector need not look at."""
 
 import builtins
 import ctypes
@@ -11,6 +11,12 @@ import types
 import warnings
 
 import pytest
+
+
+def pytest_collection_finish(session):
+    """A full collection takes about a second with the modules and the parameters of all tests among what it walks: they stay anyway."""
+    gc.collect()
+    gc.freeze()
 
 
 class FailingMemory:
@@ -38,6 +44,8 @@ def spare_code_objects():
     that lives so long would be left with code that is gone (the process aborted at its exit)."""
     if sys.version_info < (3, 12):
         return
+    # What the collection of the tests left is frozen, and not listed.
+    gc.unfreeze()
     # Classes of tests may answer for their instances: the type itself is asked.
     todo = [f.__code__ for f in gc.get_objects() if type(f) is types.FunctionType]
     while todo:

@@ -67,7 +67,8 @@ def test_calls_leave_no_references(name, mode):
             run(200)
         return max(abs(a - b) for a, b in zip(before, counts()))
 
-    assert measure() < 100
+    # What is made once (a compiled plan, a module that is imported) isn't made a second time.
+    assert measure() < 100 or measure() < 100
 
 
 def test_results_are_released():
