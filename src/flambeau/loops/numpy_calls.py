@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.numpy_kernels import served
 from . import arrays
 from .emitter import Emitter
 from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Tuple, memory_type
@@ -362,7 +363,7 @@ def _dtypes(call: str, inputs: tuple[tuple[str, int], ...]) -> list[tuple[np.dty
 @functools.lru_cache(1024)
 def _parsed(call: str):
     module, name, given, options, count = ast.literal_eval(call)
-    return getattr(importlib.import_module(module), name), given, options, count
+    return served(getattr(importlib.import_module(module), name)), given, options, count
 
 
 def _results(call: str, arrays_) -> tuple:

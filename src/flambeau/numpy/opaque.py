@@ -24,6 +24,7 @@ import numpy as np
 from .. import _C
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
+from ..base.numpy_kernels import served
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -127,7 +128,7 @@ def _parsed(call: str):
         return (getattr(f, method) if method else f), args, kwargs
     if name not in FUNCTIONS_BY_MODULE.get(module, "").split() and not (module == "numpy" and name in REST.split()):
         raise ValueError(f"{module}.{name} is not a function that graphs call")
-    return f, args, kwargs
+    return served(f), args, kwargs
 
 
 def _run(call: str, arrays) -> Any:
