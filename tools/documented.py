@@ -28,6 +28,20 @@ TABLES = (
     "_inductor",
 )
 
+# Public callables whose signature is ``(*args, **kwargs)`` in truth, or is nobody's here to say.
+UNSIGNED = {
+    "Module": "passes on what it is given, where call_super_init asks for it",
+    "Container": "another name of Module",
+    "Identity": "takes and ignores whatever another layer takes",
+    "StackDataset": "datasets side by side, or by name",
+    "GraphModule": "derived classes have an __init__ of their own, and __new__ makes a class for each graph",
+    "Function": "made by apply, with what forward takes",
+    "NestedIOFunction": "made by apply",
+    "CheckpointFunction": "made by apply",
+    "KeyErrorMessage": "a str",
+    "FlexKernelOptions": "a dict",
+    "PyTreeSpec": "optree's",
+}
 
 # How the documentation of what does nothing begins.
 NEUTRAL = ("Can't be made", "Refuses:", "Answers ", "A block that changes nothing", "Gives the function back")
@@ -69,7 +83,7 @@ def rows() -> dict[str, dict[str, tuple[bool, bool]]]:
             error = isinstance(value, type) and issubclass(value, BaseException)
             if not callable(value) or get_origin(value) is not None or error or doc.startswith(NEUTRAL):
                 continue
-            found.setdefault(module, {})[name] = (has_signature(value), bool(doc))
+            found.setdefault(module, {})[name] = (name in UNSIGNED or has_signature(value), bool(doc))
     return found
 
 

@@ -31,8 +31,8 @@ for version in 3.11 3.12 3.13; do
   PATH="$work/$version/bin:$PATH" auditwheel repair -w "$folder" "$work"/raw/*cp"${version/./}"-*.whl
   "$found" -m venv "$work/try"
   "$work/try/bin/pip" install -q --disable-pip-version-check "$folder"/*cp"${version/./}"-*.whl
-  # Without a compiler on the path, and outside of the source.
-  (cd "$work" && PATH= HOME="$work" FLAMBEAU_CACHE_DIR="$work/cache" "$work/try/bin/python" -c "$smoke")
+  # Isolated: without a compiler on the path, and without what PYTHONPATH or the folder may add.
+  (cd "$work" && PATH= HOME="$work" FLAMBEAU_CACHE_DIR="$work/cache" "$work/try/bin/python" -I -c "$smoke")
   echo "CPython $version: $(du -sm --exclude=pip "$work"/try/lib/python*/site-packages | cut -f1) MB installed"
   rm -rf "$work/try" "$work/cache"
   built=$((built + 1))

@@ -233,6 +233,7 @@ static PyMethodDef functions[] = {{"operators_seen", py_operators_seen, METH_NOA
                                    "Whether a function mode is on that sees calls of operators by name."},
                                   {"has_override", (PyCFunction)(void (*)(void))py_has_override,
                                    METH_FASTCALL,
+                                   "has_override($module, /, *arguments)\n--\n\n"
                                    "Whether a function mode or an argument overrides __torch_function__."},
                                   {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS,
                                    "__torch_function__ that overrides nothing."},

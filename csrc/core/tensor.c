@@ -110,7 +110,8 @@ PyTypeObject FlbStorage_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau.storage.UntypedStorage",
     .tp_basicsize = sizeof(FlbStorage),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Memory shared by all views of a tensor.",
+    .tp_doc = "UntypedStorage(contents=0, /, *, device=\"cpu\")\n--\n\n"
+              "Memory shared by all views of a tensor; made of a number of bytes, or of their values.",
     .tp_new = storage_make,
     .tp_dealloc = (destructor)storage_dealloc,
     .tp_traverse = (traverseproc)storage_traverse,

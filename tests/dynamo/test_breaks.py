@@ -179,9 +179,15 @@ def test_explain(capsys):
 @pytest.mark.parametrize(
     "fn, words",
     [
-        (toy_example, ["builtin: print", "test_breaks.py", "toy_example", "Hint"]),
-        (while_on_data, ["generic_jump TensorVariable()", "while x.sum() < 50"]),
-        (lambda x, y: x * y.data_ptr(), ["call_method TensorVariable() data_ptr"]),
+        (
+            toy_example,
+            ["print() is ordinary Python with effects", "builtin: print", "test_breaks.py", "toy_example", "Hint"],
+        ),
+        (while_on_data, ["The value of a tensor decides", "generic_jump TensorVariable()", "while x.sum() < 50"]),
+        (
+            lambda x, y: x * y.data_ptr(),
+            [".data_ptr() of a tensor isn't captured", "call_method TensorVariable() data_ptr"],
+        ),
         (in_the_middle, ["C function gc.get_threshold"]),
         (nested_call_stack, ["graph_break()", "in graph_or", "in nested_call_stack"]),
     ],

@@ -454,7 +454,7 @@ class ShapeEnv:
         if isinstance(e, (int, float)):
             return e
         if self.is_unbacked(e):
-            raise self._data_dependent(e)
+            raise self._data_dependent(e, is_number=True)
         value = R.evaluate(e, self.hints)
         if type(e) is Expr:
             self.evaluate(R.compare("eq", e, value))
@@ -495,12 +495,12 @@ class ShapeEnv:
         r = self.simplify(r)
         return default if self.is_unbacked(r) else self.evaluate(r)
 
-    def _data_dependent(self, r):
+    def _data_dependent(self, r, is_number: bool = False):
         line = self.where()
         names = sorted(s.name for s in R.symbols(r) if s not in self.hints)
-        if type(r) is Expr:
+        if is_number:
             check = f"torch._check({r!r} == <the value the program relies on>)"
-            text = f"Could not extract specialized integer from data-dependent expression {r!r}"
+            text = f"Could not extract specialized {'integer' if type(r) is Expr else 'number'} from data-dependent expression {r!r}"
         else:
             check = f"torch._check({r!r}), or torch._check({R.negate(r)!r})"
             text = f"Could not guard on data-dependent expression {r!r}"

@@ -64,6 +64,9 @@ class Error(RuntimeError):
 class ScriptModule(Module):
     """Base class of scripted modules: an ordinary Module here."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
 
 RecursiveScriptModule = ScriptModule
 
@@ -72,7 +75,7 @@ RecursiveScriptModule = ScriptModule
 class ScriptFunction:
     """The class of scripted functions: scripting returns the function itself, so nothing is an instance."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, name: str = "", graph=None):
         raise NotImplementedError(
             "torch.jit.ScriptFunction can't be made: torch.jit.script returns the Python function"
         )
@@ -82,7 +85,7 @@ class ScriptFunction:
 class CompilationUnit:
     """TorchScript source that is compiled: can't be made."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, lang: str | None = None, _frames_up: int = 0):
         raise NotImplementedError(
             "torch.jit.CompilationUnit: flambeau doesn't compile TorchScript source; write Python functions"
         )

@@ -51,7 +51,9 @@ def warning_once(logger: logging.Logger, *args, **kwargs) -> None:
     logger.warning(*args, **kwargs)
 
 
-def trace_structured(*args, **kwargs) -> None:
+def trace_structured(
+    name: str, metadata_fn=dict, *, payload_fn=None, suppress_context: bool = False, expect_trace_id: bool = True
+) -> None:
     """Events of PyTorch's structured trace; flambeau writes its own (TORCH_TRACE)."""
 
 

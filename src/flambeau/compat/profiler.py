@@ -22,11 +22,17 @@ class ExecutionTraceObserver:
         raise NotImplementedError("torch.profiler.ExecutionTraceObserver is not built")
 
 
-class _Nothing(contextlib.ContextDecorator):
-    def __init__(self, *args, **kwargs):
-        pass
+class _ForeignTracer(contextlib.ContextDecorator):
+    """Marks in the trace of a tool that isn't here: NotImplementedError when the block is entered, unless ``enabled`` is False."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False):
+        self.enabled, self.record_shapes = enabled, record_shapes
 
     def __enter__(self):
+        if self.enabled:
+            raise NotImplementedError(
+                f"torch.autograd.profiler.{type(self).__name__}: there are no marks for {self.tool}; torch.profiler.profile records the program"
+            )
         return self
 
     def __exit__(self, *exc):
@@ -34,13 +40,17 @@ class _Nothing(contextlib.ContextDecorator):
 
 
 @public_in("autograd.profiler")
-class emit_nvtx(_Nothing):  # noqa: N801
-    """Marks for a GPU's profiler: none here."""
+class emit_nvtx(_ForeignTracer):  # noqa: N801
+    """``emit_nvtx(enabled=True, record_shapes=False)``: marks for NVIDIA's profiler. NotImplementedError when it is entered enabled."""
+
+    tool = "NVIDIA's profiler"
 
 
 @public_in("autograd.profiler")
-class emit_itt(_Nothing):  # noqa: N801
-    """Marks for Intel's profiler: none here."""
+class emit_itt(_ForeignTracer):  # noqa: N801
+    """``emit_itt(enabled=True, record_shapes=False)``: marks for Intel's profiler. NotImplementedError when it is entered enabled."""
+
+    tool = "Intel's profiler"
 
 
 @public_in("autograd.profiler")

@@ -49,7 +49,7 @@ class ExplainOutput:
                     found.setdefault((n.meta["stack"].filename, n.meta["stack"].lineno), ["compiled"])
         for r in self.break_reasons:
             if r.user_stack:
-                why = f"plain: {r.why if r.id in SAYS_WHY or r.id.startswith('builtin-') else r.reason}"
+                why = f"plain: {r.why if r.id in SAYS_WHY else r.in_short()}"
                 said = found.setdefault((r.user_stack[-1].filename, r.user_stack[-1].lineno), [])
                 if why not in said:
                     said.append(why)

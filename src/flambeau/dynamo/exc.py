@@ -32,7 +32,7 @@ __all__ = [
 @slotted(frozen=False)
 class BreakReason:
     """Why capture stopped. ``id`` is stable, ``reason`` the text, ``user_stack`` innermost last, ``why`` and ``hint`` for the reader.
-    ``headline``: the reason in the words of the program, where the text names what only capture knows."""
+    ``headline``: the reason in the words of the program, where the text is PyTorch's and names what only capture knows."""
 
     id: str
     reason: str
@@ -43,17 +43,18 @@ class BreakReason:
     headline: str = ""
 
     def in_short(self) -> str:
-        """One line for a reader of the program, a sentence: the reason names what only capture knows where it speaks of variables."""
-        reason = self.reason.splitlines()[0]
-        short = self.headline or (self.why if "Variable" in reason else "") or reason
+        """One line for a reader of the program, a sentence."""
+        short = self.headline or self.reason.splitlines()[0]
         return short if short.endswith((".", "!", "?")) else f"{short}."
 
     def describe(self) -> str:
-        lines = [f"{self.reason}", f"  [{self.id}]"]
-        if self.why:
+        lines = [self.headline or self.reason, f"  [{self.id}]"]
+        if self.why and self.why != self.headline:
             lines.append(f"  Why: {self.why}")
         if self.hint:
             lines.append(f"  Hint: {self.hint}")
+        if self.headline and self.headline != self.reason:
+            lines.append(f"  In capture's words: {self.reason}")
         if self.user_stack:
             lines.append("\nfrom user code:")
             lines.extend(s.rstrip("\n") for s in traceback.format_list(self.user_stack))

@@ -55,6 +55,9 @@ class ModuleCallEntry:
 class CustomDecompTable(dict):
     """Operators and the functions that replace them. Operators that are composites are always decomposed when a program is exported."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def materialize(self) -> dict:
         return dict(self)
 

@@ -268,7 +268,7 @@ class AttributeFunction(KnownVariable):
 
     def call(self, tx, args, kwargs):
         if self.value.__name__ != "__get__":
-            unsupported("tensor-setattr", f"setattr {args[0]!r} {self.name}")
+            unsupported("tensor-setattr", f"setting {self.name} of {args[0]!r}")
         with function_disabled(tx):
             return args[0].getattr(tx, self.name)
 

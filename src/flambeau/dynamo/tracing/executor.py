@@ -243,6 +243,7 @@ class Frame(Opcodes):
                 "generic_jump TensorVariable()",
                 "The branch depends on tensor data.",
                 "Use torch.where, or torch.cond.",
+                headline="The value of a tensor decides which way the code goes (if, while, and, or, bool).",
             )
         return b
 

@@ -219,7 +219,7 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             read = tx.wrap_function(hook)
             return fallback(tx, owner, cls, name, lambda: read.call(tx, [owner, tx.make_constant(name)], {}))
         if pending is not None and pending(name) is not None:
-            unsupported("getattribute", f"getattr {owner!r} {name}", f"{name_of(cls)} looks attributes up in C.")
+            unsupported("getattribute", f"reading {name} of {owner!r}", f"{name_of(cls)} looks attributes up in C.")
         return dynamic(tx, owner, value, source, name)
     a = class_attr(tx, cls, name)
     if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType) and is_data_descriptor(tx, a):
@@ -243,7 +243,7 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
             return fallback(tx, owner, cls, name, lambda: call_get(tx, get, a, owner, cls), hooks)
         if get is not ABSENT:
             unsupported(
-                "descriptor", f"getattr {owner!r} {name}", f"{name} is a data descriptor of type {name_of(type(a))}."
+                "descriptor", f"reading {name} of {owner!r}", f"{name} is a data descriptor of type {name_of(type(a))}."
             )
     written = pending(name) if pending is not None else None
     if written is not None and written is not DELETED:
@@ -276,7 +276,7 @@ def missing(tx, owner, cls: type, name: str, hooks: bool = True):
     if type(hook) is types.FunctionType:
         return tx.wrap_function(hook).call(tx, [owner, tx.make_constant(name)], {})
     if hook is not ABSENT:
-        unsupported("getattr", f"getattr {owner!r} {name}", f"{name_of(cls)}.__getattr__ is no Python function.")
+        unsupported("getattr", f"reading {name} of {owner!r}", f"{name_of(cls)}.__getattr__ is no Python function.")
     what = f"type object {name_of(owner.value)!r}" if issubclass(cls, type) else f"{error_name_of(cls)!r} object"
     tx.raise_user(AttributeError(f"{what} has no attribute {name!r}"))
 
@@ -301,18 +301,18 @@ def bind(tx, owner, cls: type, name: str, a):
     if type(get) is types.FunctionType:
         return call_get(tx, get, a, owner, cls)
     if get is not ABSENT and not trace_rules.is_a(a, type):
-        unsupported("descriptor", f"getattr {owner!r} {name}", f"{name} is a descriptor of type {name_of(type(a))}.")
+        unsupported("descriptor", f"reading {name} of {owner!r}", f"{name} is a descriptor of type {name_of(type(a))}.")
     return known(tx, a)
 
 
 def dynamic(tx, owner, value, source: Source | None, name: str):
     """An attribute that only running code tells: read for real now, and again by the guard."""
     if value is None:
-        unsupported("getattr", f"getattr {owner!r} {name}")
+        unsupported("getattr", f"reading {name} of {owner!r}")
     source = source or ConstSource(value, f"const<{name_of(type(value))}>")
     if any(type(type_item(type(value), n)) is types.FunctionType for n in ("__getattribute__", "__getattr__")):
         unsupported(
-            "getattribute", f"getattr {owner!r} {name}", "Reading it for real would run a method of the program's."
+            "getattribute", f"reading {name} of {owner!r}", "Reading it for real would run a method of the program's."
         )
     try:
         found = getattr(value, name)
@@ -353,7 +353,7 @@ def library_attr(tx, owner, value, source: Source | None, name: str):
     if trace_rules.is_a(found, types.MethodType) and found.__func__ is static:
         return known(tx, found)
     if not is_constant_value(found) and getattr(value, name) is not found:
-        unsupported("library-object", f"getattr {owner!r} {name}", "Each read makes another object.")
+        unsupported("library-object", f"reading {name} of {owner!r}", "Each read makes another object.")
     return tx.wrap(found, GetAttrSource(source, name))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flambeau.base.shapes import Size
 
-from ..exc import UserRaises, unsupported
+from ..exc import Unsupported, UserRaises, unsupported
 from ..rules.c_arguments import refusal
 from ..rules.reflect import ABSENT, by_identity, error_name_of, is_a, type_item
 
@@ -46,7 +46,7 @@ class Variable:
 
     # -- facts --
     def python_type(self) -> type:
-        unsupported("type-unknown", f"the type of {self!r} is not known while tracing")
+        unsupported("type-unknown", "the type of a value is not known while tracing")
 
     def python_type_name(self) -> str:
         """As errors tell it: what holds builtin contents is told by its own class."""
@@ -101,21 +101,21 @@ class Variable:
 
     # -- operations --
     def getattr(self, tx, name: str) -> Variable:
-        unsupported("getattr", f"getattr {self!r} {name}", "Attributes of this kind of value are not traced.")
+        unsupported("getattr", f"reading {name} of {self!r}", "Attributes of this kind of value are not traced.")
 
     def hasattr(self, tx, name: str) -> bool:
-        unsupported("hasattr", f"hasattr {self!r} {name}")
+        unsupported("hasattr", f"asking whether {self!r} has {name}")
 
     def setattr(self, tx, name: str, value: Variable) -> None:
-        unsupported("setattr", f"setattr {self!r} {name}", "Writing attributes of this kind of value is not traced.")
+        unsupported("setattr", f"setting {name} of {self!r}", "Writing attributes of this kind of value is not traced.")
 
     def delattr(self, tx, name: str) -> None:
         unsupported(
-            "delattr", f"delattr {self!r} {name}", "Attributes of this kind of value are not deleted while tracing."
+            "delattr", f"deleting {name} of {self!r}", "Attributes of this kind of value are not deleted while tracing."
         )
 
     def call(self, tx, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-        unsupported("call", f"call_function {self!r}", "This kind of value cannot be called while tracing.")
+        unsupported("call", f"calling {self!r}", "This kind of value cannot be called while tracing.")
 
     def call_method(self, tx, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         return self.getattr(tx, name).call(tx, args, kwargs)
@@ -174,7 +174,12 @@ class Variable:
         return None
 
     def __repr__(self):
-        return f"{type(self).__name__}()"
+        """In the words of the program, as reasons of graph breaks say them: "a list", "a Linear"."""
+        try:
+            name = self.python_type_name()
+        except Unsupported:
+            return "a value"
+        return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
 
 
 def contents_of(v: Variable) -> Variable:
@@ -232,7 +237,7 @@ class Lazy(Variable):
         return type(self.value)
 
     def __repr__(self):
-        return f"Lazy({self.source.name})"
+        return super().__repr__() if self.done is None else repr(self.done)
 
 
 def method_of(tx, v: Variable, name: str) -> MethodOf:

@@ -180,12 +180,18 @@ class Sigmoid(Module):
     tensor([0.5000])
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def forward(self, input):
         return F.sigmoid(input)
 
 
 class LogSigmoid(Module):
     """log(sigmoid(x)), without underflow. Any shape, floating dtypes."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def forward(self, input):
         return F.logsigmoid(input)
@@ -197,6 +203,9 @@ class Tanh(Module):
     >>> torch.nn.Tanh()(torch.tensor([0., 1.]))
     tensor([0.0000, 0.7616])
     """
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def forward(self, input):
         return F.tanh(input)
@@ -334,6 +343,9 @@ class Hardtanh(Module):
 
 class Softmax2d(Module):
     """Softmax over the channels of (N, C, H, W)."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def forward(self, input):
         if input.dim() not in (3, 4):

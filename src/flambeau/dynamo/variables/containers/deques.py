@@ -121,7 +121,7 @@ class DequeVariable(ListVariable):
         if name in ("copy", "__copy__") and not args:
             return DequeVariable(self.items(tx), maxlen=self.maxlen)
         if name in ("sort", "__setitem__", "__delitem__"):
-            unsupported("sequence-method", f"call_method {self!r} {name}", f"deque.{name} is not traced.")
+            unsupported("sequence-method", f"calling {name} of {self!r}", f"deque.{name} is not traced.")
         return super().call_method(tx, name, args, kwargs)
 
 

@@ -63,9 +63,6 @@ class DictVariable(Variable):
         self.removed = 0  # how often keys were
         self.factory = factory
 
-    def __repr__(self):
-        return f"ConstDictVariable({len(self.entries)})"
-
     def python_type(self):
         return self.cls
 
@@ -320,7 +317,7 @@ class DictVariable(Variable):
             return DictVariable(
                 {k: (kv, v) for (kv, v), k in zip(self.pairs(tx), self.entries)}, cls=self.cls, factory=self.factory
             )
-        unsupported("dict-method", f"call_method {self!r} {name}", f"dict.{name} is not traced.")
+        unsupported("dict-method", f"calling {name} of {self!r}", f"dict.{name} is not traced.")
 
     def move_to_end(self, tx, key, last=None):
         """Of OrderedDict: what comes behind is put in again, in its order."""

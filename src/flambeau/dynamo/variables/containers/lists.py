@@ -44,9 +44,6 @@ class SequenceVariable(Variable):
         if cls is not None:
             self.cls = cls
 
-    def __repr__(self):
-        return f"{type(self).__name__}(length={len(self.elements)})"
-
     def python_type(self):
         return self.cls
 
@@ -162,9 +159,7 @@ class SequenceVariable(Variable):
                 return ConstantVariable(sum(tx.operators.same_or_equal(tx, e, args[0]) for e in self.items(tx)))
         if name == "numel" and self.can_constant():
             return ConstantVariable(getattr(self.as_constant(), name)())
-        unsupported(
-            "sequence-method", f"call_method {self!r} {name} {args!r}", f"{name_of(self.cls)}.{name} is not traced."
-        )
+        unsupported("sequence-method", f"calling {name} of {self!r}", f"{name_of(self.cls)}.{name} is not traced.")
 
     def _first(self, tx, v: Variable) -> int | None:
         """The place of the first element that is, or equals, ``v``."""
@@ -250,9 +245,6 @@ class ListVariable(SequenceVariable):
         self.open_value = open_value
         self.appended = 0  # appended while open: how many of elements, at its end, are new
         self.dirty = False
-
-    def __repr__(self):
-        return f"ListVariable(length={len(self.elements)})"
 
     def _close(self, tx):
         if self.open_value is not None:

@@ -217,7 +217,7 @@ class SetVariable(Variable):
         elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
             return ConstantVariable(self.compared(tx, name, args[0]))
         else:
-            unsupported("set-method", f"call_method {self!r} {name}", f"set.{name} is not traced.")
+            unsupported("set-method", f"calling {name} of {self!r}", f"set.{name} is not traced.")
         return ConstantVariable(None)
 
     def compared(self, tx, name: str, other: Variable) -> bool:

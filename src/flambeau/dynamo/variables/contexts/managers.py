@@ -51,7 +51,7 @@ class GradModeVariable(ContextManagerVariable):
         self.previous: bool | None = None
 
     def __repr__(self):
-        return f"GradModeVariable({self.mode})"
+        return f"a block of set_grad_enabled({self.mode})"
 
     def python_type(self):
         return self.cls
@@ -95,7 +95,7 @@ class InferenceModeVariable(GradModeVariable):
     before = False
 
     def __repr__(self):
-        return "InferenceModeVariable()"
+        return "a block of inference_mode"
 
     def enter(self, tx):
         self.before = tensor_queries.inference_enabled()

@@ -76,7 +76,7 @@ class ExceptionVariable(ObjectVariable):
         self.named: dict[str, Variable] = {}
 
     def __repr__(self):
-        return f"ExceptionVariable({self.exception!r})"
+        return f"exception {self.exception!r}"
 
     def truth(self, tx):
         return True
@@ -251,7 +251,7 @@ class ExceptionVariable(ObjectVariable):
             return ConstantVariable(None)
         if name == "__getattribute__":
             return self.generic_getattr(tx, args[0].as_constant())
-        unsupported("exception", f"call_method {self!r} {name}")
+        unsupported("exception", f"calling {name} of {self!r}")
 
     def init(self, tx, args, kwargs) -> None:
         """The interpreter's own ``__init__``."""

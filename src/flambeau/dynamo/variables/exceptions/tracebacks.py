@@ -86,7 +86,7 @@ class TracebackVariable(Variable):
                 return self.base
             if self.exc.source is None:
                 return ConstantVariable(None)
-        unsupported("traceback", f"getattr traceback {name}")
+        unsupported("traceback", f"reading {name} of a traceback")
 
     def hasattr(self, tx, name):
         return hasattr(types.TracebackType, name)
@@ -124,7 +124,7 @@ class FrameVariable(Variable):
         if name == "f_globals":
             return NamespaceDict(e.globals, f"globals<{e.globals.get('__name__')}>")
         unsupported(
-            "frame", f"getattr frame {name}", "Only parts of the frames of a traceback are known while tracing."
+            "frame", f"reading {name} of a frame", "Only parts of the frames of a traceback are known while tracing."
         )
 
     def reconstruct(self, cg):

@@ -60,7 +60,7 @@ class BuiltinVariable(KnownVariable):
     """A builtin function or type, or another C callable that may be folded."""
 
     def __repr__(self):
-        return f"BuiltinVariable({getattr(self.value, '__name__', self.value)})"
+        return f"{getattr(self.value, '__name__', self.value)}"
 
     def hasattr(self, tx, name):
         return world.has(tx, lambda: self.getattr(tx, name))
@@ -131,6 +131,7 @@ class BuiltinVariable(KnownVariable):
             f"builtin: {name} {kinds!r} {bool(kwargs)}",
             why,
             "Move the call out of the compiled function, or accept the graph break.",
+            headline=why,
         )
 
     def call_symbolic(self, tx, args, kwargs) -> Variable | None:

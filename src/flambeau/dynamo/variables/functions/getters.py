@@ -20,7 +20,7 @@ class GetterVariable(Variable):
         self.cls, self.args, self.kwargs = cls, list(args), dict(kwargs)
 
     def __repr__(self):
-        return f"GetterVariable({name_of(self.cls)})"
+        return f"a {name_of(self.cls)}"
 
     def python_type(self):
         return self.cls

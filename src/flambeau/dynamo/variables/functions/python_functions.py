@@ -118,7 +118,7 @@ class UserFunctionVariable(FunctionVariable):
         return self.fn.__name__, self.fn.__qualname__
 
     def __repr__(self):
-        return f"UserFunctionVariable({self.fn.__qualname__})"
+        return f"function {self.fn.__qualname__}"
 
     def call(self, tx, args, kwargs):
         if getattr(self.fn, "_dynamo_marked_constant", False):
@@ -259,7 +259,7 @@ class NestedFunctionVariable(FunctionVariable):
         self.node = None  # of the graph that made it, when its closure holds values of the graph
 
     def __repr__(self):
-        return f"NestedUserFunctionVariable({self.name})"
+        return f"function {self.name}"
 
     def names(self) -> tuple[str, str]:
         """``__name__`` and ``__qualname__``."""
@@ -317,7 +317,7 @@ class NestedFunctionVariable(FunctionVariable):
             return tx.make_tuple(parts) if name == "__defaults__" else tx.make_dict(parts)
         if name == "__code__":
             return tx.wrap_known(self.code)
-        unsupported("getattr", f"getattr {self!r} {name}")
+        unsupported("getattr", f"reading {name} of {self!r}")
 
     def hasattr(self, tx, name):
         return name in self.attributes or hasattr(types.FunctionType, name)
@@ -404,7 +404,7 @@ class UserMethodVariable(Variable):
         self.fn, self.owner = fn, owner
 
     def __repr__(self):
-        return f"UserMethodVariable({self.fn!r}, {self.owner!r})"
+        return f"{self.fn!r}, bound to {self.owner!r}"
 
     def python_type(self):
         return types.MethodType
@@ -508,7 +508,7 @@ class SkippedFunctionVariable(HeldVariable):
         self.break_info = (id, reason, why, hint)
 
     def __repr__(self):
-        return f"SkipFunctionVariable({getattr(self.value, '__qualname__', self.value)!s})"
+        return f"function {getattr(self.value, '__qualname__', self.value)!s}"
 
     def call(self, tx, args, kwargs):
         if self.break_info[0] == "disabled" and tx.root.break_at is None:

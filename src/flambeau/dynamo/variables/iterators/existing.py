@@ -65,7 +65,7 @@ class ExistingIteratorVariable(IteratorVariable):
     def call_method(self, tx, name, args, kwargs):
         if name in ("__next__", "__iter__"):
             return super().call_method(tx, name, args, kwargs)
-        unsupported("iterator", f"call_method {self!r} {name}")
+        unsupported("iterator", f"calling {name} of {self!r}")
 
     def replay(self, replay):
         target, taken = replay.target(self), self.taken

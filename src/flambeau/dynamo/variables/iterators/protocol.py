@@ -89,9 +89,6 @@ class IteratorVariable(Variable):
         super().__init__()
         self.cls = cls
 
-    def __repr__(self):
-        return f"{type(self).__name__}({name_of(self.cls)})"
-
     def python_type(self):
         return self.cls
 
@@ -137,7 +134,7 @@ class IteratorVariable(Variable):
             return v
         if name == "__iter__" and not args:
             return self
-        unsupported("iterator", f"call_method {self!r} {name}", f"{name_of(self.cls)}.{name} is not traced.")
+        unsupported("iterator", f"calling {name} of {self!r}", f"{name_of(self.cls)}.{name} is not traced.")
 
     def parts(self) -> tuple[Callable, list[Variable]]:
         """A callable and its arguments that make the iterator as it is now."""

@@ -30,9 +30,6 @@ class ModuleVariable(ObjectVariable):
     """An nn module: traced through its forward; parameters, buffers and submodules are read from the module's dicts by source. Of one that is
     made while tracing (it has no parameters, which are leaves) the library's own methods are traced."""
 
-    def __repr__(self):
-        return f"NNModuleVariable({name_of(self.cls)})"
-
     def __init__(self, value, cls: type, source=None):
         super().__init__(value, cls, source)
         self.registries: dict[str, tuple[dict, Variable]] = {}  # those that were looked at
@@ -81,9 +78,9 @@ class ModuleVariable(ObjectVariable):
     def module_setattr(self, tx, name, value):
         """What the library's Module.__setattr__ does."""
         if isinstance(value, ObjectVariable) and trace_rules.is_nn_module_class(value.cls):
-            unsupported("module-setattr", f"setattr {self!r} {name}", "A submodule is assigned while tracing.")
+            unsupported("module-setattr", f"setting {name} of {self!r}", "A submodule is assigned while tracing.")
         if isinstance(value, TensorVariable) and value.cls is not tensor_queries.Tensor:
-            unsupported("module-setattr", f"setattr {self!r} {name}", "A parameter is assigned while tracing.")
+            unsupported("module-setattr", f"setting {name} of {self!r}", "A parameter is assigned while tracing.")
         empty = value.is_constant() and value.as_constant() is None
         for where in ("_parameters", "_modules", "_buffers"):
             d = self.registry(tx, where)
@@ -91,7 +88,7 @@ class ModuleVariable(ObjectVariable):
                 if not empty and not (where == "_buffers" and isinstance(value, TensorVariable)):
                     unsupported(
                         "module-setattr",
-                        f"setattr {self!r} {name}",
+                        f"setting {name} of {self!r}",
                         "What is assigned has the wrong type for this name.",
                     )
                 d.setitem(tx, ConstantVariable(name), value)

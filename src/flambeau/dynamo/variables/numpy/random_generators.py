@@ -32,9 +32,6 @@ class NumpyGeneratorVariable(Variable):
         super().__init__(source)
         self.node, self.val, self.cls = node, val, cls
 
-    def __repr__(self):
-        return f"NumpyGeneratorVariable({name_of(self.cls)})"
-
     def python_type(self):
         return self.cls
 
@@ -65,7 +62,7 @@ class DrawVariable(MethodOf):
     """A method of a generator."""
 
     def __repr__(self):
-        return f"NumpyRandom({self.name})"
+        return f"np.random.Generator.{self.name}"
 
     def python_type(self):
         return types.MethodType
@@ -108,7 +105,7 @@ class MakerVariable(HeldVariable):
         self.impl = impl
 
     def __repr__(self):
-        return f"NumpyRandom({self.value.__name__})"
+        return f"np.random.{self.value.__name__}"
 
     def truth(self, tx):
         return True

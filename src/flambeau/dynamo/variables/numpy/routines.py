@@ -50,7 +50,7 @@ def of_table(value, source) -> Variable:
 
 class _Function(HeldVariable):
     def __repr__(self):
-        return f"{type(self).__name__}({self.value.__name__})"
+        return f"np.{self.value.__name__}"
 
     def truth(self, tx):
         return True

@@ -101,9 +101,6 @@ class DerivedVariable(ObjectVariable):
         contents.holder = self
         self.overrides: bool | None = None
 
-    def __repr__(self):
-        return f"UserDefined{self.base.__name__.capitalize()}Variable({name_of(self.cls)})"
-
     def is_builtin(self, method) -> bool:
         """Whether a C method is one of the builtin that the class is derived from."""
         owner = getattr(method, "__objclass__", None)

@@ -46,7 +46,7 @@ ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
 class ClassVariable(KnownVariable):
     def __repr__(self):
-        return f"UserDefinedClassVariable({name_of(self.value)})"
+        return f"class {name_of(self.value)}"
 
     def is_plain(self, tx) -> bool:
         """Whether the interpreter's own operations on the class run nothing of a program's."""
@@ -81,13 +81,13 @@ class ClassVariable(KnownVariable):
         if hook in world.LOOKUP:
             return self.own_getattr(tx, name)
         if type(hook) is not types.FunctionType:
-            unsupported("getattribute", f"getattr {self!r} {name}", f"{name_of(meta)} looks attributes up in C.")
+            unsupported("getattribute", f"reading {name} of {self!r}", f"{name_of(meta)} looks attributes up in C.")
         read = tx.wrap_function(hook)
         return world.fallback(tx, self, meta, name, lambda: read.call(tx, [self, ConstantVariable(name)], {}))
 
     def own_dict(self, tx):
         if any(cls is self.value for cls, _ in tx.output.side_effects.class_writes):
-            unsupported("class-dict", f"getattr {self!r} __dict__, which was written to")
+            unsupported("class-dict", f"reading __dict__ of {self!r}, which was written to")
         return ClassDict(self.value)
 
     def own_getattr(self, tx, name):
@@ -196,7 +196,7 @@ class ClassVariable(KnownVariable):
             or (written is None and not is_plain(tx, type(world.class_attr(tx, cls, name))))
             or not is_plain(tx, value.python_type())
         ):
-            unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
+            unsupported("class-setattr", f"setting {name} of {self!r}", "A class is changed while tracing.")
         tx.output.side_effects.store_on_class(cls, name, value)
 
     def call(self, tx, args, kwargs):

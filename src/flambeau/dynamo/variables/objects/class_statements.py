@@ -55,9 +55,6 @@ class MadeDescriptorVariable(Variable):
         super().__init__()
         self.cls, self.parts, self.doc = cls, parts, doc
 
-    def __repr__(self):
-        return f"MadeDescriptorVariable({name_of(self.cls)})"
-
     def python_type(self):
         return self.cls
 
@@ -143,7 +140,7 @@ class MadeClassVariable(ClassVariable):
     def write(self, tx, name: str, value: Variable | None) -> None:
         """Attributes that only lookups know: none that the interpreter keeps in the class itself."""
         if name.startswith("__") and name.endswith("__"):
-            unsupported("class-setattr", f"setattr {self!r} {name}", "A class is changed while tracing.")
+            unsupported("class-setattr", f"setting {name} of {self!r}", "A class is changed while tracing.")
         if value is None:
             delattr(self.value, name)
             del self.namespace[name]

@@ -36,7 +36,7 @@ class IdVariable(Variable):
         self.of = of
 
     def __repr__(self):
-        return f"IdVariable({self.of!r})"
+        return f"the id of {self.of!r}"
 
     def python_type(self):
         return int

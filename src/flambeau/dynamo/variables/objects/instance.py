@@ -41,9 +41,6 @@ class ObjectVariable(Variable):
         self.written: dict[str, Variable | None] = {}  # None: deleted
         self.reinserted: set[str] = set()  # deleted, then written again: at the end of the dict
 
-    def __repr__(self):
-        return f"UserDefinedObjectVariable({name_of(self.cls)})"
-
     def python_type(self):
         return self.cls
 
@@ -101,16 +98,16 @@ class ObjectVariable(Variable):
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name), value], {})
             return
         if not own_slot(hook, "__setattr__"):
-            unsupported("setattr", f"setattr {self!r} {name}", f"__setattr__ of its class is {hook!r}.")
+            unsupported("setattr", f"setting {name} of {self!r}", f"__setattr__ of its class is {hook!r}.")
         self.plain_setattr(tx, name, value)
 
     def plain_setattr(self, tx, name, value):
         """object.__setattr__"""
         if name in ("__class__", "__dict__"):
-            unsupported("setattr", f"setattr {self!r} {name}")
+            unsupported("setattr", f"setting {name} of {self!r}")
         a = self.class_attr(tx, name)
         if in_c_struct(a):
-            unsupported("setattr", f"setattr {self!r} {name}", "It is kept by a class of the interpreter.")
+            unsupported("setattr", f"setting {name} of {self!r}", "It is kept by a class of the interpreter.")
         if trace_rules.is_a(a, property):
             if a.fset is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {name_of(self.cls)!r} object has no setter"))
@@ -123,7 +120,9 @@ class ObjectVariable(Variable):
                 return
             if put is not ABSENT and not trace_rules.is_a(a, types.MemberDescriptorType):
                 unsupported(
-                    "descriptor", f"setattr {self!r} {name}", f"{name} is a data descriptor of type {name_of(type(a))}."
+                    "descriptor",
+                    f"setting {name} of {self!r}",
+                    f"{name} is a data descriptor of type {name_of(type(a))}.",
                 )
         self.store(tx, name, value)
 
@@ -143,7 +142,7 @@ class ObjectVariable(Variable):
             if before and name not in self.written and hasattr(type(d[name]), "__del__"):
                 unsupported(
                     "finalizer",
-                    f"setattr {self!r} {name}",
+                    f"setting {name} of {self!r}",
                     "What was there has __del__, which runs when it is dropped.",
                 )
             tx.output.guard(InstanceDictSource(self.source), "HAS_KEY" if before else "NO_KEY", name)
@@ -167,13 +166,13 @@ class ObjectVariable(Variable):
             tx.wrap_function(hook).call(tx, [self, ConstantVariable(name)], {})
             return
         if not own_slot(hook, "__delattr__"):
-            unsupported("delattr", f"delattr {self!r} {name}", f"__delattr__ of its class is {hook!r}.")
+            unsupported("delattr", f"deleting {name} of {self!r}", f"__delattr__ of its class is {hook!r}.")
         self.plain_delattr(tx, name)
 
     def plain_delattr(self, tx, name):
         a = self.class_attr(tx, name)
         if name in ("__class__", "__dict__") or in_c_struct(a):
-            unsupported("delattr", f"delattr {self!r} {name}", "It is kept by a class of the interpreter.")
+            unsupported("delattr", f"deleting {name} of {self!r}", "It is kept by a class of the interpreter.")
         if trace_rules.is_a(a, property):
             if a.fdel is None:
                 tx.raise_user(AttributeError(f"property {name!r} of {name_of(self.cls)!r} object has no deleter"))
@@ -185,7 +184,7 @@ class ObjectVariable(Variable):
                 tx.wrap_function(drop).call(tx, [tx.wrap_known(a), self], {})
                 return
             if drop is not ABSENT:
-                unsupported("descriptor", f"delattr {self!r} {name}", f"{name} is a {name_of(type(a))}.")
+                unsupported("descriptor", f"deleting {name} of {self!r}", f"{name} is a {name_of(type(a))}.")
         if name not in self.written or self.written[name] is None:
             found = None
             if self.value is not None and name not in self.written:
@@ -391,7 +390,7 @@ class SlotMethod(Variable):
             return ConstantVariable(None)
         if self.value is object.__reduce_ex__ and type(o) is ObjectVariable:
             return reduced(tx, o, args)
-        unsupported("slot-method", f"call_method {o!r} {name}", f"{self.value!r} is implemented in C.")
+        unsupported("slot-method", f"calling {name} of {o!r}", f"{self.value!r} is implemented in C.")
 
 
 def in_c_struct(descriptor) -> bool:

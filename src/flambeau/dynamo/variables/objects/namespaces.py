@@ -188,7 +188,7 @@ class ClassDict(NamespaceDict):
 
 class PythonModuleVariable(HeldVariable):
     def __repr__(self):
-        return f"PythonModuleVariable({self.value.__dict__.get('__name__')})"
+        return f"module {self.value.__dict__.get('__name__')}"
 
     def truth(self, tx):
         return True
@@ -202,7 +202,7 @@ class PythonModuleVariable(HeldVariable):
     def setattr(self, tx, name, value):
         hook = world.class_attr(tx, type(self.value), "__setattr__")
         if hook is not types.ModuleType.__setattr__ or world.class_attr(tx, type(self.value), name) is not ABSENT:
-            unsupported("setattr", f"setattr {self!r} {name}", "The module's class decides what that does.")
+            unsupported("setattr", f"setting {name} of {self!r}", "The module's class decides what that does.")
         tx.side_effects.store_global(self.value.__dict__, name, value)
 
 

@@ -18,9 +18,6 @@ from ..functions.python_functions import SkippedFunctionVariable
 class OpaqueVariable(HeldVariable):
     """An object that is only passed around. Which one it is, is guarded where that is asked."""
 
-    def __repr__(self):
-        return f"OpaqueVariable({name_of(type(self.value))})"
-
     def pinned(self, tx):
         if self.source is not None:
             pin(tx, self.source, "ID_MATCH", self.value)

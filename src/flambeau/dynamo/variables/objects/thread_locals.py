@@ -41,7 +41,7 @@ class ThreadLocalVariable(HeldVariable):
             return tx.wrap_known(cls)
         found = world.class_attr(tx, cls, name)
         if found is not ABSENT and world.is_data_descriptor(tx, found):
-            unsupported("thread-local", f"getattr {self!r} {name}", "Its class decides what that is.")
+            unsupported("thread-local", f"reading {name} of {self!r}", "Its class decides what that is.")
         own = self.table.get_key(tx, name)
         if own is not None:
             return own

@@ -51,7 +51,7 @@ class HandleVariable(Variable):
     def getattr(self, tx, name):
         if name == "remove":
             return method_of(tx, self, name)
-        unsupported("getattr", f"getattr of a hook's handle: {name}", "It is made behind the graph.")
+        unsupported("getattr", f"reading {name} of a hook's handle", "It is made behind the graph.")
 
     def call_method(self, tx, name, args, kwargs):
         if name != "remove" or args or kwargs:

@@ -40,13 +40,13 @@ def set_data(tx, t: TensorVariable, value: Variable) -> None:
     """``t.data = value``. Breaks the graph where the form of ``t`` would change, or where it has a history."""
     value, output = value.unwrap(), tx.output
     if type(value) is not TensorVariable or t.source is None or type(t) is not TensorVariable:
-        unsupported("tensor-setattr", f"setattr {t!r} data", "Attributes of tensors are written outside the graph.")
+        unsupported("tensor-setattr", f"setting data of {t!r}", "Attributes of tensors are written outside the graph.")
     if output.recorder.levels or output.recorder.example_of(t).grad_fn is not None:
-        unsupported("tensor-setattr", f"setattr {t!r} data", "The tensor has a history.")
+        unsupported("tensor-setattr", f"setting data of {t!r}", "The tensor has a history.")
     old, new = t.val, value.val
     changed = tuple(old.shape) != tuple(new.shape) or old.dtype != new.dtype or old.device != new.device
     if changed and new.requires_grad and not old.requires_grad:
-        unsupported("tensor-setattr", f"setattr {t!r} data", "Its shape, dtype or device would change.")
+        unsupported("tensor-setattr", f"setting data of {t!r}", "Its shape, dtype or device would change.")
     if changed and old.requires_grad:
         # Its gradient would have another form than the input of the graph: the graph doesn't use it any more.
         given = value.call_method(tx, "detach", [], {})

@@ -112,7 +112,7 @@ class TensorVariable(Variable):
     def as_proxy(self):
         if self.is_replaced:
             unsupported(
-                "tensor-setattr", f"use of {self!r} behind setattr data", "The form of its gradient has changed."
+                "tensor-setattr", f"using {self!r} behind setting its data", "The form of its gradient has changed."
             )
         return self.node
 
@@ -191,7 +191,7 @@ class TensorVariable(Variable):
         if name in NOT_TRACED_ATTRS:
             unsupported(
                 "tensor-attribute",
-                f"getattr TensorVariable() {name}",
+                f"reading {name} of a tensor",
                 "It belongs to the tensor of one call, not to the graph.",
             )
         if name == "grad":
@@ -204,6 +204,7 @@ class TensorVariable(Variable):
                     "tensor-attribute",
                     "getattr TensorVariable() grad",
                     "The gradient of an intermediate tensor is not captured.",
+                    headline=".grad of a tensor that the function computes is not captured.",
                 )
             return tx.wrap(tx.output.recorder.example_of(self)._grad, GetAttrSource(self.source, "grad"))
         if name == "__class__":
@@ -273,7 +274,7 @@ class TensorVariable(Variable):
             tx.side_effects.touch(self)
             return
         unsupported(
-            "tensor-setattr", f"setattr TensorVariable() {name}", "Attributes of tensors are written outside the graph."
+            "tensor-setattr", f"setting {name} of a tensor", "Attributes of tensors are written outside the graph."
         )
 
     def call_method(self, tx, name, args, kwargs):
@@ -746,7 +747,7 @@ class UncapturedTensorVariable(Variable):
         self.kind = kind
 
     def __repr__(self):
-        return f"UncapturedTensorVariable({self.kind})"
+        return f"a {self.kind} tensor"
 
 
 def wrap_result(tx, node, value, *inputs) -> Variable:

@@ -28,9 +28,6 @@ class SubclassVariable(TensorVariable):
         self.value = value
         self._marker = None
 
-    def __repr__(self):
-        return f"TensorSubclassVariable({name_of(self.cls)})"
-
     def as_proxy(self):
         if self.node is None:
             unsupported("tensor-subclass", f"a {name_of(self.cls)}, which has no data, is an argument of an operation")
@@ -147,14 +144,14 @@ class SubclassVariable(TensorVariable):
     def setattr(self, tx, name, value):
         found = world.class_attr(tx, self.cls, name)
         if world.is_python(world.class_attr(tx, self.cls, "__setattr__")):
-            unsupported("tensor-setattr", f"setattr {self!r} {name}", f"{name_of(self.cls)} defines __setattr__.")
+            unsupported("tensor-setattr", f"setting {name} of {self!r}", f"{name_of(self.cls)} defines __setattr__.")
         if isinstance(found, property) and found.fset is not None and tensor_queries.is_user_code(found.fset):
             tx.wrap_function(found.fset).call(tx, [self, value], {})
             return
         if found is not world.ABSENT and hasattr(type(found), "__set__"):
             if name == "grad" and self.node is not None:
                 return super().setattr(tx, name, value)
-            unsupported("tensor-setattr", f"setattr {self!r} {name}", "It belongs to the tensor, not to the graph.")
+            unsupported("tensor-setattr", f"setting {name} of {self!r}", "It belongs to the tensor, not to the graph.")
         self.written[name] = value
         tx.side_effects.touch(self)
 

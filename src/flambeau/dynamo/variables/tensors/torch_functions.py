@@ -51,7 +51,7 @@ def special(*names: str):
 
 class TorchFunctionVariable(HeldVariable):
     def __repr__(self):
-        return f"TorchInGraphFunctionVariable({getattr(self.value, '__name__', self.value)})"
+        return f"torch.{getattr(self.value, '__name__', self.value)}"
 
     def as_proxy(self):
         return self.value
@@ -109,7 +109,7 @@ class TorchClassVariable(KnownVariable):
     """A class of the library: grad-mode managers, dtype-like values, and the Tensor class."""
 
     def __repr__(self):
-        return f"TorchClassVariable({self.value.__name__})"
+        return f"class {self.value.__name__}"
 
     def getattr(self, tx, name):
         static = world.class_attr(tx, self.value, name) if issubclass(self.value, tensor_queries.Tensor) else None
@@ -466,7 +466,7 @@ class TorchObjectVariable(HeldVariable):
     """An object of the library that is no tensor (an operator namespace, a Generator class, a device module): read for real."""
 
     def __repr__(self):
-        return f"TorchVariable({self.value!r})"
+        return repr(self.value)
 
     def as_proxy(self):
         if not is_operand(type(self.value)):

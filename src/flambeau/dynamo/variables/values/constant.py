@@ -11,7 +11,7 @@ from flambeau.base.symint import NUMBERS
 from ...exc import unsupported
 from ...guards.source import ConstSource
 from ...rules.constants import PLAIN, is_constant_value
-from ...rules.reflect import error_name_of, is_a, name_of
+from ...rules.reflect import error_name_of, is_a
 from ...tracing import world
 from ..base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
 
@@ -40,7 +40,7 @@ class ConstantVariable(KnownVariable):
         self.value = value
 
     def __repr__(self):
-        return f"ConstantVariable({name_of(type(self.value))}: {self.value!r})"
+        return repr(self.value)
 
     def is_constant(self):
         return True

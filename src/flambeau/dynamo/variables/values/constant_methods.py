@@ -34,7 +34,7 @@ class ConstantMethodVariable(Variable):
             if self.name == "format" and isinstance(self.value, str):
                 if (made := format_fields(tx, self.value, args, kwargs)) is not None:
                     return made
-            unsupported("constant-method", f"call_method {name_of(type(self.value))}.{self.name} {args!r}")
+            unsupported("constant-method", f"calling {name_of(type(self.value))}.{self.name} with {args!r}")
         if has_nan(self.value) and any(has_nan(a.as_constant()) for a in args):
             unsupported("identity", f"{self.name} of {self.value!r}", WHICH_NAN)
         try:

@@ -74,7 +74,7 @@ class RandomVariable(ObjectVariable):
         given = None if name in IN_PLACE else values_of(tx, args, kwargs)
         if given is None:  # of the program's objects: traced, down to what is written in C
             if name in IN_C or not world.is_python(OWN[name]):
-                unsupported("random", f"call_method Random.{name} of what isn't known while tracing")
+                unsupported("random", f"calling Random.{name} of what isn't known while tracing")
             return tx.wrap_function(OWN[name]).call(tx, [self, *args], kwargs)
         if name == "setstate" and self.generator is None:
             self.generator = random.Random(0)

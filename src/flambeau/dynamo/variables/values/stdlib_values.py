@@ -97,7 +97,7 @@ class ValueVariable(KnownVariable):
     """An immutable object of the standard library."""
 
     def __repr__(self):
-        return f"ValueVariable({name_of(type(self.value))}: {self.value!r})"
+        return repr(self.value)
 
     def truth(self, tx):
         for name in ("__bool__", "__len__"):

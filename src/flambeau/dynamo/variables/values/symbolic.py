@@ -57,7 +57,7 @@ class SymbolicVariable(Variable):
         self.number = number
 
     def __repr__(self):
-        return f"SymbolicVariable({self.number!r})"
+        return f"the number {self.number!r}"
 
     def python_type(self):
         return _TYPES[self.number.__sym__]
