@@ -1,5 +1,5 @@
 """Long runs of the random programs: ``python tests/dynamo/fuzz.py KIND FIRST COUNT BACKENDS [FOLDER]``, KIND being programs, language,
-world, alias, generators, iterators, containers, library or objects.
+world, alias, generators, iterators, containers, library, objects or sets.
 
 Seeds go in chunks of 250, each chunk in a process of its own, so that a crash or a hang costs one seed and is told like any other failure. Each
 *distinct* failure (type, place in the library, text without names and numbers) is kept once, as a file of FOLDER; all are counted. The last

@@ -6,6 +6,7 @@ import fuzz_language
 import fuzz_library
 import fuzz_objects
 import fuzz_programs
+import fuzz_sets
 import fuzz_world
 import pytest
 
@@ -28,6 +29,11 @@ def test_objects_of_the_library(seed):
 @pytest.mark.parametrize("seed", range(15))
 def test_containers(seed):
     fuzz_containers.run(seed, ("eager", "aot_eager", "inductor")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sets(seed):
+    fuzz_sets.run(seed)
 
 
 @pytest.mark.parametrize("seed", range(15))

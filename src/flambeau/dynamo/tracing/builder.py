@@ -17,6 +17,7 @@ from ..rules.constants import OTHERS, PLAIN, is_constant_value
 from ..rules.reflect import name_of, type_item
 from ..variables.base import Variable
 from ..variables.containers.lists import TupleVariable, of_tuple
+from ..variables.containers.set_history import SetHistory
 from ..variables.containers.sets import SetVariable
 from ..variables.modules.module import ModuleVariable
 from ..variables.objects.builtin_subclass import builtin_base, of_object
@@ -59,7 +60,9 @@ def wrap(tx, value, source: Source) -> Variable:
             if not known:
                 tx.output.guard(source, "EQUALS_MATCH", value)
             if known:
-                return SetVariable([ConstantVariable(v) for v in value], cls=frozenset)
+                return SetVariable(
+                    [ConstantVariable(v) for v in value], cls=frozenset, history=SetHistory(value, frozenset)
+                )
             memo = tx.output.objects.by_id.get(id(value))
             if memo is None:
                 memo = SetVariable([ConstantVariable(v) for v in value], source, cls=frozenset)

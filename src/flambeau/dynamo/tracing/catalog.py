@@ -17,6 +17,7 @@ from ..variables.containers import deques as deques
 from ..variables.containers import dicts as dicts
 from ..variables.containers import lists as lists
 from ..variables.containers import mapping_views as mapping_views
+from ..variables.containers import set_history as set_history
 from ..variables.containers import sets as sets
 from ..variables.contexts import managers as managers
 from ..variables.contexts import null_context as null_context

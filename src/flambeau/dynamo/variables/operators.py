@@ -19,7 +19,8 @@ from .base import WHICH_NAN, Variable, contents_of, has_nan
 from .containers.deques import DequeVariable, combined_deque
 from .containers.dicts import DictVariable, DictView
 from .containers.lists import ListVariable, SequenceVariable, TupleVariable, is_size
-from .containers.sets import SetVariable, elements_of
+from .containers.set_history import Elements, SetHistory
+from .containers.sets import SetVariable, elements_of, taken_over
 from .iterators.protocol import each
 from .objects.builtin_subclass import DerivedVariable
 from .objects.class_object import ClassVariable
@@ -311,8 +312,8 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     if fn in (operator.eq, operator.ne):
         r = equal(tx, a, b)
         return ConstantVariable(r == (fn is operator.eq))
-    if isinstance(a, DictView) and a.what == "keys" and fn in SET_OPERATIONS:
-        return set_operation(tx, fn, SetVariable(a.items(tx)), SetVariable(elements_of(tx, b)))
+    if is_keys(a) and fn in SET_OPERATIONS:
+        return operation_on_keys(tx, fn, a, b)
     if fn is operator.mod and a.is_constant() and isinstance(a.as_constant(), str):
         unsupported("format", f"formatting {b!r}", "The text is not known while tracing.")
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
@@ -388,9 +389,36 @@ SET_OPERATIONS = {
 }
 
 
+def is_keys(v: Variable) -> bool:
+    return isinstance(v, DictView) and v.what == "keys"
+
+
+def operation_on_keys(tx, fn, a, b) -> SetVariable:
+    """An operator with a dict's keys on one side: a new set, whether it is written with "=" or not."""
+    make, _ = SET_OPERATIONS[fn]
+    if make != "intersection":
+        change = next(c for m, c in SET_OPERATIONS.values() if m == make and c is not None)
+        whole = taken_over(tx, a) or Elements(dict, a.items(tx))
+        out = SetVariable(elements_of(tx, a), history=SetHistory(whole))
+        out.call_method(tx, change, [b], {})
+        return out
+    keys, other = (a, b) if is_keys(a) else (b, a)
+    # CPython goes through the smaller one; of two dicts that are equally large through the right one.
+    if isinstance(other, SetVariable) and other.cls is set and keys.length(tx) <= other.length(tx):
+        return other.call_method(tx, make, [keys], {})
+    if is_keys(other) and other.length(tx) > keys.length(tx):
+        keys, other = other, keys
+    taken = list(elements_of(tx, other))
+    whole = taken_over(tx, other)
+    # A set's method goes through what is no set in the same way.
+    history = SetHistory(Elements(dict, keys.items(tx)))
+    history = history.result(make, [Elements(list, whole if isinstance(whole, SetHistory) else taken)])
+    return SetVariable([e for e in taken if keys.contains(tx, e).as_constant()], history=history)
+
+
 def set_operation(tx, fn, a, b) -> Variable | None:
     """An operator on sets, which wants a set on both sides; None for what isn't that."""
-    views = [isinstance(x, DictView) and x.what == "keys" for x in (a, b)]
+    views = [is_keys(x) for x in (a, b)]
     if not all(isinstance(x, SetVariable) or view for x, view in zip((a, b), views)):
         known = all(x.is_constant() or isinstance(x, (SequenceVariable, DictVariable, SetVariable)) for x in (a, b))
         if known:
@@ -407,10 +435,10 @@ def set_operation(tx, fn, a, b) -> Variable | None:
             kinds = " and ".join(f"'{x.python_type_name()}'" for x in (a, b))
             tx.raise_user(TypeError(f"unsupported operand type(s) for {sign[fn.__name__]}: {kinds}"))
         return None
+    if any(views):
+        return operation_on_keys(tx, fn, a, b)
     make, change = SET_OPERATIONS[fn]
-    if views[0]:
-        a = SetVariable(a.items(tx))
-    elif change is not None and a.cls is set:
+    if change is not None and a.cls is set:
         a.call_method(tx, change, [b], {})
         return a
     return a.call_method(tx, make, [b], {})

@@ -19,6 +19,7 @@ from ..iterators.container_iterators import KeyedIteratorVariable
 from ..iterators.protocol import each, fast_sequence
 from ..values.constant import ConstantVariable
 from .lists import ListVariable, TupleVariable
+from .set_history import Elements, SetHistory
 from .sets import SetVariable
 
 __all__ = ["DictVariable", "each_pair", "is_mapping", "pairs_of"]
@@ -468,7 +469,9 @@ class DictView(Variable):
         if name == "__iter__":
             return self.iter(tx)
         if self.what == "keys" and name.startswith("__"):
-            return SetVariable(self.items(tx)).call_method(tx, name, args, kwargs)
+            keys = self.items(tx)
+            whole = SetHistory(Elements(dict, keys))
+            return SetVariable(keys, history=whole).call_method(tx, name, args, kwargs)
         return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):

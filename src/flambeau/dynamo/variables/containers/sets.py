@@ -12,11 +12,11 @@ from ...rules.constants import is_constant_value
 from ...tracing.wrapping import exactly
 from ..base import Variable, hashable_key, method_of
 from ..iterators.container_iterators import KeyedIteratorVariable
-from ..iterators.protocol import IteratorVariable, each
+from ..iterators.protocol import each
 from ..values.constant import ConstantVariable
-from .lists import SequenceVariable
+from .set_history import Elements, SetHistory
 
-__all__ = ["SetVariable", "elements_of"]
+__all__ = ["SetVariable", "elements_of", "taken_over"]
 
 COMBINED = {
     **{n: n for n in ("union", "intersection", "difference", "symmetric_difference")},
@@ -26,6 +26,16 @@ COMBINED = {
     "__xor__": "symmetric_difference",
 }
 CHANGES = ("add", "discard", "remove", "update", "clear", "pop", *(f"{n}_update" for n in COMBINED))
+
+
+def taken_over(tx, v: Variable) -> SetHistory | Elements | None:
+    """What a set is that another takes over as a whole, or a dict; None of what is gone through."""
+    contents = getattr(v.unwrap(), "contents", v.unwrap())
+    if isinstance(contents, SetVariable):
+        return contents.history.snapshot()
+    if issubclass(contents.python_type(), dict) and contents.is_container:
+        return Elements(dict, contents.items(tx))
+    return None
 
 
 def elements_of(tx, v: Variable) -> Iterator[Variable]:
@@ -42,16 +52,18 @@ class SetVariable(Variable):
     is_container = True
     mutable = True
 
-    def __init__(self, elements, source=None, cls=set, order=None):
+    def __init__(self, elements, source=None, cls=set, order=None, history=None):
         super().__init__(source)
         self.entries: dict = {}
+        elements = list(elements)
         for e in elements:
             self.entries.setdefault(hashable_key(e), e)
         self.cls = cls
         self.dirty = False
         self.removed = 0  # how often elements were
         self.order = order  # of a set that existed before: it is guarded
-        self.grown = source is None  # made while tracing, by adding one element after the other
+        # Of a set that existed before only the order is known.
+        self.history: SetHistory = history or SetHistory(Elements(list, elements), cls, certain=source is None)
 
     def ordered(self) -> list[Variable]:
         """The elements in the order in which the real set has them."""
@@ -59,17 +71,27 @@ class SetVariable(Variable):
             return list(self.entries.values())
         if self.order is not None and not self.dirty:
             return [self.entries[k] for k in self.order]
-        if not self.grown or not self.can_constant():
+        real, variables = self.real()
+        return [variables[v] for v in real]
+
+    def next_popped(self) -> Variable:
+        """What ``pop`` takes: what comes behind the place where the last one ended."""
+        if len(self.entries) == 1:
+            return next(iter(self.entries.values()))
+        real, variables = self.real()
+        return variables[real.pop()]
+
+    def real(self) -> tuple[set, dict]:
+        """A real set with all that was done to this one, and the variables of its elements."""
+        known = self.history.of_values() if self.history.is_certain() else None
+        if known is None:
             unsupported(
                 "set-order",
                 f"iterating over {self!r}",
                 "The order of its elements is not known while tracing.",
                 "Sort it.",
             )
-        real: set = set()
-        for k in self.entries:
-            real.add(k)
-        return [self.entries[k] for k in real]
+        return known.made(), {e.as_constant(): e for e in self.entries.values()}
 
     def python_type(self):
         return self.cls
@@ -115,6 +137,10 @@ class SetVariable(Variable):
         return hasattr(self.cls, name)
 
     def reconstruct(self, cg):
+        known = None if self.history.only_grew() and self.cls is set else self.history.of_values()
+        if known is not None:
+            cg.call_function(known.made, lambda: None, 0)
+            return
         cg.all(self.entries.values())
         cg.emit("BUILD_SET", len(self.entries))
         if self.cls is not set:
@@ -126,26 +152,46 @@ class SetVariable(Variable):
         self.dirty = True
         tx.side_effects.touch(self)
 
+    def put(self, e: Variable) -> None:
+        k = hashable_key(e)
+        if k not in self.entries:
+            self.entries[k] = e
+            self.history.add("add", e)
+
     def drop(self, k) -> None:
         if k in self.entries:
-            self.grown = False
             self.removed += 1
-            del self.entries[k]
+            self.history.add("discard", self.entries.pop(k))
 
-    def unordered(self, elements) -> SetVariable:
-        out = SetVariable(elements, cls=self.cls)
-        out.grown = False
-        return out
+    def made_of(self, entries: dict, name: str, operands: list) -> SetVariable:
+        """What the method ``name`` returns."""
+        return SetVariable(entries.values(), cls=self.cls, history=self.history.result(name, operands))
 
-    def combined(self, tx, name: str, args) -> dict:
-        """The entries of the union, intersection, ... with the arguments; of equal elements CPython keeps the same one."""
+    def update(self, tx, a: Variable) -> None:
+        whole = taken_over(tx, a)
+        for e in elements_of(tx, a):
+            self.changed(tx)
+            if whole is None:
+                self.put(e)
+            else:
+                self.entries.setdefault(hashable_key(e), e)
+        if whole is not None:
+            self.history.add("update", whole)
+
+    def combined(self, tx, name: str, args) -> tuple[dict, list[SetHistory | Elements]]:
+        """The entries of the union, intersection, ... with the arguments, and what the arguments are in its history; of equal elements CPython
+        keeps the same one."""
         out = dict(self.entries)
+        operands = []
         for a in args:
+            seen: list[Variable] = []
+            operands.append(taken_over(tx, a) or Elements(list, seen))
             swap = isinstance(a, SetVariable) and len(a.entries) > len(out)  # the smaller set is gone through
             other: dict = {}
             common = 0
             for e in elements_of(tx, a):
                 k = hashable_key(e)
+                seen.append(e)
                 other.setdefault(k, e)
                 common += k in out and other[k] is e
                 if name == "intersection" and common == len(out) and k in out and not isinstance(a, SetVariable):
@@ -159,14 +205,14 @@ class SetVariable(Variable):
             else:
                 new = {k: e for k, e in other.items() if k not in out}
                 out = {**{k: e for k, e in out.items() if k not in other}, **new}
-        return out
+        return out, operands
 
     def call_method(self, tx, name, args, kwargs):
         if name in CHANGES and self.cls is frozenset:
             tx.raise_user(AttributeError(f"'frozenset' object has no attribute '{name}'"))
         if name == "add":
             self.changed(tx)
-            self.entries.setdefault(hashable_key(args[0]), args[0])
+            self.put(args[0])
         elif name in ("discard", "remove"):
             k = self.key(args[0])
             if name == "remove" and k not in self.entries:
@@ -175,24 +221,22 @@ class SetVariable(Variable):
             self.drop(k)
         elif name == "update":
             for a in args:
-                if not isinstance(a, IteratorVariable | SequenceVariable):
-                    self.grown = False  # taken over as a whole, in an order of its own
-                for e in elements_of(tx, a):
-                    k = hashable_key(e)
-                    self.changed(tx)
-                    self.entries.setdefault(k, e)
+                self.update(tx, a)
         elif name == "difference_update":
             for a in args:
                 for e in elements_of(tx, a):
                     k = hashable_key(e)
                     self.changed(tx)
                     self.drop(k)
+                # Behind the last element places are given up.
+                self.history.add(name, Elements(list, []))
         elif name == "clear":
             self.changed(tx)
             self.removed += 1
             self.entries.clear()
+            self.history.add(name)
         elif name == "copy":
-            return self if self.cls is frozenset else self.unordered(self.items(tx))
+            return self if self.cls is frozenset else self.made_of(self.entries, name, [])
         elif name == "__contains__":
             return self.contains(tx, *args)
         elif name == "__len__":
@@ -200,19 +244,22 @@ class SetVariable(Variable):
         elif name == "__iter__" and not args:
             return self.iter(tx)
         elif name in COMBINED:
-            return self.unordered(self.combined(tx, COMBINED[name], args).values())
+            entries, operands = self.combined(tx, COMBINED[name], args)
+            return self.made_of(entries, COMBINED[name], operands)
         elif name in ("intersection_update", "symmetric_difference_update"):
-            entries = self.combined(tx, name.removesuffix("_update"), args)
+            entries, operands = self.combined(tx, name.removesuffix("_update"), args)
             self.changed(tx)
-            self.grown = False
             self.removed += 1
             self.entries = entries
+            self.history.add(name, *operands)
         elif name == "pop" and not args:
             if not self.entries:
                 tx.raise_user(KeyError("pop from an empty set"))
-            e = self.ordered()[0]
+            e = self.next_popped()
             self.changed(tx)
-            self.drop(hashable_key(e))
+            self.removed += 1
+            del self.entries[hashable_key(e)]
+            self.history.add(name)
             return e
         elif name in ("issubset", "issuperset", "isdisjoint") and len(args) == 1:
             return ConstantVariable(self.compared(tx, name, args[0]))
@@ -237,6 +284,11 @@ class SetVariable(Variable):
 
     def replay(self, replay):
         target, cg = replay.target(self), replay.cg
+        # What is done to the real set leaves its own order; where not all is known, its elements are put in anew.
+        known = self.history.of_values()
+        if known is not None:
+            replay.later(lambda r: r.call(known.done_to, [target], []))
+            return
         new = replay.keep(lambda: (cg.all(self.entries.values()), cg.emit("BUILD_SET", len(self.entries))))
         replay.later(lambda r: r.method(target, "clear"))
         replay.later(lambda r: r.method(target, "update", new))
@@ -252,7 +304,8 @@ def _(tx, value, source):
     tx.output.guard(source, "TYPE_MATCH", type(value))
     tx.output.guard(source, "EQUALS_MATCH", snapshot)
     elements = [tx.wrap(v, ConstSource(v, "const")) for v in snapshot]
-    return SetVariable(elements, source, cls=type(value), order=list(snapshot))
+    history = SetHistory(snapshot, certain=False)
+    return SetVariable(elements, source, cls=type(value), order=list(snapshot), history=history)
 
 
 @exactly(frozenset)

@@ -14,7 +14,8 @@ from ...exc import unsupported
 from ..base import Variable, never_called
 from ..containers.dicts import DictVariable, each_pair
 from ..containers.lists import ListVariable, TupleVariable
-from ..containers.sets import SetVariable, elements_of
+from ..containers.set_history import SetHistory
+from ..containers.sets import SetVariable, elements_of, taken_over
 from ..functions import polyfills
 from ..functions.handlers import HANDLERS, handles
 from ..functions.python_functions import UserFunctionVariable
@@ -178,10 +179,9 @@ def _set(cls):
     def handler(tx, args, kwargs):
         if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].python_type() is frozenset:
             return args[0]
-        out = SetVariable(elements_of(tx, args[0]) if args else [], cls=cls)
-        if args and isinstance(args[0], (SetVariable, DictVariable)):
-            out.grown = False  # taken over as a whole, in an order of its own
-        return out
+        whole = taken_over(tx, args[0]) if args else None
+        elements = list(elements_of(tx, args[0])) if args else []
+        return SetVariable(elements, cls=cls, history=whole and SetHistory(whole, cls))
 
     HANDLERS[cls] = handler
 
