@@ -8,7 +8,12 @@
 #include <stdint.h>
 
 enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVALID_ADDRESS, FLB_INVALID_HANDLE,
-       FLB_ILLEGAL_ACCESS, FLB_DIVERGED, FLB_NO_IMAGE, FLB_CAPTURING };
+       FLB_ILLEGAL_ACCESS, FLB_DIVERGED, FLB_NO_IMAGE, FLB_CAPTURING, FLB_RACE,
+       FLB_UNWRITTEN };
+
+/* What only the simulated device lets choose: the order of blocks and threads; whether work begins when somebody waits for it; whether work of
+ * two streams on the same memory, of which neither waits for the other, and kernels that read what was never written are errors. */
+enum { FLB_ORDER, FLB_LATE, FLB_WATCH_RACES, FLB_WATCH_UNWRITTEN };
 
 enum { FLB_MOST_DEVICES = 16 };
 
@@ -73,7 +78,7 @@ typedef struct {
     int (*load)(int device, const void *image, size_t bytes, const char *name, FlbFunction **out);
     int (*launch)(int device, const FlbGrid *grid, FlbStream *stream);
     const char *(*failure)(int device);
-    int (*order)(int order); /* of blocks and threads; only the simulated device has a choice. A status */
+    int (*choose)(int what, int value); /* FLB_ORDER, ... A status */
 
     /* From begin to end, work that is given to the stream is kept in a graph and not done. Memory that is taken meanwhile lasts as long as the
      * graph, whoever releases it. */

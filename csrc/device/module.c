@@ -41,8 +41,9 @@ static PyObject *failed(int status) {
     static const char *const words[] = {"", "not ready", "out of memory", "invalid device ordinal",
                                         "invalid address", "an event that was not recorded",
                                         "an illegal memory access was encountered", "unspecified launch failure",
-                                        "device kernel image is invalid", "operation not permitted when stream is capturing"};
-    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED)
+                                        "device kernel image is invalid", "operation not permitted when stream is capturing",
+                                        "use before synchronisation", "a kernel reads memory that was never written"};
+    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED || status >= FLB_RACE)
         return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status], driver->failure(failing));
     return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s", words[status]);
 }
@@ -357,12 +358,16 @@ static PyObject *py_launch(PyObject *m, PyObject *args) {
     g.arguments = arguments, g.extents = extents;
     return done(WITHOUT_GIL(driver->launch(device, &g, stream_of(device))));
 }
-static PyObject *py_order(PyObject *m, PyObject *which) {
-    int order = (int)PyLong_AsLong(which);
-    if (order == -1 && PyErr_Occurred()) return NULL;
+static PyObject *chosen(int what, PyObject *which) {
+    int value = (int)PyLong_AsLong(which);
+    if (value == -1 && PyErr_Occurred()) return NULL;
     if (!driver) return failed(FLB_INVALID_DEVICE);
-    return done(driver->order(order));
+    return done(driver->choose(what, value));
 }
+static PyObject *py_order(PyObject *m, PyObject *which) { return chosen(FLB_ORDER, which); }
+static PyObject *py_late(PyObject *m, PyObject *which) { return chosen(FLB_LATE, which); }
+static PyObject *py_watch_races(PyObject *m, PyObject *which) { return chosen(FLB_WATCH_RACES, which); }
+static PyObject *py_watch_unwritten(PyObject *m, PyObject *which) { return chosen(FLB_WATCH_UNWRITTEN, which); }
 
 /* ---- the module ---------------------------------------------------------------------------------------- */
 
@@ -442,6 +447,10 @@ static PyObject *py_synchronize(PyObject *m, PyObject *where) {
     int device;
     return device_from(where, &device) < 0 ? NULL : done(WITHOUT_GIL(driver->synchronize(device)));
 }
+static PyObject *py_finish(PyObject *m, PyObject *unused) {
+    for (int device = 0; driver && device < driver->count(); device++) (void)WITHOUT_GIL(driver->synchronize(device));
+    Py_RETURN_NONE;
+}
 static PyObject *py_current_device(PyObject *m, PyObject *unused) { return PyLong_FromLong(current_device); }
 static PyObject *py_set_device(PyObject *m, PyObject *where) {
     int device;
@@ -479,6 +488,12 @@ static PyMethodDef functions[] = {
     {"launch", py_launch, METH_VARARGS,
      "launch(device, function, blocks, threads, cooperative, shared, memories, offsets, numbers): the kernel's arguments are the addresses at "
      "these offsets, and the numbers."},
+    {"finish", py_finish, METH_NOARGS, "Wait for all work, and tell of no failure: the process ends."},
+    {"late", py_late, METH_O, "late(flag): work of the simulated device begins when somebody waits for it, and not before."},
+    {"watch_races", py_watch_races, METH_O, "watch_races(flag): the simulated device's work of two streams on the same memory is an error where "
+                                            "neither waits for the other."},
+    {"watch_unwritten", py_watch_unwritten, METH_O, "watch_unwritten(flag): kernels of the simulated device that read what was never written are "
+                                                    "an error."},
     {"order", py_order, METH_O, "order(n): in which order a simulated device runs blocks and threads; 0 ascending, 1 descending, else mixed."},
     {"current_device", py_current_device, METH_NOARGS, "Index of this thread's device."},
     {"set_device", py_set_device, METH_O, "set_device(index)"},

@@ -255,7 +255,7 @@ static const char *failure(int device) {
     (void)device;
     return cu.cuGetErrorString(last, &text) == SUCCESS && text ? text : "no description";
 }
-static int order(int wanted) { return wanted ? FLB_INVALID_HANDLE : FLB_DONE; }
+static int choose(int what, int value) { return value ? FLB_INVALID_HANDLE : FLB_DONE; }
 
 static int capture_begin(int device, FlbStream *s) {
     ENTER(device);
@@ -287,7 +287,7 @@ static const FlbDriver driver = {
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
     .event_synchronize = event_synchronize, .event_elapsed = event_elapsed, .load = load, .launch = launch, .failure = failure,
-    .order = order, .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch,
+    .choose = choose, .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch,
     .graph_destroy = graph_destroy};
 
 const FlbDriver *flb_nvidia_driver(const uintptr_t *addresses, int n, int *status) {

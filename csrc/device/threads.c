@@ -1,4 +1,4 @@
-/* Blocks of threads on one thread of the host.
+/* Blocks of threads on one thread of the host, that of a stream.
  *
  * A kernel whose threads don't wait for one another is a loop. Else each thread is a fiber: it runs until it reaches a barrier or a
  * shuffle, or its end. A warp goes on when all of its threads have reached the same shuffle, a block when all have reached the
@@ -60,9 +60,11 @@ typedef struct {
     int32_t mask;
 } Fiber;
 
-/* The launch that runs; the driver's lock lets one do so at a time. */
-static struct {
+/* What runs on this thread of the host. */
+typedef struct FlbRun {
     const FlbLaunch *launch;
+    FlbShadow *shadow;
+    const FlbWork *work;
     Fiber *fibers;
     char *stacks;
     uint32_t (*values)[FLB_MOST_THREADS]; /* two rows, by turns: a warp may be read while its threads offer the next value */
@@ -71,8 +73,11 @@ static struct {
     Context scheduler;
     Fiber *running;
     jmp_buf failed;
+    const char *wrong; /* what ended a thread, or was seen on the way */
     int64_t argument, position, block, thread;
-} run;
+    uint32_t other; /* a stream */
+} Run;
+static __thread Run run;
 
 static void wait_as(Fiber *f, int state) {
     f->state = state;
@@ -87,13 +92,32 @@ static uint32_t shuffle(FlbThread *t, uint32_t value, int32_t mask) {
     wait_as(f, AT_SHUFFLE);
     return row[t->thread ^ mask];
 }
+static const char MEMORY[] = "memory", RACE[] = "race", UNWRITTEN[] = "unwritten";
+static void seen(FlbThread *t, const char *wrong, int64_t argument, int64_t position) {
+    if (t->run->wrong) return;
+    t->run->wrong = wrong;
+    t->run->argument = argument, t->run->position = position, t->run->block = t->block, t->run->thread = t->thread;
+}
 static void fault(FlbThread *t, int64_t argument, int64_t position) {
-    run.argument = argument, run.position = position, run.block = t->block, run.thread = t->thread;
+    run.wrong = NULL; /* the kernel ends here: this is told */
+    seen(t, MEMORY, argument, position);
     if (run.launch->cooperative) {
         run.running = NULL;
         wait_as((Fiber *)t, ENDED);
     }
     longjmp(run.failed, 1);
+}
+/* What is seen here is told when the kernel has ended. */
+static void access_to(FlbThread *t, int64_t argument, int64_t position, int64_t bytes) {
+    Run *r = t->run;
+    int how = bytes < 0 ? FLB_WRITES : FLB_READS;
+    size_t n = (size_t)(how == FLB_WRITES ? -bytes : bytes);
+    const char *at = (const char *)(uintptr_t)r->launch->arguments[argument] + (size_t)position * n;
+    uint32_t other = flb_use(r->shadow, r->work, at, n, how);
+    if (other && !r->wrong) r->other = other;
+    if (other) seen(t, RACE, argument, position);
+    if (how == FLB_WRITES) flb_set_written(r->shadow, at, n, 1);
+    else if (flb_watch_unwritten && !flb_all_written(r->shadow, at, n)) seen(t, UNWRITTEN, argument, position);
 }
 static void entry(void) {
     Fiber *f = run.running;
@@ -120,7 +144,7 @@ static int64_t nth(int64_t k, int64_t n, int order) {
 static const char *advance(Fiber *f) {
     run.running = f;
     flb_switch(&run.scheduler, &f->context);
-    return run.running ? NULL : "memory";
+    return run.running ? NULL : MEMORY;
 }
 /* Run the threads of a warp until none can go on alone. What was wrong, else NULL. */
 static const char *run_warp(int first, int n) {
@@ -172,15 +196,41 @@ static int ready(size_t shared) {
     return FLB_DONE;
 }
 static FlbThread thread_of(const FlbLaunch *l, int64_t block, int64_t thread) {
-    return (FlbThread){thread, block, l->threads, l->blocks, run.shared, l->extents, barrier, shuffle, fault};
+    return (FlbThread){thread, block, l->threads, l->blocks, run.shared, l->extents, barrier, shuffle, fault, access_to, &run};
 }
-int flb_run_threads(const FlbLaunch *l, char *text, size_t room) {
+void flb_threads_end(void) {
+    free(run.fibers);
+    free(run.values);
+    free(run.shared);
+    if (run.fibers) munmap(run.stacks, (size_t)FLB_MOST_THREADS * STACK);
+    run = (Run){0};
+}
+static int told(const char *wrong, char *text, size_t room) {
+    long long block = run.block, thread = run.thread, position = run.position, argument = run.argument;
+    if (wrong == MEMORY) {
+        snprintf(text, room, "block %lld, thread %lld: element %lld of argument %lld lies outside of its memory", block, thread, position,
+                 argument);
+        return FLB_ILLEGAL_ACCESS;
+    }
+    if (wrong == RACE) {
+        snprintf(text, room, "block %lld, thread %lld: work of stream %u that isn't waited for uses element %lld of argument %lld, too", block,
+                 thread, flb_stream_id(run.other), position, argument);
+        return FLB_RACE;
+    }
+    if (wrong == UNWRITTEN) {
+        snprintf(text, room, "block %lld, thread %lld: element %lld of argument %lld", block, thread, position, argument);
+        return FLB_UNWRITTEN;
+    }
+    snprintf(text, room, "block %lld: %s", block, wrong);
+    return FLB_DIVERGED;
+}
+int flb_run_threads(const FlbLaunch *l, FlbShadow *shadow, const FlbWork *work, char *text, size_t room) {
     int status = ready(l->shared);
     if (status) return status;
-    run.launch = l;
-    const char *wrong = NULL;
+    run.launch = l, run.shadow = shadow, run.work = work, run.wrong = NULL;
+    const char *volatile wrong = NULL;
     if (!l->cooperative) {
-        if (setjmp(run.failed)) wrong = "memory";
+        if (setjmp(run.failed)) wrong = MEMORY;
         else
             for (int64_t b = 0; b < l->blocks; b++)
                 for (int t = 0; t < l->threads; t++) {
@@ -200,12 +250,6 @@ int flb_run_threads(const FlbLaunch *l, char *text, size_t room) {
             wrong = run_block();
         }
     }
-    if (!wrong) return FLB_DONE;
-    if (!strcmp(wrong, "memory")) {
-        snprintf(text, room, "block %lld, thread %lld: element %lld of argument %lld lies outside of its memory", (long long)run.block,
-                 (long long)run.thread, (long long)run.position, (long long)run.argument);
-        return FLB_ILLEGAL_ACCESS;
-    }
-    snprintf(text, room, "block %lld: %s", (long long)run.block, wrong);
-    return FLB_DIVERGED;
+    if (!wrong) wrong = run.wrong;
+    return wrong ? told(wrong, text, room) : FLB_DONE;
 }

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/watch.h"
+
 enum { FLB_WARP = 32, FLB_MOST_THREADS = 1024 };
 
 /* What a thread knows. The text reads it by place: eight bytes each, in this order. */
@@ -14,6 +16,8 @@ typedef struct FlbThread {
     void (*barrier)(struct FlbThread *);
     uint32_t (*shuffle)(struct FlbThread *, uint32_t value, int32_t mask); /* the value of the thread whose number differs in `mask` */
     void (*fault)(struct FlbThread *, int64_t argument, int64_t position); /* doesn't return */
+    void (*access)(struct FlbThread *, int64_t argument, int64_t position, int64_t bytes); /* before an element is read; written: bytes < 0 */
+    struct FlbRun *run;
 } FlbThread;
 
 typedef void (*FlbKernel)(const uint64_t *arguments, FlbThread *here);
@@ -28,6 +32,8 @@ typedef struct {
     const int64_t *extents;
 } FlbLaunch;
 
-/* Run all threads. A status; `text` gets a line about what went wrong. */
-int flb_run_threads(const FlbLaunch *launch, char *text, size_t room);
+/* Run all threads, as the work of a stream. A status; `text` gets a line about what went wrong. */
+int flb_run_threads(const FlbLaunch *launch, FlbShadow *shadow, const FlbWork *work, char *text, size_t room);
+/* A thread of the host that ran some ends. */
+void flb_threads_end(void);
 #endif

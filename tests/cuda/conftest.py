@@ -1,4 +1,4 @@
-"""Every test here has two simulated devices; the process has none before and after."""
+"""Every test here has two simulated devices, whose kernels may only read what was written; the process has none before and after."""
 
 import pytest
 
@@ -9,6 +9,15 @@ from flambeau.base import accelerator
 def simulated_devices(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_CUDA", "simulated:2")
     accelerator.driver.cache_clear()
+    accelerator.driver().watch_unwritten(1)
     yield
+    accelerator.driver().watch_unwritten(0)
+    accelerator.driver().late(0)
     accelerator.driver().set_device(0)
     accelerator.driver.cache_clear()
+
+
+@pytest.fixture
+def late():
+    """Work of the device begins when somebody waits for it."""
+    accelerator.driver().late(1)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import warnings
@@ -34,6 +35,7 @@ def driver():
             warnings.warn("torch.cuda on NVIDIA's devices is experimental: it was written without one", stacklevel=2)
         else:
             _device.simulate(int(number or 1))
+            atexit.register(_device.finish)  # kernels are code of this process, which would go away under them
     _device.configure(OutOfMemoryError)
     return _device
 

@@ -94,7 +94,7 @@ class _Graphed:
         self.forward, self.backward = CUDAGraph(), CUDAGraph()
         with graph(self.forward):
             self.outputs, self.out_spec = self._outputs()
-        self.cotangents = [t.detach().clone() for t in self.outputs if t.requires_grad]
+        self.cotangents = [t.new_empty_strided(t.shape, t.stride()) for t in self.outputs if t.requires_grad]
         self.gradients: list = []
         if self.cotangents:
             with graph(self.backward):

@@ -82,7 +82,7 @@ class Simulated(Target):
     """A function of the host that is called for each thread; ``%here`` is its FlbThread."""
 
     name = "simulated"
-    _THREAD, _BLOCK, _SHARED, _EXTENTS, _BARRIER, _SHUFFLE, _FAULT = 0, 1, 4, 5, 6, 7, 8
+    _THREAD, _BLOCK, _SHARED, _EXTENTS, _BARRIER, _SHUFFLE, _FAULT, _ACCESS = 0, 1, 4, 5, 6, 7, 8, 9
     _HERE = ParameterOperand("%here", PTR, "noalias")
 
     def _known(self, code: Code, type, place: int) -> Operand:
@@ -110,13 +110,17 @@ class Simulated(Target):
         return "\n".join([*names.declares.values(), *function.lines(), "!0 = !{}"]) + "\n"
 
     def _guarded(self, body: list[Instruction], names: Names, pointers) -> list[Instruction]:
-        """The same, each address of an element compared with what lies there."""
+        """The same, each address of an element compared with what lies there, and each use of one told."""
         code = Code(names, [])
+        places: dict[str, tuple[int, int, Operand]] = {}  # address -> (argument, bytes of an element, its position)
         limits: dict[str, tuple[int, Operand]] = {}
         number = {p.text: (k, t) for k, (p, t) in enumerate(pointers)}
         for i in body:
             if i.operation == "getelementptr" and (found := limits.get(i.args[0].text)):
                 self._guard(code, found[0], found[1], i.args[1])
+                places[i.text] = found[0], itemsize(pointers[found[0]][1]), i.args[1]
+            if i.operation in ("load", "store") and (place := places.get(i.args[-1].text)):
+                self._tell(code, *place, i.operation == "store")
             code.out.append(i)
             if i.text in number:
                 k, t = number[i.text]
@@ -132,6 +136,10 @@ class Simulated(Target):
         code.call(VOID, self._known(code, PTR, self._FAULT), self._HERE, integer(argument), position)
         code.jump(good)
         code.label(good)
+
+    def _tell(self, code: Code, argument: int, nbytes: int, position: Operand, writes: bool) -> None:
+        given = integer(argument), position, integer(-nbytes if writes else nbytes)
+        code.call(VOID, self._known(code, PTR, self._ACCESS), self._HERE, *given)
 
 
 NVIDIA, SIMULATED = Nvidia(), Simulated()
