@@ -188,6 +188,7 @@ LAZY: dict[str, object] = {
     "func": "flambeau.func",
     "ao": "flambeau.ao",
     "sparse": "flambeau.sparse",
+    "nested": "flambeau.nested",
     "utils": "flambeau.utils",
     "overrides": "flambeau.overrides",
     "return_types": "flambeau.return_types",

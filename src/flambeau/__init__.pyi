@@ -35,6 +35,7 @@ from flambeau import func as func
 from flambeau import fx as fx
 from flambeau import library as library
 from flambeau import linalg as linalg
+from flambeau import nested as nested
 from flambeau import nn as nn
 from flambeau import numpy as numpy
 from flambeau import ops as ops
@@ -2247,7 +2248,6 @@ def neg_(input: _Tensor) -> _Tensor: ...
 def negative(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def negative_(input: _Tensor) -> _Tensor: ...
 
-nested: Any
 newaxis: Any
 
 def nextafter(input: _Tensor, other: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...

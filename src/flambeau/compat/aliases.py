@@ -95,6 +95,7 @@ ALIASES: dict[str, str] = {
     "fft": "compat.operators:fft",
     "signal": "compat.operators:signal",
     "signal.windows": "compat.windows",
+    "nested._internal.nested_tensor": "nested.tensor",
     "utils.data.dataloader": "utils.data.loader",
     "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.worker",

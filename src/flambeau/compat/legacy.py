@@ -74,7 +74,7 @@ class _Named:
         return f"torch.{self.name}"
 
 
-jagged, _mkldnn = map(_Named, ("jagged", "_mkldnn"))
+_mkldnn = _Named("_mkldnn")
 
 
 @public_in("")

@@ -93,7 +93,8 @@ from compat.legacy: Tag DispatchKey FatalError
 from base.dtypes: float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float4_e2m1fn_x2 float8_e8m0fnu
 from base.dtypes: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7
 from base.dtypes: uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
-from compat.legacy: jagged _mkldnn Storage=FloatStorage
+from core.tensor: jagged
+from compat.legacy: _mkldnn Storage=FloatStorage
 from core.quantized: qscheme=QScheme per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
 value None: newaxis
 value 'contiguous_format': legacy_contiguous_format
@@ -235,11 +236,8 @@ value False: TYPE_CHECKING
 value '': STAT_EVENT
 refuses: log_event register_event_handler unregister_event_handler
 """,
-    "nested": "why: nested tensors are not built\n"
-    "refuses: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
     "nested._internal": "module: nested_tensor ops",
-    "nested._internal.ops": "why: nested tensors are not built\nrefuses: extract_kwargs",
-    "nested._internal.nested_tensor": "why: nested tensors are not built\nclass: NestedTensor\nvalue {}: _tensor_symint_registry",
+    "nested._internal.ops": "why: it is a part of PyTorch's dispatch of nested tensors\nrefuses: extract_kwargs",
     "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper\nrefuses: export\n"
     "returns None: register_custom_op_symbolic unregister_custom_op_symbolic\n"
     "returns False: is_in_onnx_export is_onnxrt_backend_supported\nclass: ONNXProgram OperatorExportTypes",

@@ -45,8 +45,8 @@ def is_concrete_bool(a) -> bool:
 
 
 def is_nested_int(s) -> bool:
-    """Never: nested tensors have none here."""
-    return False
+    """Whether ``s`` is the size of a ragged dimension."""
+    return hasattr(s, "factor") and hasattr(s, "number")
 
 
 def statically_known_false(x) -> bool:

@@ -564,7 +564,7 @@ def _as_class(result, cls):
 
 @public_in("", "layout")
 class Layout:
-    """How a tensor keeps its elements: ``strided``, or one of the sparse layouts (core/sparse.py)."""
+    """How a tensor keeps its elements: ``strided``, ``jagged`` (flambeau/nested) or one of the sparse layouts (core/sparse.py)."""
 
     def __init__(self, name: str):
         self._name = name
@@ -576,7 +576,7 @@ class Layout:
         return self._name
 
 
-strided = Layout("strided")
+strided, jagged = Layout("strided"), Layout("jagged")
 sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(
     Layout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 )

@@ -1611,6 +1611,7 @@ _requires_grad_: Any
 _set_requires_grad: Any
 attribute_of: Any
 from_array: Any
+jagged: Any
 keeps_type: Any
 kind_of: Any
 meta_tensor: Any

@@ -34,6 +34,7 @@ MAKERS = {
             ],
         ),
         (parameter, [f"torch._utils._rebuild_{n}" for n in ("parameter", "parameter_with_state")]),
+        (rebuild, ["torch.nested._internal.nested_tensor._rebuild_njt"]),
         (rebuild, [f"torch._utils._rebuild_{n}" for n in ("sparse_tensor", "device_tensor_from_numpy")]),
     )
     for name in names
@@ -99,6 +100,9 @@ def known(module: str, name: str):
     full = f"{_PY2.get(module, module)}.{name}"
     if full in NOT_BUILT:
         raise NotImplementedError(f"torch.load: {full}: {NOT_BUILT[full]}")
+    if full in rebuild.LATE:
+        home, cls = rebuild.LATE[full]
+        return getattr(importlib.import_module(home), cls)
     return SAFE.get(full)
 
 

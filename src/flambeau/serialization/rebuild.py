@@ -34,7 +34,7 @@ _PACKED = "quantised tensors of less than a byte an element are not built in fla
 _NO_DTYPE = "this dtype is not built in flambeau"
 # Names that PyTorch's files may hold and nothing here can stand for: why.
 NOT_BUILT: dict[str, str] = {
-    "torch._utils._rebuild_nested_tensor": "nested tensors are not built in flambeau",
+    "torch._utils._rebuild_nested_tensor": "nested tensors of the strided layout are not built in flambeau",
     "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses without data of their own can't be loaded",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "tensors of devices that store no bytes (XLA, MAIA) can't be loaded",
     **{f"torch.{name}Storage": _PACKED for name in ("QUInt4x2", "QUInt2x4")},
@@ -54,6 +54,14 @@ def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
     return out.requires_grad_(True) if requires_grad else out
 
 
+def _rebuild_njt(constructor_kwargs: dict):
+    """A nested tensor of the jagged layout from its parts, which go by the names that PyTorch gives them."""
+    nested = importlib.import_module("flambeau.nested.construct")
+    return nested.from_parts(constructor_kwargs)
+
+
+# Classes that are imported when a file names them.
+LATE = {"torch.nested._internal.nested_tensor.NestedTensor": ("flambeau.nested.tensor", "NestedTensor")}
 LAYOUTS = {repr(x): x for x in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
 
 

@@ -13,8 +13,9 @@ from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
 from ..core.quantized import QScheme
+from ..core.sparse import is_sparse
 from ..core.storage import Storage, seen, span
-from ..core.tensor import Layout, strided
+from ..core.tensor import Layout
 from ..core.typed_storage import TypedStorage
 from . import rebuild
 from .archive import ArchiveWriter
@@ -63,7 +64,7 @@ class Pickler(pickle._Pickler):
             return (
                 self.save_global(obj) if self.memo.get(id(obj)) is None else self.write(self.get(self.memo[id(obj)][0]))
             )
-        if isinstance(obj, _C.TensorBase) and self.memo.get(id(obj)) is None and obj.layout is not strided:
+        if isinstance(obj, _C.TensorBase) and self.memo.get(id(obj)) is None and is_sparse(obj):
             return self.save_reduce(*rebuild.sparse_parts(obj), obj=obj)
         return super().save(obj, save_persistent_id)
 

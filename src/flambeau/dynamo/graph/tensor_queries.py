@@ -101,7 +101,7 @@ def class_of_result(value) -> type:
     return Tensor
 
 
-LIBRARY_EXAMPLES = ("flambeau.testing.", "flambeau.examples.")
+LIBRARY_EXAMPLES = ("flambeau.testing.", "flambeau.examples.", "flambeau.nested.")
 
 
 def is_user_class(cls: type) -> bool:

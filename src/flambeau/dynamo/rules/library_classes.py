@@ -32,7 +32,13 @@ FUNCTIONS = (
     "flambeau._C.", "flambeau._frame.", "flambeau._runtime.", "flambeau.aot.", "flambeau.core.", "flambeau.dynamo.", "flambeau.export.",
     "flambeau.functionalize.", "flambeau.inductor.", "flambeau.library.", "flambeau.loops.", "flambeau.numpy.",
 )  # fmt: skip
-TRACED = ("flambeau.optim.", "flambeau.distributions.", "flambeau.amp.grad_scaler.", "flambeau.nn.utils.prune.")
+TRACED = (
+    "flambeau.nested.",
+    "flambeau.optim.",
+    "flambeau.distributions.",
+    "flambeau.amp.grad_scaler.",
+    "flambeau.nn.utils.prune.",
+)
 
 
 def _definition(cls: type) -> tuple[str, str]:

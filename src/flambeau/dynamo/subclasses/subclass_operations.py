@@ -263,6 +263,9 @@ class AttributeFunction(KnownVariable):
         super().__init__(value, ConstSource(value, "attribute"))
         self.name = attribute_of(value)
 
+    def real_value(self, tx):
+        return self.value
+
     def getattr(self, tx, name):
         return world.library_attr(tx, self, self.value, self.source, name)
 
@@ -564,7 +567,8 @@ def call(
         if not any(isinstance(x, _C.TensorBase) for x in pytree.tree_leaves(out)):
             return tx.wrap_known(out)  # sizes and the like are the tensor's own
         unsupported("tensor-subclass", f"{name} asks no class among its arguments")
-    if run.records:
+    # What __torch_function__ returned is of operations that were traced on their own.
+    if run.records and not isinstance(out, Opaque):
         run.stand_ins.recorded = True
     return run.variable(out)
 

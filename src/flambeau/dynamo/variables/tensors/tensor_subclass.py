@@ -60,6 +60,10 @@ class SubclassVariable(TensorVariable):
             found = self.own_attribute(tx, name)
             return found if found is not None else world.missing(tx, self, self.cls, name)
         world.class_attr(tx, self.cls, name)
+        if not hasattr(type(dict_of(owner)[name]), "__set__"):  # an object's own attribute hides a method of its class
+            found = self.own_attribute(tx, name)
+            if found is not None:
+                return found
         if name == "grad" and self.node is not None:
             return super().getattr(tx, name)
         if callable(getattr(_C.TensorBase, name, None)) or callable(getattr(tensor_queries.Tensor, name, None)):
