@@ -151,7 +151,8 @@ MACHINES = {
     "torch.save": ("{python} -c 'import flambeau as t; t.save(t.ones(9), \"/dev/full\")'", 1, "OSError: [Errno 28] No space left on device"),
     "the cache is a file": ("touch c; FLAMBEAU_CACHE_DIR=$PWD/c {python} s.py && FLAMBEAU_CACHE_DIR=$PWD/c " + COMMAND + " cache", 2,
                             "Not a directory"),
-    "the cache can't be made": ("FLAMBEAU_CACHE_DIR=/proc/none {python} s.py", 0, ""),
+    "the cache can't be made": ("FLAMBEAU_CACHE_DIR=/proc/none {python} s.py", 0, "/proc/none can't be written (No such file or directory)"),
+    "no room for the cache": ("ulimit -f 0; {python} s.py", 0, "can't be written (File too large)"),
     "one core": ("taskset -c 0 {python} s.py", 0, ""),
     "little memory": ("export OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2; ulimit -v 1500000; {python} s.py", 0, ""),
     "no terminal and nothing open": ("{python} s.py <&- >&- 2>&-", 0, ""),
@@ -171,6 +172,7 @@ def test_a_poor_machine(name, script, tmp_path):
     )  # fmt: skip
     assert done.returncode == status, done.stderr
     assert (told in done.stderr.splitlines()[-1]) if told else not done.stderr, done.stderr
+    assert done.stderr.count("can't be written") <= 1
 
 
 def test_an_interrupted_bench_tells_what_it_has(script, monkeypatch, capsys):
@@ -193,6 +195,14 @@ def test_an_interrupted_bench_tells_what_it_has(script, monkeypatch, capsys):
 def test_interrupted_before_there_is_a_result(script, monkeypatch, capsys):
     monkeypatch.setattr("flambeau.commands._target", lambda text: (_ for _ in ()).throw(KeyboardInterrupt))
     assert main(["bench", f"{script}:scores"]) == 130 and capsys.readouterr().err == "interrupted\n"
+
+
+def test_the_package_runs_as_a_module(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "flambeau", "--version"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 and not done.stderr and re.fullmatch(r"flambeau \d+\.\d+\.\d+\n", done.stdout)
 
 
 def test_help_needs_nothing_of_the_package():

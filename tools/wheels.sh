@@ -5,6 +5,7 @@
 # Wheels made on a new system run on new systems only (glibc 2.34 and later where it is built with that): released ones come from the
 # workflow, which builds in manylinux_2_28.
 set -euo pipefail
+unset PYTHONPATH  # a checkout on it would count as installed
 cd "$(dirname "$0")/.."
 mkdir -p "${1:-wheelhouse}"
 folder=$(cd "${1:-wheelhouse}" && pwd)

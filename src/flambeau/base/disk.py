@@ -162,6 +162,19 @@ def _put(folder: int, last: str, make) -> None:
         raise
 
 
+def _tell_unwritable(error: OSError) -> None:
+    """One line a process for each cache's folder; a folder of somebody else's has been told already."""
+    folder = root()
+    if isinstance(error, _Foreign) or folder in _reported:
+        return
+    _reported.add(folder)
+    log.warning(
+        "the cache %s can't be written (%s): the next process compiles again; FLAMBEAU_CACHE_DIR names another folder",
+        folder,
+        error.strerror or error,
+    )
+
+
 def write_entry(name: str, body: bytes) -> None:
     """Keep an entry. Nothing is left behind when that fails."""
     *parts, last = _parts(name)
@@ -176,6 +189,7 @@ def write_entry(name: str, body: bytes) -> None:
             _put(folder, last, make)
     except OSError as e:
         log.info("cannot write the cache entry %s: %s", name, e)
+        _tell_unwritable(e)
     else:
         _sweep_daily()
 

@@ -44,7 +44,7 @@ for _section, _text in [*SECTIONS.items()]:
 
 
 class Unavailable(NotImplementedError):
-    """A name that exists so that programs can be imported, and has no meaning here."""
+    """A name that exists so that programs can be imported, and refuses its use."""
 
 
 @functools.cache
@@ -69,7 +69,7 @@ def parse(section: str) -> dict[str, tuple[str, str]]:
 
 def _refuse(path: str, why: str):
     def refuse(*args, **kwargs):
-        raise Unavailable(f"{path} has no meaning in flambeau: {why}")
+        raise Unavailable(f"{path} is not available in flambeau: {why}")
 
     refuse.__name__ = refuse.__qualname__ = path.rpartition(".")[2]
     refuse.__doc__ = f"Refuses: {why}."
@@ -81,7 +81,7 @@ def _class(path: str, why: str, home: str = ""):
     name = path.rpartition(".")[2]
 
     def __init__(self, *args, **kwargs):
-        raise Unavailable(f"{path} has no meaning in flambeau: {why}")
+        raise Unavailable(f"{path} is not available in flambeau: {why}")
 
     return type(
         name,
