@@ -353,20 +353,33 @@ static int fill_zeros(FlbNode *node, PyObject **cts) {
 
 /* ---- leaves -------------------------------------------------------------------------------------------- */
 
+static Py_ssize_t held_by_storage(FlbTensor *t, PyObject *array) {
+    return t->storage && t->storage->owner == array;
+}
+/* Whether a view is all that is left of its root: nobody but the view has the root, and both have all of one
+ * array. The product that is a weight's gradient comes as such, transposed twice. */
+static int is_rest_of_root(FlbTensor *t) {
+    FlbView *v = flb_view(t);
+    if (!v || Py_REFCNT(v) != 1 || v->steps || Py_REFCNT(v->root) != 1 || !flb_plain((PyObject *)v->root)) return 0;
+    return !v->root->autograd && !(v->root->flags & FLB_REQUIRES_GRAD) && t->storage &&
+        t->storage == v->root->storage && Py_REFCNT(t->storage) == 2 &&
+        PyArray_BASE((PyArrayObject *)t->array) == v->root->array && Py_REFCNT(v->root->array) == 2 + held_by_storage(t, v->root->array);
+}
 /* Whether the leaf may keep this very tensor as its gradient: nobody else has it or its memory, and it is
- * laid out like the leaf. */
+ * laid out like the leaf. Such a view becomes a tensor of its own. */
 static int may_take(FlbTensor *leaf, PyObject *g) {
     FlbTensor *t = (FlbTensor *)g;
-    if (Py_REFCNT(g) != 1 || !flb_plain(g) || !leaf->array || (t->flags & FLB_REQUIRES_GRAD) || t->autograd)
-        return 0;
+    if (Py_REFCNT(g) != 1 || !flb_plain(g) || !leaf->array || (t->flags & FLB_REQUIRES_GRAD)) return 0;
+    int rest = t->autograd && is_rest_of_root(t);
+    if (t->autograd && !rest) return 0;
     PyArrayObject *a = (PyArrayObject *)t->array, *l = (PyArrayObject *)leaf->array;
-    if (Py_REFCNT(a) != 1 || (t->storage && Py_REFCNT(t->storage) != 1) || !PyArray_ISWRITEABLE(a) ||
+    if (Py_REFCNT(a) != 1 || (t->storage && Py_REFCNT(t->storage) != 1 + rest) || !PyArray_ISWRITEABLE(a) ||
         !PyArray_ISALIGNED(a))
         return 0;
     if (t->dtype != leaf->dtype || PyArray_NDIM(a) != PyArray_NDIM(l)) return 0;
     if (PyArray_BASE(a)) {
         PyObject *base = PyArray_BASE(a);
-        if (!PyArray_Check(base) || Py_REFCNT(base) != 1 ||
+        if (!PyArray_Check(base) || Py_REFCNT(base) != 1 + rest + (rest ? held_by_storage(t, base) : 0) ||
             !PyArray_CHKFLAGS((PyArrayObject *)base, NPY_ARRAY_OWNDATA) ||
             PyArray_NBYTES((PyArrayObject *)base) != PyArray_NBYTES(a))
             return 0;
@@ -377,6 +390,7 @@ static int may_take(FlbTensor *leaf, PyObject *g) {
         if (PyArray_DIM(a, i) != PyArray_DIM(l, i) ||
             (PyArray_DIM(a, i) > 1 && PyArray_STRIDE(a, i) != PyArray_STRIDE(l, i)))
             return 0;
+    if (rest) Py_CLEAR(t->autograd);
     return 1;
 }
 /* A copy of a gradient in the leaf's layout. */

@@ -27,6 +27,7 @@
 #define _GNU_SOURCE
 #include "core/events.h"
 #include "core/guarded.h"
+#include "core/places.h"
 #include "core/tensor_internal.h"
 #include <pthread.h>
 #include <sys/mman.h>
@@ -291,7 +292,11 @@ static void *large_block(size_t size, int zero) {
 
 void *flb_malloc(size_t size) {
     if (flb_guarded) return flb_guarded_malloc(size, ARRAYS, 0);
-    return size < SMALLEST ? small_block(size, 0) : large_block(size, 0);
+    if (size < SMALLEST) return small_block(size, 0);
+    void *place = flb_open_places ? flb_place_take(size) : NULL;
+    if (!place) return large_block(size, 0);
+    count(size);
+    return place;
 }
 
 /* Memory that goes back before the launch it belongs to ends. */
@@ -305,6 +310,13 @@ void flb_free(void *data) {
     if (flb_guarded) {
         flb_guarded_free(data);
         return;
+    }
+    if (flb_places) {
+        size_t size = flb_place_return(data);
+        if (size) {
+            uncount(size);
+            return;
+        }
     }
     Tag *tag = (Tag *)data - 1;
     Block *b = tag->block;
@@ -344,6 +356,14 @@ static void *handler_realloc(void *context, void *data, size_t size) {
     if (flb_guarded) {
         void *made = flb_malloc(size);
         size_t had = flb_guarded_size(data);
+        if (!made) return NULL;
+        memcpy(made, data, had < size ? had : size);
+        flb_free(data);
+        return made;
+    }
+    size_t had = flb_places ? flb_place_size(data) : 0;
+    if (had) {
+        void *made = flb_malloc(size);
         if (!made) return NULL;
         memcpy(made, data, had < size ? had : size);
         flb_free(data);

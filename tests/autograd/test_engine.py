@@ -3,6 +3,7 @@
 import pytest
 
 import flambeau as torch
+from flambeau import _C
 
 
 def test_only_nodes_that_ran_are_released():
@@ -99,3 +100,29 @@ def test_a_missing_higher_derivative_is_an_error_and_not_zero():
     assert first.tolist() == pytest.approx([0.4903577561002348] * 2)
     with pytest.raises(NotImplementedError, match="derivative .* is not implemented"):
         torch.special.zeta(first, 2.0).sum().backward()
+
+
+def test_a_weights_gradient_is_the_product_itself():
+    """It comes as a view of a view of the product; without another owner it isn't copied."""
+    layer, x = torch.nn.Linear(512, 256, bias=False), torch.randn(8, 512)
+    for _ in range(4):
+        layer.zero_grad()
+        y = layer(x).sum()
+        before = _C.memory_counters(False)
+        y.backward()
+        after = _C.memory_counters(False)
+        made = after["hits"] + after["misses"] - before["hits"] - before["misses"]
+    assert made == 1 and not layer.weight.grad._is_view()
+
+
+@pytest.mark.parametrize("keep", [lambda g: g, lambda g: g.numpy(), lambda g: g[1:], lambda g: g.detach()])
+def test_a_product_that_a_hook_keeps_isnt_taken(keep):
+    weight, x, kept = torch.randn(256, 512, requires_grad=True), torch.randn(8, 512), []
+    for _ in range(4):
+        weight.grad = None
+        turned = weight.t()
+        turned.register_hook(lambda g: kept.append(keep(g)))
+        (x @ turned).sum().backward()
+        before = torch.as_tensor(kept[-1]).clone()
+        weight.grad.add_(1)
+        assert torch.equal(torch.as_tensor(kept[-1]), before)

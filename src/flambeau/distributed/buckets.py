@@ -54,6 +54,7 @@ class Bucket:
     pending: int = 0
     waits: object = None  # a Future or a Work
     offsets: list[int] = field(default_factory=list)
+    home: tuple | None = None  # (flat, views) of a bucket that has other memory for one backward
 
     @property
     def size(self) -> int:
@@ -77,13 +78,25 @@ class Memory:
     same room."""
 
     def __init__(self, group: ProcessGroup, tensors):
-        total = sum(-(-nbytes(t) // _ALIGN) * _ALIGN + _ALIGN for t in tensors)
+        total = sum(-(-nbytes(t) // _ALIGN) * _ALIGN + _ALIGN for t in tensors) + _ALIGN
         shared = group._engine.shared(total)
-        self.bytes = np.zeros(total, np.uint8) if shared is None else shared
+        found = np.zeros(total, np.uint8) if shared is None else shared
+        self.bytes = found[-found.__array_interface__["data"][0] % _ALIGN :]
 
     def cut(self, begin: int, size: int, dtype: np.dtype) -> np.ndarray:
         # Of a memoryview: the storage of the tensor begins with the bucket, and offsets count from there.
         return np.frombuffer(memoryview(self.bytes)[begin : begin + size], dtype)
+
+
+def _views(flat, tensors, indices: list[int]) -> tuple[list, list[int]]:
+    """The place of each tensor in ``flat``, and where it begins."""
+    views, offsets, at = [], [], 0
+    for i in indices:
+        t = tensors[i]
+        views.append(as_strided(flat, tuple(t.shape), _dense_strides(t), at))
+        offsets.append(at)
+        at += t.numel()
+    return views, offsets
 
 
 def build(memory: Memory, tensors, assignment: list[list[int]]) -> list[Bucket]:
@@ -95,11 +108,18 @@ def build(memory: Memory, tensors, assignment: list[list[int]]) -> list[Bucket]:
         array = memory.cut(begin, elements * first.element_size(), first._array.dtype)
         begin += -(-array.nbytes // _ALIGN) * _ALIGN
         flat = _C.from_array(array)
-        views, offsets, at = [], [], 0
-        for i in indices:
-            t = tensors[i]
-            views.append(as_strided(flat, tuple(t.shape), _dense_strides(t), at))
-            offsets.append(at)
-            at += t.numel()
+        views, offsets = _views(flat, tensors, indices)
         out.append(Bucket(list(indices), flat, views, offsets=offsets))
     return out
+
+
+def move(bucket: Bucket, tensors) -> None:
+    """Give the bucket memory of its own until ``move_back``. What was in it isn't taken along."""
+    bucket.home = (bucket.flat, bucket.views)
+    bucket.flat = _C.from_array(np.zeros(bucket.flat.numel(), bucket.flat._array.dtype))
+    bucket.views, _ = _views(bucket.flat, tensors, bucket.indices)
+
+
+def move_back(bucket: Bucket) -> None:
+    bucket.flat, bucket.views = bucket.home
+    bucket.home = None

@@ -63,7 +63,8 @@ def bind(reducer, nodes) -> None:
 def _enter(reducer, edges, indices) -> None:
     _bound.reducer = reducer
     _bound.indices = tuple(
-        i if i is not None and _C.backward_waits_for_one(to) else None for to, i in zip(edges, indices, strict=True)
+        i if i is not None and _C.backward_waits_for_one(to) and not to.variable._backward_hooks else None
+        for to, i in zip(edges, indices, strict=True)
     )
 
 

@@ -10,8 +10,9 @@ from ..autograd.grad_mode import no_grad
 from ..autograd.node import gradient_edge
 from ..base.logs import artifact
 from . import collectives
-from .buckets import FIRST_BUCKET_BYTES, Bucket, Memory, assign, build
+from .buckets import FIRST_BUCKET_BYTES, Bucket, Memory, assign, build, move
 from .data_parallel_facts import Times
+from .landing import Landing, alone, lies_in
 from .optimizer_in_backward import step_and_clear, take_over
 from .process_group import ProcessGroup
 from .reduce_op import ReduceOp
@@ -88,6 +89,7 @@ class Reducer:
     def _set_buckets(self, assignment: list[list[int]]) -> None:
         with no_grad():
             self.buckets = build(self.memory, self.parameters, assignment)
+        self.landing = Landing(self.memory, self.buckets) if self.as_views else None
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
         if _log.on:
             for k, bucket in enumerate(self.buckets):
@@ -126,6 +128,9 @@ class Reducer:
         if self.static and self.iterations == 0:
             self.left = [1 << 30] * n
             return
+        # Buckets that will be built anew use the same memory: nothing may live on there.
+        if self.landing is not None and (self.rebuilt or self._stays()):
+            self.landing.expect(self.parameters, self.buckets)
         unused = [i for i in range(n) if self.uses[i] == 0]
         if self.find_unused and not self.static:
             used = _reachable(outputs)
@@ -143,8 +148,12 @@ class Reducer:
         finally:
             self.find_unused = find
 
+    def _stays(self) -> bool:
+        """Whether the first buckets are kept: gradients come in another order in each backward."""
+        return self.find_unused and not self.static
+
     def _rebuild(self) -> None:
-        if self.rebuilt or self.iterations == 0 or (self.find_unused and not self.static):
+        if self.rebuilt or self.iterations == 0 or self._stays():
             return
         self.rebuilt = True
         order = [*self.arrived, *sorted(set(range(len(self.parameters))) - set(self.arrived))]
@@ -212,7 +221,7 @@ class Reducer:
         self.done[i] = True
         if not self.filled[i]:
             b, k = self.place[i]
-            self._fill(self.parameters[i], self.buckets[b].views[k], bool(self.local[i]))
+            self._fill(i, self.buckets[b], k)
             self._filled(i)
         self.count -= 1
         if self.count == 0:
@@ -230,11 +239,13 @@ class Reducer:
         if (self.static and self.iterations == 0) or (p.grad is not None and (self.as_views or p.grad._array is None)):
             return
         b, k = self.place[i]
-        view = self.buckets[b].views[k]._array
-        if p.grad is None:
-            np.copyto(view, grad)
+        bucket = self.buckets[b]
+        if self._landed(i, bucket, lambda: lies_in(bucket.views[k]._array, grad)):
+            pass  # the graph hands it on when it ends, and holds it alone until then
+        elif p.grad is None:
+            np.copyto(bucket.views[k]._array, grad)
         else:
-            np.add(p.grad._array, grad, out=view)
+            np.add(p.grad._array, grad, out=bucket.views[k]._array)
         self.unfinished = True
         self._filled(i)
 
@@ -250,20 +261,49 @@ class Reducer:
             self._start(self.next)
             self.next += 1
 
-    def _fill(self, p, view, used: bool) -> None:
+    def _fill(self, i: int, bucket: Bucket, k: int) -> None:
+        p = self.parameters[i]
         grad = p.grad
-        if not used and grad is None:
-            view._array[...] = 0
+        if not self.local[i] and grad is None:
+            self._landed(i, bucket, lambda: False)
+            bucket.views[k]._array[...] = 0
             return
         if grad._array is None:
             raise NotImplementedError(
                 f"DistributedDataParallel: a gradient of layout {grad.layout} can't be reduced; it has to be dense"
             )
-        if self.as_views and grad._storage is view._storage:
+        if self.as_views and grad._storage is bucket.views[k]._storage:
             return
-        np.copyto(view._array, grad._array)
+        # The leaf has the gradient, and this function.
+        if not self._landed(i, bucket, lambda: lies_in(bucket.views[k]._array, grad._array) and alone(grad, 2)):
+            np.copyto(bucket.views[k]._array, grad._array)
         if self.as_views:
-            p.grad = view
+            p.grad = bucket.views[k]
+
+    def _landed(self, i: int, bucket: Bucket, is_it) -> bool:
+        """Whether the gradient of parameter i was made in its place. Another result that lies there may live on: then the bucket moves."""
+        if self.landing is None or not self.landing.close(i):
+            return False
+        if bucket.home is None and is_it():
+            self.landing.landed += 1
+            return True
+        if bucket.home is None:
+            self._move(i, bucket)
+        return False
+
+    def _move(self, i: int, bucket: Bucket) -> None:
+        """Give the bucket memory that nobody else writes to, until the next backward. It isn't shared between ranks, so its reduction copies."""
+        before = bucket.views
+        self.landing.missed(i)
+        with no_grad():
+            move(bucket, self.parameters)
+        for k, old, view in zip(bucket.indices, before, bucket.views):
+            if self.filled[k]:
+                np.copyto(view._array, old._array)
+                grad = self.parameters[k].grad
+                if grad is not None and grad._storage is old._storage:
+                    self.parameters[k].grad = view
+        _log("the bucket of %s moved: another result lay in the place of its gradient", self.names[i])
 
     def _start(self, index: int) -> None:
         bucket = self.buckets[index]
@@ -289,6 +329,8 @@ class Reducer:
                         step_and_clear(self.parameters[i])
             bucket.waits = None
         self.expecting = self.unfinished = False
+        if self.landing is not None:
+            self.landing.close_all()
         self.touched[:] = 0
         self.times.end(self.iterations)
         self.iterations += 1
