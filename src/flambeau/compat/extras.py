@@ -119,6 +119,5 @@ from utils.data.loader: _DatasetKind
     "refuses: default_float_qparams_observer default_float_qparams_observer_4bit get_default_compare_output_module_list get_fuser_method\n"
     "refuses: get_quantized_operator _convert_ondevice_dynamic_jit _prepare_ondevice_dynamic_jit _quantize_ondevice_dynamic_jit\n"
     "class ao.quantization.quant_type: QuantType\nclass: WeightObserver",
-    "+compat.masked": "why: masked tensors are not built; the functions of torch.masked take mask=\nclass masked.maskedtensor.core: MaskedTensor\n"
-    "refuses: as_masked_tensor masked_tensor\nreturns False: is_masked_tensor",
+    "+compat.masked": "from compat.masked_tensor: MaskedTensor as_masked_tensor is_masked_tensor masked_tensor",
 }

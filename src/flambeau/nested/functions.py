@@ -7,14 +7,11 @@ body, which calls functions that have rules.
 from __future__ import annotations
 
 import functools
-import inspect
-import types
 from collections.abc import Callable
 
 from flambeau import _C
 from flambeau.compiler.controls import assume_constant_result
-from flambeau.core.bindings import Binder
-from flambeau.core.definition import Pointwise
+from flambeau.core.function_kinds import body_of, is_elementwise, name_of
 from flambeau.core.operator import namespace
 
 from . import tensor as _tensor
@@ -131,34 +128,13 @@ def rule_of(func) -> Callable | None:
 
 @functools.cache
 def _rule_of(func) -> Callable | None:
-    packet = getattr(func, "overloadpacket", None)
-    name = getattr(packet, "__name__", None) or getattr(func, "__name__", None)
+    name = name_of(func)
     if name in RULES:
         return RULES[name]
-    made_by = getattr(func, "impl", None)
-    overloads = made_by.packet._overloads.values() if isinstance(made_by, Binder) else [func] if packet else []
-    if any(
-        isinstance(getattr(op.definition, "functional", op.definition), Pointwise) or _pointwise_in_place(op)
-        for op in overloads
-    ):
+    if is_elementwise(func):
         return elementwise
-    if isinstance(func, types.FunctionType):
-        return _run_body(func)
-    return None
-
-
-def _pointwise_in_place(op) -> bool:
-    functional = getattr(op.definition, "functional", None)
-    return isinstance(getattr(functional, "definition", functional), Pointwise)
-
-
-def _run_body(func):
-    """A function in Python that asks first whether it is overridden: its body, without the question."""
-    body = types.FunctionType(
-        func.__code__, {**func.__globals__, "has_torch_function": lambda *_: False}, func.__name__, func.__defaults__
-    )
-    body.__kwdefaults__, own = func.__kwdefaults__, inspect.unwrap(func) is func
-    return (lambda _, *args, **kwargs: body(*args, **kwargs)) if own and func.__closure__ is None else None
+    body = body_of(func)
+    return None if body is None else lambda _, *args, **kwargs: body(*args, **kwargs)
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------------
@@ -245,16 +221,6 @@ def where(func, condition, input=None, other=None):
     if input is None:
         raise NotImplementedError("where of one nested tensor: nested tensors have no indices")
     return elementwise(func, condition, input, other)
-
-
-rule(
-    "to", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cpu", "cuda", "clone", "detach",
-    "detach_", "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "dropout",
-    "native_dropout", "dropout_", "alpha_dropout", "alias", "requires_grad_", "masked_fill", "masked_fill_", "fill_", "zero_", "copy_",
-    "share_memory_",
-    "pin_memory",
-    "gelu", "silu", "relu", "elu", "leaky_relu", "softplus", "normal_", "uniform_", "bernoulli_", "type_as", "_to_copy",
-)(elementwise)  # fmt: skip
 
 
 # -- between ragged and padded -------------------------------------------------------------------------------------------

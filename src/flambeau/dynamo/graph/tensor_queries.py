@@ -101,7 +101,13 @@ def class_of_result(value) -> type:
     return Tensor
 
 
-LIBRARY_EXAMPLES = ("flambeau.testing.", "flambeau.examples.", "flambeau.nested.")
+LIBRARY_EXAMPLES = (
+    "flambeau.testing.",
+    "flambeau.examples.",
+    "flambeau.nested.",
+    "flambeau.masked.",
+    "flambeau.compat.masked_tensor",
+)
 
 
 def is_user_class(cls: type) -> bool:

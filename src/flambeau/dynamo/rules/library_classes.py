@@ -33,6 +33,7 @@ FUNCTIONS = (
     "flambeau.functionalize.", "flambeau.inductor.", "flambeau.library.", "flambeau.loops.", "flambeau.numpy.",
 )  # fmt: skip
 TRACED = (
+    "flambeau.compat.masked_tensor.",
     "flambeau.nested.",
     "flambeau.optim.",
     "flambeau.distributions.",

@@ -46,7 +46,8 @@ EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "ao", "optim", "distributions")),
     EXAMPLES,
-    os.path.join(PACKAGE, "nested") + os.sep,  # a wrapper class
+    os.path.join(PACKAGE, "nested") + os.sep,  # wrapper classes
+    os.path.join(PACKAGE, "compat", "masked_tensor.py"),
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
     os.path.join(PACKAGE, "ops", "lists", "adam.py"),  # the rule that optimisers share with fused operators
     os.path.join(PACKAGE, "autograd", "generator_mode.py"),
