@@ -6,6 +6,8 @@ reads memory that it is being stored to under another view, it goes through a bu
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -16,13 +18,14 @@ from ..inductor.assembly.instructions import Operand, ParameterOperand, integer
 from . import arithmetic, complexes
 from . import bounds as between
 from .arithmetic import cast, loop_dtypes
-from .emitter import BOOL, I64, Emitter, constant
+from .emitter import BOOL, FEW, I64, Emitter, constant
 from .values import Array, ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, known
 
 __all__ = [
     "OnElements",
     "as_expression",
     "assign",
+    "assign_numbers",
     "broadcast",
     "described",
     "elementwise",
@@ -374,11 +377,26 @@ def assign(e: Emitter, target: ArrayView, value) -> None:
     if all(_same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
         fill(e, target, x)
         return
+    if x.sizes == sizes and all(type(known(n)) is int for n in sizes) and math.prod(map(known, sizes)) <= FEW:
+        elements = [(indices, cast(e, x.element(indices), target.dtype).v) for indices in e.loop(sizes)]
+        for indices, v in elements:
+            e.store(address(e, target, indices), target.dtype, v, target.origins)
+        return
     p = e.buffer(e.mul(count(e, sizes), target.dtype.itemsize))
     whole = ArrayView(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
     fill(e, whole, x)
     fill(e, target, as_expression(e, whole))
     e.drop(p)
+
+
+def assign_numbers(e: Emitter, target: ArrayView, numbers: Sequence[Operand]) -> None:
+    """``target[...] = numbers``, several of the target's dtype, where it has one dimension."""
+    (n,) = target.sizes
+    if known(n) != len(numbers):
+        text = "could not broadcast input array from size {0} into size {1}"
+        e.check(e.cmp("eq", n, len(numbers)), "ValueError", text, len(numbers), n)
+    for k, v in enumerate(numbers):
+        e.store(address(e, target, (integer(k),)), target.dtype, v, target.origins)
 
 
 def may_hold(target: np.dtype, dtype: np.dtype) -> bool:

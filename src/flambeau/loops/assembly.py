@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ..base.records import replace
-from ..inductor.assembly.instructions import integer
+from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays, gathers, reductions
 from .arithmetic import cast
 from .arrays import OnElements
@@ -154,10 +154,20 @@ def array(e: Emitter, place: str, x, dtype=None):
         if unknown and (of != F64 or not any(n.dtype == F64 and n.weak is not None for n in numbers)):
             raise Declined("np.array of numbers of which it isn't known whether they are Python's")
     out = arrays.temporary(e, of, shape, place)
-    for k, n in enumerate(numbers):
-        v = cast(e, n, of, False).v if n.weak is False else arithmetic.stored(e, n, of)
+    for k, v in enumerate(_as(e, numbers, of)):
         e.store(e.at(out.ptr, k * of.itemsize), of, v)
     return out
+
+
+def _as(e: Emitter, numbers: list[Scalar], dtype: np.dtype) -> list[Operand]:
+    """Numbers as np.array turns them into a dtype."""
+    return [cast(e, n, dtype, False).v if n.weak is False else arithmetic.stored(e, n, dtype) for n in numbers]
+
+
+def row(e: Emitter, x: Tuple, dtype: np.dtype) -> list[Operand] | None:
+    """Several numbers in a tuple, in this dtype; None for another tuple."""
+    numbers = [n for n in x.items if isinstance(n, Scalar)]
+    return _as(e, numbers, dtype) if len(numbers) == len(x.items) > 1 else None
 
 
 def asarray(e: Emitter, place: str, x, dtype=None):

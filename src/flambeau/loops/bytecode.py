@@ -215,6 +215,8 @@ class Instructions(InterpreterPart):
     def store_subscript(self, owner, key, value):
         if not isinstance(owner, ArrayView):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
+        if isinstance(value, Tuple) and not gathers.advanced(key) and self._store_row(owner, key, value):
+            return
         if isinstance(value, Tuple):
             value = assembly.array(self.e, f"items@{self.machine.at}", value, Known(owner.dtype))
         if gathers.advanced(key):
@@ -237,6 +239,19 @@ class Instructions(InterpreterPart):
         if isinstance(target, Scalar):
             raise Declined("an array is stored as an element")
         self.store(target, value)
+
+    def _store_row(self, owner: ArrayView, key, value: Tuple) -> bool:
+        """``owner[key] = (a, b, ...)``, where that is one dimension: without an array between."""
+        keys = key.items if isinstance(key, Tuple) else (key,)
+        if not all(isinstance(k, Scalar) for k in keys) or owner.ndim - len(keys) != 1:
+            return False
+        numbers = assembly.row(self.e, value, owner.dtype)
+        if numbers is None:
+            return False
+        target = arrays.subscript(self.e, owner, key)
+        self.variables.about_to_write(target)
+        arrays.assign_numbers(self.e, target, numbers)
+        return True
 
     def store(self, target: ArrayView, value) -> None:
         self.variables.about_to_write(target)

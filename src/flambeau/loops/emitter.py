@@ -6,6 +6,8 @@ is known. What is written becomes a module in :mod:`.module`.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -27,6 +29,8 @@ I64 = np.dtype(np.int64)
 F64 = np.dtype(np.float64)
 BOOL = np.dtype(bool)
 WORK = 1 << 21  # turns and elements after which a kernel asks whether it has been interrupted
+FEW = 8  # elements of which each gets code of its own, where their number is known
+SMALL_BUFFER = 192  # bytes; buffers of up to this many are used again, those of a known size
 SMALL_SIZE = 4  # sizes up to this are part of the text where they are known
 SCOPES = 100_000  # number of the first metadata node that tells memory apart
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
@@ -98,6 +102,9 @@ class Emitter(Arithmetic):
         self.element_loops = 0  # so far
         self.nest: ParallelNest | None = None  # the innermost parallel loop nest that is being written
         self.inside = 0  # element loops around the code that is being written
+        self.copies = (
+            1  # of the code that is being written: how many elements the loops around it have that are no loops
+        )
         self.group: int | None = None  # the metadata node of the accesses of a parallel loop
         self.metadata: list[str] = []
         self.scopes: set[int] = set()  # operands whose accesses have been told apart
@@ -108,12 +115,12 @@ class Emitter(Arithmetic):
     def mark(self) -> Callable[[], None]:
         """A function that takes back what is written after this."""
         lists = [(made, len(made)) for made in (self.out, self.error_blocks, self.errors, self.pieces)]
-        loops = self.inside, self.group, self.nest, self.expecting, self.rare
+        loops = self.inside, self.group, self.nest, self.expecting, self.rare, self.copies
 
         def back() -> None:
             for made, n in lists:
                 del made[n:]
-            self.inside, self.group, self.nest, self.expecting, self.rare = loops
+            self.inside, self.group, self.nest, self.expecting, self.rare, self.copies = loops
 
         return back
 
@@ -204,9 +211,13 @@ class Emitter(Arithmetic):
         return p if known(offset) == 0 else self.place(llvm.I8, p, offset, inbounds=True)
 
     # -- buffers of the loop's own: references are counted; a buffer without any waits in a list, from which it is freed where nothing on
-    # the stack can refer to it, unless a variable has got it meanwhile. Its header: count, link, whether it waits. --
+    # the stack can refer to it, unless a variable has got it meanwhile. Its header: count, link, whether it waits, whether it is a small one. A
+    # small one goes into the second list of LIMBO, from which it is taken again. --
     def buffer(self, size: Size) -> Operand:
-        p = self._helper("flb_new", llvm.PTR, integer(size), Operand("%malloc", llvm.PTR))
+        if type(known(size)) is int and known(size) <= SMALL_BUFFER:
+            p = self._helper("flb_small", llvm.PTR, LIMBO, Operand("%malloc", llvm.PTR))
+        else:
+            p = self._helper("flb_new", llvm.PTR, integer(size), Operand("%malloc", llvm.PTR))
         self.check(self.cmp("ne", p, Operand("null", llvm.PTR)), "MemoryError", "")
         return p
 
@@ -406,8 +417,17 @@ class Emitter(Arithmetic):
 
     # -- loops --
     def loop(self, sizes: Sequence[Size], parallel: bool = False, pieces: bool = True) -> Iterator[tuple[Operand, ...]]:
-        """Opens nested loops over ``sizes``; yields the indices once, and closes the loops after. ``parallel``: no turn reads
-        what another writes, so that the loops may be vectorised without looking at addresses. ``pieces``: several threads may do parts of them."""
+        """Opens nested loops over ``sizes``; yields the indices once, and closes the loops after. Where it is known that there are few elements
+        it yields the indices of each. ``parallel``: no turn reads what another writes, so that the loops may be vectorised without looking at
+        addresses. ``pieces``: several threads may do parts of them."""
+        if sizes and all(type(known(n)) is int for n in sizes):
+            few = math.prod(known(n) for n in sizes)
+            if 0 < few and few * self.copies <= FEW:
+                self.copies *= few
+                for indices in itertools.product(*(range(known(n)) for n in sizes)):
+                    yield tuple(map(integer, indices))
+                self.copies //= few
+                return
         outer = self.group
         rare, parallel = parallel and self.rare, parallel and not self.rare
         if not self.inside and sizes:

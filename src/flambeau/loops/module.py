@@ -14,7 +14,7 @@ from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
 from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
-from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
+from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, SMALL_BUFFER, Emitter
 from .inner import InnerLoop
 from .spreading import ERRORS, SLOTS, WHOLE, Spread, blocks, field, functions, turns
 
@@ -119,7 +119,9 @@ def _begin(e: Emitter, given: KernelArguments, out: Operand | None) -> list[Inst
         if type is llvm.PTR and name.endswith(".b"):
             code.write(NULL, slot)
     code.write(0, code.named(CODE.text, "alloca", llvm.PTR, flags="i64"))
-    code.write(NULL, code.named(LIMBO.text, "alloca", llvm.PTR, flags="ptr"))
+    limbo = code.named(LIMBO.text, "alloca", llvm.PTR, flags="[2 x ptr]")
+    for k in range(2):
+        code.write(NULL, code.place(llvm.PTR, limbo, k))
     if ("@work", llvm.I64) in e.slots:
         code.write(0, e.slots["@work", llvm.I64])
     if out is not None:
@@ -136,6 +138,7 @@ def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
             slot = e.slot(f"{name}.b", llvm.PTR)
             code.call(llvm.VOID, "@flb_drop", code.named(f"{slot.text}.last", "load", llvm.PTR, slot), LIMBO)
         code.call(llvm.VOID, "@flb_flush", LIMBO, e.freeing)
+        code.call(llvm.VOID, "@flb_end", LIMBO, e.freeing)
     end = code.named("%end", "load", llvm.I64, CODE)
     if not part:
         code.do("ret", end)
@@ -159,11 +162,53 @@ yes:
   store i64 1, ptr %p
   %waits = getelementptr i8, ptr %p, i64 16
   store i64 0, ptr %waits
+  %small = getelementptr i8, ptr %p, i64 24
+  store i64 0, ptr %small
   %data = getelementptr i8, ptr %p, i64 64
   br label %end
 end:
   %r = phi ptr [ null, %0 ], [ %data, %yes ]
   ret ptr %r
+}
+define internal ptr @flb_small(ptr %limbo, ptr %malloc) {
+  %list = getelementptr ptr, ptr %limbo, i64 1
+  %spare = load ptr, ptr %list
+  %none = icmp eq ptr %spare, null
+  br i1 %none, label %fresh, label %again
+again:
+  %link = getelementptr i8, ptr %spare, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %list
+  store i64 1, ptr %spare
+  %taken = getelementptr i8, ptr %spare, i64 64
+  br label %end
+fresh:
+  %made = call ptr @flb_new(i64 SMALL, ptr %malloc)
+  %no = icmp eq ptr %made, null
+  br i1 %no, label %end, label %yes
+yes:
+  %small = getelementptr i8, ptr %made, i64 -40
+  store i64 1, ptr %small
+  br label %end
+end:
+  %r = phi ptr [ %taken, %again ], [ null, %fresh ], [ %made, %yes ]
+  ret ptr %r
+}
+define internal void @flb_end(ptr %limbo, ptr %free) {
+  %list = getelementptr ptr, ptr %limbo, i64 1
+  br label %head
+head:
+  %p = load ptr, ptr %list
+  %no = icmp eq ptr %p, null
+  br i1 %no, label %end, label %yes
+yes:
+  %link = getelementptr i8, ptr %p, i64 8
+  %next = load ptr, ptr %link
+  store ptr %next, ptr %list
+  call void %free(ptr %p)
+  br label %head
+end:
+  ret void
 }
 define internal void @flb_keep(ptr %data) {
   %no = icmp eq ptr %data, null
@@ -218,8 +263,19 @@ yes:
   %dead = icmp eq i64 %n, 0
   br i1 %dead, label %gone, label %head
 gone:
+  %small = getelementptr i8, ptr %p, i64 24
+  %class = load i64, ptr %small
+  %is = icmp eq i64 %class, 1
+  br i1 %is, label %spare, label %other
+spare:
+  %list = getelementptr ptr, ptr %limbo, i64 1
+  %before = load ptr, ptr %list
+  store ptr %before, ptr %link
+  store ptr %p, ptr %list
+  br label %head
+other:
   call void %free(ptr %p)
   br label %head
 end:
   ret void
-}"""
+}""".replace("SMALL", str(SMALL_BUFFER))
