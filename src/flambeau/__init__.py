@@ -144,8 +144,9 @@ def _of(module, name):
 
 
 def _higher_order(name):
-    """The operator ``torch.ops.higher_order.<name>``, with the module that makes it."""
-    _importlib.import_module("flambeau.aot.control_flow")
+    """The operator ``torch.ops.higher_order.<name>``, with the modules that make them."""
+    for module in ("aot.higher_order", "nn.attention.flex_operator"):
+        _importlib.import_module(f"flambeau.{module}")
     return _importlib.import_module("flambeau.core.higher_order").NAMED.get(name)
 
 

@@ -215,3 +215,29 @@ def test_lbfgs_searches_complex_numbers_as_pairs(search):
         optimizer.step(loss)
     np.testing.assert_allclose(p.tolist(), [1.63426745 + 0.67716134j, 2.16809916 - 0.40782833j], rtol=1e-5)
     np.testing.assert_allclose(q.tolist(), [0.32332295], rtol=1e-5)
+
+
+def test_complex_accumulators_start_in_both_parts():
+    # Each part of a complex number is a parameter: so are its sums.
+    p, q = torch.nn.Parameter(torch.tensor([1 + 2j])), torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    for x, g in ((p, torch.tensor([0.5 - 1j])), (q, torch.tensor([0.5, -1.0]))):
+        x.grad = g
+        torch.optim.Adagrad([x], lr=0.1, initial_accumulator_value=0.3).step()
+    assert torch.equal(torch.view_as_real(p.detach())[0], q.detach())
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+def test_fused_steps_refuse_sparse_gradients(name):
+    p = torch.nn.Parameter(torch.ones(3))
+    p.grad = torch.ones(3).to_sparse()
+    with pytest.raises(RuntimeError, match="support sparse grad"):
+        getattr(torch.optim, name)([p], fused=True).step()
+
+
+def test_complex_parameters_take_sparse_gradients():
+    dense, sparse = (torch.nn.Parameter(torch.tensor([1 + 2j, 3 - 1j])) for _ in range(2))
+    g = torch.tensor([2 + 0j, 1 + 0j])
+    dense.grad, sparse.grad = g, g.to_sparse()
+    for p in (dense, sparse):
+        torch.optim.Adagrad([p], lr=0.1).step()
+    assert torch.allclose(dense.detach(), sparse.detach())

@@ -28,10 +28,14 @@ ALIASES: dict[str, str] = {
     "_dynamo.testing": "compiler.dynamo_api:testing",
     "_dynamo.utils": "compiler.dynamo_api:utils",
     "_functorch": "aot",
-    "_higher_order_ops": "aot.control_flow",
+    "_higher_order_ops": "aot.higher_order",
     "_higher_order_ops.associative_scan": "aot.control_flow",
     "_higher_order_ops.cond": "aot.control_flow",
+    "_higher_order_ops.flex_attention": "nn.attention.flex_operator",
+    "_higher_order_ops.inline_asm_elementwise": "aot.traced_calls",
+    "_higher_order_ops.local_map": "aot.wrap",
     "_higher_order_ops.map": "aot.control_flow",
+    "_higher_order_ops.register_hook": "aot.traced_calls",
     "_higher_order_ops.scan": "aot.control_flow",
     "_higher_order_ops.while_loop": "aot.control_flow",
     "_higher_order_ops.wrap": "aot.wrap",
@@ -118,7 +122,9 @@ ALIASES: dict[str, str] = {
 # in the function's place. -> the names that mean the function, as in PyTorch, once the module was imported.
 BESIDE = {
     "_functorch": frozenset(),
-    "_higher_order_ops": frozenset("associative_scan cond map scan while_loop".split()),
+    "_higher_order_ops": frozenset(
+        "associative_scan cond inline_asm_elementwise invoke_subgraph map scan while_loop".split()
+    ),
 }
 
 
@@ -130,7 +136,11 @@ class _Beside(types.ModuleType):
         self.__dict__.update(_target=target, _functions=BESIDE[name.removeprefix("flambeau.")], __path__=[])
 
     def __getattr__(self, name):
-        return getattr(self._target, name)
+        found = getattr(self._target, name)
+        # Kept, so that capture finds it in the module's names.
+        if not name.startswith("__") and not isinstance(found, types.ModuleType):
+            self.__dict__[name] = found
+        return found
 
     def __dir__(self):
         return dir(self._target)

@@ -54,10 +54,20 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["step"] = zeros(())
-                self.state[p]["sum"] = full_like(p, initial_accumulator_value)
+                start = initial_accumulator_value
+                # The parts of a complex number are summed apart.
+                self.state[p]["sum"] = full_like(p, complex(start, start) if p.dtype.is_complex else start)
 
     def step(self, closure=None):
+        for group in self.param_groups:
+            if group["fused"] and any(p.grad is not None and refused(p) for p in group["params"]):
+                raise RuntimeError("`fused` does not support sparse grad or complex param")
         return self._updated(_update, closure)
+
+
+def refused(p) -> bool:
+    """Whether the fused step takes the parameter, or its gradient, not."""
+    return p.grad.is_sparse or p.dtype.is_complex
 
 
 def _update(group: dict, rows: list[tuple]) -> None:

@@ -213,7 +213,7 @@ class Optimizer:
                     if differentiable:
                         # What the last step's graph has saved of the state stays as it is.
                         state.update({k: v.clone() for k, v in state.items() if isinstance(v, Tensor)})
-                    if p._dtype.is_complex and self.complex_as_pairs:
+                    if p._dtype.is_complex and self.complex_as_pairs and not grad.is_sparse:
                         p, grad = view_as_real(p), view_as_real(grad)
                         state = {k: view_as_real(v) if _is_complex(v) else v for k, v in state.items()}
                     rows.append((p, grad, state))

@@ -67,6 +67,8 @@ def _update(group: dict, rows: list[tuple]) -> None:
     if not rows:
         return
     params, grads = [p for p, _, _ in rows], [grad for _, grad, _ in rows]
+    if group["fused"] and any(grad.is_sparse for grad in grads):
+        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
     if group["maximize"]:
         grads = each.neg(grads)
     if weight_decay != 0:

@@ -6,12 +6,14 @@ operands in the same order. A body with side effects breaks the graph, since it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau import fx
 from flambeau.aot import control_flow as library
-from flambeau.aot.wrap import wrap
+from flambeau.aot.stacked_loop import while_loop_stack_output, while_loop_stack_output_op
+from flambeau.aot.wrap import invoke_quant, invoke_quant_packed, local_map_hop, wrap
 from flambeau.base.compiling import is_exporting
 
 from ..exc import unsupported
@@ -98,12 +100,12 @@ def rebuilt(template: Any, results: list[Variable]) -> Variable:
     return ConstantVariable(template)
 
 
-def node_of(tx, op, args: tuple, bodies: list[Traced]) -> list[Variable]:
-    """The node's results. ``args`` holds nodes and subgraphs' nodes."""
+def node_of(tx, op, args: tuple, bodies: list[Traced], kwargs: dict[str, Any] | None = None) -> list[Variable]:
+    """The node's results. ``args`` holds nodes and subgraphs' nodes, ``kwargs`` constants."""
     output = tx.output
     shown = fx.map_arg(args, lambda n: n.meta["val"] if n.meta["val"] is not None else owner(output, n))
     value = output.checked_fake(op.__name__, op, shown)
-    node = output.recorder.create_node(tx, "call_function", op, args, {})
+    node = output.recorder.create_node(tx, "call_function", op, args, kwargs or {})
     node.meta["val"] = node.meta["example_value"] = value
     node.meta["effects"] = frozenset().union(*(b.effects for b in bodies)) - {"writes"}
     out = wrap_result(tx, node, value)
@@ -151,24 +153,37 @@ def _(tx, given):
 
 @handler(library.while_loop, "cond_fn", "body_fn", "carried_inputs")
 def _(tx, given):
+    return looped(tx, library.while_loop_op, given)
+
+
+@handler(while_loop_stack_output, "cond_fn", "body_fn", "carried_inputs", "additional_inputs")
+def _(tx, given):
+    more = given.pop("additional_inputs").items(tx) if "additional_inputs" in given else []
+    return looped(tx, while_loop_stack_output_op, given, more)
+
+
+def looped(tx, op, given, more: Sequence[Variable] = ()) -> Variable:
+    """A node of one of the loops of unknown length; both functions get ``more`` behind what is carried."""
     template = Template(tx, callables=False)
     shape = template.of(given["carried_inputs"])
     carried = template.operands
+    name = op.__name__
     if tensor_queries.grad_enabled() and any(v.val.requires_grad for v in carried):
-        unsupported("control-flow", "while_loop over tensors that require grad", "Its derivative needs every turn.")
+        unsupported("control-flow", f"{name} over tensors that require grad", "Its derivative needs every turn.")
     values = [v.val for v in carried]
 
     def run(fn, variables):
-        return fn.call(tx, rebuilt(shape, variables).items(tx), {})
+        return fn.call(tx, [*rebuilt(shape, variables).items(tx), *more], {})
 
-    test = traced(tx, "cond_fn of while_loop", lambda vs: run(given["cond_fn"], vs), values)
-    body = traced(tx, "body_fn of while_loop", lambda vs: run(given["body_fn"], vs), values)
+    test = traced(tx, f"cond_fn of {name}", lambda vs: run(given["cond_fn"], vs), values)
+    body = traced(tx, f"body_fn of {name}", lambda vs: run(given["body_fn"], vs), values)
     if any(v.requires_grad for v in body.values):
-        unsupported("control-flow", "while_loop whose body requires grad", "Its derivative needs every turn.")
+        unsupported("control-flow", f"{name} whose body requires grad", "Its derivative needs every turn.")
     union = shared_operands([test, body])
     graphs = [tx.output.recorder.add_subgraph(b.module) for b in (test, body)]
     args = (*graphs, tuple(v.node for v in carried), tuple(union))
-    return rebuilt(tuple(shape), node_of(tx, library.while_loop_op, args, [test, body]))
+    with tx.output.shapes.data_sizes() if op is while_loop_stack_output_op else contextlib.nullcontext():
+        return rebuilt(tuple(shape), node_of(tx, op, args, [test, body]))
 
 
 def scanned(tx, combine, init: Variable, xs: Variable, dim: int, reverse: bool):
@@ -216,15 +231,18 @@ def _(tx, var, args, kwargs):
     return scanned(tx, combine, tx.make_tuple([]), xs, 0, False).items(tx)[1]
 
 
-@special("wrap")
+@special("wrap", "invoke_quant", "invoke_quant_packed", "local_map_hop")
 def _(tx, var, args, kwargs):
-    if var.value is not wrap:
+    op = var.value
+    if op is not wrap and op not in (invoke_quant, invoke_quant_packed, local_map_hop):
         return None
     if not args:
-        tx.raise_user(TypeError("wrap() missing 1 required positional argument: 'func'"))
+        tx.raise_user(TypeError(f"{op.__name__}() missing 1 required positional argument: 'func'"))
     fn, *given = args
-    with tx.output.recorder.within_operator(wrap):
-        body = traced(tx, "the function under wrap", lambda _: fn.call(tx, given, kwargs), [])
-    graph = tx.output.recorder.add_subgraph(body.module, "wrap_body")
-    results = node_of(tx, wrap, (graph, *body.lifted), [body])
+    # The function has the keyword arguments of wrap, the node those of the operators.
+    inside, kept = (kwargs, {}) if op is wrap else ({}, {k: v.as_proxy() for k, v in kwargs.items()})
+    with tx.output.recorder.within_operator(op):
+        body = traced(tx, f"the function under {op.__name__}", lambda _: fn.call(tx, given, inside), [])
+    graph = tx.output.recorder.add_subgraph(body.module, f"{op.__name__}_body")
+    results = node_of(tx, op, (graph, *body.lifted), [body], kept)
     return rebuilt(body.template, results)

@@ -16,6 +16,7 @@ from .reflect import module_of, qualname_of
 __all__ = ["has_state", "is_function", "is_immutable", "is_operand", "is_traced"]
 
 IMMUTABLE = {
+    "flambeau.aot.traced_calls": "InvokeQuant",
     "flambeau.base.device": "Device",
     "flambeau.base.dtypes": "DType finfo iinfo",
     "flambeau.base.memory_format": "MemoryFormat",
@@ -63,7 +64,9 @@ def is_operand(cls: type) -> bool:
 
 def is_function(cls: type) -> bool:
     """Whether a callable object of the class is as good as a function: calling it is the operation."""
-    return f"{_definition(cls)[0]}.".startswith(FUNCTIONS) and not _listed(OPERANDS, cls)
+    return (
+        f"{_definition(cls)[0]}.".startswith(FUNCTIONS) and not _listed(OPERANDS, cls) and not _listed(IMMUTABLE, cls)
+    )
 
 
 def has_state(value) -> bool:

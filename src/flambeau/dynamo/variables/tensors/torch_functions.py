@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
 from flambeau import autograd
@@ -15,7 +16,7 @@ from ...config import config
 from ...exc import unsupported
 from ...graph import tensor_queries
 from ...guards.dynamic import mark_static
-from ...guards.source import GetAttrSource
+from ...guards.source import ConstSource, GetAttrSource
 from ...higher_order import opaque, subgraphs
 from ...modes.autocast import AutocastVariable, asked, is_autocast
 from ...rules import trace_rules
@@ -486,6 +487,9 @@ class TorchObjectVariable(HeldVariable):
         return world.has(tx, lambda: self.getattr(tx, name))
 
     def call(self, tx, args, kwargs):
+        call = world.class_attr(tx, type(self.value), "__call__")
+        if isinstance(call, types.FunctionType) and not trace_rules.is_torch_callable(call):
+            return tx.wrap(call, ConstSource(call, "__call__")).call(tx, [self, *args], kwargs)
         return TorchFunctionVariable(self.value).call(tx, args, kwargs)
 
 
