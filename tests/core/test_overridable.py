@@ -108,3 +108,56 @@ def test_the_default_dispatch_runs_below_autograd():
 
     x = torch.Tensor._make_subclass(Sub, torch.ones(2, requires_grad=True), True)
     assert torch.equal(x.neg().detach().as_subclass(torch.Tensor), -torch.ones(2))
+
+
+class Calls(overrides.TorchFunctionMode):
+    """Keeps the outermost call, with words for its tensors."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        words = ["T" if isinstance(a, torch.Tensor) else a for a in args]
+        self.seen = (func, words, {k: "T" if isinstance(v, torch.Tensor) else v for k, v in (kwargs or {}).items()})
+        return func(*args, **(kwargs or {}))
+
+
+X, P, CLASSES = torch.rand(2, 3), torch.rand(2, 3), torch.tensor([0, 2])
+LEGACY = {"size_average": None, "reduce": None, "reduction": "mean"}
+# What PyTorch 2.13 hands to overrides.
+SPELLED = [
+    ("relu", (X,), {}, ["T"], {"inplace": False}),
+    ("relu", (X, False), {}, ["T"], {"inplace": False}),
+    ("celu", (X,), {"alpha": 2.0}, ["T"], {"alpha": 2.0, "inplace": False}),
+    ("mish", (X,), {}, ["T"], {"inplace": False}),
+    ("softmax", (X, 1), {}, ["T"], {"dim": 1, "_stacklevel": 3, "dtype": None}),
+    ("softsign", (X,), {}, ["T"], {}),
+    ("layer_norm", (X, (3,)), {}, ["T", (3,)], {"weight": None, "bias": None, "eps": 1e-5}),
+    ("batch_norm", (X, None, None), {"training": True}, ["T", None, None],
+     {"weight": None, "bias": None, "training": True, "momentum": 0.1, "eps": 1e-5}),
+    ("nll_loss", (X, CLASSES), {"reduction": "sum"}, ["T", "T"],
+     {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "sum"}),
+    ("kl_div", (X, P), {"reduction": "sum"}, ["T", "T"], {**LEGACY, "reduction": "sum", "log_target": False}),
+    ("huber_loss", (X, P), {"weight": P}, ["T", "T"], {"reduction": "mean", "delta": 1.0, "weight": "T"}),
+    ("pad", (X, (1, 1)), {}, ["T", (1, 1)], {"mode": "constant", "value": None}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, args, kwargs, spelled, by_name", SPELLED, ids=lambda v: v if isinstance(v, str) else "")
+def test_overrides_are_handed_what_pytorch_hands_them(name, args, kwargs, spelled, by_name):
+    f = getattr(torch.nn.functional, name)
+    with Calls() as mode:
+        f(*args, **kwargs)
+    assert mode.seen == (f, spelled, by_name)
+
+
+def test_a_call_that_does_not_fit_is_refused_by_the_function():
+    with Calls(), pytest.raises(TypeError, match="relu6|unexpected"):
+        torch.nn.functional.relu6(X, frobnicate=1)
+
+
+def test_weights_of_losses():
+    a, b, w = torch.tensor([0.0, 0, 1]), torch.tensor([0.5, 3, 4]), torch.tensor([1.0, 2, 3])
+    F = torch.nn.functional
+    assert F.huber_loss(a, b, reduction="none", weight=w).tolist() == [0.125, 5.0, 7.5]
+    assert F.huber_loss(a, b, weight=w).item() == pytest.approx(12.625 / 3)
+    assert F.mse_loss(a, b, weight=w).item() == pytest.approx(45.25 / 6)
+    with pytest.raises(ValueError, match="same size"):
+        F.huber_loss(a, b, weight=w[:2])

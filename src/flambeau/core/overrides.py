@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 
 from .. import _C
 from ..base.public import public_in
@@ -13,6 +14,7 @@ __all__ = [
     "DisableTorchFunctionSubclass",
     "handle_torch_function",
     "has_torch_function",
+    "overridable",
     "override",
     "relevant_types",
     "wrap_function",
@@ -55,6 +57,8 @@ def override(func, args, kwargs):
     at = getattr(func, "operands_from", None)
     if at is not None and len(args) == at + 1 and isinstance(args[at], (list, tuple)):
         args = (*args[:at], *args[at])
+    if getattr(func, "spells_out", False):
+        args, kwargs = _spelled_out(func.impl, args, kwargs)
     return _override(func, relevant_types(args, kwargs) if _C.tls("function_disabled") == 0 else [], args, kwargs)
 
 
@@ -91,17 +95,45 @@ def handle_torch_function(public_api, relevant, *args, **kwargs):
     return _override(public_api, relevant_args(relevant) if _C.tls("function_disabled") == 0 else [], args, kwargs)
 
 
-def wrap_function(fn, operands_from: int | None = None, module: str | None = None):
+def wrap_function(fn, operands_from: int | None = None, module: str | None = None, overloads=None):
     """Give a Python function the override protocol: the result is a native Function that calls ``fn`` when nothing overrides.
     ``operands_from``: where its operands begin, of a function that takes them as one list as well; overrides are given them one by one.
-    ``module``: where users find it, in PyTorch's names; "torch" unless given."""
-    out = _C.Function(fn.__name__, fn)
+    ``module``: where users find it, in PyTorch's names; "torch" unless given. ``overloads``: a binding, whose operator is called without ``fn`` when
+    the arguments fit one of its overloads."""
+    out = _C.Function(fn.__name__, fn) if overloads is None else _C.Function(fn.__name__, fn, overloads.impl.overloads)
     if module is not None:
         out.__module__ = module
     if operands_from is not None:
         out.operands_from = operands_from
     functools.update_wrapper(out, fn, assigned=("__qualname__",), updated=())
     return out
+
+
+def overridable(fn=None, *, overloads=None):
+    """Decorator of the functions of ``torch.nn.functional`` that are written in Python: overrides are handed them as PyTorch's are, with what has
+    no default by position and the rest by keyword. ``overloads``: a binding whose operator the function is where its arguments fit, by position."""
+    if fn is None:
+        return functools.partial(overridable, overloads=overloads)
+    out = wrap_function(fn, module="torch.nn.functional", overloads=overloads)
+    out.spells_out = True
+    return out
+
+
+def _spelled_out(fn, args, kwargs):
+    """``args`` and ``kwargs`` of a call of ``fn``, defaults included; as they are where they don't fit, so that the call itself raises."""
+    try:
+        call = inspect.signature(fn).bind(*args, **kwargs)
+    except TypeError:
+        return args, kwargs
+    call.apply_defaults()
+    given = call.arguments
+    parameters = call.signature.parameters.values()
+    if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
+        return args, kwargs
+    return (
+        tuple(given[p.name] for p in parameters if p.default is p.empty),
+        {p.name: given[p.name] for p in parameters if p.default is not p.empty},
+    )
 
 
 def is_torch_function_enabled() -> bool:

@@ -1,7 +1,7 @@
 """The functions behind the layers.
 
-The first block are bindings of one ATen operator each. The others are Python over such bindings, as in PyTorch: each first lets
-``__torch_function__`` (a function mode, a subclass among the tensors) take the call under its own name.
+The first block are bindings of one ATen operator each. The others are Python over such bindings, as in PyTorch. ``overridable`` lets
+``__torch_function__`` (a function mode, a subclass among the tensors) take the call first, under the function's own name.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import warnings
 
 import flambeau.ops  # noqa: F401  (declares the operators bound below)
 from flambeau._C import Function
-from flambeau._C import has_override as has_torch_function
+from flambeau._C import has_override as has_torch_function  # noqa: F401  (public)
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function as _binding
 from flambeau.core.device_memory import elements
 from flambeau.core.operator import namespace
-from flambeau.core.overrides import handle_torch_function
+from flambeau.core.overrides import (
+    handle_torch_function,  # noqa: F401  (public)
+    overridable,
+)
 from flambeau.core.public import overwrite
 from flambeau.core.tensor import Tensor
 from flambeau.nn.functions.activation import *  # noqa: F403
@@ -92,50 +95,46 @@ def _legacy_reduction(size_average, reduce) -> str:
 # Activations
 
 
+@overridable(overloads=_relu)
 def relu(input, inplace: bool = False):
     """max(x, 0).
 
     >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    if has_torch_function(input):
-        return handle_torch_function(relu, (input,), input, inplace=inplace)
     return _relu_(input) if inplace else _relu(input)
 
 
+@overridable
 def relu6(input, inplace: bool = False):
     """min(max(x, 0), 6).
 
     >>> torch.nn.functional.relu6(torch.tensor([-1., 9.]))
     tensor([0., 6.])
     """
-    if has_torch_function(input):
-        return handle_torch_function(relu6, (input,), input, inplace=inplace)
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@overridable
 def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
     """x clamped to [min_val, max_val].
 
     >>> torch.nn.functional.hardtanh(torch.tensor([-3., 0.5, 3.]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if has_torch_function(input):
-        return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     aten = namespace("aten")
     return (aten.hardtanh_ if inplace else aten.hardtanh)(input, min_val, max_val)
 
 
+@overridable(overloads=_silu)
 def silu(input, inplace: bool = False):
     """x * sigmoid(x).
 
     >>> torch.nn.functional.silu(torch.tensor([-1., 0., 1.]))
     tensor([-0.2689,  0.0000,  0.7311])
     """
-    if has_torch_function(input):
-        return handle_torch_function(silu, (input,), input, inplace=inplace)
     return _silu_(input) if inplace else _silu(input)
 
 
@@ -143,8 +142,6 @@ def _may_replace(name: str, doc: str):
     """The function of one operator with ``inplace``."""
 
     def activation(input, inplace: bool = False):
-        if has_torch_function(input):
-            return handle_torch_function(activation, (input,), input, inplace=inplace)
         aten = namespace("aten")
         if not inplace:
             return getattr(aten, name)(input)
@@ -153,7 +150,7 @@ def _may_replace(name: str, doc: str):
 
     activation.__name__ = activation.__qualname__ = name
     activation.__doc__ = doc
-    return activation
+    return overridable(activation, overloads=function(name))
 
 
 hardsigmoid = _may_replace("hardsigmoid", "min(max(x + 3, 0), 6) / 6.")
@@ -161,25 +158,23 @@ hardswish = _may_replace("hardswish", "x * min(max(x + 3, 0), 6) / 6.")
 mish = _may_replace("mish", "x * tanh(softplus(x)). Misra, arXiv:1908.08681.")
 
 
+@overridable
 def elu(input, alpha: float = 1.0, inplace: bool = False):
     """x where positive, alpha * (exp(x) - 1) elsewhere.
 
     >>> torch.nn.functional.elu(torch.tensor([-1., 1.]))
     tensor([-0.6321,  1.0000])
     """
-    if has_torch_function(input):
-        return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
     return _elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
+@overridable(overloads=_leaky_relu)
 def leaky_relu(input, negative_slope: float = 0.01, inplace: bool = False):
     """x where positive, negative_slope * x elsewhere.
 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-1., 1.]), 0.1)
     tensor([-0.1000,  1.0000])
     """
-    if has_torch_function(input):
-        return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
     return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
@@ -209,27 +204,25 @@ def _softmax_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@overridable(overloads=_softmax)
 def softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
     """exp(x) / sum(exp(x)) along ``dim``.
 
     >>> torch.nn.functional.softmax(torch.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    if has_torch_function(input):
-        return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _softmax_dim("softmax", input.dim())
     return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
 
 
+@overridable(overloads=_log_softmax)
 def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
     """log(softmax(x)) along ``dim``, computed stably.
 
     >>> torch.nn.functional.log_softmax(torch.tensor([0., 0.]), dim=0)
     tensor([-0.6931, -0.6931])
     """
-    if has_torch_function(input):
-        return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim())
     return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
@@ -238,14 +231,13 @@ def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None)
 # Regularisation, look-up, normalisation
 
 
+@overridable
 def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Zero elements with probability ``p`` and scale the rest by 1/(1-p), if ``training``.
 
     >>> torch.nn.functional.dropout(torch.ones(3), 0.5, training=False)
     tensor([1., 1., 1.])
     """
-    if has_torch_function(input):
-        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if inplace and training and p > 0:
@@ -253,6 +245,7 @@ def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False)
     return _dropout(input, p, training)
 
 
+@overridable
 def embedding(
     input,
     weight,
@@ -268,18 +261,6 @@ def embedding(
     tensor([[0., 0., 1.],
             [1., 0., 0.]])
     """
-    if has_torch_function(input, weight):
-        return handle_torch_function(
-            embedding,
-            (input, weight),
-            input,
-            weight,
-            padding_idx=padding_idx,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            sparse=sparse,
-        )
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -292,43 +273,37 @@ def embedding(
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+@overridable
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-5):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions.
 
     >>> torch.nn.functional.layer_norm(torch.tensor([1., 2., 3.]), (3,))
     tensor([-1.2247,  0.0000,  1.2247])
     """
-    if has_torch_function(input, weight, bias):
-        return handle_torch_function(
-            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps
-        )
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@overridable
 def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
     """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions.
 
     >>> torch.nn.functional.rms_norm(torch.tensor([3., 4.]), (2,))
     tensor([0.8485, 1.1314])
     """
-    if has_torch_function(input, weight):
-        return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
     return _rms_norm(input, normalized_shape, weight, eps)
 
 
+@overridable
 def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
     """Normalise each group of channels of (N, C, *).
 
     >>> torch.nn.functional.group_norm(torch.ones(4, 6, 8), 2).shape
     torch.Size([4, 6, 8])
     """
-    if has_torch_function(input, weight, bias):
-        return handle_torch_function(
-            group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
-        )
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
+@overridable
 def batch_norm(
     input,
     running_mean,
@@ -345,19 +320,6 @@ def batch_norm(
     tensor([[-1.],
             [ 1.]])
     """
-    if has_torch_function(input, running_mean, running_var, weight, bias):
-        return handle_torch_function(
-            batch_norm,
-            (input, running_mean, running_var, weight, bias),
-            input,
-            running_mean,
-            running_var,
-            weight=weight,
-            bias=bias,
-            training=training,
-            momentum=momentum,
-            eps=eps,
-        )
     if training and math.prod(n for d, n in enumerate(input.shape) if d != 1) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
     if training and eps <= 0.0:
@@ -370,14 +332,13 @@ def batch_norm(
 _div = _binding("div")
 
 
+@overridable
 def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
     """x / max(norm_p(x), eps) along ``dim``.
 
     >>> torch.nn.functional.normalize(torch.tensor([3., 4.]), dim=0)
     tensor([0.6000, 0.8000])
     """
-    if has_torch_function(input, out):
-        return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
     denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / denominator if out is None else _div(input, denominator, out=out)
 
@@ -400,6 +361,7 @@ def _loss_reduction(size_average, reduce, reduction: str) -> int:
     return _reduction(reduction)
 
 
+@overridable
 def cross_entropy(
     input,
     target,
@@ -415,23 +377,11 @@ def cross_entropy(
     >>> torch.nn.functional.cross_entropy(torch.tensor([[2., 0., 0.]]), torch.tensor([0]))
     tensor(0.2395)
     """
-    if has_torch_function(input, target, weight):
-        return handle_torch_function(
-            cross_entropy,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            ignore_index=ignore_index,
-            reduce=reduce,
-            reduction=reduction,
-            label_smoothing=label_smoothing,
-        )
     reduction = _loss_reduction(size_average, reduce, reduction)
     return _cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
+@overridable
 def nll_loss(
     input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"
 ):
@@ -440,114 +390,77 @@ def nll_loss(
     >>> torch.nn.functional.nll_loss(torch.tensor([[-0.5, -1.]]), torch.tensor([1]))
     tensor(1.)
     """
-    if has_torch_function(input, target, weight):
-        return handle_torch_function(
-            nll_loss,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            ignore_index=ignore_index,
-            reduce=reduce,
-            reduction=reduction,
-        )
     return _nll_loss(input, target, weight, _loss_reduction(size_average, reduce, reduction), ignore_index)
 
 
+@overridable
 def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight=None):
     """Mean of (input - target)^2.
 
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
     """
-    if has_torch_function(input, target, weight):
-        return handle_torch_function(
-            mse_loss,
-            (input, target, weight),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            weight=weight,
-        )
     _sizes_differ("mse_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     if weight is None:
         return _mse_loss(input, target, code)
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    weighted = _mse_loss(input, target, 0) * weight
+    weighted = _weighted(_mse_loss(input, target, 0), weight)
     return weighted if code == 0 else weighted.sum() if code == 2 else weighted.sum() / weight.sum()
 
 
+def _weighted(losses, weight):
+    """``losses`` times ``weight``, of the same size."""
+    if weight.size() != losses.size():
+        raise ValueError("Weights and input must have the same size.")
+    return losses * weight
+
+
+@overridable
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """Mean of |input - target|.
 
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(1.)
     """
-    if has_torch_function(input, target):
-        return handle_torch_function(
-            l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
-        )
     _sizes_differ("l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     return _l1_loss(input, target, code)
 
 
+@overridable
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
     """Quadratic below ``beta``, linear above.
 
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
     tensor(1.3125)
     """
-    if has_torch_function(input, target):
-        return handle_torch_function(
-            smooth_l1_loss,
-            (input, target),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            beta=beta,
-        )
     _sizes_differ("smooth_l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     return _l1_loss(input, target, code) if beta == 0.0 else _smooth_l1_loss(input, target, code, beta)
 
 
-def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0):
-    """Squared below ``delta``, ``delta``-scaled absolute above.
+@overridable
+def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight=None):
+    """Squared below ``delta``, ``delta``-scaled absolute above; times ``weight``, of the input's size, before the reduction.
 
     >>> torch.nn.functional.huber_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
     tensor(1.3125)
     """
-    if has_torch_function(input, target):
-        return handle_torch_function(huber_loss, (input, target), input, target, reduction=reduction, delta=delta)
     _sizes_differ("huber_loss", input, target)
-    return _huber_loss(input, target, _reduction(reduction), delta)
+    code = _reduction(reduction)
+    if weight is None:
+        return _huber_loss(input, target, code, delta)
+    weighted = _weighted(_huber_loss(input, target, 0, delta), weight)
+    return weighted if code == 0 else weighted.sum() if code == 2 else weighted.mean()
 
 
+@overridable
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
     """Cross-entropy of probabilities with targets in [0, 1], of the same size.
 
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.5]), torch.tensor([0., 1.]))
     tensor(0.6931)
     """
-    if has_torch_function(input, target, weight):
-        return handle_torch_function(
-            binary_cross_entropy,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-        )
     code = _loss_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -563,6 +476,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return _bce(input, target, weight, code)
 
 
+@overridable
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
 ):
@@ -571,18 +485,6 @@ def binary_cross_entropy_with_logits(
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0., 0.]), torch.tensor([0., 1.]))
     tensor(0.6931)
     """
-    if has_torch_function(input, target, weight, pos_weight):
-        return handle_torch_function(
-            binary_cross_entropy_with_logits,
-            (input, target, weight, pos_weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            pos_weight=pos_weight,
-        )
     code = _loss_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")

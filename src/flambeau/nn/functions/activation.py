@@ -6,7 +6,7 @@ import warnings
 
 from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 from flambeau.core.public import overwrite
 
 __all__ = [
@@ -35,25 +35,25 @@ hardshrink, softshrink, prelu, glu = map(function, ("hardshrink", "softshrink", 
 _like, _zeros = function("rand_like"), function("zeros_like")
 
 
-@wrap_function
+@overridable
 def celu(input, alpha: float = 1.0, inplace: bool = False):
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1))."""
     return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
-@wrap_function
+@overridable
 def selu(input, inplace: bool = False):
     """ELU with the scale and alpha of self-normalising networks."""
     return selu_(input) if inplace else _selu(input)
 
 
-@wrap_function
+@overridable
 def threshold(input, threshold: float, value: float, inplace: bool = False):
     """x where it is above the threshold, else ``value``."""
     return threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
 
 
-@wrap_function
+@overridable
 def rrelu(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False):
     """Leaky ReLU with slopes drawn from [lower, upper] while training, their mean else."""
     out = _rrelu(input, lower, upper, training)
@@ -65,7 +65,7 @@ def rrelu_(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool
     return rrelu(input, lower, upper, training, True)
 
 
-@wrap_function
+@overridable
 def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
     """softmax(-x).
 
@@ -81,19 +81,19 @@ def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
     return _softmax(-input, dim) if dtype is None else _softmax(-input, dim, dtype=dtype)
 
 
-@wrap_function
+@overridable
 def softsign(input):
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
-@wrap_function
+@overridable
 def tanhshrink(input):
     """x - tanh(x)."""
     return input - input.tanh()
 
 
-@wrap_function
+@overridable
 def gumbel_softmax(logits, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1):
     """A sample of a relaxed one-hot; with ``hard`` one-hot in the forward pass and soft in the backward. Jang et al., arXiv:1611.01144.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -61,7 +61,7 @@ def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads: int)
             raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
 
 
-@wrap_function
+@overridable
 def multi_head_attention_forward(
     query,
     key,

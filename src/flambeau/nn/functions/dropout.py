@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 from flambeau.core.public import overwrite
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -20,19 +20,19 @@ def _drop(fn, input, p, training, inplace):
     return overwrite(input, out) if inplace and out is not input else out
 
 
-@wrap_function
+@overridable
 def alpha_dropout(input, p: float = 0.5, training: bool = False, inplace: bool = False):
     """Dropout that keeps mean and variance of self-normalising networks."""
     return _drop(_alpha, input, p, training, inplace)
 
 
-@wrap_function
+@overridable
 def feature_alpha_dropout(input, p: float = 0.5, training: bool = False, inplace: bool = False):
     """Alpha dropout of whole feature maps."""
     return _drop(_feature_alpha, input, p, training, inplace)
 
 
-@wrap_function
+@overridable
 def dropout1d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     if input.dim() not in (2, 3):
@@ -42,7 +42,7 @@ def dropout1d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
     return overwrite(input, out) if inplace else out
 
 
-@wrap_function
+@overridable
 def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Dropout of whole channels of (N, C, H, W)."""
     if input.dim() not in (3, 4):
@@ -57,7 +57,7 @@ def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
     return _drop(_feature, input, p, training, inplace)
 
 
-@wrap_function
+@overridable
 def dropout3d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if input.dim() not in (4, 5):

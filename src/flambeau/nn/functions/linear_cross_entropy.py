@@ -9,7 +9,7 @@ import warnings
 from flambeau.base import dtypes
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 
 __all__ = ["linear_cross_entropy"]
 
@@ -63,7 +63,7 @@ class LinearCrossEntropyOptions:
 _cat = function("cat")
 
 
-@wrap_function
+@overridable
 def linear_cross_entropy(
     input,
     linear_weight,

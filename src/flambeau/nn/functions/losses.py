@@ -6,7 +6,7 @@ import math
 import warnings
 
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 
 __all__ = [
     "cosine_embedding_loss",
@@ -58,7 +58,7 @@ def _reduced(loss, code: int):
     return loss if code == 0 else loss.mean() if code == 1 else loss.sum()
 
 
-@wrap_function
+@overridable
 def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
     """target (log target - input), the input in logarithms. "batchmean" divides by the batch size.
 
@@ -77,7 +77,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
     return out / input.size(0) if batchmean and input.dim() else out
 
 
-@wrap_function
+@overridable
 def poisson_nll_loss(
     input,
     target,
@@ -92,7 +92,7 @@ def poisson_nll_loss(
     return _poisson(input, target, log_input, full, eps, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def gaussian_nll_loss(input, target, var, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
     """(log var + (x - target)^2 / var) / 2, the variance cut at ``eps``."""
     if isinstance(var, (int, float)):
@@ -117,13 +117,13 @@ def gaussian_nll_loss(input, target, var, full: bool = False, eps: float = 1e-6,
     return _reduced(loss, number)
 
 
-@wrap_function
+@overridable
 def hinge_embedding_loss(input, target, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
     """x where target is 1, max(0, margin - x) where it is -1."""
     return _hinge(input, target, margin, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def margin_ranking_loss(
     input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"
 ):
@@ -136,7 +136,7 @@ def margin_ranking_loss(
     return _margin(input1, input2, target, margin, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def cosine_embedding_loss(
     input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"
 ):
@@ -144,13 +144,13 @@ def cosine_embedding_loss(
     return _cosine(input1, input2, target, margin, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """log(1 + exp(-target x))."""
     return _soft(input, target, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def multi_margin_loss(
     input, target, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"
 ):
@@ -162,13 +162,13 @@ def multi_margin_loss(
     return _multi(input, target, p, margin, weight, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """Hinge of each other class against each label; labels end at the first -1."""
     return _multilabel(input, target, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
     """Binary cross-entropy with logits, averaged over the classes."""
     number = code(size_average, reduce, reduction)
@@ -178,7 +178,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return _reduced(loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1), number)
 
 
-@wrap_function
+@overridable
 def triplet_margin_loss(
     anchor,
     positive,
@@ -197,7 +197,7 @@ def triplet_margin_loss(
     return _triplet(anchor, positive, negative, margin, p, eps, swap, code(size_average, reduce, reduction))
 
 
-@wrap_function
+@overridable
 def triplet_margin_with_distance_loss(
     anchor,
     positive,
@@ -224,7 +224,7 @@ def triplet_margin_with_distance_loss(
     return _reduced((margin + near - far).clamp_min(0), number)
 
 
-@wrap_function
+@overridable
 def ctc_loss(
     log_probs,
     targets,

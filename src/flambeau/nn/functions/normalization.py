@@ -8,14 +8,14 @@ from flambeau.autograd.grad_mode import no_grad
 from flambeau.core import keys as K
 from flambeau.core.bindings import function
 from flambeau.core.dispatch import excluding
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 
 __all__ = ["embedding_bag", "instance_norm", "local_response_norm", "renormed"]
 
 _instance_norm, _bag, _arange = function("instance_norm"), function("embedding_bag"), function("arange")
 
 
-@wrap_function
+@overridable
 def instance_norm(
     input,
     running_mean=None,
@@ -41,7 +41,7 @@ def instance_norm(
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
 
 
-@wrap_function
+@overridable
 def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
     """x / (k + alpha mean of squares over ``size`` neighbouring channels)^beta. Krizhevsky et al. 2012."""
     from . import pooling
@@ -74,7 +74,7 @@ def renormed(weight, indices, max_norm: float, norm_type: float) -> None:
         weight[rows] = picked * scale
 
 
-@wrap_function
+@overridable
 def embedding_bag(
     input,
     weight,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d"]
 
@@ -21,7 +21,7 @@ def _public(**made):
     """Bind functions under their names, with the override protocol."""
     for name, fn in made.items():
         fn.__name__ = fn.__qualname__ = name
-        globals()[name] = wrap_function(fn)
+        globals()[name] = overridable(fn)
         __all__.append(name)
 
 

@@ -7,7 +7,7 @@ import warnings
 
 from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
-from flambeau.core.overrides import wrap_function
+from flambeau.core.overrides import overridable
 
 __all__ = [
     "affine_grid",
@@ -50,7 +50,7 @@ _upsample = {
 }
 
 
-@wrap_function
+@overridable
 def pad(input, pad, mode: str = "constant", value: float | None = None):
     """Pad the last dimensions by pairs (before, after), last dimension first: by a constant, reflected, replicated or circular.
 
@@ -104,7 +104,7 @@ def _list(value, n):
     return list(value) if isinstance(value, (tuple, list)) else [value] * n
 
 
-@wrap_function
+@overridable
 def interpolate(
     input,
     size=None,
@@ -202,7 +202,7 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-@wrap_function
+@overridable
 def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None):
     """The input (N, C, ...) at the positions ``grid`` (N, ..., n) in [-1, 1], x first.
 
@@ -228,7 +228,7 @@ def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros"
     return _grid_sampler(input, grid, *modes, align_corners)
 
 
-@wrap_function
+@overridable
 def affine_grid(theta, size, align_corners: bool | None = None):
     """Positions for ``grid_sample`` of affine maps theta (N, 2, 3) or (N, 3, 4); ``size``: the output's (N, C, ...).
 
@@ -260,7 +260,7 @@ def affine_grid(theta, size, align_corners: bool | None = None):
     return _affine_grid(theta, list(size), align_corners)
 
 
-@wrap_function
+@overridable
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Sliding blocks of (N, C, H, W) as columns: (N, C * kernel elements, blocks).
 
@@ -270,7 +270,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     return _im2col(input, _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2))
 
 
-@wrap_function
+@overridable
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The sum of blocks at their places: the transpose of ``unfold``."""
     return _col2im(
