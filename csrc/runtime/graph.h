@@ -191,6 +191,8 @@ int flb_views_fit(const NativeKernel *k, const uint8_t *given);
 int flb_add_kernels(PyObject *module);
 PyObject *flb_default_engine(PyObject *self, PyObject *unused);
 PyObject *flb_use_ufunc(PyObject *self, PyObject *args);
+PyObject *flb_element_function(PyObject *self, PyObject *args);
+PyObject *flb_element_functions(PyObject *self, PyObject *unused);
 PyObject *flb_bf16_products(PyObject *self, PyObject *unused);
 PyObject *flb_use_lapack(PyObject *self, PyObject *args);
 PyObject *flb_load_objects(PyObject *self, PyObject *args);

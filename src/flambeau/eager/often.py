@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _C
+from ..base.elements import OWN
 from ..core.bindings import known_by_type
 from ..core.dispatch import excluding
 from ..core.generator import default_generator
@@ -22,13 +23,12 @@ from .program import REFUSED, Program
 __all__ = ["compile_plan"]
 
 _PATIENCE = 64  # times R_OFTEN calls that could gain something, in a process without the compiler
-# NumPy's loops that are as fast as compiled ones.
-_FAST = frozenset({
-    np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.sqrt, np.exp, np.log, np.tanh, np.negative, np.absolute,
-    np.square, np.floor, np.ceil, np.trunc, np.rint, np.isnan, np.isinf, np.isfinite, np.equal, np.not_equal, np.less, np.less_equal, np.greater,
-    np.greater_equal, np.logical_and, np.logical_or, np.logical_not, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
-    np.invert, np.matmul, np.sin, np.cos,
-})  # fmt: skip
+# Loops that are as fast as compiled ones.
+_FAST = OWN | {
+    np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.sqrt, np.negative, np.absolute, np.square, np.floor, np.ceil, np.trunc,
+    np.rint, np.isnan, np.isinf, np.isfinite, np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and,
+    np.logical_or, np.logical_not, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.matmul,
+}  # fmt: skip
 
 
 def compile_plan(op: OpOverload, values: tuple, plan):

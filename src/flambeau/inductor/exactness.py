@@ -7,12 +7,13 @@ products of matrices, and nowhere else.
 from __future__ import annotations
 
 from ..base import dtypes
+from ..base.elements import FUNCTIONS
 from ..core.body import TABLE, Expr, Input, topological, trace
 
-__all__ = ["is_exact"]
+__all__ = ["EXACT", "is_exact", "is_row_exact"]
 
 # Expansions whose result is the one that IEEE's arithmetic has, or one of their operands.
-_EXACT = frozenset(
+EXACT = frozenset(
     """angle sgn sign maximum minimum floordiv truncdiv remainder isnan fmax fmin nextafter signbit heaviside conj cast where gcd lcm lshift rshift
     logical_not bitwise_not reciprocal rsqrt""".split()
 )
@@ -62,9 +63,10 @@ def _of_indices(call):
 def _rows_are_exact(body, at, parts=False) -> bool:
     root, _ = trace(body, at)
     rows = {n.op for n in topological(root) if n.op != "input"} if isinstance(root, Expr) else set()
-    return rows <= _OF_PARTS if parts else all(map(_row_is_exact, rows))
+    return rows <= _OF_PARTS if parts else all(map(is_row_exact, rows))
 
 
-def _row_is_exact(name: str) -> bool:
+def is_row_exact(name: str) -> bool:
+    """Whether eager's loop of a row of the scalar table and compiled code have the same bits."""
     code = TABLE[name].llvm
-    return name in _EXACT or (bool(code) and not code.get("f", code.get("*", "")).startswith("@"))
+    return name in EXACT or name in FUNCTIONS or (bool(code) and not code.get("f", code.get("*", "")).startswith("@"))

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from ..base.elements import element_function
 from ..core.body import real_only, scalar
 
 
@@ -39,16 +40,6 @@ def _where(c, a, b):
     return np.where(c, a, b)
 
 
-def _log10(x):
-    """NumPy's of float32 misses powers of ten by a digit."""
-    if getattr(x, "dtype", None) == np.float32:
-        return np.log10(x, dtype=np.float64).astype(np.float32)
-    return np.log10(x)
-
-
-_log10.in_float64 = np.log10  # the same, for native loops: rounded once
-
-
 def _rsqrt(x):
     return 1 / np.sqrt(x)
 
@@ -56,11 +47,16 @@ def _rsqrt(x):
 _rsqrt.body = lambda s, x: s.div(1.0, s.sqrt(x))
 
 
+_sigmoid_of_reals = element_function("sigmoid")
+
+
 def _sigmoid(x):
-    return np.reciprocal(np.exp(np.negative(x)) + 1.0)
+    if getattr(x, "dtype", np.dtype(float)).kind == "c":
+        return np.reciprocal(np.exp(np.negative(x)) + 1.0)
+    return _sigmoid_of_reals(x)
 
 
-_sigmoid.body = lambda s, x: s.reciprocal(s.add(s.exp(s.neg(x)), 1.0))  # the same, for native loops
+_sigmoid.ufunc = lambda: _sigmoid_of_reals
 
 
 def _sign(x):
@@ -187,21 +183,21 @@ scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},
 
 # --- floating point ---------------------------------------------------------------------------------------------------
 scalar("reciprocal", 1, "float", np.reciprocal, {"f": "@reciprocal"}, lambda s, ct, x, r: (s.neg(s.mul(ct, s.mul(r, r))),))
-scalar("exp", 1, "float", np.exp, {"f": "@exp"}, lambda s, ct, x, r: (s.mul(ct, r),))
-scalar("exp2", 1, "float", np.exp2, {"f": "@exp2"}, lambda s, ct, x, r: (s.mul(s.mul(ct, r), math.log(2)),))
-scalar("expm1", 1, "float", np.expm1, {"f": "@expm1"}, lambda s, ct, x, r: (s.mul(ct, s.add(r, 1.0)),))
-scalar("log", 1, "float", np.log, {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, x),))
-scalar("log1p", 1, "float", np.log1p, {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
-scalar("log2", 1, "float", np.log2, {"f": "@log2"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(2))),))
-scalar("log10", 1, "float", _log10, {"f": "@log10"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(10))),))
+scalar("exp", 1, "float", element_function("exp", np.exp), {"f": "@exp"}, lambda s, ct, x, r: (s.mul(ct, r),))
+scalar("exp2", 1, "float", element_function("exp2", np.exp2), {"f": "@exp2"}, lambda s, ct, x, r: (s.mul(s.mul(ct, r), math.log(2)),))
+scalar("expm1", 1, "float", element_function("expm1", np.expm1), {"f": "@expm1"}, lambda s, ct, x, r: (s.mul(ct, s.add(r, 1.0)),))
+scalar("log", 1, "float", element_function("log", np.log), {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, x),))
+scalar("log1p", 1, "float", element_function("log1p", np.log1p), {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
+scalar("log2", 1, "float", element_function("log2", np.log2), {"f": "@log2"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(2))),))
+scalar("log10", 1, "float", element_function("log10", np.log10), {"f": "@log10"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(10))),))
 scalar("sqrt", 1, "float", np.sqrt, {"f": "llvm.sqrt"}, lambda s, ct, x, r: (s.div(ct, s.mul(2.0, r)),))
 scalar("rsqrt", 1, "float", _rsqrt, {"f": "@rsqrt"}, lambda s, ct, x, r: (s.mul(s.mul(-0.5, ct), s.mul(r, s.mul(r, r))),))
-scalar("sin", 1, "float", np.sin, {"f": "@sin"}, lambda s, ct, x, r: (s.mul(ct, s.cos(x)),))
-scalar("cos", 1, "float", np.cos, {"f": "@cos"}, lambda s, ct, x, r: (s.mul(ct, s.neg(s.sin(x))),))
-scalar("tan", 1, "float", np.tan, {"f": "@tan"}, lambda s, ct, x, r: (s.mul(ct, s.add(1.0, s.mul(r, r))),))
-scalar("tanh", 1, "float", np.tanh, {"f": "@tanh"}, lambda s, ct, x, r: (s.mul(ct, s.sub(1.0, s.mul(r, r))),))
+scalar("sin", 1, "float", element_function("sin", np.sin), {"f": "@sin"}, lambda s, ct, x, r: (s.mul(ct, s.cos(x)),))
+scalar("cos", 1, "float", element_function("cos", np.cos), {"f": "@cos"}, lambda s, ct, x, r: (s.mul(ct, s.neg(s.sin(x))),))
+scalar("tan", 1, "float", element_function("tan", np.tan), {"f": "@tan"}, lambda s, ct, x, r: (s.mul(ct, s.add(1.0, s.mul(r, r))),))
+scalar("tanh", 1, "float", element_function("tanh", np.tanh), {"f": "@tanh"}, lambda s, ct, x, r: (s.mul(ct, s.sub(1.0, s.mul(r, r))),))
 scalar("sigmoid", 1, "float", _sigmoid, {"f": "@sigmoid"}, lambda s, ct, x, r: (s.mul(ct, s.mul(s.sub(1.0, r), r)),))
-scalar("erf", 1, "float", _special("erf"), {"f": "@erf"},
+scalar("erf", 1, "float", element_function("erf"), {"f": "@erf"},
        lambda s, ct, x, r: (s.mul(ct, s.mul(_TWO_OVER_SQRT_PI, s.exp(s.neg(s.mul(x, x))))),))
 scalar("floor", 1, "arith", np.floor, {"f": "llvm.floor", "i": "@copy"}, lambda s, ct, x, r: (None,))
 scalar("ceil", 1, "arith", np.ceil, {"f": "llvm.ceil", "i": "@copy"}, lambda s, ct, x, r: (None,))

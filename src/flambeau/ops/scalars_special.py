@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ..base.elements import element_function
 from ..core.body import real_only, scalar
 from .scalars import _no_sign, _special
 from .scalars import _special as special_function  # noqa: F401  (what families that load later build rows from)
@@ -17,12 +18,6 @@ _SQRT_PI = math.sqrt(math.pi)
 
 _gammaln = _special("gammaln")  # -inf at -inf, where the limit from either side and PyTorch have inf
 
-
-def _lgamma(x):
-    return _gammaln(np.where(x == -np.inf, np.abs(x), x))
-
-
-_lgamma.body = lambda s, x: s.where(s.eq(x, -math.inf), math.inf, s.gammaln(x))  # the same, for native loops
 
 # Those of one operand that inductor/expansions has.
 _EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr".split())
@@ -36,45 +31,34 @@ def _square(s, x):
     return s.mul(x, x)
 
 
-_unary("asin", np.arcsin, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(1.0, _square(s, x)))),))
-_unary("acos", np.arccos, lambda s, ct, x, r: (s.neg(s.mul(ct, s.rsqrt(s.sub(1.0, _square(s, x))))),))
-_unary("atan", np.arctan, lambda s, ct, x, r: (s.div(ct, s.add(_square(s, x), 1.0)),))
-_unary("sinh", np.sinh, lambda s, ct, x, r: (s.mul(ct, s.cosh(x)),))
-_unary("cosh", np.cosh, lambda s, ct, x, r: (s.mul(ct, s.sinh(x)),))
-_unary("asinh", np.arcsinh, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.add(_square(s, x), 1.0))),))
-_unary("acosh", np.arccosh, lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(_square(s, x), 1.0))),))
-_unary("atanh", np.arctanh, lambda s, ct, x, r: (s.div(ct, s.sub(1.0, _square(s, x))),))
-_unary("erfc", _special("erfc"), lambda s, ct, x, r: (s.mul(ct, s.mul(-2 / _SQRT_PI, s.exp(s.neg(_square(s, x))))),))
-_unary("erfinv", _special("erfinv"), lambda s, ct, x, r: (s.mul(ct, s.mul(_SQRT_PI / 2, s.exp(_square(s, s.erfinv(x))))),))
-_unary("erfcx", _special("erfcx"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.mul(2.0, s.mul(x, r)), 2 / _SQRT_PI)),), "special_erfcx")
+_unary("asin", element_function("asin", np.arcsin), lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(1.0, _square(s, x)))),))
+_unary("acos", element_function("acos", np.arccos), lambda s, ct, x, r: (s.neg(s.mul(ct, s.rsqrt(s.sub(1.0, _square(s, x))))),))
+_unary("atan", element_function("atan", np.arctan), lambda s, ct, x, r: (s.div(ct, s.add(_square(s, x), 1.0)),))
+_unary("sinh", element_function("sinh", np.sinh), lambda s, ct, x, r: (s.mul(ct, s.cosh(x)),))
+_unary("cosh", element_function("cosh", np.cosh), lambda s, ct, x, r: (s.mul(ct, s.sinh(x)),))
+_unary("asinh", element_function("asinh", np.arcsinh), lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.add(_square(s, x), 1.0))),))
+_unary("acosh", element_function("acosh", np.arccosh), lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.sub(_square(s, x), 1.0))),))
+_unary("atanh", element_function("atanh", np.arctanh), lambda s, ct, x, r: (s.div(ct, s.sub(1.0, _square(s, x))),))
+_unary("erfc", element_function("erfc"), lambda s, ct, x, r: (s.mul(ct, s.mul(-2 / _SQRT_PI, s.exp(s.neg(_square(s, x))))),))
+_unary("erfinv", element_function("erfinv"), lambda s, ct, x, r: (s.mul(ct, s.mul(_SQRT_PI / 2, s.exp(_square(s, s.erfinv(x))))),))
+_unary("erfcx", element_function("erfcx"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.mul(2.0, s.mul(x, r)), 2 / _SQRT_PI)),), "special_erfcx")
 _unary("gammaln", _gammaln, None, "special_gammaln")
-_unary("lgamma", _lgamma, lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
-_unary("digamma", _special("digamma"), lambda s, ct, x, r: (s.mul(ct, s.trigamma(x)),))
-_unary("trigamma", lambda x: _zeta2(x), None, "_trigamma")
-_unary("i0", _special("i0"), lambda s, ct, x, r: (s.mul(ct, s.i1(x)),), "special_i0")
-_unary("i0e", _special("i0e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i1e(x), s.mul(s.sign(x), r))),), "special_i0e")
-_unary("i1", _special("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.div(r, _away(s, x))))),), "special_i1")
-_unary("i1e", _special("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0e(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.mul(r, s.add(s.sign(x), s.reciprocal(_away(s, x))))))),),
+_unary("lgamma", element_function("lgamma"), lambda s, ct, x, r: (s.mul(ct, s.digamma(x)),))
+_unary("digamma", element_function("digamma"), lambda s, ct, x, r: (s.mul(ct, s.trigamma(x)),))
+_unary("trigamma", element_function("trigamma"), None, "_trigamma")
+_unary("i0", element_function("i0"), lambda s, ct, x, r: (s.mul(ct, s.i1(x)),), "special_i0")
+_unary("i0e", element_function("i0e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i1e(x), s.mul(s.sign(x), r))),), "special_i0e")
+_unary("i1", element_function("i1"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.div(r, _away(s, x))))),), "special_i1")
+_unary("i1e", element_function("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0e(x), s.where(s.lt(s.abs(x), 1e-30), 0.5, s.mul(r, s.add(s.sign(x), s.reciprocal(_away(s, x))))))),),
        "special_i1e")
-_unary("ndtri", _special("ndtri"), lambda s, ct, x, r: (s.mul(ct, s.mul(math.sqrt(2 * math.pi), s.exp(s.mul(0.5, _square(s, r))))),), "special_ndtri")
-_unary("log_ndtr", _special("log_ndtr"),
+_unary("ndtri", element_function("ndtri"), lambda s, ct, x, r: (s.mul(ct, s.mul(math.sqrt(2 * math.pi), s.exp(s.mul(0.5, _square(s, r))))),), "special_ndtri")
+_unary("log_ndtr", element_function("log_ndtr"),
        lambda s, ct, x, r: (s.mul(ct, s.div(math.sqrt(2 / math.pi), s.erfcx(s.mul(x, -math.sqrt(0.5))))),), "special_log_ndtr")
 
 
 def _away(s, x):
     """``x``, or 1 at 0, so that what is not selected there has a derivative that is a number."""
     return s.where(s.lt(s.abs(x), 1e-30), 1.0, x)
-
-
-def _zeta2(x):
-    """By reflection below 0, where SciPy adds a term for each integer above (without end at -1e300); nan at -inf as PyTorch's."""
-    import scipy.special
-
-    dtype = getattr(x, "dtype", np.float64)
-    x = np.asarray(x, np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        up = scipy.special.zeta(2.0, np.where(x < 0, 1 - x, x))
-        return np.where(x < 0, (np.pi / np.sin(np.pi * (x - np.rint(x)))) ** 2 - up, up).astype(dtype, copy=False)
 
 
 def _atan2(s, ct, y, x, r):
@@ -96,8 +80,8 @@ def _heaviside(x, y):
 
 _heaviside.of_reals = lambda s, x, y: s.where(s.eq(x, 0.0), y, s.where(s.gt(x, 0.0), 1.0, _no_sign(s, x)))
 
-scalar("atan2", 2, "float", np.arctan2, {"f": "@atan2"}, _atan2)
-scalar("hypot", 2, "float", np.hypot, {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
+scalar("atan2", 2, "float", element_function("atan2"), {"f": "@atan2"}, _atan2)
+scalar("hypot", 2, "float", element_function("hypot"), {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
 scalar("copysign", 2, "float", np.copysign, {"f": "llvm.copysign"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, 0.0), 0.0, s.mul(ct, s.div(r, x))), None))
 scalar("fmax", 2, "arith", np.fmax, {"f": "@fmax", "i": "@maximum_int", "b": "or"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
@@ -126,9 +110,9 @@ scalar("gcd", 2, "bit", np.gcd, {"i": "@gcd"}, _NONE)
 scalar("lcm", 2, "bit", np.lcm, {"i": "@lcm"}, _NONE)
 scalar("lshift", 2, "bit", np.left_shift, {"i": "@lshift"}, _NONE, aten="bitwise_left_shift")
 scalar("rshift", 2, "bit", np.right_shift, {"i": "@rshift"}, _NONE, aten="bitwise_right_shift")
-scalar("logaddexp", 2, "float", _logaddexp(np.logaddexp, np.exp, 1.0), {"f": "@logaddexp"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
+scalar("logaddexp", 2, "float", _logaddexp(element_function("logaddexp"), np.exp, 1.0), {"f": "@logaddexp"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
                                                                          s.div(ct, s.add(s.exp(s.sub(x, y)), 1.0))))
-scalar("logaddexp2", 2, "float", _logaddexp(np.logaddexp2, np.exp2, np.log(2.0)), {"f": "@logaddexp2"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
+scalar("logaddexp2", 2, "float", _logaddexp(element_function("logaddexp2"), np.exp2, np.log(2.0)), {"f": "@logaddexp2"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
                                                                            s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))
 
 # --- complex numbers: their derivatives are next to the operators (ops/pointwise/complex_numbers.py) -----------------------------------

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from kernels import NUMPY, elementwise, padded
+from references import independent
 
 from flambeau.core.body import TABLE
 
@@ -64,7 +65,7 @@ def test_row(name, t, lanes):
             ok &= ~((args[0] == np.iinfo(NUMPY[t]).min) & (args[1] == -1))  # NumPy's own result differs by platform
         args = [np.where(ok, a, 1).astype(a.dtype) for a in args]
     with np.errstate(all="ignore"):
-        want = np.asarray(row.numpy(*args))
+        want = np.asarray(independent(name)(*args))
     out = "bool" if want.dtype == bool else t
     got = elementwise(name, types, out, lanes)(*args)
     if name in INEXACT and t[0] == "f":

@@ -201,7 +201,7 @@ class Builder(Code):
         return c if self.lanes == 1 else self.call(I1, f"@llvm.vector.reduce.or.{c.type.suffix}", c)
 
     def by_lane(self, fast: Operand, rare: Operand, callee: str, *args: Operand) -> Operand:
-        """``fast``, except that when any lane of ``rare`` holds every lane is computed by calling the C function ``callee``."""
+        """``fast``, except in lanes of ``rare``, which call the C function ``callee``."""
         type = fast.type
         one = type.element
         self.names.declares[callee] = f"declare {one.text} @{callee}({', '.join([one.text] * len(args))})"
@@ -214,7 +214,7 @@ class Builder(Code):
         for lane in range(self.lanes):
             parts = [self.extract(a, lane) for a in args]
             value = self.insert(value, self.call(one, f"@{callee}", *parts), lane)
-        self.write(value, slot)
+        self.write(self.select(rare, value, fast), slot)
         self.jump(done)
         self.label(done)
         return self.read(type, slot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .exponentials import log
-from .table import called, expansion, fabs, signed, wide
+from .table import called, fabs, narrow, signed, wide
 
 __all__: list[str] = []
 
@@ -69,13 +69,9 @@ _SINE_OF_PI = (
 )
 
 
-@expansion
-def lgamma(b, t, x):
-    """float32 through float64, of which a few units are lost: by polynomials on [1, 4], by Stirling's formula above, by reflection below 0."""
-    if t == "f64":
-        return called(b, "lgamma", x)
-    t, number = "f64", lambda v: b.const("f64", v)
-    x = b.convert("fpext", x, t)
+def _lgamma(b, t, x):
+    """In float64, of which a few units are lost: by polynomials on [1, 4], by Stirling's formula above, by reflection below 0."""
+    number = lambda v: b.const(t, v)  # noqa: E731
     a, one = fabs(b, x), number(1.0)
     far, tiny = b.cmp("oge", a, number(4.0)), b.cmp("olt", a, one)
     logarithm = log(b, t, b.select(b.op("or", far, tiny), a, one))
@@ -91,8 +87,10 @@ def lgamma(b, t, x):
     sine = b.mul(r, b.poly(b.fma(b.mul(r, r), number(8.0), number(-1.0)), _SINE_OF_PI))
     reflected = b.sub(log(b, t, b.div(number(math.pi), b.mul(a, fabs(b, sine)))), out)
     out = b.select(b.cmp("olt", x, number(0.0)), reflected, out)
-    out = b.select(b.cmp("oeq", a, number(math.inf)), a, out)
-    return b.convert("fptrunc", out, "f32")
+    return b.select(b.cmp("oeq", a, number(math.inf)), a, out)
+
+
+lgamma = narrow("lgamma", _lgamma, lambda b, t, x: called(b, "lgamma", x))
 
 
 # B(2 k) / (2 k) for k = 7 to 1, and B(2 k): the asymptotic series of the digamma function and of its derivative

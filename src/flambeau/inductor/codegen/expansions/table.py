@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...assembly.instructions import Operand
 
-__all__ = ["EXPANSIONS", "called", "chebyshev", "expansion", "fabs", "signed", "sqrt", "wide"]
+__all__ = ["EXPANSIONS", "called", "chebyshev", "expansion", "fabs", "narrow", "signed", "sqrt", "wide"]
 
 EXPANSIONS: dict[str, Callable[..., Operand]] = {}
 """Name after the ``@`` in the scalar table -> function(builder, dtype, *operands)."""
@@ -23,14 +23,19 @@ def expansion(fn):
 
 def wide(fn):
     """The expansion ``fn`` of float64 for float32 too."""
+    return narrow(fn.__name__.rstrip("_"), fn, fn)
+
+
+def narrow(name, of_singles, of_doubles):
+    """An expansion that computes float32 in float64, by ``of_singles``, which needn't be right to the last digits."""
 
     def through(b, t, *args):
         if t == "f64":
-            return fn(b, t, *args)
-        out = fn(b, "f64", *(b.convert("fpext", a, "f64") for a in args))
+            return of_doubles(b, t, *args)
+        out = of_singles(b, "f64", *(b.convert("fpext", a, "f64") for a in args))
         return b.convert("fptrunc", out, t)
 
-    through.__name__ = fn.__name__
+    through.__name__, through.of_singles, through.of_doubles = name, of_singles, of_doubles
     return expansion(through)
 
 

@@ -76,9 +76,9 @@ def _trigonometric(b, t, x, name):
         out = b.select(odd, cosine, sine)
         sign = b.op("shl", b.op("and", n, 2), 62)
         out = b.convert("bitcast", b.op("xor", b.convert("bitcast", out, "i64"), sign), "f64")
-    out = out if t == "f64" else b.convert("fptrunc", out, t)
     if name != "cos":
-        out = b.select(b.cmp("oeq", x, 0.0), x, out)
+        out = b.select(b.cmp("oeq", wide, 0.0), wide, out)
+    out = out if t == "f64" else b.convert("fptrunc", out, t)
     # The three-part pi/2 holds to about 2^28; beyond (and for infinities) call the C library.
     rare = b.cmp("ogt", b.intrinsic("fabs", x), 2.0**28)
     return b.by_lane(out, rare, name + ("f" if t == "f32" else ""), x)

@@ -1,0 +1,22 @@
+"""Functions of elements with the bits of compiled code (csrc/kernels/elements.c)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _runtime
+
+__all__ = ["FUNCTIONS", "OWN", "element_function"]
+
+OWN: set[np.ufunc] = set()
+"""All that :func:`element_function` has made."""
+FUNCTIONS = frozenset(_runtime.element_functions())
+"""Names of rows of the scalar table whose loop in eager calls is the expansion of compiled code."""
+
+
+def element_function(name: str, of_complex: np.ufunc | None = None) -> np.ufunc:
+    """The ufunc of a row of the scalar table on float32 and float64; numbers of ``of_complex``'s complex types go to its loops. LookupError where
+    csrc/kernels/element_loops.h (written by tools/element_loops.py) has none of that name."""
+    made = _runtime.element_function(name, of_complex)
+    OWN.add(made)
+    return made
