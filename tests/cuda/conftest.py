@@ -1,8 +1,9 @@
-"""Every test here has two simulated devices, whose kernels may only read what was written; the process has none before and after."""
+"""Every test here has two simulated devices, whose kernels compile and only read what was written; the process has none before and after."""
 
 import pytest
 
 from flambeau.base import accelerator
+from flambeau.inductor.device import single
 
 
 @pytest.fixture(autouse=True)
@@ -10,6 +11,7 @@ def simulated_devices(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_CUDA", "simulated:2")
     accelerator.driver.cache_clear()
     accelerator.driver().watch_unwritten(1)
+    monkeypatch.setattr(single, "strict", True)
     yield
     accelerator.driver().watch_unwritten(0)
     accelerator.driver().late(0)

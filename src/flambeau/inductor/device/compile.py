@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ... import _C
-from ...base import dtypes
+from ...base import accelerator, dtypes
 from ...base.device import Device
 from ...base.enums import Out
 from ...core import device_memory
@@ -106,7 +106,7 @@ def _assembled(lowering, groups, outputs: set[str], device: Device) -> DeviceGra
     }
     inputs = [None if n is None else InputPlan(buffers[n].shape, buffers[n].strides, n) for n in lowering.inputs]
     outputs = [_output(o, lowering) for o in lowering.outputs]
-    constants = {n: (_uploaded(b, device), 0) for n, b in buffers.items() if b.kind == BufferKind.CONSTANT}
+    constants = _uploaded({n: b for n, b in buffers.items() if b.kind == BufferKind.CONSTANT}, device)
     info = DeviceInfo(
         tuple(s.name for s in steps if isinstance(s, CallStep)), tuple(lowering.fallbacks), _source(made, steps)
     )
@@ -126,9 +126,16 @@ def _source(made, steps) -> str:
     return "\n".join([*lines, "", *texts.values()])
 
 
-def _uploaded(buffer, device: Device):
-    t = _C.from_array(buffer.constant)
-    return device_memory.upload(t, device)._storage.device_memory
+def _uploaded(buffers: dict, device: Device) -> dict:
+    """The memory of constants, ready for calls on any stream."""
+    made = {
+        n: (device_memory.upload(_C.from_array(b.constant), device)._storage.device_memory, 0)
+        for n, b in buffers.items()
+    }
+    driver = accelerator.needed()
+    if made and not driver.capturing(device.index or 0):
+        driver.synchronize(device.index or 0)
+    return made
 
 
 def _step(s, lowering, device: Device):

@@ -9,6 +9,7 @@ from typing import Any
 from ... import _C
 from ...base.device import Device
 from ...base.dtypes import get_default_dtype
+from ...base.logs import artifact
 from ...base.records import slotted
 from ...base.shape_env import shape_rules
 from ...core import keys, modes
@@ -21,6 +22,8 @@ from .graph import DeviceGraph
 __all__ = ["copy", "run"]
 
 log = logging.getLogger("flambeau.inductor")
+_HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
+strict = False  # whether a graph that fails to compile, which is a fault of the compiler's, is an error of the call
 
 LIMIT = 4096  # descriptions kept; then the tables start afresh
 FORMS = 8  # graphs with symbols that are kept of one operator and ranks; further shapes get graphs of their own
@@ -128,13 +131,31 @@ def _frozen_later(env, metas, make):
         return make(metas)
 
 
+class KernelFault(RuntimeError):
+    """A graph of one operator didn't compile, for another reason than that something isn't built."""
+
+
 def _tried(op, make, metas):
     try:
         return make(metas)
+    except KernelFault:
+        if strict:
+            raise
+        return _REFUSED
     except Exception as e:
         # The host's kernel gives the result or the error; a failure here only costs speed, and is told to who asks.
         log.info("%s has no kernel on the device: %s: %s", op, type(e).__name__, e)
         return _REFUSED
+
+
+def _compiled(op, program: OpProgram, device: Device) -> DeviceGraph:
+    try:
+        return compile_on_device(program, device)
+    except NotImplementedError:
+        raise
+    except Exception as e:
+        _HINTS("%s: its kernel for device '%s' failed to compile: %s: %s", op, device, type(e).__name__, e)
+        raise KernelFault(f"{op}: its kernel for device '{device}' failed to compile") from e
 
 
 def _compile(op, full, metas, device: Device):
@@ -157,7 +178,7 @@ def _compile(op, full, metas, device: Device):
         return _REFUSED
     program.outputs = [recording.reference(x) for x in outputs]
     program.count()
-    graph = compile_on_device(program, device)
+    graph = _compiled(op, program, device)
     if graph.info.called:
         log.info("%s has no kernel on the device: it calls %s", op, ", ".join(graph.info.reasons or graph.info.called))
         return _REFUSED

@@ -52,7 +52,8 @@ def _scalar(lowering, k: int) -> str:
     return name
 
 
-def constant(lowering, tensor):
+def constant(lowering, tensor, device=None):
+    """A value that the graph knows. ``device``: where the graph has it, the tensor's own for None."""
     if not hasattr(tensor, "stride"):
         return tensor
     array = elements(tensor.detach())
@@ -60,7 +61,8 @@ def constant(lowering, tensor):
     buffer = lowering.new_buffer(
         tuple(tensor.shape), strides, short(tensor.dtype), BufferKind.CONSTANT, tensor.dtype.np, array
     )
-    return lowering.in_memory(Region(buffer.name, tuple(tensor.shape), strides), tensor.dtype, strides, tensor.device)
+    region = Region(buffer.name, tuple(tensor.shape), strides)
+    return lowering.in_memory(region, tensor.dtype, strides, device or tensor.device)
 
 
 def _root(x):

@@ -15,6 +15,7 @@ from ...core.device_memory import elements
 from ...core.dispatch import differentiated
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
+from . import jacobi
 from .checks import adjoint, batched, check_info, dense, each, extern, floating, matrix, mm, square
 
 aten = namespace("aten")
@@ -117,6 +118,7 @@ def _linalg_eigh(a, UPLO, compute_v):
     return values, vectors if compute_v else np.zeros((0,), a.dtype)
 
 
+_linalg_eigh.override("by_parts", jacobi.eigh)
 batched(_linalg_eigh)
 
 
@@ -248,6 +250,7 @@ def _linalg_svd(a, full_matrices, compute_uv, driver):
     return (u, s, vh) if compute_uv else (nothing, s, nothing)
 
 
+_linalg_svd.override("by_parts", jacobi.svd)
 batched(_linalg_svd)
 
 

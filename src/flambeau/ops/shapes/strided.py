@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import _C
+from ...base.dtypes import int64
 from ...base.kernels import Sharing
 from ...base.shapes import contiguous_strides
 from ...core.declare import composite, extern
@@ -135,6 +136,40 @@ def strided_scatter(grad, self_size, self_stride, size, stride, offset):
     return np.ascontiguousarray(_within(memory, low, self_size, self_stride, 0)).reshape(tuple(self_size))
 
 
+def _moved(values, source, target, shared):
+    """What ``values``, laid out in a memory of zeros as ``source`` (size, stride, offset), leave where ``target`` looks. Elements of ``shared``, one of
+    the two, that overlap share what is there."""
+    low = min(_extent(*source)[0], _extent(*target)[0])
+    room = max(_extent(*source)[1], _extent(*target)[1], low) - low + 1
+    memory = aten.new_zeros.default(values, [room])
+    at = {layout: _places(values, low, *layout) for layout in (source, target)}
+    memory = aten.index_add.default(memory, 0, at[source], aten.reshape.default(values, [-1]))
+    if _overlaps(*shared[:2]):
+        each = aten.new_full.default(values, [at[shared].shape[0]], 1)
+        counts = aten.index_add.default(aten.new_zeros.default(values, [room]), 0, at[shared], each)
+        memory = aten.div.Tensor(memory, aten.where.ScalarOther(aten.ne.Scalar(counts, 0), counts, 1))
+    return aten.reshape.default(aten.index_select.default(memory, 0, at[target]), list(target[0]))
+
+
+def _layout(size, stride, offset):
+    return tuple(size), tuple(stride), offset
+
+
+@strided_scatter.override("by_parts")
+def _scatter_by_parts(grad, self_size, self_stride, size, stride, offset):
+    own = _layout(self_size, self_stride, 0)
+    return _moved(grad, _layout(size, stride, offset), own, own)
+
+
+def _places(like, low, size, stride, offset):
+    """The places of a view's elements in memory that begins at ``low``, as a line."""
+    at = aten.full.default([1], offset - low, dtype=int64, device=like.device)
+    for n, step in zip(size, stride):
+        steps = aten.mul.Tensor(aten.arange.default(n, device=like.device), step)
+        at = aten.reshape.default(aten.add.Tensor(aten.unsqueeze.default(at, -1), steps), [-1])
+    return at
+
+
 @strided_scatter.override("lower")
 def _lower_scatter(h, val, grad, self_size, self_stride, size, stride, offset):
     sharing = Sharing.MADE if _overlaps(self_size, self_stride) else Sharing.NONE
@@ -180,6 +215,12 @@ def strided_gather(self, self_stride, size, stride, offset):
     if not all(size):
         return np.zeros(tuple(size), self.dtype)
     return np.ascontiguousarray(_within(memory, low, size, stride, offset)).reshape(tuple(size))
+
+
+@strided_gather.override("by_parts")
+def _gather_by_parts(self, self_stride, size, stride, offset):
+    own = _layout(self.shape, self_stride, 0)
+    return _moved(self, own, _layout(size, stride, offset), own)
 
 
 @strided_gather.override("lower")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ....base import dtypes, kernels
+from ....base.device import CPU, Device
 from ....base.expr import at_least, linear, of, variable
 from ....base.kernels import Order
 from ....base.select import common_dtype
@@ -165,4 +166,5 @@ def known(lowering, val, op, *arguments):
     """The result of ``op`` of numbers alone, computed now."""
     if any(hasattr(n, "__sym__") for n in val.shape) or math.prod(val.shape) > MOST_KNOWN:
         raise NotImplementedError("a size that is known at the call only, or a large one")
-    return constant(lowering, call_schema(op, arguments))
+    arguments = [CPU if isinstance(a, Device) else a for a in arguments]  # a constant is brought to the graph's device
+    return constant(lowering, call_schema(op, arguments), val.device)

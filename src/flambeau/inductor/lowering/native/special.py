@@ -119,7 +119,8 @@ def mode(lowering, vals, x, dim, keepdim):
     lines = lowering.lazy((*rest, n), x.dtype, lambda c: x.at((*c[:d], c[k], *c[d:k])), device=x.device)
     ordered, at = lowering.arrange((None, None), Order.WHOLE, lines, k)
     count = math.prod(rest)
-    parts = [Region(t.region.buffer, (count, n), (n, 1), t.region.offset) for t in (ordered, at)]
+    regions = [lowering.realize(t) for t in (ordered, at)]
+    parts = [Region(r.buffer, (count, n), (n, 1), r.offset) for r in regions]
     out = ((count,), (1,), dtypes.int64, x.device)
     place = launch(lowering, kernels.mode, parts, [out], 4 * count * n, element=kind)[0]
     place = lowering.in_memory(Region(place.region.buffer, rest, dense_strides(rest)), dtypes.int64, None, x.device)
