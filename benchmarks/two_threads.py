@@ -18,9 +18,9 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np  # noqa: E402
+from peers import geometric_mean  # noqa: E402
 
 import flambeau as torch  # noqa: E402
-from peers import geometric_mean  # noqa: E402
 
 WORK = 400  # sines a turn: about 5 ns each
 R = np.random.default_rng(0)
