@@ -1,19 +1,24 @@
 """``torch.jit`` without TorchScript: scripting keeps Python, tracing gives a captured graph.
 
-``script(f)`` returns ``f``; ``trace(f, inputs)`` captures ``f`` as an fx graph at these inputs; ``save`` and ``load`` keep such graphs in the format
-of ``torch.save``.
+``script(f)`` returns ``f``, marked; ``trace(f, inputs)`` captures ``f`` as an fx graph at these inputs (jit_traced.py); ``save`` and ``load`` keep
+both in the format of ``torch.save``: a trace needs no class of the program's when it is loaded, what was scripted needs its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import os
+import pickle
 import warnings
+import zipfile
 
 from ..base.public import public_in
 from ..core.tensor import Tensor
 from ..futures import Future
 from ..modules.module import Module
+from . import jit_traced
 
 __all__ = [
     "Attribute",
@@ -53,16 +58,25 @@ __all__ += [
 __all__ += ["onednn_fusion_enabled", "set_fusion_strategy", "Final"]
 
 _isinstance = isinstance
+_EXTRA = "archive/extra/"  # where PyTorch keeps such files
+
+
+class _Marks(type):
+    """Instances are what :func:`script` and :func:`trace` gave, and objects of the class."""
+
+    def __instancecheck__(cls, obj):
+        marked = "_scripted_here" in getattr(obj, "__dict__", ())
+        return type.__instancecheck__(cls, obj) or (marked and _isinstance(obj, Module) is issubclass(cls, Module))
 
 
 @public_in("jit")
-class Error(RuntimeError):
+class Error(Exception):
     """``torch.jit.Error``."""
 
 
 @public_in("jit._script")
-class ScriptModule(Module):
-    """Base class of scripted modules: an ordinary Module here."""
+class ScriptModule(Module, metaclass=_Marks):
+    """The class of what :func:`script` and :func:`trace` make of modules, as ``isinstance`` says; as a base class an ordinary Module."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,8 +86,8 @@ RecursiveScriptModule = ScriptModule
 
 
 @public_in("jit")
-class ScriptFunction:
-    """The class of scripted functions: scripting returns the function itself, so nothing is an instance."""
+class ScriptFunction(metaclass=_Marks):
+    """The class of scripted and traced functions, as ``isinstance`` says."""
 
     def __init__(self, name: str = "", graph=None):
         raise NotImplementedError(
@@ -115,8 +129,26 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     """The object itself: Python semantics are kept."""
     if obj is None:
         return script
-    if isinstance(obj, Module) and getattr(obj, "has_uninitialized_params", bool)():
+    if _isinstance(obj, Module) and getattr(obj, "has_uninitialized_params", bool)():
         raise RuntimeError("Modules that have uninitialized parameters can't be scripted: run a forward pass first")
+    if not callable(obj):
+        raise TypeError(f"{type(obj)} is a built-in class")
+    return obj if _isinstance(obj, type) else _marked(obj)
+
+
+def _marked(obj):
+    """``obj`` with what programs ask of something scripted: ``save``, and for functions and modules ``code`` and their name."""
+    own = getattr(obj, "__dict__", None)
+    if own is None:
+        return obj
+    own["_scripted_here"] = True
+    own["save"] = functools.partial(save, obj)
+    if _isinstance(obj, jit_traced.TracedModule | jit_traced.TracedFunction):
+        return obj
+    if _isinstance(obj, Module):
+        own.setdefault("original_name", type(obj).__name__)
+    with contextlib.suppress(OSError, TypeError):  # no source: typed in, or native
+        own["code"] = inspect.getsource(type(obj).forward if _isinstance(obj, Module) else obj)
     return obj
 
 
@@ -171,26 +203,14 @@ def isinstance(obj, target_type) -> bool:  # noqa: A001
     return _isinstance(obj, target_type)
 
 
-class _Traced(ScriptModule):
-    """A module that runs the graph that tracing captured; its parameters are those of the original."""
-
-    def __init__(self, original, graph):
-        super().__init__()
-        self.original_name = type(original).__name__
-        self.traced = graph
-        if _isinstance(original, Module):
-            self.training = original.training
-
-    def forward(self, *args):
-        return self.traced(*args)
-
-    @property
-    def graph(self):
-        return self.traced.graph
-
-    @property
-    def code(self) -> str:
-        return self.traced.code
+def _inputs(example_inputs, kwargs) -> tuple[tuple, dict]:
+    if example_inputs is None:
+        if not kwargs:
+            raise ValueError("torch.jit.trace: example_inputs is needed")
+        return (), dict(kwargs)
+    if _isinstance(example_inputs, Tensor | dict):
+        return (example_inputs,), {}
+    return tuple(example_inputs), {}
 
 
 def trace(
@@ -201,40 +221,65 @@ def trace(
     check_inputs=None,
     check_tolerance=1e-5,
     strict=True,
-    *args,
-    **kwargs,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
+    example_kwarg_inputs=None,
+    _store_inputs=True,
 ):
-    """``func`` captured at ``example_inputs`` as a graph of ATen operators: what depends on values is fixed, as tracing does."""
-    from ..autograd.grad_mode import no_grad
-    from ..proxy import make_fx
+    """``func`` captured at ``example_inputs`` (or ``example_kwarg_inputs``) as a graph of ATen operators: what depends on values is fixed, as
+    tracing does. Of a module the parameters and buffers keep their names. RuntimeError for a dict as the result, unless ``strict=False``."""
+    if _isinstance(func, jit_traced.TracedModule | jit_traced.TracedFunction):
+        return func
+    if _isinstance(func, Module):
+        inputs = {"forward": example_inputs}
+        return trace_module(func, inputs, strict=strict, example_inputs_is_kwarg=example_kwarg_inputs)
+    args, kwargs = _inputs(example_inputs, example_kwarg_inputs)
+    with _traces():
+        graph = jit_traced.capture(func, args, kwargs, strict)
+    return _marked(jit_traced.TracedFunction(func, graph, jit_traced.shape_of(args, kwargs)))
 
-    if example_inputs is None:
-        inputs = kwargs.get("example_kwarg_inputs")
-        if inputs is None:
-            raise ValueError("torch.jit.trace: example_inputs is needed")
-        raise NotImplementedError("torch.jit.trace: example_kwarg_inputs is not built; give the inputs by position")
-    inputs = (example_inputs,) if _isinstance(example_inputs, Tensor) else tuple(example_inputs)
+
+def trace_module(
+    mod,
+    inputs: dict,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
+    example_inputs_is_kwarg=None,
+    _store_inputs=True,
+):
+    """``trace`` of several methods: ``inputs`` has the example inputs of each by its name."""
+    given = {name: _inputs(x, example_inputs_is_kwarg if x is None else None) for name, x in inputs.items()}
+    with _traces():
+        return _marked(jit_traced.trace_methods(mod, given, strict))
+
+
+@contextlib.contextmanager
+def _traces():
     _tracing[0] += 1
     try:
-        with no_grad():
-            graph = make_fx(func)(*inputs)
+        yield
     finally:
         _tracing[0] -= 1
-    if not _isinstance(func, Module):
-        return functools.wraps(func)(lambda *a: graph(*a)) if hasattr(func, "__name__") else graph
-    return _Traced(func, graph)
-
-
-def trace_module(mod, inputs: dict, *args, **kwargs):
-    """``trace`` of the method "forward". NotImplementedError for others."""
-    if set(inputs) != {"forward"}:
-        raise NotImplementedError("torch.jit.trace_module: only forward can be traced")
-    return trace(mod, inputs["forward"], *args, **kwargs)
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """The module in evaluation mode."""
-    return mod.eval()
+    """``mod``, which :func:`script` or :func:`trace` gave. RuntimeError for other modules, and in training mode."""
+    if not _isinstance(mod, ScriptModule):
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+        )
+    if mod.training:
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
+        )
+    return mod
 
 
 def optimize_for_inference(mod, other_methods=None):
@@ -258,17 +303,35 @@ def wait(future: Future):
 
 
 def save(m, f, _extra_files=None) -> None:
-    """Keep a module with ``torch.save``."""
+    """Keep what :func:`script` or :func:`trace` gave, with ``torch.save``: a trace as its graph, what was scripted by the name of its class.
+    ``_extra_files``: {name: text or bytes}, kept beside it."""
     from ..serialization import save
 
     save(m, f)
+    if not _extra_files:
+        return
+    with zipfile.ZipFile(f, "a") as archive:
+        for name, content in _extra_files.items():
+            archive.writestr(f"{_EXTRA}{name}", content)
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """A module that :func:`save` kept. RuntimeError for a TorchScript archive of PyTorch's, which holds code for its own interpreter."""
+    """What :func:`save` kept, in evaluation or training as it was. ``_extra_files``: a dict whose values are filled in as bytes. ValueError
+    for a file that doesn't exist, RuntimeError for a TorchScript archive of PyTorch's, which holds code for its own interpreter."""
     from ..serialization import load
 
-    return load(f, map_location=map_location, weights_only=False)
+    if _isinstance(f, str | os.PathLike) and not os.path.exists(f):
+        raise ValueError(f"The provided filename {f} does not exist")
+    try:
+        out = load(f, map_location=map_location, weights_only=False)
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise RuntimeError(f"torch.jit.load: no file that torch.jit.save made ({error})") from error
+    if _extra_files:
+        with zipfile.ZipFile(f) as archive:
+            for name in _extra_files:
+                if f"{_EXTRA}{name}" in archive.namelist():
+                    _extra_files[name] = archive.read(f"{_EXTRA}{name}")
+    return _marked(out)
 
 
 @contextlib.contextmanager

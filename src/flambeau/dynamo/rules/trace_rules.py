@@ -49,6 +49,7 @@ INLINE_IN_PACKAGE = (
     os.path.join(PACKAGE, "nested") + os.sep,  # wrapper classes
     os.path.join(PACKAGE, "compat", "masked_tensor.py"),
     os.path.join(PACKAGE, "aot", "traced_calls.py"),
+    os.path.join(PACKAGE, "compat", "jit_traced.py"),
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
     os.path.join(PACKAGE, "ops", "lists", "adam.py"),  # the rule that optimisers share with fused operators
     os.path.join(PACKAGE, "autograd", "generator_mode.py"),
