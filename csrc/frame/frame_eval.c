@@ -180,18 +180,24 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
             *ran = 0;
             return NULL;
         }
-        e = cache->entries[0];
-        PyObject *tree = e->tree; /* a check may run Python, which may empty the cache */
-        Py_INCREF(tree);
-        r = flb_guards_check(tree, func, args);
-        PyObject *what = r ? NULL : PyObject_CallMethod(tree, "describe_failure", NULL);
-        Py_DECREF(tree);
-        if (r < 0) return NULL;
-        if (r && (!cache->n || cache->entries[0] != e)) {
+        /* Another thread may have put its entry before the new one. */
+        e = find_entry(cache, func, args, &error);
+        if (error) return NULL;
+        if (!e && !cache->n) {
             *ran = 0;
             return NULL;
         }
-        if (!r) {
+        if (!e) {
+            PyObject *tree = cache->entries[0]->tree; /* a check may run Python, which may empty the cache */
+            Py_INCREF(tree);
+            int r = flb_guards_check(tree, func, args);
+            PyObject *what = r ? NULL : PyObject_CallMethod(tree, "describe_failure", NULL);
+            Py_DECREF(tree);
+            if (r < 0) return NULL;
+            if (r) { /* the entries moved meanwhile */
+                *ran = 0;
+                return NULL;
+            }
             if (!what) return NULL;
             /* A value that is another one each time it is looked at. The plain function is right in any case.
              */

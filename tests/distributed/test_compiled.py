@@ -7,6 +7,7 @@ import pytest
 import flambeau as torch
 import flambeau.distributed as dist
 from flambeau import nn
+from flambeau.aot import gradient_notes
 from flambeau.distributed import functional_collectives as funcol
 from flambeau.distributed import threads
 from flambeau.nn.parallel import DistributedDataParallel as DDP
@@ -253,3 +254,17 @@ def test_collectives_that_can_be_differentiated():
         assert x.grad.tolist() == [12.0 + 3 * (rank == 0), 6.0 + 3 * (rank == 0)]
 
     threads.spawn(run, 2)
+
+
+def test_weights_gradients_come_before_those_of_inputs(monkeypatch):
+    """So the reduction of a bucket takes the time in which the layers before it are differentiated."""
+    graphs, insert = [], gradient_notes.insert
+    monkeypatch.setattr(gradient_notes, "insert", lambda gm, inputs: (insert(gm, inputs), graphs.append(gm)))
+    gradients(lambda net, ddp: torch.compile(ddp(net)), "python_reducer")
+    products, found = 0, []
+    for node in graphs[0].graph.nodes:
+        name = getattr(node.target, "_opname", None)
+        products += name == "mm"
+        if name == "arrived" and node.args[0].meta["val"].ndim == 2:
+            found.append(products)
+    assert found == [1, 3, 5, 7]
