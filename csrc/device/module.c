@@ -5,7 +5,7 @@
 #include <Python.h>
 #include <structmember.h>
 
-#include "device/driver.h"
+#include "device/memory.h"
 
 static const FlbDriver *driver = NULL;
 static PyObject *memory_error = NULL; /* the class of errors about memory; told by core/device_memory.py */
@@ -20,14 +20,7 @@ typedef struct {
     PyObject_HEAD
     FlbEvent *handle;
 } Event;
-typedef struct {
-    PyObject_HEAD
-    int device;
-    Py_ssize_t nbytes;
-    uint64_t address; /* 0 without bytes */
-    FlbStream *stream;
-    int several; /* other streams use it too */
-} Memory;
+typedef FlbMemory Memory;
 
 static __thread int current_device;
 static __thread Stream *current_streams[FLB_MOST_DEVICES]; /* a reference each */
@@ -68,6 +61,7 @@ static PyObject *done(int status) {
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 static PyTypeObject Memory_Type;
+PyTypeObject *flb_memory_type = &Memory_Type;
 static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *where;
     Py_ssize_t nbytes;
@@ -96,6 +90,11 @@ static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     return (PyObject *)m;
 }
 static void memory_dealloc(Memory *m) {
+    if (m->owner) {
+        Py_DECREF(m->owner);
+        Py_TYPE(m)->tp_free(m);
+        return;
+    }
     if (m->address && m->several) driver->synchronize(m->device);
     if (m->address) driver->release(m->device, m->address, m->stream);
     Py_TYPE(m)->tp_free(m);
@@ -488,6 +487,10 @@ static PyMethodDef functions[] = {
     {"launch", py_launch, METH_VARARGS,
      "launch(device, function, blocks, threads, cooperative, shared, memories, offsets, numbers): the kernel's arguments are the addresses at "
      "these offsets, and the numbers."},
+    {"export", flb_py_export, METH_VARARGS, "export(memory, at, sizes, strides, code, bits): a capsule of DLPack's."},
+    {"imported", flb_py_imported, METH_O, "imported(capsule): (memory, at, sizes, strides, code, bits) of a DLPack capsule, which is taken; None, and "
+                                          "it isn't, for one that isn't on a CUDA device."},
+    {"borrow", flb_py_borrow, METH_VARARGS, "borrow(device, address, nbytes, owner): memory of somebody else's, who is kept."},
     {"finish", py_finish, METH_NOARGS, "Wait for all work, and tell of no failure: the process ends."},
     {"late", py_late, METH_O, "late(flag): work of the simulated device begins when somebody waits for it, and not before."},
     {"watch_races", py_watch_races, METH_O, "watch_races(flag): the simulated device's work of two streams on the same memory is an error where "

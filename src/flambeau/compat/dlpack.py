@@ -6,8 +6,11 @@ import enum
 
 import numpy as np
 
+from ..base import accelerator
+from ..base.device import as_device
 from ..base.public import public_in
-from ..core.conversion import from_numpy
+from ..core.conversion import from_numpy, to
+from ..core.device_exchange import from_capsule
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
@@ -38,8 +41,26 @@ class _Capsule:
         return (1, 0)
 
 
-def from_dlpack(ext_tensor):
-    """A tensor on the memory of an object with ``__dlpack__``, or of a capsule."""
+def _on_a_device(ext_tensor):
+    """The tensor of an object or a capsule whose memory is a device's, else None."""
+    if accelerator.driver() is None:
+        return None
     if not hasattr(ext_tensor, "__dlpack__"):
-        ext_tensor = _Capsule(ext_tensor)
-    return from_numpy(np.from_dlpack(ext_tensor))
+        return from_capsule(ext_tensor)
+    kind, _ = ext_tensor.__dlpack_device__()
+    # The legacy default stream: whoever gives the memory away waits for it.
+    return from_capsule(ext_tensor.__dlpack__(stream=1)) if kind == DLDeviceType.kDLCUDA else None
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of an object with ``__dlpack__``, or of a capsule. ``device``: where the tensor is wanted; ``copy``: True for memory of
+    its own, False for BufferError where it would be another one's copy."""
+    made = _on_a_device(ext_tensor)
+    if made is None:
+        if not hasattr(ext_tensor, "__dlpack__"):
+            ext_tensor = _Capsule(ext_tensor)
+        made = from_numpy(np.from_dlpack(ext_tensor))
+    moved = made if device is None else to(made, as_device(device))
+    if copy is False and moved is not made:
+        raise BufferError(f"from_dlpack(copy=False): memory of {made.device} can't be shared with {moved.device}")
+    return moved.clone() if copy and moved is made else moved

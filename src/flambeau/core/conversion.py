@@ -53,7 +53,20 @@ def as_tensor(data, dtype=None, device=None):
         and not any(s < 0 for s in data.strides)
     ):
         return to(from_numpy(data), current_device() if device is None else device)
+    if (found := _shared_on_device(data)) is not None:
+        return as_tensor(found, dtype, device)
     return tensor(data, dtype=dtype, device=device)
+
+
+def _shared_on_device(obj):
+    """A tensor over the memory of another library's array on a device; None for anything else."""
+    if isinstance(obj, (list, tuple, int, float, np.generic, np.ndarray)) or not hasattr(
+        obj, "__cuda_array_interface__"
+    ):
+        return None
+    from .device_exchange import from_interface  # where there is a device
+
+    return from_interface(obj)
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
@@ -63,7 +76,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     tensor has, False leaves its autograd history behind. ValueError for arrays with negative strides."""
     dtype = as_dtype(dtype)
     if not isinstance(obj, (_C.TensorBase, np.ndarray, np.generic)):
-        if hasattr(obj, "__dlpack__"):
+        if (found := _shared_on_device(obj)) is not None:
+            obj = found
+        elif hasattr(obj, "__dlpack__"):
             obj = np.from_dlpack(obj)
         elif isinstance(obj, (bytes, bytearray, memoryview)):
             obj = np.frombuffer(obj, (dtype or dtypes.get_default_dtype()).np)

@@ -405,8 +405,23 @@ class Tensor(_C.TensorBase):
             "version": 2,
         }
 
-    def __dlpack__(self, **kwargs):
-        return self.numpy().__dlpack__(**kwargs)
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
+        """A DLPack capsule of the memory. BufferError for tensors that require gradients or aren't plain memory."""
+        for refused, what in (
+            (self.requires_grad, "that require gradient, use tensor.detach()"),
+            (self.is_conj(), "with the conjugate bit set"),
+            (self.is_sparse or self.layout is not strided, "with layout other than torch.strided"),
+        ):
+            if refused:
+                raise BufferError(f"Can't export tensors {what}")
+        if self._device.type not in ("cpu", "cuda"):
+            raise BufferError(f"Cannot pack tensors on {self._device}")
+        if self._device.type == "cuda" and (dl_device is None or tuple(dl_device) == self.__dlpack_device__()):
+            from .device_exchange import capsule_of  # it makes tensors
+
+            return capsule_of(self.clone() if copy else self, stream)
+        given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return self.cpu().numpy().__dlpack__(**{k: v for k, v in given.items() if v is not None})
 
     def __dlpack_device__(self):
         return (2, self._device.index) if self._device.type == "cuda" else (1, 0)
