@@ -7,7 +7,7 @@ eagerly on tensors (:mod:`ndarrays`).
 """
 
 from ..dynamo.numpy import numpy_bridge as _bridge
-from . import creation, linear, manipulation, reductions, table, ufuncs, writes  # noqa: F401
+from . import creation, linear, manipulation, of_data, reductions, table, ufuncs, writes  # noqa: F401
 from . import drawing as _drawing  # noqa: F401
 from . import index_tricks as _index_tricks  # noqa: F401
 from . import opaque as _opaque  # noqa: F401  # last: it takes what the others have left

@@ -18,6 +18,7 @@ from ..dynamo.variables.numpy import places as _places  # noqa: F401  # fills AT
 from ..dynamo.variables.numpy.traced import TRACED
 from ..dynamo.variables.tensors.tensor import ATTRIBUTES
 from ..loops.streams import CLASSES
+from ..numpy import of_data
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
 
 __all__ = ["REASONS", "START", "is_called", "status", "table"]
@@ -29,10 +30,10 @@ KERNEL = "kernel"
 CALLED = "called"
 DERIVED = "called, with a derivative"
 CONSTANT = "constant"
+OF_DATA = "kernel where symbols may stand for sizes that depend on data"
 REASONS = {
     "the size of the result, or which Python object it is, depends on values": (
-        "argwhere array_equiv bincount compress extract flatnonzero histogram_bin_edges intersect1d nonzero "
-        "poly polydiv real_if_close roots setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values"
+        "array_equiv histogram_bin_edges poly polydiv real_if_close roots trim_zeros unique_all unique_counts unique_inverse unique_values"
     ),
     "it calls a Python function": "apply_along_axis apply_over_axes fromiter frompyfunc piecewise",
     "it is about memory: flags, order, views with negative strides, what is shared": (
@@ -77,7 +78,7 @@ def status(module, name: str, f) -> tuple[str, str]:
         return "plain", next((why for why, names in REASONS.items() if name in names.split()), "")
     if is_called(impl):
         return (DERIVED if differentiable(module.__name__, name) else CALLED), ""
-    return KERNEL, ""
+    return (OF_DATA if impl.__module__ == of_data.__name__ else KERNEL), ""
 
 
 def drawn(f) -> bool:
@@ -100,7 +101,9 @@ def table() -> str:
         f"Written by `python -m flambeau.testing.numpy_cover docs/reference/numpy.md` with NumPy {'.'.join(np.__version__.split('.')[:2])}.",
         "*Kernel*: operators of the graph, fused and differentiable (what an operator has no rule for, half precision for example, is called).",
         "*Called*: one node of the graph that calls NumPy; its result's shapes are known from those of the arguments. *Constant*: it follows from",
-        "shapes and dtypes. Everything else runs as plain NumPy between two graphs; `torch._dynamo.explain` names the line and the reason. Ufuncs'",
+        "shapes and dtypes. Symbols stand for sizes that depend on data under `fullgraph=True` or",
+        "`torch._dynamo.config.capture_dynamic_output_shape_ops`; without, these functions are plain.",
+        "Everything else runs as plain NumPy between two graphs; `torch._dynamo.explain` names the line and the reason. Ufuncs'",
         "`reduce`, `accumulate`, `outer`, `reduceat` and `at` are kernels or called. So are `np.mgrid`, `ogrid`, `r_`, `c_`, `s_`,",
         "`index_exp`, `ndindex` and `ndenumerate`.",
         "",
