@@ -44,9 +44,11 @@ def _place(n: Node) -> tuple | None:
 
 def common_subexpressions(graph: Graph) -> None:
     """Merge nodes that apply the same operator to the same arguments. Random draws and unknown functions are left
-    alone.
+    alone, and so are two of whose memory views go out: a program that writes to one result finds the other as it was. (What goes out itself is
+    copied behind this pass.)
     """
     seen: dict = {}
+    out = _going_out(graph)
     for n in list(graph.nodes):
         kind = getattr(n.target, "kind", None) if n.op == "call_function" else None
         is_getitem = n.op == "call_function" and getattr(n.target, "__name__", "") == "getitem"
@@ -60,9 +62,21 @@ def common_subexpressions(graph: Graph) -> None:
             first = seen.setdefault(key, n)
         except TypeError:  # an unhashable argument
             continue
-        if first is not n:
+        if first is not n and not (n in out and first in out and (out[n] or out[first])):
             n.replace_all_uses_with(first)
             graph.erase_node(n)
+
+
+def _going_out(graph: Graph) -> dict[Node, bool]:
+    """The nodes that make the memory of outputs, and whether a view of it goes out."""
+    out: dict[Node, bool] = {}
+    for n in graph.output_node().all_input_nodes:
+        viewed = False
+        while _is_view(n) or n.target is operator.getitem:
+            viewed = viewed or _is_view(n)
+            n = n.args[0]
+        out[n] = out.get(n, False) or viewed
+    return out
 
 
 def draws(n: Node) -> bool:
