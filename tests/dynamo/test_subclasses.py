@@ -491,6 +491,48 @@ def function_mode_over_subclass(C, torch):
     return [show(f(t(3).as_subclass(Plain))), show(f(Wrapper(t(3))))]
 
 
+@program
+def attributes_with_the_names_of_methods(C, torch):
+    given = t(2).as_subclass(Plain)
+    given.inner = 4
+
+    def f(x, given):
+        made = (x * 1).as_subclass(Plain)
+        made.inner, made.kron = 7, x
+        return made.inner, made.kron, given.inner, given.sum()
+
+    def deleted(given):
+        given.sum = 3
+        seen = given.sum
+        del given.sum
+        return seen, given.sum()
+
+    return C(f)(t(2), given), C(deleted)(given), C(deleted)(given)
+
+
+@program
+def no_class_hears_of_guards(C, torch):
+    heard = []
+
+    class Tagged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(getattr(func, "__name__", "?"))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    def f(x):
+        made = (x * 1).as_subclass(Tagged)
+        try:
+            torch.ones(2) + torch.ones(3)
+        except RuntimeError as e:
+            heard.append(str(e))
+        made.add_(1)
+        return x
+
+    f = C(f)
+    return [f(t(2).requires_grad_(k < 2)) for k in range(3)], heard
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     agree(PROGRAMS[name])

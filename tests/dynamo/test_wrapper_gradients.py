@@ -178,6 +178,10 @@ def test_one_graph(kind, body):
     assert graphs_of(prog) == (1 if body == "nothing" else 2)  # forward and backward
 
 
+class Plain(torch.Tensor):
+    """One with data of its own."""
+
+
 PROGRAMS = {}
 
 
@@ -351,6 +355,30 @@ def autograd_function_that_wraps(C, torch):
     y = f(x)
     y.sum().backward()
     return [show(y), show(x.grad)]
+
+
+@program
+def a_derivative_between_operations(C, torch):
+    """The graph of a wrapper's derivative holds no other one (found by fuzz_objects.py, seed 8100055)."""
+    leaf = torch.nn.Parameter(torch.ones(2))
+
+    def before(w, x):
+        w.mul_(x)
+        (leaf * 3).sum().backward()
+        return w, leaf.grad
+
+    def behind(w, x):
+        (g,) = torch.autograd.grad((leaf**3).sum(), leaf)
+        return w * x, g
+
+    seen = []
+    for f in map(C, (before, behind)):
+        for w in (Wrapper(t(2), "a"), t(2).as_subclass(Plain)):
+            x = t(2).requires_grad_()
+            y, g = f(w, x)
+            y.sum().backward()
+            seen += [show(y), show(g), show(x.grad)]
+    return seen
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -303,10 +303,11 @@ class Plan:
             outs = self.forward(*inputs)
             outputs = list(outs[:n])
             node = CompiledFunctionBackward(self, inputs, outputs, outs[n:])
+        for o in outputs:
+            if isinstance(o, _C.TensorBase):
+                _C.forget_view(o)  # of an intermediate: eager backends run the graph's view operators in no_grad
         for k in self.traced.tangent_of:
-            o = outputs[k]
-            _C.forget_view(o)  # of an intermediate: eager backends run the graph's view operators in no_grad
-            set_history(o, node, k)
+            set_history(outputs[k], node, k)
         return tuple(outputs)
 
 

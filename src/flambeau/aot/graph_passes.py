@@ -72,8 +72,8 @@ def _going_out(graph: Graph) -> dict[Node, bool]:
     out: dict[Node, bool] = {}
     for n in graph.output_node().all_input_nodes:
         viewed = False
-        while _is_view(n) or n.target is operator.getitem:
-            viewed = viewed or _is_view(n)
+        while getattr(n.target, "is_view", False) or n.target is operator.getitem:
+            viewed = viewed or n.target is not operator.getitem
             n = n.args[0]
         out[n] = out.get(n, False) or viewed
     return out

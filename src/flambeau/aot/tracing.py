@@ -340,7 +340,7 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
 
 def _base(n):
     """What an output is a view of, at the end."""
-    while isinstance(n, Node) and getattr(n.target, "kind", None) == "view":
+    while isinstance(n, Node) and getattr(n.target, "is_view", False):
         n = n.args[0]
     return n
 

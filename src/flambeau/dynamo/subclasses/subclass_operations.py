@@ -357,6 +357,7 @@ class StandIns:
         self.running: list[Operation] = []
         self.inputs: list[SubclassVariable] = []  # that require grad
         self.recorded = False  # whether an operation on wrappers, or one that a wrapper took over, was recorded
+        self.differentiated = False  # whether the graph holds a derivative, which the region of such operations can't
         self.known: dict[int, Variable] = {}  # by id of the value, what the tape may hold
         self.alive: list[Any] = []
 
@@ -569,6 +570,8 @@ def call(
         unsupported("tensor-subclass", f"{name} asks no class among its arguments")
     # What __torch_function__ returned is of operations that were traced on their own.
     if run.records and not isinstance(out, Opaque):
+        if run.stand_ins.differentiated:
+            unsupported("tensor-subclass", f"{name} of a tensor subclass that requires grad, behind a derivative")
         run.stand_ins.recorded = True
     return run.variable(out)
 

@@ -14,7 +14,7 @@ from ..containers.lists import SequenceVariable
 from ..values.constant import ConstantVariable
 from .gradient_hooks import last_handle
 
-__all__ = ["backward", "check_ends", "is_freed", "with_freed_history"]
+__all__ = ["backward", "check_ends", "derivative", "is_freed", "with_freed_history"]
 
 
 def is_bare_leaf(tensor) -> bool:
@@ -24,11 +24,13 @@ def is_bare_leaf(tensor) -> bool:
 
 def is_end(tensor) -> bool:
     """Whether a gradient that arrives here goes nowhere else."""
-    return tensor.grad_fn is None
+    return not has_history(tensor)
 
 
 def has_history(tensor) -> bool:
-    return tensor.grad_fn is not None
+    # Asked by a guard, of which a class with __torch_function__ hears nothing.
+    with _C.Guard(function_disabled=1):
+        return tensor.grad_fn is not None
 
 
 def give_histories(output) -> bool:
@@ -142,6 +144,16 @@ def _tensors(tx, v) -> list:
     return [x for x in values if x.is_tensor]
 
 
+def derivative(tx, args, kwargs) -> Variable:
+    """A call of ``autograd.grad`` in the graph."""
+    stand_ins = tx.output.stand_ins
+    if stand_ins.recorded:
+        unsupported("backward", "a derivative behind an operation on a tensor subclass that requires grad")
+    out = tx.output.call_in_graph(tx, "call_function", autograd.grad, args, kwargs)
+    stand_ins.differentiated = True
+    return out
+
+
 def memories(output) -> set[int]:
     """The storages of the values of the graph, by id. A leaf's gradient lies in none of them, nor in another leaf's."""
     values = (v for n in output.recorder.root.nodes for v in pytree.tree_leaves(n.meta.get("val")))
@@ -188,9 +200,7 @@ def backward(tx, owner, args: list[Variable], kwargs: dict[str, Variable]) -> Va
     if gradient is not None and not gradient.is_constant():
         options["grad_outputs"] = gradient
     taken = memories(tx.output)
-    grads = tx.output.call_in_graph(tx, "call_function", autograd.grad, [owner, tx.make_tuple(leaves)], options).items(
-        tx
-    )
+    grads = derivative(tx, [owner, tx.make_tuple(leaves)], options).items(tx)
     for leaf, g in zip(leaves, grads):
         if g.is_constant():
             continue

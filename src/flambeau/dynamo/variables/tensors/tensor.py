@@ -323,7 +323,9 @@ def _is_bytes(v: Variable) -> bool:
 
 
 def refuse_to_detach(t: TensorVariable) -> None:
-    """A tensor of the caller's that has a history loses it for the caller, too: graphs have no operation that does that."""
+    """A tensor of the caller's that has a history loses it for the caller, too: graphs have no operation that does that. A view's is an error."""
+    if t.val._is_view():
+        unsupported("tensor-method", f"detach_() of {t!r}, a view", "It raises an error.", "Use detach().")
     if t.node.op == "placeholder" and t.val.requires_grad:
         unsupported("tensor-method", f"detach_() of {t!r}", "The caller's tensor loses its history.", "Use detach().")
 

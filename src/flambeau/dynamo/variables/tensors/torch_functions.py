@@ -31,7 +31,7 @@ from ..contexts.managers import ContextManagerVariable, GradModeVariable, Infere
 from ..functions.python_functions import UserMethodVariable
 from ..values.constant import ConstantVariable
 from ..values.symbolic import CheckVariable, SymbolicVariable, message_of, require_element, specialized, wrap_number
-from .backward import check_ends, free_way
+from .backward import check_ends, derivative, free_way
 from .tensor import NOT_TRACED_METHODS, NumpyNdarrayVariable, TensorMethodVariable, TensorVariable, wrap_result
 
 __all__ = ["TorchClassVariable", "TorchFunctionVariable", "special"]
@@ -448,7 +448,7 @@ def _(tx, var, args, kwargs):
         return None
     given = {**dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args)), **kwargs}
     check_ends(tx, given.get("outputs"), given.get("inputs"))
-    result = tx.output.call_in_graph(tx, "call_function", autograd.grad, args, kwargs)
+    result = derivative(tx, args, kwargs)
     flags = [given[name].as_constant() for name in ("retain_graph", "create_graph") if name in given]
     if not next((keep for keep in flags if keep is not None), False):
         free_way(tx, given["outputs"], given["inputs"])
