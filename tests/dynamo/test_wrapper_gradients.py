@@ -358,6 +358,19 @@ def autograd_function_that_wraps(C, torch):
 
 
 @program
+def an_input_without_history_is_written(C, torch):
+    """It lost the history that the write gave it."""
+    seen = []
+    for f in map(C, (lambda w, x: w.mul_(x), lambda w, x: w.mul_(x) * 1, lambda w, x: (w.mul_(x), x * 1)[1])):
+        w, x = Wrapper(t(2), "a"), t(2).requires_grad_()
+        y = f(w, x)
+        seen += [y.requires_grad, w.requires_grad]
+        (w * 3).sum().backward()
+        seen.append(show(x.grad))
+    return seen
+
+
+@program
 def a_derivative_between_operations(C, torch):
     """The graph of a wrapper's derivative holds no other one (found by fuzz_objects.py, seed 8100055)."""
     leaf = torch.nn.Parameter(torch.ones(2))

@@ -562,6 +562,8 @@ def call(
         if run.calls or otherwise is None or e.reason.id != "fake-tensor":
             raise
         return otherwise()
+    if run.records:
+        check_written(name, run, leaves)
     if not run.calls:
         if otherwise is not None:
             return otherwise()
@@ -574,6 +576,14 @@ def call(
             unsupported("tensor-subclass", f"{name} of a tensor subclass that requires grad, behind a derivative")
         run.stand_ins.recorded = True
     return run.variable(out)
+
+
+def check_written(name: str, run: Operation, leaves: list) -> None:
+    """A wrapper of the caller's that had no history has one behind a write: graphs give it none."""
+    for x in leaves:
+        v = run.known.get(id(x)) if isinstance(x, _C.TensorBase) and x.requires_grad else None
+        if isinstance(v, SubclassVariable) and v.value is not None and v.node is None and not v.value.requires_grad:
+            unsupported("tensor-subclass", f"{name} writes what requires grad to {v!r}, which came in without")
 
 
 def call_operation(tx, op: str, target, args, kwargs, none_ok: bool) -> Variable:
