@@ -164,7 +164,7 @@ def arange_step(s, i, start, end, step, dtype, *_):
     return s.add(s.mul(i[0], step), start)
 
 
-def _ends_dtype(name, start, end, dtype):
+def ends_dtype(name, start, end, dtype):
     """The dtype of points between two numbers. RuntimeError for complex ones among real points."""
     if dtype is dtypes.bool_:
         refused(name, dtype)
@@ -189,7 +189,7 @@ def _points(steps):
 @factory(
     f"linspace(Scalar start, Scalar end, int steps, {OPTIONS}) -> Tensor",
     shape=lambda start, end, steps, *o: (_points(steps),),
-    dtype=lambda start, end, steps, dtype, *o: _ends_dtype("linspace", start, end, dtype),
+    dtype=lambda start, end, steps, dtype, *o: ends_dtype("linspace", start, end, dtype),
     out_rules="dtype",
 )
 def linspace(s, i, start, end, steps, *_):
@@ -203,19 +203,22 @@ def _between(start, end, steps, dtype, layout, device, pin_memory):
     """linspace of ends that are tensors without dimensions."""
     if any(hasattr(x, "ndim") and x.ndim for x in (start, end)):
         raise RuntimeError("linspace only supports 0-dimensional start and end tensors")
-    made = default(dtype)
+    is_complex = any(isinstance(x, complex) or (hasattr(x, "dtype") and x.dtype.is_complex) for x in (start, end))
+    made = ends_dtype("linspace", 0j if is_complex else 0, 0, dtype)
     wide = made if made.category >= 2 else dtypes.float64
     start, end = (
         aten.detach.default(aten._to_copy.default(x, dtype=wide)) if hasattr(x, "dtype") else x for x in (start, end)
     )
     given = (x.device for x in (start, end) if hasattr(x, "device"))
-    k = aten.arange.default(_points(steps), dtype=wide, device=device or next(given, None))
+    real = dtypes.float64 if wide.is_complex else wide
+    k = aten.arange.default(_points(steps), dtype=real, device=device or next(given, None))
     step = aten.div.Tensor(end - start, max(steps - 1, 1))
     low, high = (
         aten.add.Tensor(aten.mul.Tensor(k, step), start),
         end - aten.mul.Tensor(aten.rsub.Scalar(k, steps - 1), step),
     )
     out = aten.where.self(aten.lt.Scalar(k, steps // 2), low, high) if steps > 1 else low
+    out = aten._to_copy.default(out, dtype=wide) if real is not wide else out
     return out if made is wide else aten._to_copy.default(out, dtype=made)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ...base import dtypes
 from ...core.declare import composite
 from ...core.operator import namespace
-from .factories import OPTIONS
+from .factories import OPTIONS, ends_dtype
 
 aten = namespace("aten")
 
 
 def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
-    kind = dtype or dtypes.get_default_dtype()
+    kind = ends_dtype("logspace", start, end, dtype)
     wide = kind if kind.category >= 2 else dtypes.float64
     points = aten.linspace.default(start, end, steps, dtype=wide, device=device)
     out = aten.pow.Scalar(base, points)

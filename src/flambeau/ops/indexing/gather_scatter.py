@@ -113,7 +113,8 @@ embedding_dense_backward.derivative(
     has_out=True,
 )
 def gather(ix, self, dim, index, sparse_grad):
-    _need_index("gather", index)
+    if 0 not in index.shape:  # what has no elements may have any dtype
+        _need_index("gather", index)
     ndim = max(len(self.shape), 1)
     d = normalize_dim(dim, ndim)
     if 0 in index.shape:
@@ -137,7 +138,8 @@ gather.derivative(
 
 
 def _scatter_coords(ix, self, dim, index, src):
-    _need_index("scatter", index)
+    if 0 not in index.shape:
+        _need_index("scatter", index)
     shape = getattr(src, "shape", None)
     if shape is not None and src.dtype is not self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")

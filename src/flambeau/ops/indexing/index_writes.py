@@ -167,7 +167,7 @@ _IDENTITY = {"sum": lambda d: 0, "mean": lambda d: 0, "prod": lambda d: 1, "amax
 def _reduce_meta(self, dim, index, src, reduce, include_self):
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if index.dtype.name not in ("int64", "int32"):
+    if 0 not in index.shape and index.dtype.name not in ("int64", "int32"):
         raise RuntimeError("scatter(): Expected dtype int64 for index")
     if self.dtype is not src.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -187,7 +187,7 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
 def scatter_reduce(self, dim, index, src, reduce, include_self):
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if index.dtype.kind != "i":
+    if index.size and index.dtype.kind != "i":
         raise RuntimeError("scatter(): Expected dtype int64 for index")
     if self.dtype != src.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")

@@ -141,7 +141,9 @@ def _middle(name, pick, what):
     def _lower(lowering, val, self):
         if 0 in self.shape:
             return lowering.full((), val.dtype, _of_none(val.dtype.np), val.device)
-        return lowering.arrange(val, what, self, 0)
+        out = lowering.arrange(val, what, self, 0)
+        # Of a tensor without dimensions it gives values and indices.
+        return out[0] if isinstance(out, (list, tuple)) else out
 
 
 _middle("median", _median_at, Order.MEDIAN)
