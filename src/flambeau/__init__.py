@@ -190,6 +190,7 @@ LAZY: dict[str, object] = {
     "ao": "flambeau.ao",
     "sparse": "flambeau.sparse",
     "nested": "flambeau.nested",
+    "package": "flambeau.package",
     "utils": "flambeau.utils",
     "overrides": "flambeau.overrides",
     "return_types": "flambeau.return_types",

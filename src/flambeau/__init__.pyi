@@ -41,6 +41,7 @@ from flambeau import numpy as numpy
 from flambeau import ops as ops
 from flambeau import optim as optim
 from flambeau import overrides as overrides
+from flambeau import package as package
 from flambeau import return_types as return_types
 from flambeau import serialization as serialization
 from flambeau import sparse as sparse
@@ -2335,9 +2336,6 @@ def ormqr(
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 def outer(input: _Tensor, vec2: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
-
-package: Any
-
 def pairwise_distance(
     x1: _Tensor, x2: _Tensor, p: _float = ..., eps: _float = ..., keepdim: _bool = False, *, out: _Tensor | None = None
 ) -> _Tensor: ...
