@@ -3,7 +3,7 @@
 The override "lower" of an operator says which kernel makes it; two handlers run it. Lowering makes a launch in a compiled graph, where sizes may
 be expressions (inductor/lowering/lowering.py); call plans make a step of an eager call (eager/native_kernels.py). A handler has
 
-``launch(kernel, operands, outs, flops, **numbers)``: the tensors that a kernel makes; ``outs`` has (shape, strides in elements, dtype, device) of
+``launch(kernel, operands, outs, flops, **numbers)``: the tensors that a kernel makes; ``outs`` has the ResultSpec of
 each, None for one that isn't wanted; ``flops``: about how many operations it makes; ``by_planes=True``: worth going on by finished planes
 ``realize(x)``, ``contiguous(x)``: where a tensor lies, in C order: a part with ``shape`` and ``strides``
 ``image(x)``: the same in C order or with channels last; ``image_strides(shape, ruled, weight)``: how a result lies whose shape rule says ``ruled``
@@ -22,6 +22,7 @@ from ..base import blas, dtypes, fft, kernels
 from ..base.expr import at_least
 from ..base.kernels import ORDERED, Conv, Order, Segment, Sharing, Transform, Way, element
 from ..base.order import LONGEST
+from ..base.result_spec import ResultSpec
 from ..base.select import SEARCHED, common_dtype
 from ..base.shapes import normalize_dim
 from ..base.sizes import dense_strides, size, sizes
@@ -75,7 +76,7 @@ def scan(h, val, x, dim, product: bool):
     # From its own dtype to the result's first, as eager does: an integer may not fit into the other's.
     x = h.as_dtype(h.as_dtype(x, val.dtype), kind)
     part = h.contiguous(x)
-    out = (part.shape, dense_strides(part.shape), kind, val.device)
+    out = ResultSpec(part.shape, dense_strides(part.shape), kind, val.device)
     numbers = {"dim": normalize_dim(dim, len(part.shape)), "product": product, "element": element(kind)}
     return h.as_dtype(h.launch(kernels.scan, [part], [out], math.prod(part.shape), **numbers)[0], val.dtype)
 
@@ -87,7 +88,7 @@ def running(h, vals, x, dim, least: bool):
         raise NotImplementedError(f"there are no running extremes of {x.ndim} dimensions of {x.dtype}")
     part = h.contiguous(x)
     strides = dense_strides(part.shape)
-    outs = [(part.shape, strides, v.dtype, v.device) for v in vals]
+    outs = [ResultSpec(part.shape, strides, v.dtype, v.device) for v in vals]
     numbers = {"dim": normalize_dim(dim, x.ndim), "least": least, "element": kind}
     return h.launch(kernels.running, [part], outs, 4 * math.prod(part.shape), **numbers)
 
@@ -97,7 +98,7 @@ def logcumsumexp(h, val, x, dim):
     if wide not in (dtypes.float32, dtypes.float64) or not x.ndim:
         raise NotImplementedError(f"there is no running logarithm of {x.ndim} dimensions of {x.dtype}")
     part = h.contiguous(h.as_dtype(x, wide))
-    out = (part.shape, dense_strides(part.shape), wide, val.device)
+    out = ResultSpec(part.shape, dense_strides(part.shape), wide, val.device)
     numbers = {"dim": normalize_dim(dim, x.ndim), "f64": wide is dtypes.float64}
     made = h.launch(kernels.logcumsumexp, [part], [out], 60 * math.prod(part.shape), **numbers)[0]
     return h.as_dtype(made, val.dtype)
@@ -129,7 +130,7 @@ def arrange(h, val, what: Order, x, dim, descending=False, k=0, sorted=True, kee
     out = (*shape[:dim], count, *shape[dim + 1 :])
     ruled = val[0] if what == Order.WHOLE and isinstance(val, (tuple, list)) else None  # of a result by its shape rule
     strides = dense_strides(out) if ruled is None else sizes(ruled.stride())
-    outs = [(out, strides, t, x.device) for t in (x.dtype, dtypes.int64)]
+    outs = [ResultSpec(out, strides, t, x.device) for t in (x.dtype, dtypes.int64)]
     numbers = {"part": what, "k": k, "descending": bool(descending), "sorted": bool(sorted), "element": kind}
     made = h.launch(kernels.order, [part], outs, 20 * math.prod(shape), dim=dim, **numbers)
     if not keepdim:
@@ -147,7 +148,7 @@ def extreme(h, x, dim, least: bool):
     else:
         part, dim = h.realize(x), normalize_dim(dim, x.ndim)
     shape = (*part.shape[:dim], *part.shape[dim + 1 :])
-    out = (shape, dense_strides(shape), dtypes.int64, x.device)
+    out = ResultSpec(shape, dense_strides(shape), dtypes.int64, x.device)
     numbers = {"dim": dim, "least": least, "element": kind}
     return h.launch(kernels.extreme, [part], [out], math.prod(part.shape), **numbers)[0]
 
@@ -166,7 +167,7 @@ def search(h, val, sequence, values, right: bool):
         raise NotImplementedError("a sequence without a dimension")
     common = common_dtype(sequence, values)
     parts = [h.contiguous(h.as_dtype(t, common)) for t in (sequence, values)]
-    out = (parts[1].shape, dense_strides(parts[1].shape), val.dtype, val.device)
+    out = ResultSpec(parts[1].shape, dense_strides(parts[1].shape), val.dtype, val.device)
     numbers = {"right": bool(right), "narrow": val.dtype is dtypes.int32, "element": element(common, SEARCHED)}
     return h.launch(kernels.search, parts, [out], 30 * math.prod(parts[1].shape), **numbers)[0]
 
@@ -180,7 +181,7 @@ def ctc(h, val, name, log_probs, parts, blank: int, **numbers):
         raise NotImplementedError(f"there is no kernel for {val.dtype}, or for lengths that aren't int64")
     *cotangents, labels, given, wanted = (h.contiguous(x) for x in parts)
     shape, read = sizes(val.shape), h.contiguous(log_probs)
-    out = (shape, dense_strides(shape), val.dtype, val.device)
+    out = ResultSpec(shape, dense_strides(shape), val.dtype, val.device)
     numbers |= {"blank": blank, "f64": val.dtype is dtypes.float64, "outside": h.message(name)}
     kernel = kernels.ctc_backward if cotangents else kernels.ctc
     flops = 50 * math.prod(read.shape[:2]) * labels.shape[-1]
@@ -209,7 +210,7 @@ def convolution(h, what: Conv, a, b, bias, shape, val, how):
     for name, given, fill in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
         numbers[name] = (*[fill] * (3 - n), *given)
     shape = sizes(shape)
-    out = (shape, h.image_strides(shape, sizes(val.stride()), what == Conv.WEIGHT), kind, val.device)
+    out = ResultSpec(shape, h.image_strides(shape, sizes(val.stride()), what == Conv.WEIGHT), kind, val.device)
     flops = 2 * math.prod(inputs[0].shape) * math.prod(inputs[1].shape[1:])
     made = h.launch(kernels.convolution, inputs, [out], flops, by_planes=what != Conv.WEIGHT, **numbers)[0]
     if late is not None:
@@ -258,7 +259,7 @@ def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boo
             strides = dense_strides(shape)
         elif len(shape) == 4 and not (strides[3] == 1 and at_least(strides[2] - shape[3], 0)):
             strides = dense_like(shape, dense_strides(shape))
-        outs.append((shape, strides, kind, v.device))
+        outs.append(ResultSpec(shape, strides, kind, v.device))
     numbers = {"causal": causal, "scale": scale, "boost": boost, "f64": kind is dtypes.float64}
     numbers["truths"] = mask is not None and mask.dtype is dtypes.bool_
     flops = (10 if backward else 4) * b * heads * t * s * e
@@ -272,7 +273,7 @@ def weight_only(h, val, x, weight, scales, group):
     """The product of x (M, K) with a weight of 8 bits (N, K), ``group`` 0, or of 4 (N, K / 2), and its scales: see csrc/kernels/weight_only.c."""
     shape, kind = sizes(val.shape), dtypes.float32
     parts = [h.contiguous(y) for y in (h.as_dtype(x, kind), weight, h.as_dtype(scales, kind))]
-    out = (shape, dense_strides(shape), kind, val.device)
+    out = ResultSpec(shape, dense_strides(shape), kind, val.device)
     made = h.launch(kernels.weight_only, parts, [out], 2 * math.prod(shape) * size(x.sizes[1]), group=group)[0]
     return h.as_dtype(made, val.dtype)
 
@@ -301,7 +302,7 @@ def _product_bf16(h, kernel, val, given, addend, beta, alpha):
         lead = len(shape) - len(part.shape)
         strides = [0 if n == 1 else s for n, s in zip(part.shape, part.strides)]
         given.append(h.part(part, shape, (*[0] * lead, *strides)))
-    out = (shape, dense_strides(shape), dtypes.bfloat16, val.device)
+    out = ResultSpec(shape, dense_strides(shape), dtypes.bfloat16, val.device)
     flops = 2 * math.prod(shape) * given[0].shape[-1]
     return h.launch(kernel, given, [out], flops, alpha=alpha, beta=beta)[0]
 
@@ -314,8 +315,8 @@ def max_pool(h, vals, x, kernel, stride, padding):
     part = h.contiguous(x)
     if not at_least(2**31 - 1 - part.shape[-2] * part.shape[-1], 0) and type(part.shape[-1]) is int:
         raise NotImplementedError("planes of more than 2 ** 31 elements")
-    outs = [(sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) for v in vals]
-    flops = math.prod(outs[0][0]) * math.prod(map(size, kernel))
+    outs = [ResultSpec(sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) for v in vals]
+    flops = math.prod(outs[0].shape) * math.prod(map(size, kernel))
     window = {"kernel": kernel, "stride": stride, "padding": padding}
     return h.launch(kernels.max_pool, [part], outs, flops, **window, f64=x.dtype is dtypes.float64)
 
@@ -324,7 +325,7 @@ def max_pool_backward(h, val, name, cotangent, places):
     """The cotangent of what was pooled; a place outside of its plane is an IndexError that names the operator."""
     shape = sizes(val.shape)
     parts = [h.contiguous(x) for x in (cotangent, places)]
-    out = (shape, dense_strides(shape), val.dtype, val.device)
+    out = ResultSpec(shape, dense_strides(shape), val.dtype, val.device)
     numbers = {"f64": val.dtype is dtypes.float64, "outside": h.message(name)}
     return h.launch(kernels.max_pool_backward, parts, [out], math.prod(shape), **numbers)[0]
 
@@ -346,7 +347,7 @@ def segments(h, val, x, reduce: str, lengths, offsets, axis: int, unsafe: bool, 
         h.part(data, (before, rows, inner), (rows * inner, inner, 1)),
         h.part(where, (before, count), (count, 1)),
     ]
-    out = ((before, shape[axis], inner), (shape[axis] * inner, inner, 1), val.dtype, val.device)
+    out = ResultSpec((before, shape[axis], inner), (shape[axis] * inner, inner, 1), val.dtype, val.device)
     numbers = {"reduce": Segment[reduce.upper()], "offsets": lengths is None, "unsafe": bool(unsafe)}
     numbers |= {"started": initial is not None, "initial": initial or 0.0, "f64": val.dtype is dtypes.float64}
     tag = h.message(refused, About.CONDITION)
@@ -368,7 +369,7 @@ def restride(h, val, x, source, made, sharing: Sharing):
         raise NotImplementedError(f"there are no views by strides of {x.ndim} dimensions of {x.dtype}")
     if not all(type(n) is int for n in numbers):
         raise NotImplementedError("strides that aren't known")
-    out = (shape, dense_strides(shape), x.dtype, val.device)
+    out = ResultSpec(shape, dense_strides(shape), x.dtype, val.device)
     places = {"source_strides": tuple(source_strides), "made_strides": tuple(made_strides)}
     offsets = {"source_offset": source_offset, "made_offset": made_offset}
     flops = math.prod(x.shape) + 2 * math.prod(shape)
@@ -380,6 +381,6 @@ def restride(h, val, x, source, made, sharing: Sharing):
 
 def transform(h, kind: Transform, x, dims, shape, strides, dtype, scale):
     """A kind of transform of base/fft.py along ``dims`` in its order, of lengths that its ``suits`` takes; strides and dtype: the result's."""
-    out = (sizes(shape), sizes(strides), dtype, x.device)
+    out = ResultSpec(sizes(shape), sizes(strides), dtype, x.device)
     numbers = fft.numbers(kind, dtype.np, dims, scale)
-    return h.launch(kernels.fft, [h.realize(x)], [out], 60 * math.prod(out[0]), **numbers)[0]
+    return h.launch(kernels.fft, [h.realize(x)], [out], 60 * math.prod(out.shape), **numbers)[0]

@@ -61,7 +61,7 @@ class KernelCalls(Handler):
         return Stored(self.make(self.program, op, [x.value if isinstance(x, Stored) else x for x in values], None))
 
     def launch(self, kernel, operands, outs, flops, /, effect=False, by_planes=False, **numbers) -> list[Stored | None]:
-        made = [o and self.program.empty(o[0], o[2].np, o[1]) for o in outs]
+        made = [o and self.program.empty(o.shape, o.dtype.np, o.strides) for o in outs]
         given = [x and x.value for x in operands]
         self.program.native(kernel, given, made, flops, numbers)
         return [v and Stored(v) for v in made]

@@ -41,7 +41,7 @@ def _scores(lowering, e: Elements, query, key, mask, causal, truths, scale):
 
 def _stored(lowering, shape, out, at):
     """A function of coordinates whose values lie in memory."""
-    lazy = lowering.lazy(shape, out[2], at, strides=dense_strides(shape), device=out[3])
+    lazy = lowering.lazy(shape, out.dtype, at, strides=dense_strides(shape), device=out.device)
     region = lowering.realize(lazy)
     e = Elements(lowering)
     return lambda c: e.at(region, c)
@@ -134,13 +134,13 @@ def attention_backward(lowering, operands, outs, causal, truths, f64, scale, boo
 
 def _of_mask(e: Elements, out, shape, d_scores):
     """The cotangent of a mask: sums over the dimensions that it was spread over."""
-    own = (*[1] * (4 - len(out[0])), *out[0])
+    own = (*[1] * (4 - len(out.shape)), *out.shape)
     spread = [d for d in range(4) if own[d] != shape[d]]
     kept = [d for d in range(4) if d not in spread]
     total = e.lowering.reduce("add", 0, shape, kept, spread, d_scores) if spread else d_scores
 
     def at(c):
-        whole = (*[0] * (4 - len(out[0])), *c)
+        whole = (*[0] * (4 - len(out.shape)), *c)
         return total(tuple(whole[d] for d in kept))
 
     return e.result(out, at)

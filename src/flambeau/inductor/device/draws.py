@@ -75,7 +75,7 @@ def _normal(words: _Words, coords, t: str) -> Value:
 
 def draw(lowering, operands, outs, what, f64, narrow, first, second):
     (out,) = outs
-    words, what = _Words(lowering, out[0]), Draw(what)
+    words, what = _Words(lowering, out.shape), Draw(what)
     e, t = words.e, "f64" if f64 or what in (Draw.SEQUENCE, Draw.BERNOULLI) else "f32"
 
     def at(c):
@@ -95,7 +95,7 @@ def draw_integers(lowering, operands, outs, wide, low, span):
     (out,) = outs
     if type(span) is int and span <= 0:
         raise NotImplementedError("an interval of more than 2 ** 63 integers")
-    words = _Words(lowering, out[0])
+    words = _Words(lowering, out.shape)
     e = words.e
 
     def at(c):
@@ -109,8 +109,8 @@ def draw_integers(lowering, operands, outs, wide, low, span):
 def draw_bits(lowering, operands, outs, columns, p):
     """Eight truth values to a byte, the first one lowest."""
     (out,) = outs
-    *rows, _ = out[0]
-    words = _Words(lowering, (*rows, out[0][-1] * 8))
+    *rows, _ = out.shape
+    words = _Words(lowering, (*rows, out.shape[-1] * 8))
     e = words.e
 
     def at(c):
@@ -130,14 +130,16 @@ def draw_bits(lowering, operands, outs, columns, p):
 def draw_permutation(lowering, operands, outs):
     """The order of as many random numbers."""
     (out,) = outs
-    words = _Words(lowering, out[0])
+    words = _Words(lowering, out.shape)
     e = words.e
 
     def number(c):
         a, b, *_ = words(c)
         return e.make("bitwise_or", e.make("lshift", e.make("bitwise_and", b, _WORD >> 1), 32), a)
 
-    if 0 in out[0]:
-        return [lowering.full(out[0], out[2], 0, out[3])]
-    keys = lowering.realize(lowering.lazy(out[0], out[2], number, strides=dense_strides(out[0]), device=out[3]))
+    if 0 in out.shape:
+        return [lowering.full(out.shape, out.dtype, 0, out.device)]
+    keys = lowering.realize(
+        lowering.lazy(out.shape, out.dtype, number, strides=dense_strides(out.shape), device=out.device)
+    )
     return [order(lowering, [keys], [out, out], 0, 0, 0, False, True, None)[1]]

@@ -81,8 +81,7 @@ class Elements:
         return lt if nan is None else self.either(lt, self.both(nan, self.flip(self.is_nan(a))))
 
     def result(self, out, at):
-        """A result, of which (shape, strides, dtype, device) are given, and ``at`` gives the elements."""
-        shape, strides, dtype, device = out
-        t = short(dtype)
+        """A result, whose ResultSpec is given, and ``at`` gives the elements."""
+        t = short(out.dtype)
         made = lambda c: self.values.cast(at(tuple(c)), t)  # noqa: E731
-        return self.lowering.lazy(shape, dtype, made, strides=strides, device=device)
+        return self.lowering.lazy(out.shape, out.dtype, made, strides=out.strides, device=out.device)

@@ -55,10 +55,10 @@ def _steps(lowering, shape, dim: int, t: str, first, step):
 
 def scan(lowering, operands, outs, dim, product, element):
     (source,), (out,) = operands, outs
-    e, t = Elements(lowering), short(out[2])
+    e, t = Elements(lowering), short(out.dtype)
     op, first = ("mul", 1) if product else ("add", 0)
     if 0 in source.shape:
-        return [lowering.full(out[0], out[2], 0, out[3])]
+        return [lowering.full(out.shape, out.dtype, 0, out.device)]
     after = _steps(lowering, source.shape, dim, t, first, lambda s, c: e.make(op, s, e.at(source, c)))
     return [e.result(out, after)]
 
@@ -67,7 +67,7 @@ def running(lowering, operands, outs, dim, least, element):
     (source,) = operands
     e, t = Elements(lowering), lowering.buffers[operands[0].buffer].dtype
     if 0 in source.shape:
-        return [lowering.full(o[0], o[2], 0, o[3]) for o in outs]
+        return [lowering.full(o.shape, o.dtype, 0, o.device) for o in outs]
     wide = "i32" if t == "bool" else compute_type(t)
 
     def load(c):
@@ -94,9 +94,9 @@ def running(lowering, operands, outs, dim, least, element):
 
 def logcumsumexp(lowering, operands, outs, dim, f64):
     (source,), (out,) = operands, outs
-    e, t = Elements(lowering), short(out[2])
+    e, t = Elements(lowering), short(out.dtype)
     if 0 in source.shape:
-        return [lowering.full(out[0], out[2], 0, out[3])]
+        return [lowering.full(out.shape, out.dtype, 0, out.device)]
     after = _steps(lowering, source.shape, dim, t, -math.inf, lambda s, c: e.make("logaddexp", s, e.at(source, c)))
     return [e.result(out, after)]
 
@@ -121,7 +121,7 @@ def categories(lowering, operands, outs, f64, negative, not_finite, no_mass):
         reached = e.make("mul", e.at(draws_, [row, k]), total)
         return e.values.cast(e.compare("lt", after((row, i)), reached), "i64")
 
-    count = lowering.reduce("add", 0, (*out[0], n), [0, 1], [2], before)
+    count = lowering.reduce("add", 0, (*out.shape, n), [0, 1], [2], before)
     return [e.result(out, lambda c: e.make("minimum", count(c), n - 1))]
 
 
@@ -130,16 +130,16 @@ def categories(lowering, operands, outs, f64, negative, not_finite, no_mass):
 
 def convolution(lowering, operands, outs, direction, f64, groups, stride, padding, dilation, way):
     (a, b, bias), (out,) = operands, outs
-    n = len(out[0]) - 2
+    n = len(out.shape) - 2
     how = [tuple(x[3 - n :]) for x in (stride, padding, dilation)]
-    if 0 in out[0]:
-        return [lowering.full(out[0], out[2], 0, out[3])]
+    if 0 in out.shape:
+        return [lowering.full(out.shape, out.dtype, 0, out.device)]
     if 0 in a.shape or 0 in b.shape:
         raise NotImplementedError("a convolution of nothing")
     make = {Conv.FORWARD: _forward, Conv.INPUT: _input, Conv.WEIGHT: _weight}[Conv(direction)]
     e = Elements(lowering)
-    inner, element = make(e, a, b, out[0], how, groups)
-    shape = (*out[0], *inner)
+    inner, element = make(e, a, b, out.shape, how, groups)
+    shape = (*out.shape, *inner)
     kept = list(range(n + 2))
     total = lowering.reduce("add", 0, shape, kept, list(range(n + 2, len(shape))), element)
 

@@ -13,8 +13,8 @@ def order(lowering, operands, outs, dim, part, k, descending, sorted, element):
     """The rank of an element is how many come before it; a place of the result looks for the element of its rank."""
     (source,) = operands
     e, n, ndim = Elements(lowering), source.shape[dim], len(source.shape)
-    if 0 in source.shape or 0 in outs[0][0]:
-        return [lowering.full(o[0], o[2], 0, o[3]) for o in outs]
+    if 0 in source.shape or 0 in outs[0].shape:
+        return [lowering.full(o.shape, o.dtype, 0, o.device) for o in outs]
 
     def line(c, i):
         return e.ordered(e.at(source, [*c[:dim], i, *c[dim + 1 :]]))
@@ -35,7 +35,7 @@ def order(lowering, operands, outs, dim, part, k, descending, sorted, element):
         same = e.compare("eq", ranks((*own[:dim], j, *own[dim + 1 :])), wanted(own))
         return e.choose(same, e.values.index(j), 0)
 
-    made = (*outs[0][0], n)
+    made = (*outs[0].shape, n)
     place = lowering.reduce("maximum", 0, made, list(range(ndim)), [ndim], found)
     values = e.result(outs[0], lambda c: e.at(source, [*c[:dim], place(c), *c[dim + 1 :]]))
     return [values, e.result(outs[1], place)]
@@ -68,8 +68,8 @@ def _wanted(lowering, e: Elements, source: Region, dim: int, part: Order, k, lin
 def search(lowering, operands, outs, right, narrow, element):
     (sequence, given), (out,) = operands, outs
     e, n = Elements(lowering), sequence.shape[-1]
-    if 0 in out[0] or 0 in sequence.shape:
-        return [lowering.full(out[0], out[2], 0, out[3])]
+    if 0 in out.shape or 0 in sequence.shape:
+        return [lowering.full(out.shape, out.dtype, 0, out.device)]
     alone = len(sequence.shape) == 1
 
     def before(c):

@@ -14,6 +14,7 @@ from ....base.kernels import ORDERED, Sign, element
 from ....base.records import made_by, slotted
 from ....base.relations import Junction, Rel
 from ....base.relations import symbols as symbols_of
+from ....base.result_spec import ResultSpec
 from ....base.shapes import broadcast_shapes
 from ....core.messages import About
 from ...assembly.dtypes import compute_type
@@ -141,14 +142,14 @@ def _truth(lowering, x) -> Region:
 
 
 def _counted(lowering, region, device) -> Region:
-    out = ((), (), dtypes.int64, device)
+    out = ResultSpec((), (), dtypes.int64, device)
     return launch(lowering, kernels.count, [region], [out], math.prod(region.shape))[0].region
 
 
 def _places(lowering, region, count, device, fill=0):
     """Coordinates (count, dimensions) of what holds; those of one dimension lie together."""
     shape = count, len(region.shape)
-    out = (shape, (1, count), dtypes.int64, device)
+    out = ResultSpec(shape, (1, count), dtypes.int64, device)
     return launch(lowering, kernels.nonzero, [region], [out], 2 * math.prod(region.shape), fill=fill)[0]
 
 
@@ -284,12 +285,12 @@ def runs(lowering, vals, x, dim, ordered: bool, wanted):
         return _distinct(lowering, vals, x, lines, kind, wanted)
     order = None
     if ordered:
-        out = ((count,), (1,), dtypes.int64, device)
+        out = ResultSpec((count,), (1,), dtypes.int64, device)
         order = launch(lowering, kernels.order_rows, [rows], [out], 30 * count * wide, element=kind)[0]
     outs = [
-        ((count + 1,), (1,), dtypes.int64, device),
-        ((count,), (1,), dtypes.int64, device),
-        ((), (), dtypes.int64, device),
+        ResultSpec((count + 1,), (1,), dtypes.int64, device),
+        ResultSpec((count,), (1,), dtypes.int64, device),
+        ResultSpec((), (), dtypes.int64, device),
     ]
     operands, numbers = [rows, order.region if order else None], {"wanted": bool(wanted[0]), "element": kind}
     begins, of_rows, number = launch(lowering, kernels.runs, operands, outs, 4 * count * wide, **numbers)
@@ -332,7 +333,7 @@ def _distinct(lowering, vals, x, line, kind, wanted):
     """[values, places, counts] of the numbers of a line."""
     count, device = line.shape[0], vals[0].device
     kinds = (x.dtype, dtypes.int64, dtypes.int64)
-    outs = [*(((count,), (1,), t, device) for t in kinds), ((), (), dtypes.int64, device)]
+    outs = [*(ResultSpec((count,), (1,), t, device) for t in kinds), ResultSpec((), (), dtypes.int64, device)]
     numbers = {"wanted": bool(wanted[0]), "element": kind}
     *found, number = launch(lowering, kernels.distinct, [line], outs, 20 * count, **numbers)
     bind(lowering, number.region, vals[0].shape[0])
@@ -363,12 +364,12 @@ def bincount(lowering, val, x, weights, least):
         raise NotImplementedError("a least size that may be negative")
     line, device = _line(lowering, x), val.device
     tag = lowering.message("bincount only supports 1-d non-negative integral inputs.", About.CONDITION)
-    out, numbers = ((), (), dtypes.int64, device), {"least": least, "negative": tag}
+    out, numbers = ResultSpec((), (), dtypes.int64, device), {"least": least, "negative": tag}
     number = launch(lowering, kernels.bincount_size, [line], [out], x.sizes[0], effect=True, **numbers)[0]
     bind(lowering, number.region, val.shape[0])
     made = dtypes.int64 if weights is None else dtypes.float64
     lines = [line] if weights is None else [line, _line(lowering, weights, dtypes.float64)]
-    out = (sizes(val.shape), (1,), made, device)
+    out = ResultSpec(sizes(val.shape), (1,), made, device)
     return as_dtype(lowering, launch(lowering, kernels.bincount, lines, [out], 4 * x.sizes[0])[0], val.dtype)
 
 
@@ -378,7 +379,7 @@ def repeated(lowering, val, repeats, told: bool):
         raise NotImplementedError("what repeat_interleave refuses")
     line, device = _line(lowering, repeats), val.device
     tag = lowering.message("repeats can not be negative", About.CONDITION)
-    out = ((), (), dtypes.int64, device)
+    out = ResultSpec((), (), dtypes.int64, device)
     number = launch(lowering, kernels.repeat_size, [line], [out], repeats.sizes[0], effect=True, negative=tag)[0].region
     if told:
         e = size(val.shape[0])
@@ -388,7 +389,7 @@ def repeated(lowering, val, repeats, told: bool):
     else:
         bind(lowering, number, val.shape[0])
     n = size(val.shape[0])
-    out = ((n,), (1,), dtypes.int64, device)
+    out = ResultSpec((n,), (1,), dtypes.int64, device)
     return as_dtype(
         lowering, launch(lowering, kernels.repeat, [line], [out], repeats.sizes[0], effect=told)[0], val.dtype
     )
@@ -420,11 +421,11 @@ def by_edges(lowering, vals, x, bins, low_high, weight, density: bool):
         tag = lowering.message("torch.histogramdd: dimension 0's range is not finite", About.CONDITION)
         low, high = low_high or (0.0, 0.0)
         numbers = {"f64": wide, "given": low_high is not None, "low": low, "high": high, "not_finite": tag}
-        out = ((bins + 1,), (1,), x.dtype, device)
+        out = ResultSpec((bins + 1,), (1,), x.dtype, device)
         edges = launch(lowering, kernels.edges, [line], [out], math.prod(x.sizes), effect=True, **numbers)[0]
     n = edges.sizes[0] - 1
     lines = [line, edges.region, *([] if weight is None else [lowering.contiguous(weight)])]
-    out = ((n,), (1,), dtypes.float64, device)
+    out = ResultSpec((n,), (1,), dtypes.float64, device)
     numbers = {"f64": wide, "equal": not hasattr(bins, "sizes")}
     sums = launch(lowering, kernels.cells, lines, [out], 30 * math.prod(x.sizes), **numbers)[0]
     if density:

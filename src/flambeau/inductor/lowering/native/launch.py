@@ -39,7 +39,7 @@ def _planar(buffer) -> bool:
 
 def launch(lowering, kernel, operands, outs, flops, /, effect=False, by_planes=False, **numbers) -> list:
     """A launch of a native kernel (base/kernels.py) on ``operands`` (regions, None for one that isn't given); the Lazies of its results: ``outs``
-    has (shape, strides, dtype, device) of each, or None. ``flops``: about how many operations it makes. ``effect``: it runs in program order,
+    has the ResultSpec of each, or None. ``flops``: about how many operations it makes. ``effect``: it runs in program order,
     wanted or not. ``by_planes``: it may hand finished planes of its result over. NotImplementedError for operands that may be empty, where the
     kernel doesn't take such."""
     if lowering.on_device is not None:
@@ -53,10 +53,10 @@ def launch(lowering, kernel, operands, outs, flops, /, effect=False, by_planes=F
         if out is None:
             made.append(None)
             continue
-        shape, strides, dtype, device = out
-        buffer = lowering.new_buffer(shape, strides, short(dtype))
+        buffer = lowering.new_buffer(out.shape, out.strides, short(out.dtype))
         buffer.planar = by_planes and _planar(buffer)
-        made.append(lowering.in_memory(Region(buffer.name, shape, buffer.strides), dtype, buffer.strides, device))
+        region = Region(buffer.name, out.shape, buffer.strides)
+        made.append(lowering.in_memory(region, out.dtype, buffer.strides, out.device))
     plan = Native(kernel, packed, flops, kernels.given(kernel, operands, outs))
     names = [x.region.buffer for x in made if x is not None]
     lowering.add(ExternCall("native", kernel.name, inputs, names, plan, effect))

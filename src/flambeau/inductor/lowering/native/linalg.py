@@ -8,6 +8,7 @@ import math
 from ....base import dtypes, kernels, lapack
 from ....base.expr import at_least
 from ....base.kernels import Lapack
+from ....base.result_spec import ResultSpec
 from ....core.messages import About
 from ...ir.nodes import Region, dense_strides
 from ...ir.sizes import sizes
@@ -58,12 +59,12 @@ def _run(lowering, routine: Lapack, dtype, operands, outs, flops, **letters):
 
 
 def _matrices(shape, like):
-    return tuple(shape), _columns(shape), like.dtype, like.device
+    return ResultSpec(tuple(shape), _columns(shape), like.dtype, like.device)
 
 
 def _plain(shape, dtype, like):
     shape = tuple(shape)
-    return shape, dense_strides(shape), dtype, like.device
+    return ResultSpec(shape, dense_strides(shape), dtype, like.device)
 
 
 def _read(lowering, x) -> tuple[Region, list, int, int]:
@@ -208,7 +209,7 @@ def row_permutation(lowering, val, pivots, tag_text):
     if pivots.dtype is not dtypes.int32:
         raise NotImplementedError(f"pivots of {pivots.dtype}")
     shape = sizes(val.shape)
-    out = ((*shape[:-2], shape[-1]), dense_strides((*shape[:-2], shape[-1])), dtypes.int64, val.device)
+    out = ResultSpec((*shape[:-2], shape[-1]), dense_strides((*shape[:-2], shape[-1])), dtypes.int64, val.device)
     tag = lowering.message(tag_text, About.CONDITION)
     given = [lowering.contiguous(pivots)]
     order = launch(lowering, kernels.row_order, given, [out], math.prod(shape), effect=True, no_row=tag)[0]

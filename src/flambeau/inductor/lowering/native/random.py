@@ -7,6 +7,7 @@ import math
 from ....base import dtypes, kernels
 from ....base.expr import at_least
 from ....base.kernels import Draw
+from ....base.result_spec import ResultSpec
 from ....core.generator import LONG, signed
 from ....core.layouts import copy_strides, takes_format
 from ...assembly.dtypes import compute_type
@@ -50,7 +51,7 @@ def _launched(lowering, kernel, val, dtype, strides, **numbers):
     for n in (*shape, *strides):
         if type(n) is int and n < 0:
             raise NotImplementedError("a negative size")
-    out = (shape, strides, dtype, val.device)
+    out = ResultSpec(shape, strides, dtype, val.device)
     return launch(lowering, kernel, [], [out], 4 * math.prod(shape), effect=True, **numbers)[0]
 
 

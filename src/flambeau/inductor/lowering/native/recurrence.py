@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ....base import dtypes, kernels
+from ....base.result_spec import ResultSpec
 from ...ir.nodes import dense_strides
 from ...ir.sizes import sizes
 from .launch import launch
@@ -16,7 +17,8 @@ def _launch(lowering, kernel, val, operands, **numbers):
     """The results; one of no elements, which a kind doesn't have, isn't made."""
     regions = [x if x is None else lowering.contiguous(x) for x in operands]
     outs = [
-        (sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) if len(v.shape) > 1 else None for v in val
+        ResultSpec(sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) if len(v.shape) > 1 else None
+        for v in val
     ]
     flops = 2 * math.prod(regions[0].shape) * regions[1].shape[1]
     made = launch(lowering, kernel, regions, outs, flops, **numbers)

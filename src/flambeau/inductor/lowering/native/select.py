@@ -8,6 +8,7 @@ from ....base import dtypes, kernels
 from ....base.device import CPU, Device
 from ....base.expr import at_least, linear, of, variable
 from ....base.kernels import Order
+from ....base.result_spec import ResultSpec
 from ....base.select import common_dtype
 from ....base.shapes import normalize_dim
 from ....core.messages import About
@@ -72,7 +73,7 @@ def histogram(lowering, val, x, bins, low, high):
         raise NotImplementedError("the range is refused, or known at the call only")
     tag = lowering.message("torch.histc: the range of the input is not finite", About.CONDITION)
     numbers = {"f64": x.dtype is dtypes.float64, "low": low, "high": high, "not_finite": tag}
-    out, flops = ((size(bins),), (1,), x.dtype, val.device), 4 * math.prod(x.sizes)
+    out, flops = ResultSpec((size(bins),), (1,), x.dtype, val.device), 4 * math.prod(x.sizes)
     return launch(lowering, kernels.histogram, [lowering.contiguous(x)], [out], flops, effect=True, **numbers)[0]
 
 

@@ -8,6 +8,7 @@ import math
 from ....base import dtypes, kernels, ufuncs
 from ....base.expr import at_least, of
 from ....base.kernels import ORDERED, Distribution, Order, Polynomial, element
+from ....base.result_spec import ResultSpec
 from ....base.shapes import broadcast_shapes, normalize_dim
 from ....core.messages import About
 from ...ir.nodes import Region, dense_strides
@@ -45,7 +46,7 @@ def ufunc(lowering, name, operands, dtype, device, results=1):
     slot = ufuncs.slot_of(name, dtype is dtypes.float64)
     ufuncs.ready(slot)
     kinds = (dtype, dtypes.int32)[:results]
-    outs = [(shape, dense_strides(shape), t, device) for t in kinds]
+    outs = [ResultSpec(shape, dense_strides(shape), t, device) for t in kinds]
     return launch(lowering, kernels.ufunc, parts, outs, 100 * math.prod(shape), slot=slot)
 
 
@@ -54,7 +55,7 @@ def polynomial(lowering, val, family: Polynomial, x, n):
     if val.dtype not in _TYPES:
         raise NotImplementedError(f"there is no loop of {val.dtype}")
     shape, parts = _spread(lowering, (x, n), val.dtype)
-    out = (shape, dense_strides(shape), val.dtype, val.device)
+    out = ResultSpec(shape, dense_strides(shape), val.dtype, val.device)
     numbers = {"family": family, "f64": val.dtype is dtypes.float64}
     return launch(lowering, kernels.polynomial, parts, [out], 100 * math.prod(shape), **numbers)[0]
 
@@ -74,7 +75,7 @@ def distances(lowering, val, a, b, p: float):
             x = lowering.lazy(wide, val.dtype, lambda c, x=x: x.at(broadcast_coords(c, x.sizes)))
         region = lowering.contiguous(x)
         parts.append(Region(region.buffer, (count, n, m), (n * m, m, 1), region.offset))
-    out = ((count, rows, others), (rows * others, others, 1), val.dtype, val.device)
+    out = ResultSpec((count, rows, others), (rows * others, others, 1), val.dtype, val.device)
     numbers = {"f64": val.dtype is dtypes.float64, "p": p}
     made = launch(lowering, kernels.distances, parts, [out], 3 * math.prod(shape) * m, **numbers)[0]
     return lowering.in_memory(Region(made.region.buffer, shape, dense_strides(shape)), val.dtype, None, val.device)
@@ -89,7 +90,7 @@ def categories(lowering, p, draws, texts):
         raise NotImplementedError("no categories")
     parts = [lowering.contiguous(as_dtype(lowering, p, kind)), lowering.contiguous(draws)]
     tags = {name: lowering.message(t, About.CONDITION) for name, t in zip(("negative", "not_finite", "no_mass"), texts)}
-    out = ((rows, samples), (samples, 1), dtypes.int64, p.device)
+    out = ResultSpec((rows, samples), (samples, 1), dtypes.int64, p.device)
     flops = 10 * rows * (n + samples)
     return launch(lowering, kernels.categories, parts, [out], flops, effect=True, f64=kind is dtypes.float64, **tags)[0]
 
@@ -103,7 +104,7 @@ def sample(lowering, distribution: Distribution, parameters, shape, dtype, devic
         x = as_dtype(lowering, x, wide)
         spread = lambda c, x=x: x.at(broadcast_coords(c, x.sizes))  # noqa: E731
         parts.append(lowering.contiguous(x if tuple(x.sizes) == tuple(shape) else lowering.lazy(shape, wide, spread)))
-    out = (tuple(shape), dense_strides(shape), wide, device)
+    out = ResultSpec(tuple(shape), dense_strides(shape), wide, device)
     numbers = {"distribution": distribution, "negative": lowering.message(text, About.CONDITION)}
     made = launch(lowering, kernels.sample, parts, [out], 200 * math.prod(shape), effect=True, **numbers)[0]
     return as_dtype(lowering, made, dtype)
@@ -121,7 +122,7 @@ def mode(lowering, vals, x, dim, keepdim):
     count = math.prod(rest)
     regions = [lowering.realize(t) for t in (ordered, at)]
     parts = [Region(r.buffer, (count, n), (n, 1), r.offset) for r in regions]
-    out = ((count,), (1,), dtypes.int64, x.device)
+    out = ResultSpec((count,), (1,), dtypes.int64, x.device)
     place = launch(lowering, kernels.mode, parts, [out], 4 * count * n, element=kind)[0]
     place = lowering.in_memory(Region(place.region.buffer, rest, dense_strides(rest)), dtypes.int64, None, x.device)
     tag, values = lowering.message("aten::mode"), lowering.values
