@@ -463,8 +463,8 @@ ERRORS = {
     "container": (lambda m: fully_shard(nn.ModuleList([m])), ValueError, "containers"),
     "DTensors": (
         lambda m: fully_shard(torch.distributed.tensor.distribute_module(m, init_device_mesh("cpu", (1,)))),
-        NotImplementedError,
-        "2-D",
+        ValueError,
+        "parts of one mesh",
     ),
     "meta": (
         lambda m: fully_shard(nn.Linear(2, 2, device="meta"))(torch.ones(2, 2)),

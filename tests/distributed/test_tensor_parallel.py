@@ -7,7 +7,8 @@ from tests.distributed import models
 
 import flambeau as torch
 from flambeau import nn
-from flambeau.distributed import threads
+from flambeau.distributed import checkpoint, threads
+from flambeau.distributed.fsdp import fully_shard
 from flambeau.distributed.tensor import DTensor, Replicate, Shard, init_device_mesh
 from flambeau.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -53,6 +54,68 @@ def test_training(plan, clip):
         assert found == pytest.approx(losses, rel=1e-5)
         models.check(model, parameters)
         assert model.layers[0].m.up.weight.to_local().shape == (32, 16)
+
+    threads.spawn(run, 2)
+
+
+def two_dimensions(plan, **options):
+    """Layers that are tensor-parallel over "tp" and fully sharded over the other dimensions of the mesh."""
+    names, shape = ("dp", "tp"), (2, 2)
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    model = copy.deepcopy(models.BASE)
+    parallelize_module(model, mesh["tp"], {path: style() for path, style in plan.items()})
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh["dp"], **options)
+    return fully_shard(model, mesh=mesh["dp"], **options), mesh["dp"].get_local_rank()
+
+
+@pytest.mark.parametrize("plan, clip", [(PLAIN, False), (SEQUENCE, True)], ids=["plain", "sequence"])
+@pytest.mark.parametrize("options", [{}, {"reshard_after_forward": False}], ids=["freed", "kept"])
+def test_training_in_two_dimensions(plan, clip, options):
+    """Each parameter's part over "tp" is cut again over "dp"."""
+    losses, parameters = models.wanted(clip)
+
+    def run(rank):
+        model, share = two_dimensions(plan, **options)
+        found = models.train(model, models.sgd(model), slice(2 * share, 2 * share + 2), clip=clip)
+        models.check(model, parameters)
+        weight = model.layers[0].m.up.weight
+        assert weight.to_local().shape == (16, 16) and weight.device_mesh.mesh_dim_names == ("tp", "dp")
+        assert model.layers[0]._fsdp_state.shards.whole is None
+        return share, found
+
+    halves = dict(threads.spawn(run, 4))
+    assert [(a + b) / 2 for a, b in zip(*halves.values())] == pytest.approx(losses, rel=1e-5)
+
+
+def test_parameters_of_two_dimensions_in_checkpoints(tmp_path):
+    """Saved in two dimensions, read in one and by one process."""
+    _, parameters = models.wanted(True)
+
+    def save(rank):
+        model, share = two_dimensions(SEQUENCE)
+        models.train(model, models.sgd(model), slice(2 * share, 2 * share + 2))
+        checkpoint.save(model.state_dict(), checkpoint_id=tmp_path)
+
+    def load(rank):
+        model = copy.deepcopy(models.BASE)
+        mesh = init_device_mesh("cpu", (3,))
+        fully_shard(model, mesh=mesh)
+        state = model.state_dict()
+        checkpoint.load(state, checkpoint_id=tmp_path)
+        model.load_state_dict(state)
+        models.check(model, parameters)
+
+    threads.spawn(save, 4)
+    threads.spawn(load, 3)
+
+
+def test_meshes_of_two_dimensions_have_one_root():
+    def run(rank):
+        model = copy.deepcopy(models.BASE)
+        parallelize_module(model, init_device_mesh("cpu", (2,)), {path: style() for path, style in PLAIN.items()})
+        with pytest.raises(ValueError, match="parts of one mesh"):
+            fully_shard(model, mesh=init_device_mesh("cpu", (2,), mesh_dim_names=("dp",)))
 
     threads.spawn(run, 2)
 

@@ -36,6 +36,7 @@ class DeviceMesh:
                 f"Mesh should not be bigger than default world size {world.get_world_size()}, got ranks {ranks}"
             )
         self._groups = self._make_groups() if _groups is None else _groups
+        self._root: DeviceMesh | None = None  # the mesh that this one was taken of
 
     def _make_groups(self) -> list[ProcessGroup | None]:
         """For each dimension the group of the line that this rank is in; all ranks make all groups, in one order."""
@@ -110,7 +111,18 @@ class DeviceMesh:
         part = self._array[index]
         kept = sorted(dims)
         part = part.transpose([kept.index(d) for d in dims])
-        return DeviceMesh(self.device_type, part, mesh_dim_names=wanted, _groups=[self._groups[d] for d in dims])
+        out = DeviceMesh(self.device_type, part, mesh_dim_names=wanted, _groups=[self._groups[d] for d in dims])
+        out._root = self if self._root is None else self._root
+        return out
+
+    def joined(self, inner: DeviceMesh) -> DeviceMesh:
+        """The mesh with the dimensions of this one and then those of ``inner``. ValueError unless both were taken of one mesh by names."""
+        root = self._root
+        if root is None or inner._root is not root:
+            raise ValueError(
+                f"{self} and {inner} have to be parts of one mesh: mesh[name] of an init_device_mesh(..., mesh_dim_names=...)"
+            )
+        return root[(*(self.mesh_dim_names or ()), *(inner.mesh_dim_names or ()))]
 
     @classmethod
     def from_group(cls, group, device_type: str, mesh=None, *, mesh_dim_names=None) -> DeviceMesh:

@@ -27,16 +27,16 @@ class ShardedParameter:
     """One parameter: its shard ``p`` (a DTensor), and the modules that have it under a name."""
 
     def __init__(self, p, owners: list[tuple[Module, str]], mesh: DeviceMesh, placement: Shard):
-        if isinstance(p, DTensor):
-            raise NotImplementedError(
-                "fully_shard of parameters that are DTensors already (2-D parallelism) isn't built"
-            )
-        self.owners, self.dim, self.shape = owners, placement.dim % max(p.dim(), 1), tuple(p.shape)
+        # Of a parameter that is spread over another mesh already (tensor parallel): its part is what is sharded here.
+        self.outer = p._spec if isinstance(p, DTensor) else None
+        part = p if self.outer is None else p._local_tensor
+        self.owners, self.dim, self.shape = owners, placement.dim % max(p.dim(), 1), tuple(part.shape)
         if not self.shape:
             names = ", ".join(name for _, name in owners)
             raise ValueError(f"fully_shard doesn't support scalar parameters: {names} has no dimension to shard")
         placements = [Replicate()] * (mesh.ndim - 1) + [Shard(self.dim)]
         self.mesh, self.placements = mesh, placements
+        self.joined = mesh if self.outer is None else self.outer.mesh.joined(mesh)
         self.p = Parameter(self.cut(p.detach()), requires_grad=p.requires_grad)
         if p.grad is not None:
             self.p.grad = self.cut(p.grad)
@@ -44,8 +44,22 @@ class ShardedParameter:
         self.register(self.p)
 
     def cut(self, t) -> DTensor:
-        """A whole tensor, the same on all ranks, as a shard."""
-        return distribute_tensor(t, self.mesh, self.placements, src_data_rank=None)
+        """A whole tensor, the same on all ranks, as a shard. One that is spread over another mesh is cut there first: its dimensions come first."""
+        if self.outer is None:
+            return distribute_tensor(t, self.mesh, self.placements, src_data_rank=None)
+        part = distribute_tensor(self.part(t), self.mesh, self.placements, src_data_rank=None)._local_tensor
+        placements = (*self.outer.placements, *self.placements)
+        return DTensor.from_local(part, self.joined, placements, shape=tuple(t.shape), stride=tuple(t.stride()))
+
+    def part(self, t):
+        """What the group of this mesh has of a whole tensor: all, or this rank's part over the other mesh."""
+        if self.outer is None:
+            return t
+        return t.redistribute(placements=self.outer.placements)._local_tensor
+
+    def handed(self, whole):
+        """What the module gets for what was gathered."""
+        return whole if self.outer is None else DTensor(whole, self.outer, requires_grad=False)
 
     def adopt(self) -> None:
         """Take over what the program has put under the parameter's name (``to_empty``, ``load_state_dict(assign=True)``). RuntimeError when it is no
@@ -57,7 +71,7 @@ class ShardedParameter:
             raise RuntimeError(
                 f"the parameter {self.name} of a sharded module was replaced by a tensor that isn't sharded"
             )
-        if found.placements != self.p.placements or tuple(found.shape) != self.shape:
+        if found.placements != self.p.placements or found.shape != self.p.shape:
             raise RuntimeError(
                 f"the parameter {self.name} of a sharded module was replaced by one that is sharded otherwise"
             )
@@ -105,7 +119,7 @@ class ShardedParameter:
         size = chunk_of(self.moved[0], ranks, rank)[0]
         t = vector.reshape(-1, *self.moved[1:])[:size].movedim(0, self.dim).contiguous()
         return DTensor.from_local(
-            t, self.p.device_mesh, self.p.placements, shape=self.shape, stride=tuple(self.p.stride())
+            t, self.p.device_mesh, self.p.placements, shape=tuple(self.p.shape), stride=tuple(self.p.stride())
         )
 
 
@@ -116,7 +130,7 @@ _places: dict[
 
 def find(t) -> tuple[Shards, int] | None:
     """The shards whose gathered parameter ``t`` is (a view of), and which."""
-    return _places.get(id(t._storage))
+    return _places.get(id((t._local_tensor if isinstance(t, DTensor) else t)._storage))
 
 
 class Shards:
@@ -197,6 +211,7 @@ class Shards:
     def reduce(self, grads: list, async_op: bool) -> Reduction | None:
         """Start to reduce the gradients of the whole parameters (None where there is none) to those of the shards, means over the ranks. None when
         they are kept for a later pass."""
+        grads = [None if g is None else p.part(g) for p, g in zip(self.params, grads)]
         for i, kept in self.kept.items():
             grads[i] = kept if grads[i] is None else grads[i] + kept
         self.kept = {}

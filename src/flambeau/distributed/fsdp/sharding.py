@@ -21,7 +21,7 @@ from ...core.operator import namespace
 from ...modules.module import Module
 from .. import world
 from ..device_mesh import DeviceMesh
-from ..tensor import Shard
+from ..tensor import DTensor, Shard
 from ._policies import MixedPrecisionPolicy, OffloadPolicy
 from ._reductions import Reduction, observed
 from ._shards import ShardedParameter, Shards, find
@@ -50,7 +50,7 @@ class _Whole(Function):
     def forward(ctx, shards, *parts):
         ctx.shards = shards
         ctx.set_materialize_grads(False)
-        made = tuple(t.detach() for t in shards.gather())
+        made = tuple(p.handed(t.detach()) for p, t in zip(shards.params, shards.gather()))
         ctx.mark_non_differentiable(*(t for t, p in zip(made, shards.params) if not p.p.requires_grad))
         return made
 
@@ -171,7 +171,7 @@ class _State:
         """The gradient of a result has come: the names hold whole parameters again, for forwards that the backward repeats (checkpoints)."""
         whole = self.gathered_for_backward()
         for p, t in zip(self.shards.params, whole):
-            p.register(t.detach().requires_grad_(p.p.requires_grad))
+            p.register(p.handed(t.detach()).requires_grad_(p.p.requires_grad))
 
     def leave_backward(self) -> None:
         """The gradients are reduced."""
@@ -207,6 +207,8 @@ class _Saved:
 
     def __init__(self, shards: Shards, index: int, t):
         self.shards, self.index = shards, index
+        self.spec = t._spec if isinstance(t, DTensor) else None
+        t = t if self.spec is None else t._local_tensor
         self.geometry = list(t._shape), list(t._strides), t._offset
 
 
@@ -220,7 +222,8 @@ def _pack(t, others=None):
 def _unpack(saved, others=None):
     if isinstance(saved, _Saved):
         whole = saved.shards.state.gathered_for_backward()[saved.index]
-        return aten.as_strided.default(whole.detach(), *saved.geometry)
+        part = aten.as_strided.default(whole.detach(), *saved.geometry)
+        return part if saved.spec is None else DTensor(part, saved.spec, requires_grad=False)
     return saved if others is None else others(saved)
 
 
