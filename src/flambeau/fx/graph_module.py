@@ -9,6 +9,7 @@ import contextlib
 import copy
 import itertools
 import linecache
+import os
 import weakref
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..base import pytree
 from ..core.tensor import Tensor
 from ..modules.module import Module
 from ..modules.parameter import Parameter
+from .folder import write_folder
 from .graph import Graph
 
 __all__ = ["GraphModule"]
@@ -135,6 +137,11 @@ class GraphModule(Module):
 
     def print_tabular(self) -> None:
         self._graph.print_tabular()
+
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module to ``folder`` as a package whose class ``module_name`` takes no arguments: the code in ``module.py``, children and
+        tensors pickled beside it. ValueError where the code names an object that can't be imported."""
+        write_folder(self, folder, module_name)
 
     # -- submodules -------------------------------------------------------------------------------------------------
 
