@@ -352,3 +352,31 @@ def test_symbols_and_guards_are_logged(monkeypatch):
     assert any(t.startswith("create_symbol s0 = 5 for L['x'].size()[0] [2, int_oo]") for t in said)
     assert any("[guard added]" in t and "x.shape[0] > 3" in t for t in said)
     assert any(t.startswith("create_unbacked_symint u0 [0, ") for t in said)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "torch.full((2,), n, dtype=d)",
+        "torch.full_like(x, n, dtype=d)",
+        "x.new_full((2,), n, dtype=d)",
+        "torch.zeros(2, dtype=d).index_fill(0, torch.tensor([0]), n)",
+        "torch.where(x > 0, torch.zeros(2, dtype=d), n)",
+        "torch.nn.functional.pad(torch.ones(2, dtype=d), (1, 0), value=n)",
+        "torch.zeros(2, dtype=d).masked_fill(x > 0, n)",
+    ],
+)
+def test_numbers_that_vary_fit_their_dtype(body, backend):
+    """Beyond the dtype they wrapped in compiled code."""
+    plain, x = eval(f"lambda x, n, d: {body}"), torch.ones(2)
+    for dtype in (torch.uint8, torch.int8, torch.int32):
+        compiled = torch.compile(plain, backend=backend, dynamic=True)
+        for n in (3, 4, 300, 2**31, 5, -(2**40)):
+            try:
+                want = plain(x, n, dtype)
+            except RuntimeError as e:
+                with pytest.raises(RuntimeError, match=str(e)):
+                    compiled(x, n, dtype)
+            else:
+                assert torch.equal(want, compiled(x, n, dtype))

@@ -9,6 +9,7 @@ import math
 import operator
 from typing import Any
 
+from . import dtypes
 from . import expr as E
 from . import relations as R
 from .expr import Expr
@@ -18,6 +19,7 @@ __all__ = [
     "SymBool",
     "SymFloat",
     "SymInt",
+    "check_fits",
     "expression",
     "is_int",
     "is_number",
@@ -370,6 +372,19 @@ def is_int(x: Any) -> bool:
 def is_number(x: Any) -> bool:
     """Whether ``x`` is a Python number, symbolic or not."""
     return isinstance(x, (int, float, complex, _Sym))
+
+
+def check_fits(value: Any, dtype: dtypes.DType) -> None:
+    """``dtypes.check_number`` of a number that may be symbolic: then what is traced is for the numbers that fit. Nothing is known of one without a
+    hint."""
+    if not isinstance(value, _Sym):
+        if value.__class__ in (int, float, complex):
+            dtypes.check_number(value, dtype)
+    elif dtype.category in (1, 2) and value.has_hint():
+        low, high = dtypes.limits(dtype)
+        # Every 64-bit number fits.
+        if low > -(2**63) or high < 2**63 - 1 or type(value) is not SymInt:
+            dtypes.check_number(value, dtype)
 
 
 def is_symbolic(x: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..base.dtypes import check_number
+from ..base.symint import check_fits, is_int
 from ..core.bindings import Binder, function
 from ..core.operator import namespace
 from ..core.overrides import wrap_function
@@ -17,7 +17,7 @@ _where = function("where")
 def _check_beside(number, tensor):
     """RuntimeError when a number that isn't selected either doesn't fit into the integers of the other side."""
     if isinstance(tensor, _C.TensorBase) and tensor._dtype.category == 1:
-        check_number(number, tensor._dtype)
+        check_fits(number, tensor._dtype)
 
 
 def where(condition, input=None, other=None, *, out=None):
@@ -26,9 +26,9 @@ def where(condition, input=None, other=None, *, out=None):
         return (
             tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
         )
-    if type(other) is int:
+    if is_int(other):
         _check_beside(other, input)
-    elif type(input) is int:
+    elif is_int(input):
         _check_beside(input, other)
     return _where(condition, input, other) if out is None else _where(condition, input, other, out=out)
 

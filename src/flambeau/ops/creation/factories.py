@@ -9,7 +9,7 @@ import numpy as np
 from ... import _C
 from ...base import dtypes
 from ...base.shape_env import check
-from ...base.symint import SymFloat, is_int, sym_max
+from ...base.symint import SymFloat, check_fits, is_int, sym_max
 from ...core.declare import composite, explicit, factory
 from ...core.operator import namespace
 from ...core.promotion import refused
@@ -56,11 +56,8 @@ _sized("empty", None, LIKE, ".memory_format")
 
 def _full_dtype(value, dtype):
     """``dtype``, or the one of a number. RuntimeError for a number that it can't hold."""
-    if value.__class__ not in (int, float, complex):
-        return dtype or dtypes.of_scalar(value)
-    if dtype is None:
-        dtype = dtypes.of_scalar(value)
-    dtypes.check_number(value, dtype)
+    dtype = dtype or dtypes.of_scalar(value)
+    check_fits(value, dtype)
     return dtype
 
 
