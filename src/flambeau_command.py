@@ -38,124 +38,155 @@ def _rate(text: str) -> float:
     return value
 
 
-def _parser() -> argparse.ArgumentParser:
-    formatter = argparse.ArgumentDefaultsHelpFormatter
-    parser = argparse.ArgumentParser(prog="flambeau", description="The PyTorch 2 system from scratch, for CPUs.")
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+_TARGET = "script.py:function; the script's `example_inputs`, a tuple or a function that returns one, has the arguments"
 
-    demo = commands.add_parser(
+
+def _add_demo(commands) -> None:
+    parser = commands.add_parser(
         "demo",
         help="a NumPy function and a small GPT, plain and compiled",
         description="Run a NumPy function and train a character-level GPT, plain and compiled by turns; print first calls, times with their "
         "spread, memory, what was fused and a sample, and draw a picture.",
-        formatter_class=formatter,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    demo.add_argument("--steps", type=_positive, default=900, help="training steps")
-    demo.add_argument(
+    parser.add_argument("--steps", type=_positive, default=900, help="training steps")
+    parser.add_argument(
         "--text", metavar="PATH", help="train on this file or folder (default: the Python standard library)"
     )
-    demo.add_argument("--n-layer", type=_positive, default=2, help="transformer blocks")
-    demo.add_argument("--n-head", type=_positive, default=4, help="attention heads")
-    demo.add_argument("--n-embd", type=_positive, default=128, help="width, a multiple of --n-head")
-    demo.add_argument("--block-size", type=_positive, default=64, help="characters of context")
-    demo.add_argument("--batch-size", type=_positive, default=16, help="sequences a step")
-    demo.add_argument("--lr", type=_rate, default=4e-3, help="learning rate of AdamW")
-    demo.add_argument("--seed", type=_count, default=1337, help="seed of weights and batches")
-    demo.add_argument(
+    parser.add_argument("--n-layer", type=_positive, default=2, help="transformer blocks")
+    parser.add_argument("--n-head", type=_positive, default=4, help="attention heads")
+    parser.add_argument("--n-embd", type=_positive, default=128, help="width, a multiple of --n-head")
+    parser.add_argument("--block-size", type=_positive, default=64, help="characters of context")
+    parser.add_argument("--batch-size", type=_positive, default=16, help="sequences a step")
+    parser.add_argument("--lr", type=_rate, default=4e-3, help="learning rate of AdamW")
+    parser.add_argument("--seed", type=_count, default=1337, help="seed of weights and batches")
+    parser.add_argument(
         "--sample", type=_count, default=400, metavar="N", help="characters to sample at the end (0: none)"
     )
-    demo.add_argument("--no-compile", action="store_true", help="train the GPT eagerly only")
-    demo.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the GPT is trained")
-    demo.add_argument("--peers", action="store_true", help="also time torch and numba, where they are installed")
-    demo.add_argument("--out", metavar="DIR", default=".", help="folder for the picture (PNG)")
-    demo.set_defaults(run=_demo)
+    parser.add_argument("--no-compile", action="store_true", help="train the GPT eagerly only")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the GPT is trained")
+    parser.add_argument("--peers", action="store_true", help="also time torch and numba, where they are installed")
+    parser.add_argument("--out", metavar="DIR", default=".", help="folder for the picture (PNG)")
+    parser.set_defaults(run=_demo)
 
-    run = commands.add_parser(
+
+def _add_run(commands) -> None:
+    parser = commands.add_parser(
         "run",
         help="run a program that says `import torch` on flambeau",
         usage="flambeau run [--missing] (script.py | -m module) [args ...]",
         description="Run a script or module as python would, with `import torch` meaning flambeau, in it and in its child processes.",
     )
-    run.add_argument("--missing", action="store_true", help="list what the program asked torch for and did not find")
-    run.add_argument("-m", dest="module", action="store_true", help="the target is a module, as with python -m")
-    run.add_argument("target", help="script or module")
-    run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
-    run.set_defaults(run=_run)
+    parser.add_argument("--missing", action="store_true", help="list what the program asked torch for and did not find")
+    parser.add_argument("-m", dest="module", action="store_true", help="the target is a module, as with python -m")
+    parser.add_argument("target", help="script or module")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
+    parser.set_defaults(run=_run)
 
-    launch = commands.add_parser(
+
+def _add_launch(commands) -> None:
+    parser = commands.add_parser(
         "launch",
         help="start a program in several processes, as torchrun does",
         description="Start a program in several processes that meet as ranks of one job; `flambeau launch --help` lists torchrun's options.",
         add_help=False,
     )
-    launch.add_argument("args", nargs=argparse.REMAINDER)
-    launch.set_defaults(run=_launch)
+    parser.add_argument("args", nargs=argparse.REMAINDER)
+    parser.set_defaults(run=_launch)
 
-    shim = commands.add_parser(
+
+def _add_shim(commands) -> None:
+    parser = commands.add_parser(
         "shim",
         help="make `import torch` mean flambeau in a virtual environment",
         description="Install, remove or look for a small distribution `torch` whose import is flambeau, so that pip finds requirements met.",
     )
-    shim.add_argument("action", choices=["install", "remove", "status"])
-    shim.set_defaults(run=_shim)
+    parser.add_argument("action", choices=["install", "remove", "status"])
+    parser.set_defaults(run=_shim)
 
-    target = (
-        "script.py:function; the script's `example_inputs`, a tuple or a function that returns one, has the arguments"
-    )
-    explain = commands.add_parser(
+
+def _add_explain(commands) -> None:
+    parser = commands.add_parser(
         "explain",
         help="say what the compiler does with a function, as text or as one HTML file",
         description="Compile and run a function of a script, and say what became of it: graphs, breaks, kernels with their lines, advice.",
     )
-    explain.add_argument("target", help=target)
-    explain.add_argument(
+    parser.add_argument("target", help=_TARGET)
+    parser.add_argument(
         "--html",
         nargs="?",
         const=True,
         metavar="PATH",
         help="write a self-contained HTML file (default: function.html)",
     )
-    explain.add_argument("--guards", action="store_true", help="print what the compiled code depends on, too")
-    explain.add_argument("--calls", type=_positive, default=7, help="how often to run it (default: 7)")
-    explain.add_argument("--json", action="store_true", help="print JSON")
-    explain.set_defaults(run=_command("explain"))
+    parser.add_argument("--guards", action="store_true", help="print what the compiled code depends on, too")
+    parser.add_argument("--calls", type=_positive, default=7, help="how often to run it (default: 7)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_command("explain"))
 
-    bench = commands.add_parser(
+
+def _add_bench(commands) -> None:
+    parser = commands.add_parser(
         "bench",
         help="time a function of a script, plain and compiled by turns",
         description="Time a function of a script, plain and compiled by turns, and tell the spread.",
     )
-    bench.add_argument("target", help=target)
-    bench.add_argument("--pairs", type=_positive, default=21, help="how many pairs of calls (default: 21)")
-    bench.add_argument("--json", action="store_true", help="print JSON")
-    bench.set_defaults(run=_command("bench"))
+    parser.add_argument("target", help=_TARGET)
+    parser.add_argument("--pairs", type=_positive, default=21, help="how many pairs of calls (default: 21)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_command("bench"))
 
-    plan = commands.add_parser(
+
+def _add_plan(commands) -> None:
+    parser = commands.add_parser(
         "plan",
         help="predict memory, traffic and time of a training step on many ranks",
         description="Measure a step of training of the model that a function of a script makes, and predict it for many ranks. The function "
         "returns (model, inputs) or (model, inputs, loss), where loss(result) is a number.",
     )
-    plan.add_argument("target", help=target)
-    plan.add_argument("-n", default="2..64", help="numbers of ranks: 2..10000 (by doubling) or 2,3,8 (default: 2..64)")
-    plan.add_argument(
+    parser.add_argument("target", help=_TARGET)
+    parser.add_argument(
+        "-n", default="2..64", help="numbers of ranks: 2..10000 (by doubling) or 2,3,8 (default: 2..64)"
+    )
+    parser.add_argument(
         "--link", default="10GB/s", help="rate in and out of each rank: 10GB/s, 100Gbit/s (default: 10GB/s)"
     )
-    plan.add_argument("--latency", type=float, default=20.0, help="microseconds of a message (default: 20)")
-    plan.add_argument("--measure", action="store_true", help="also run two processes here and compare")
-    plan.add_argument("--plot", metavar="FILE", help="draw steps and memory into a picture")
-    plan.add_argument("--json", action="store_true", help="print JSON")
-    plan.set_defaults(run=_command("plan", "planning"))
+    parser.add_argument("--latency", type=float, default=20.0, help="microseconds of a message (default: 20)")
+    parser.add_argument("--measure", action="store_true", help="also run two processes here and compare")
+    parser.add_argument("--plot", metavar="FILE", help="draw steps and memory into a picture")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_command("plan", "planning"))
 
-    info = commands.add_parser("info", help="versions, processor, threads, libraries, cache: for bug reports")
-    info.add_argument("--json", action="store_true", help="print JSON")
-    info.set_defaults(run=_command("info"))
 
-    cache = commands.add_parser("cache", help="the compiler's files on disk: size, entries, verify, clear")
-    cache.add_argument("action", nargs="?", choices=["size", "entries", "verify", "clear"], default="size")
-    cache.add_argument("--json", action="store_true", help="print JSON")
-    cache.set_defaults(run=_command("cache"))
+def _add_info(commands) -> None:
+    parser = commands.add_parser("info", help="versions, processor, threads, libraries, cache: for bug reports")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_command("info"))
+
+
+def _add_cache(commands) -> None:
+    parser = commands.add_parser("cache", help="the compiler's files on disk: size, entries, verify, clear")
+    parser.add_argument("action", nargs="?", choices=["size", "entries", "verify", "clear"], default="size")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_command("cache"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="flambeau", description="The PyTorch 2 system from scratch, for CPUs.")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for add in (
+        _add_demo,
+        _add_run,
+        _add_launch,
+        _add_shim,
+        _add_explain,
+        _add_bench,
+        _add_plan,
+        _add_info,
+        _add_cache,
+    ):
+        add(commands)
     return parser
 
 

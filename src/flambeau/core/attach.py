@@ -91,33 +91,45 @@ def _renamed(fn, name):
     return made
 
 
-def attach() -> dict:
-    """Returns the public functions of the ``torch`` namespace by name."""
+# Operators in place: the method that each calls.
+_IN_PLACE = {
+    "add": "add_",
+    "sub": "sub_",
+    "mul": "mul_",
+    "truediv": "div_",
+    "pow": "pow_",
+    "and": "bitwise_and_",
+    "or": "bitwise_or_",
+    "xor": "bitwise_xor_",
+    "lshift": "bitwise_left_shift_",
+    "rshift": "bitwise_right_shift_",
+    "floordiv": "floor_divide_",
+    "mod": "remainder_",
+}
+
+
+def _reflected(name, fn):
+    fn.__name__ = name
+    return wrap_function(fn)
+
+
+def _invert(self):
+    if self._dtype.is_floating_point or self._dtype.is_complex:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return namespace("aten").bitwise_not(self)
+
+
+def _divided_by(self, other):
+    """``other / self``, by the reciprocal, as PyTorch does it. An ndarray's product with it is NumPy's."""
     aten = namespace("aten")
-    public_functions = functions("function")
-    subscript.attach()
-    methods = functions("method")
-    for name, fn in methods.items():
-        if name not in Tensor.__dict__:
-            setattr(Tensor, name, fn)
-    m = methods
+    if isinstance(other, np.ndarray):
+        return aten.reciprocal(self) * other
+    return aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other)
 
-    def reflected(name, fn):
-        fn.__name__ = name
-        return wrap_function(fn)
 
-    def pow_(self, exponent):
-        return aten.pow(self, exponent)
-
-    def invert(self):
-        if self._dtype.is_floating_point or self._dtype.is_complex:
-            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-        return aten.bitwise_not(self)
-
-    def floordiv(self, other):
-        return aten.floor_divide(self, other)
-
-    forward = {
+def _forward_operators(m) -> dict:
+    """The function of each operator with a tensor on its left, from the methods ``m``."""
+    return {
         "add": m["add"],
         "sub": m["sub"],
         "mul": m["mul"],
@@ -139,16 +151,21 @@ def attach() -> dict:
         "ge": m["ge"],
         "neg": m["neg"],
         "abs": m["abs"],
-        "invert": reflected("__invert__", invert),
+        "invert": _reflected("__invert__", _invert),
     }
-    back = {
+
+
+def _reflected_operators(m) -> dict:
+    """The function of each operator with a tensor on its right, called with the tensor first."""
+    aten = namespace("aten")
+    return {
         "add": m["add"],
         "mul": m["mul"],
         "and": m["bitwise_and"],
         "or": m["bitwise_or"],
         "xor": m["bitwise_xor"],
-        "lshift": reflected("__rlshift__", lambda self, other: aten.bitwise_left_shift(other, self)),
-        "rshift": reflected("__rrshift__", lambda self, other: aten.bitwise_right_shift(other, self)),
+        "lshift": _reflected("__rlshift__", lambda self, other: aten.bitwise_left_shift(other, self)),
+        "rshift": _reflected("__rrshift__", lambda self, other: aten.bitwise_right_shift(other, self)),
         "lt": m["gt"],
         "le": m["ge"],
         "gt": m["lt"],
@@ -156,40 +173,30 @@ def attach() -> dict:
         "eq": m["eq"],
         "ne": m["ne"],
         "sub": m["rsub"],
-        "truediv": reflected(
-            "__rtruediv__",
-            # By the reciprocal, as PyTorch does it. An ndarray's product with it is NumPy's.
-            lambda self, other: (
-                aten.reciprocal(self) * other
-                if isinstance(other, np.ndarray)
-                else aten.reciprocal(self)
-                if other == 1
-                else aten.mul(aten.reciprocal(self), other)
-            ),
-        ),
-        "pow": reflected(
+        "truediv": _reflected("__rtruediv__", _divided_by),
+        "pow": _reflected(
             "__rpow__",
             lambda self, other: aten.pow(other, self),
         ),
-        "floordiv": reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
-        "mod": reflected("__rmod__", lambda self, other: aten.remainder(other, self)),
-        "matmul": reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
+        "floordiv": _reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
+        "mod": _reflected("__rmod__", lambda self, other: aten.remainder(other, self)),
+        "matmul": _reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
     }
-    in_place = {
-        "add": "add_",
-        "sub": "sub_",
-        "mul": "mul_",
-        "truediv": "div_",
-        "pow": "pow_",
-        "and": "bitwise_and_",
-        "or": "bitwise_or_",
-        "xor": "bitwise_xor_",
-        "lshift": "bitwise_left_shift_",
-        "rshift": "bitwise_right_shift_",
-        "floordiv": "floor_divide_",
-        "mod": "remainder_",
-    }
-    _C.set_operators(forward, back, {k: m[name] for k, name in in_place.items() if name in m}, array_operand)
+
+
+def attach() -> dict:
+    """Returns the public functions of the ``torch`` namespace by name."""
+    public_functions = functions("function")
+    subscript.attach()
+    methods = functions("method")
+    for name, fn in methods.items():
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, fn)
+    m = methods
+
+    forward = _forward_operators(m)
+    in_place = {k: m[name] for k, name in _IN_PLACE.items() if name in m}
+    _C.set_operators(forward, _reflected_operators(m), in_place, array_operand)
     Tensor.__invert__ = forward["invert"]  # what modes and subclasses are handed
     Tensor.__rdiv__ = Tensor.__rtruediv__
     Tensor.where = wrap_function(_where)
