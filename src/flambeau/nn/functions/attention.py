@@ -61,6 +61,69 @@ def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads: int)
             raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
 
 
+def _with_batch(query, key, value):
+    """Query, key and value with a batch of one; what was one tensor stays one, so that its products can be one."""
+    q = query.unsqueeze(1)
+    k = q if key is query else key.unsqueeze(1)
+    return q, k, k if value is key else value.unsqueeze(1)
+
+
+def _check_sizes(query, key, value, embed_dim: int, num_heads: int, separate: bool) -> None:
+    """AssertionError for sizes that don't belong together; with weights of their own, the features of key and value may differ."""
+    e = query.shape[2]
+    if e != embed_dim:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim}, but got {e}")
+    if e // num_heads * num_heads != e:
+        raise AssertionError(f"embed_dim {e} not divisible by num_heads {num_heads}")
+    if key.shape[:2] != value.shape[:2] if separate else key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+
+
+def _for_each_head(mask, heads: int, length: int, source: int):
+    """The mask as (1 or heads, length, source)."""
+    if mask is None:
+        return None
+    if mask.dim() == 2:
+        if tuple(mask.shape) != (length, source):
+            raise RuntimeError(f"The shape of the 2D attn_mask is {mask.shape}, but should be {(length, source)}.")
+        return mask.unsqueeze(0)
+    if mask.dim() != 3:
+        raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
+    if tuple(mask.shape) != (heads, length, source):
+        raise RuntimeError(f"The shape of the 3D attn_mask is {mask.shape}, but should be {(heads, length, source)}.")
+    return mask
+
+
+def _widened(mask):
+    """The mask with a column for one more key, which everything may look at."""
+    return None if mask is None else _cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
+
+
+def _joined(attn_mask, padding, batch: int, num_heads: int, source: int):
+    """Both masks as one of (batch * num_heads, 1 or length, source)."""
+    if tuple(padding.shape) != (batch, source):
+        raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}")
+    mask = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+    return mask if attn_mask is None else attn_mask + mask
+
+
+def _with_weights(q, k, v, mask, dropout_p: float):
+    """The result and the weights, (batch * heads, length, ...) each, step by step."""
+    scores = (q * math.sqrt(1.0 / q.shape[-1])).bmm(k.transpose(-2, -1))
+    weights = (scores if mask is None else scores + mask).softmax(-1)
+    if dropout_p > 0.0:
+        weights = _dropout(weights, dropout_p, True)
+    return weights.bmm(v), weights
+
+
+def _fused(q, k, v, mask, dropout_p: float, is_causal: bool, batch: int, num_heads: int):
+    """(batch, heads, length, head) by one operator that doesn't store the weights."""
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, num_heads, -1, k.shape[1])
+    q, k, v = (t.view(batch, num_heads, t.shape[1], t.shape[2]) for t in (q, k, v))
+    return _attend(q, k, v, mask, dropout_p, is_causal)
+
+
 @overridable
 def multi_head_attention_forward(
     query,
@@ -90,7 +153,6 @@ def multi_head_attention_forward(
     is_causal: bool = False,
 ):
     """query (L, N, E), key and value (S, N, E), or without N: output (L, N, E) and the weights (N, L, S), a head each unless averaged."""
-    batched = query.dim() == 3
     if query.dim() not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
@@ -98,21 +160,13 @@ def multi_head_attention_forward(
     _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    batched = query.dim() == 3
     if not batched:
-        same_kv, same_q = value is key, key is query
-        query = query.unsqueeze(1)
-        key = query if same_q else key.unsqueeze(1)
-        value = key if same_kv else value.unsqueeze(1)
+        query, key, value = _with_batch(query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     length, batch, e = query.shape
-    source = key.shape[0]
-    if e != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {e}")
     head = e // num_heads
-    if head * num_heads != e:
-        raise AssertionError(f"embed_dim {e} not divisible by num_heads {num_heads}")
-    if key.shape[:2] != value.shape[:2] if use_separate_proj_weight else key.shape != value.shape:
-        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     key_padding_mask = _as_bias(key_padding_mask, "key_padding_mask", query.dtype)
     attn_mask = _as_bias(attn_mask, "attn_mask", query.dtype)
     use_causal = is_causal and key_padding_mask is None and not need_weights
@@ -125,23 +179,7 @@ def multi_head_attention_forward(
         q, k, v = (_linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
     else:
         q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)
-
-    if attn_mask is not None:
-        if attn_mask.dim() == 2:
-            if tuple(attn_mask.shape) != (length, source):
-                raise RuntimeError(
-                    f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}."
-                )
-            attn_mask = attn_mask.unsqueeze(0)
-        elif attn_mask.dim() != 3 or tuple(attn_mask.shape) != (batch * num_heads, length, source):
-            raise RuntimeError(
-                f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {(batch * num_heads, length, source)}."
-                if attn_mask.dim() == 3
-                else f"attn_mask's dimension {attn_mask.dim()} is not supported"
-            )
-
-    def widened(mask):
-        return None if mask is None else _cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
+    attn_mask = _for_each_head(attn_mask, batch * num_heads, length, key.shape[0])
 
     if bias_k is not None and bias_v is not None:
         if static_k is not None:
@@ -149,7 +187,7 @@ def multi_head_attention_forward(
         if static_v is not None:
             raise AssertionError("bias cannot be added to static value.")
         k, v = _cat([k, bias_k.repeat(1, batch, 1)]), _cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask, key_padding_mask = widened(attn_mask), widened(key_padding_mask)
+        attn_mask, key_padding_mask = _widened(attn_mask), _widened(key_padding_mask)
     q = q.reshape(length, batch * num_heads, head).transpose(0, 1)
     k = k.reshape(k.shape[0], batch * num_heads, head).transpose(0, 1) if static_k is None else static_k
     v = v.reshape(v.shape[0], batch * num_heads, head).transpose(0, 1) if static_v is None else static_v
@@ -157,37 +195,21 @@ def multi_head_attention_forward(
         nothing = (batch * num_heads, 1, head)
         k = _cat([k, _zeros(nothing, dtype=k.dtype, device=k.device)], 1)
         v = _cat([v, _zeros(nothing, dtype=v.dtype, device=v.device)], 1)
-        attn_mask, key_padding_mask = widened(attn_mask), widened(key_padding_mask)
-    source = k.shape[1]
+        attn_mask, key_padding_mask = _widened(attn_mask), _widened(key_padding_mask)
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
-            )
-        mask = (
-            key_padding_mask.view(batch, 1, 1, source)
-            .expand(-1, num_heads, -1, -1)
-            .reshape(batch * num_heads, 1, source)
-        )
-        attn_mask = mask if attn_mask is None else attn_mask + mask
-    dropout_p = dropout_p if training else 0.0
+        attn_mask = _joined(attn_mask, key_padding_mask, batch, num_heads, k.shape[1])
 
+    dropout_p = dropout_p if training else 0.0
     if need_weights:
-        scores = (q * math.sqrt(1.0 / head)).bmm(k.transpose(-2, -1))
-        weights = (scores if attn_mask is None else scores + attn_mask).softmax(-1)
-        if dropout_p > 0.0:
-            weights = _dropout(weights, dropout_p, True)
-        out = weights.bmm(v).transpose(0, 1).reshape(length * batch, e)
-        out = _linear(out, out_proj_weight, out_proj_bias).view(length, batch, e)
-        weights = weights.view(batch, num_heads, length, source)
+        out, weights = _with_weights(q, k, v, attn_mask, dropout_p)
+        weights = weights.view(batch, num_heads, length, k.shape[1])
         if average_attn_weights:
             weights = weights.mean(1)
-        return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
-    if attn_mask is not None:
-        shared = attn_mask.shape[0] == 1
-        attn_mask = attn_mask.unsqueeze(0) if shared else attn_mask.view(batch, num_heads, -1, source)
-    q, k, v = (t.view(batch, num_heads, t.shape[1], head) for t in (q, k, v))
-    out = _attend(q, k, v, attn_mask, dropout_p, use_causal)
-    out = out.permute(2, 0, 1, 3).reshape(length * batch, e)
-    out = _linear(out, out_proj_weight, out_proj_bias).view(length, batch, e)
-    return (out, None) if batched else (out.squeeze(1), None)
+        if not batched:
+            weights = weights.squeeze(0)
+        out = out.transpose(0, 1)
+    else:
+        weights = None
+        out = _fused(q, k, v, attn_mask, dropout_p, use_causal, batch, num_heads).permute(2, 0, 1, 3)
+    out = _linear(out.reshape(length * batch, e), out_proj_weight, out_proj_bias).view(length, batch, e)
+    return out if batched else out.squeeze(1), weights
