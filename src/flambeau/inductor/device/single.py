@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from ... import _C
+from ...base import accelerator
 from ...base.device import Device
 from ...base.dtypes import get_default_dtype
 from ...base.logs import artifact
@@ -67,6 +68,8 @@ def _tensors(args):
 
 def run(op, full, device: Device):
     """The result of a functional operator on all of its arguments, or NotImplemented where the device has no kernel for it."""
+    if (device.index or 0) >= accelerator.count():
+        return NotImplemented  # who asks for its memory gets the driver's error
     tensors = list(_tensors(full))
     what = op, device, get_default_dtype()  # which bodies and shape rules ask for
     try:
