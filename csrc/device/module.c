@@ -36,7 +36,7 @@ static PyObject *failed(int status) {
                                         "an illegal memory access was encountered", "unspecified launch failure",
                                         "device kernel image is invalid", "operation not permitted when stream is capturing",
                                         "use before synchronisation", "a kernel reads memory that was never written"};
-    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED || status >= FLB_RACE)
+    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED || status == FLB_NO_IMAGE || status >= FLB_RACE)
         return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status], driver->failure(failing));
     return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s", words[status]);
 }

@@ -18,7 +18,7 @@ typedef struct CUgraph_ *CUgraph;
 typedef struct CUgraphExec_ *CUgraphExec;
 
 /* Results, attributes of devices and of pools, by their published numbers. */
-enum { SUCCESS = 0, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY = 209, INVALID_PTX = 218, INVALID_HANDLE = 400,
+enum { SUCCESS = 0, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY = 209, INVALID_PTX = 218, UNSUPPORTED_PTX = 222, INVALID_HANDLE = 400,
        NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900 };
 enum { MAX_THREADS_PER_BLOCK = 1, SHARED_MEMORY_PER_BLOCK = 8, WARP_SIZE = 10, MULTIPROCESSORS = 16, THREADS_PER_MULTIPROCESSOR = 39,
        CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
@@ -42,6 +42,8 @@ enum { POOL_THRESHOLD = 4, POOL_RESERVED = 5, POOL_RESERVED_PEAK = 6, POOL_USED 
     F(cuMemPoolSetAttribute, (CUmemPool, int, void *))                                                                           \
     F(cuMemPoolTrimTo, (CUmemPool, size_t))                                                                                      \
     F(cuMemAllocAsync, (CUdeviceptr *, size_t, FlbStream *))                                                                     \
+    F(cuMemAlloc, (CUdeviceptr *, size_t))                                                                                       \
+    F(cuMemFree, (CUdeviceptr))                                                                                                  \
     F(cuMemFreeAsync, (CUdeviceptr, FlbStream *))                                                                                \
     F(cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, FlbStream *))                                                       \
     F(cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, FlbStream *))                                                             \
@@ -91,7 +93,7 @@ static int status_of(CUresult r) {
     switch (r) {
     case OUT_OF_MEMORY: return FLB_OUT_OF_MEMORY;
     case INVALID_DEVICE: return FLB_INVALID_DEVICE;
-    case INVALID_IMAGE: case NO_BINARY: case INVALID_PTX: case NOT_FOUND: return FLB_NO_IMAGE;
+    case INVALID_IMAGE: case NO_BINARY: case INVALID_PTX: case UNSUPPORTED_PTX: case NOT_FOUND: return FLB_NO_IMAGE;
     case NOT_READY: return FLB_NOT_READY;
     case ILLEGAL_ADDRESS: return FLB_ILLEGAL_ACCESS;
     case INVALID_HANDLE: return FLB_INVALID_HANDLE;
@@ -112,8 +114,8 @@ static int enter(int device) {
         uint64_t all = UINT64_MAX;
         TRY(cu.cuDeviceGet(&d, device));
         TRY(cu.cuDevicePrimaryCtxRetain(&contexts[device], d));
-        TRY(cu.cuDeviceGetDefaultMemPool(&pools[device], d));
-        TRY(cu.cuMemPoolSetAttribute(pools[device], POOL_THRESHOLD, &all));
+        /* Some systems have no pools: memory is then taken and given back at once, and the device is waited for. */
+        if (cu.cuDeviceGetDefaultMemPool(&pools[device], d) || cu.cuMemPoolSetAttribute(pools[device], POOL_THRESHOLD, &all)) pools[device] = NULL;
     }
     return status_of(cu.cuCtxSetCurrent(contexts[device]));
 }
@@ -147,13 +149,13 @@ static int memory(int device, size_t *available, size_t *total) {
 }
 static int counters(int device, FlbMemoryCounters *out, int reset) {
     ENTER(device);
-    uint64_t values[4], zero = 0;
+    uint64_t values[4] = {0}, zero = 0; /* without a pool nobody counts bytes */
     static const int attributes[] = {POOL_USED, POOL_USED_PEAK, POOL_RESERVED, POOL_RESERVED_PEAK};
-    if (reset) {
+    if (reset && pools[device]) {
         TRY(cu.cuMemPoolSetAttribute(pools[device], POOL_USED_PEAK, &zero));
         TRY(cu.cuMemPoolSetAttribute(pools[device], POOL_RESERVED_PEAK, &zero));
     }
-    for (int i = 0; i < 4; i++) TRY(cu.cuMemPoolGetAttribute(pools[device], attributes[i], &values[i]));
+    for (int i = 0; i < 4 && pools[device]; i++) TRY(cu.cuMemPoolGetAttribute(pools[device], attributes[i], &values[i]));
     *out = (FlbMemoryCounters){(int64_t)values[0], (int64_t)values[1], (int64_t)values[2], (int64_t)values[3],
                                blocks[device], allocations[device], frees[device], refusals[device]};
     return FLB_DONE;
@@ -161,11 +163,11 @@ static int counters(int device, FlbMemoryCounters *out, int reset) {
 static int trim(int device) {
     ENTER(device);
     TRY(cu.cuCtxSynchronize());
-    return status_of(cu.cuMemPoolTrimTo(pools[device], 0));
+    return pools[device] ? status_of(cu.cuMemPoolTrimTo(pools[device], 0)) : FLB_DONE;
 }
 static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
     ENTER(device);
-    CUresult r = cu.cuMemAllocAsync(address, bytes, s);
+    CUresult r = pools[device] ? cu.cuMemAllocAsync(address, bytes, s) : cu.cuMemAlloc(address, bytes);
     if (r == SUCCESS) __atomic_fetch_add(&blocks[device], 1, __ATOMIC_RELAXED), __atomic_fetch_add(&allocations[device], 1, __ATOMIC_RELAXED);
     if (r == OUT_OF_MEMORY) __atomic_fetch_add(&refusals[device], 1, __ATOMIC_RELAXED);
     return status_of(r);
@@ -173,7 +175,9 @@ static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
 static int release(int device, uint64_t address, FlbStream *s) {
     ENTER(device);
     __atomic_fetch_sub(&blocks[device], 1, __ATOMIC_RELAXED), __atomic_fetch_add(&frees[device], 1, __ATOMIC_RELAXED);
-    return status_of(cu.cuMemFreeAsync(address, s));
+    if (pools[device]) return status_of(cu.cuMemFreeAsync(address, s));
+    TRY(cu.cuCtxSynchronize()); /* work of any stream may use it */
+    return status_of(cu.cuMemFree(address));
 }
 /* Memory of the host is pageable: the copy has been read when the call returns. */
 static int copy_in(int device, uint64_t to, const void *from, size_t bytes, FlbStream *s) {

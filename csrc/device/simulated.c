@@ -294,7 +294,10 @@ static int fill(int device, uint64_t to, int byte, size_t bytes, FlbStream *s) {
 static int load(int device, const void *image, size_t bytes, const char *name, FlbFunction **out) {
     if (device < 0 || device >= n_devices) return FLB_INVALID_DEVICE;
     (void)name;
-    if (bytes != sizeof(void *)) return FLB_NO_IMAGE;
+    if (bytes != sizeof(void *)) {
+        snprintf(devices[device].failure, sizeof devices[device].failure, "the address of a function is needed");
+        return FLB_NO_IMAGE;
+    }
     memcpy(out, image, sizeof(void *));
     return FLB_DONE;
 }

@@ -8,10 +8,17 @@ static char log_[1 << 16];
 static size_t used;
 static uint64_t pool[9];
 const char *fake_log(void) { return log_; }
+/* What a system may lack, by name in FAKE_LACKS. */
+static int lacks(const char *what) {
+    const char *all = getenv("FAKE_LACKS");
+    return all && strstr(all, what) != NULL;
+}
 #define LOG(...) used += (size_t)snprintf(log_ + used, sizeof log_ - used, __VA_ARGS__)
 
 int cuInit(unsigned flags) { return (int)flags; }
-int cuGetErrorString(int r, const char **text) { return *text = r == 700 ? "an illegal address" : "another error", 0; }
+int cuGetErrorString(int r, const char **text) {
+    return *text = r == 700 ? "an illegal address" : r == 222 ? "the provided PTX was compiled with an unsupported toolchain" : "another error", 0;
+}
 int cuDeviceGetCount(int *n) { return *n = 1, 0; }
 int cuDeviceGet(int *d, int i) { return *d = i, 0; }
 int cuDeviceGetName(char *name, int room, int d) { return snprintf(name, (size_t)room, "fake %d", d), 0; }
@@ -20,11 +27,11 @@ int cuDeviceGetAttribute(int *out, int what, int d) {
     return *out = what == 75 ? 9 : what == 76 ? 0 : what == 10 ? 32 : what == 16 ? 132 : 1024, 0;
 }
 int cuDeviceTotalMem(size_t *n, int d) { return (void)d, *n = (size_t)1 << 34, 0; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { return (void)d, *c = &pool, 0; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { return (void)d, *c = &pool, lacks("context") ? 2 : 0; }
 int cuCtxSetCurrent(void *c) { return c != &pool; }
 int cuCtxSynchronize(void) { return LOG("synchronize\n"), 0; }
 int cuMemGetInfo(size_t *free_, size_t *total) { return *free_ = 1 << 20, *total = 1 << 21, 0; }
-int cuDeviceGetDefaultMemPool(void **p, int d) { return (void)d, *p = pool, 0; }
+int cuDeviceGetDefaultMemPool(void **p, int d) { return (void)d, *p = pool, lacks("pool") ? 801 : 0; }
 int cuMemPoolGetAttribute(void *p, int what, void *out) { return (void)p, *(uint64_t *)out = pool[what], 0; }
 int cuMemPoolSetAttribute(void *p, int what, void *in) { return (void)p, pool[what] = *(uint64_t *)in, 0; }
 int cuMemPoolTrimTo(void *p, size_t n) { return (void)p, LOG("trim %zu\n", n), 0; }
@@ -36,6 +43,9 @@ int cuMemAllocAsync(uint64_t *out, size_t n, void *s) {
     pool[7] += n;
     return *out = (uint64_t)(uintptr_t)(block + 2), 0;
 }
+int cuMemFreeAsync(uint64_t at, void *s);
+int cuMemAlloc(uint64_t *out, size_t n) { return LOG("taken\n"), cuMemAllocAsync(out, n, NULL); }
+int cuMemFree(uint64_t at) { return LOG("given back\n"), cuMemFreeAsync(at, NULL); }
 int cuMemFreeAsync(uint64_t at, void *s) {
     (void)s;
     uint64_t *block = (uint64_t *)(uintptr_t)at - 2;
@@ -59,6 +69,8 @@ int cuEventQuery(void *e) { return (void)e, 0; }
 int cuEventSynchronize(void *e) { return (void)e, 0; }
 int cuEventElapsedTime(float *out, void *a, void *b) { return (void)a, (void)b, *out = 1.5f, 0; }
 int cuModuleLoadData(void **m, const void *image) {
+    if (!strncmp(image, "cubin", 5)) return lacks("cubin") ? 209 : (LOG("cubin\n"), *m = malloc(1), 0);
+    if (lacks("ptx")) return 222;
     if (strncmp(image, "//", 2)) return 200;
     return LOG("module of %s\n", strstr(image, ".target sm_90") ? "sm_90" : "another architecture"), *m = malloc(1), 0;
 }

@@ -1,5 +1,6 @@
 """The driver for NVIDIA's devices (csrc/device/nvidia.c) on a library that has libcuda's functions and keeps a record: how it is called, not what a GPU does."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -56,14 +57,24 @@ print(library.fake_log().decode())
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="the library is made by a C compiler, and there is none")
-def test_how_libcuda_is_called(tmp_path):
-    library = tmp_path / "libfake.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, FAKE], check=True)
-    env = {**os.environ, "FLAMBEAU_CUDA": "nvidia"}
-    found = subprocess.run(
-        [sys.executable, "-c", PROGRAM, library], env=env, capture_output=True, text=True, timeout=100
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    if shutil.which("cc") is None:
+        pytest.skip("the library is made by a C compiler, and there is none")
+    made = tmp_path_factory.mktemp("fake") / "libfake.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, FAKE], check=True)
+    return made
+
+
+def run(library, program, lacks="", **more):
+    env = {**os.environ, "FLAMBEAU_CUDA": "nvidia", "FAKE_LACKS": lacks, **more}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, library], env=env, capture_output=True, text=True, timeout=100
     )
+
+
+def test_how_libcuda_is_called(library):
+    found = run(library, PROGRAM)
     assert found.returncode == 0, found.stderr
     lines = found.stdout.splitlines()
     assert (
@@ -85,3 +96,100 @@ def test_what_is_missing_is_said(tmp_path):
     program = "import sys; sys.modules['cuda'] = None; import flambeau; flambeau.ones(1, device='cuda')"
     found = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=100)
     assert "pip install 'flambeau[cuda]'" in found.stderr.splitlines()[-1]
+
+
+BEGIN = (
+    PROGRAM[: PROGRAM.index("import warnings")]
+    + """
+import warnings
+warnings.simplefilter("ignore")
+"""
+)
+
+
+def test_a_system_without_memory_pools(library):
+    program = """
+x = torch.tensor([3.0, 1, 2]).cuda()
+assert x.cpu().tolist() == [3, 1, 2] and torch.cuda.memory_allocated() == 0
+torch.cuda.reset_peak_memory_stats()
+torch.cuda.empty_cache()
+del x
+print(library.fake_log().decode())
+"""
+    found = run(library, BEGIN + program, "pool")
+    assert found.returncode == 0, found.stderr
+    assert (
+        found.stdout.split("\n")[0] == "taken"
+        and "synchronize\ngiven back" in found.stdout
+        and "trim" not in found.stdout
+    )
+
+
+def test_a_device_that_cannot_be_had(library):
+    found = run(library, BEGIN + "torch.ones(3).cuda()", "context")
+    assert "CUDA out of memory" in found.stderr.splitlines()[-1]
+
+
+FAKE_NVJITLINK = """
+from types import SimpleNamespace
+from flambeau.inductor.machine import nvjitlink
+made = []
+nvjitlink._library = lambda: SimpleNamespace(
+    create=lambda n, options: made.append(options) or 1, InputType=SimpleNamespace(PTX=1), add_data=lambda handle, kind, data, n, name: None,
+    complete=lambda handle: None, get_linked_cubin_size=lambda handle: 8, get_linked_cubin=lambda handle, to: to.__setitem__(slice(8), b"cubin..."),
+    destroy=lambda handle: None)
+y = torch.ones(3, device="cuda") + 1
+assert made[0] == ["-arch=sm_90"], made
+print(library.fake_log().decode(), nvjitlink.usable())
+"""
+
+
+@pytest.mark.parametrize("lacks, usable", [("", True), ("cubin", False)])
+def test_what_nvjitlink_made_is_loaded_where_the_driver_takes_it(library, lacks, usable, tmp_path):
+    found = run(library, BEGIN + FAKE_NVJITLINK, lacks, FLAMBEAU_CACHE_DIR=str(tmp_path))
+    assert found.returncode == 0, found.stderr
+    assert ("cubin\n" in found.stdout) == usable and ("module of sm_90" in found.stdout) != usable
+    assert found.stdout.split()[-1] == str(usable) and "launch" in found.stdout
+
+
+def test_a_driver_that_takes_no_kernel(library):
+    """Operators go through the host, and who asks is told why."""
+    program = """
+from flambeau.inductor.device import single
+x = torch.tensor([1.0, 2]).cuda()
+assert (x + 1).cpu().tolist() == [2, 3]
+single.strict = True
+(x * 2)
+"""
+    found = run(library, BEGIN + program, "ptx", TORCH_LOGS="perf_hints")
+    assert (
+        "its kernel for device 'cuda:0' failed to compile: RuntimeError: CUDA error: device kernel image is invalid"
+        in found.stderr
+    )
+    assert "unsupported toolchain" in found.stderr and "KernelFault" in found.stderr.splitlines()[-1]
+
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "cuda.py"
+
+
+def benchmark(tmp_path, setting, *arguments):
+    out = tmp_path / "report.md"
+    command = [sys.executable, BENCHMARK, "--out", out, "--json", tmp_path / "found.json", *arguments]
+    done = subprocess.run(
+        command, env={**os.environ, "FLAMBEAU_CUDA": setting}, capture_output=True, text=True, timeout=280
+    )
+    return done.returncode, out.read_text()
+
+
+def test_the_command_for_a_visit(tmp_path):
+    code, report = benchmark(
+        tmp_path, "simulated", "--parts", "device,values", "--only", "^(sigmoid|_linalg_svd|_softmax)$"
+    )
+    assert code == 0 and "WRONG" not in report and "the rest" not in report
+    assert report.count(": right") == 9 and ", 0 don't" in report and "\n0 samples" not in report
+    assert json.loads((tmp_path / "found.json").read_text())["values"]
+
+
+def test_a_visit_without_a_driver(tmp_path):
+    code, report = benchmark(tmp_path, "nvidia")
+    assert code == 1 and "no device was reached" in report and ("cuda-bindings" in report or "NVIDIA driver" in report)

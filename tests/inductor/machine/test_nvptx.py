@@ -73,3 +73,17 @@ def test_a_function_that_the_assembler_adds_is_refused():
     text = "define ptx_kernel void @KERNEL(ptr %p) {\n  %x = load i8, ptr @elsewhere\n  store i8 %x, ptr %p\n  ret void\n}\n@elsewhere = external global i8\n"  # fmt: skip
     with pytest.raises(NotImplementedError, match="no device has elsewhere"):
         nvptx.assembly(text, "sm_80")
+
+
+@pytest.mark.parametrize(
+    "major, minor, architecture",
+    [(8, 0, "sm_80"), (8, 6, "sm_86"), (9, 0, "sm_90"), (10, 0, "sm_100"), (11, 0, "sm_103"), (13, 5, "sm_121")],
+)
+def test_the_architecture_of_a_device(major, minor, architecture):
+    assert nvptx.architecture_of({"major": major, "minor": minor}) == architecture
+    assert f".target {architecture}" in nvptx.assembly(texts(A.neg.default, X)[0], architecture)
+
+
+def test_a_device_that_is_too_old():
+    with pytest.raises(NotImplementedError, match="compute capability 7.5: 8.0 or later"):
+        nvptx.architecture_of({"major": 7, "minor": 5})

@@ -8,9 +8,9 @@ from ...base import accelerator, disk
 from ...base.device import Device
 from ...base.records import slotted
 from ..codegen.targets import NVIDIA, SIMULATED, Target
-from ..machine import cache, nvptx
+from ..machine import cache, nvjitlink, nvptx
 
-__all__ = ["Loaded", "function_of", "target"]
+__all__ = ["Loaded", "function_of", "kept", "target"]
 
 
 @slotted
@@ -31,10 +31,29 @@ def function_of(device: Device, text: str) -> Loaded:
     found = _loaded.get((index, name))
     if found is None:
         driver = accelerator.needed()
-        make = _simulated if driver.name() == "simulated" else _assembled
-        handle = driver.load(index, make(name, text.replace("@KERNEL", f"@{name}"), index), name)
+        text = text.replace("@KERNEL", f"@{name}")
+        handle = (
+            _simulated_handle(index, name, text) if driver.name() == "simulated" else _nvidia_handle(index, name, text)
+        )
         found = _loaded[index, name] = Loaded(name, handle)
     return found
+
+
+def _simulated_handle(index: int, name: str, text: str) -> int:
+    return accelerator.needed().load(index, _simulated(name, text, index), name)
+
+
+def _nvidia_handle(index: int, name: str, text: str) -> int:
+    """nvJitLink's code, where it is installed and the driver takes it; else the driver assembles."""
+    driver, assembly = accelerator.needed(), _assembled(name, text, index)
+    if nvjitlink.usable():
+        architecture = nvptx.architecture_of(driver.properties(index))
+        try:
+            image = kept(f"{name[1]}/{name}.{architecture}.cubin", lambda: nvjitlink.linked(assembly, architecture))
+            return driver.load(index, image, name)
+        except RuntimeError as e:  # of another major version than the driver
+            nvjitlink.refuse(str(e))
+    return driver.load(index, assembly, name)
 
 
 def target() -> Target:
@@ -48,12 +67,15 @@ def _simulated(name: str, text: str, index: int) -> bytes:
 
 
 def _assembled(name: str, text: str, index: int) -> bytes:
-    """Code for the device's architecture, which the driver finishes. Kept on disk by architecture."""
-    found = accelerator.needed().properties(index)
-    architecture = f"sm_{found['major']}{found['minor']}"
-    entry = f"{name[1]}/{name}.{architecture}"
+    """Code for the device's architecture: PTX, kept on disk."""
+    architecture = nvptx.architecture_of(accelerator.needed().properties(index))
+    return kept(f"{name[1]}/{name}.{architecture}", lambda: nvptx.assembly(text, architecture).encode() + b"\0")
+
+
+def kept(entry: str, make) -> bytes:
+    """An entry of the cache on disk."""
     made = disk.read_entry(entry)
     if made is None:
-        made = nvptx.assembly(text, architecture).encode() + b"\0"
+        made = make()
         disk.write_entry(entry, made)
     return made

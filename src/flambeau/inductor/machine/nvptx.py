@@ -6,7 +6,7 @@ import re
 
 from . import llvm
 
-__all__ = ["ARCHITECTURES", "assembly", "refused"]
+__all__ = ["ARCHITECTURES", "architecture_of", "assembly", "refused"]
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
 
@@ -16,6 +16,20 @@ _INTRINSICS = re.compile(
     r"|[su](?:min|max)\.|abs\.|ct(?:lz|tz|pop)\.|bswap\.|fsh[lr]\.|bitreverse\.|is\.fpclass\.|[su](?:add|sub|mul)\.(?:sat|with\.overflow)\.|ldexp\.)"
     r"([\w.]+)"
 )
+
+
+_KNOWN = (80, 86, 87, 89, 90, 100, 101, 103, 120, 121)  # of compute capability 8.0 and later; LLVM's
+
+
+def architecture_of(properties: dict) -> str:
+    """The newest architecture whose PTX a device runs. NotImplementedError for devices older than sm_80."""
+    wanted = 10 * properties["major"] + properties["minor"]
+    usable = [n for n in _KNOWN if n <= wanted]
+    if not usable:
+        raise NotImplementedError(
+            f"a device of compute capability {properties['major']}.{properties['minor']}: 8.0 or later is needed"
+        )
+    return f"sm_{usable[-1]}"
 
 
 def refused(text: str) -> list[str]:
