@@ -53,6 +53,8 @@ static const uint8_t tails[LAPACK_COUNT][7] = {
     [LAPACK_SVD] = {2, 1, 0, 2, 2},        /* a; s, info, u, vh */
     [LAPACK_EIG] = {2, 1, 0, 2},           /* a; values, info, vectors */
     [LAPACK_LSTSQ] = {2, 2, 2, 0, 0},      /* a, b; x, rank, info */
+    [LAPACK_REFLECTORS] = {2, 2, 1},       /* a; vectors below R, tau */
+    [LAPACK_REFLECTED] = {2, 1, 2},        /* vectors, tau; q */
 };
 
 typedef struct {
@@ -373,6 +375,45 @@ static int orthogonal(Job *job, char **p, char **work, int64_t *room) {
     return 0;
 }
 
+/* Memory for a routine that has said what it needs. */
+static int reserve(char **work, int64_t *room, int type, const char *said, int64_t more) {
+    *room = asked(type, said);
+    return (*work = malloc((size_t)((*room + more + 1) * flb_lapack_item[type]))) ? 0 : -1;
+}
+
+/* A QR factorisation as LAPACK keeps it. */
+static int reflectors(Job *job, char **p, char **work, int64_t *room) {
+    int64_t m = size_of(job, 0, 2), n = size_of(job, 0, 1), info = 0, ask = -1, need;
+    char most[16] = {0};
+    Fortran geqrf = routines[job->type][GEQRF];
+    if (!*work) {
+        geqrf(&m, &n, NULL, &m, NULL, most, &ask, &info);
+        if (reserve(work, room, job->type, most, 0)) return -1;
+    }
+    need = *room;
+    load(job, 0, p[0], p[1]);
+    geqrf(&m, &n, p[1], &m, p[2], *work, &need, &info);
+    return 0;
+}
+
+/* The first n columns of the product of reflections. */
+static int reflected(Job *job, char **p, char **work, int64_t *room) {
+    int64_t m = size_of(job, 0, 2), n = size_of(job, 0, 1), k = size_of(job, 1, 1), info = 0, ask = -1, need;
+    int item = flb_lapack_item[job->type];
+    char most[16] = {0};
+    Fortran orgqr = routines[job->type][ORGQR];
+    if (!*work) {
+        orgqr(&m, &n, &k, NULL, &m, NULL, most, &ask, &info);
+        if (reserve(work, room, job->type, most, k)) return -1;
+    }
+    need = *room;
+    char *tau = *work + need * item;
+    move(item, k, 1, p[1], job->v[1].strides[job->v[1].ndim - 1], 0, tau, item, 0);
+    load(job, 0, p[0], p[2]);
+    orgqr(&m, &n, &k, p[2], &m, tau, *work, &need, &info);
+    return 0;
+}
+
 #define NOT_FINITE (-100)
 
 /* `want`: N or V. */
@@ -533,6 +574,8 @@ static void range(void *context, int64_t begin, int64_t end) {
         case LAPACK_QR: failed = orthogonal(job, p, &work, room); break;
         case LAPACK_EIGH: failed = hermitian(job, p, &work, room); break;
         case LAPACK_SVD: failed = singular(job, p, &work, room); break;
+        case LAPACK_REFLECTORS: failed = reflectors(job, p, &work, room); break;
+        case LAPACK_REFLECTED: failed = reflected(job, p, &work, room); break;
         case LAPACK_EIG: failed = general(job, p, &work, room); break;
         default: failed = least_squares(job, p, &work, room); break;
         }

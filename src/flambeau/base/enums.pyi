@@ -93,6 +93,8 @@ class Lapack(enum.IntEnum):
     SVD = 8
     EIG = 9
     LSTSQ = 10
+    REFLECTORS = 11
+    REFLECTED = 12
 
 class Recurrence(enum.IntEnum):
     LSTM = 0

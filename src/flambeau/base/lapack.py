@@ -29,6 +29,8 @@ __all__ = [
     "numbers",
     "qr",
     "ready",
+    "reflected",
+    "reflectors",
     "solve",
     "solve_triangular",
     "svd",
@@ -144,6 +146,21 @@ def qr(a, mode: str):
     q = None if mode == "r" else _matrices(batch, m, k, a.dtype)
     _run(Lapack.QR, [a], [r, q], job="N" if q is None else "V")
     return q, r
+
+
+def reflectors(a):
+    """(factors, tau) of the QR factorisation as LAPACK keeps it: R, below it the vectors of the reflections."""
+    *batch, m, n = a.shape
+    out = _matrices(batch, m, n, a.dtype), numpy.empty((*batch, min(m, n)), a.dtype)
+    _run(Lapack.REFLECTORS, [a], out)
+    return out
+
+
+def reflected(vectors, tau):
+    """The first n columns of the product of the reflections of (m, n) ``vectors``, of which there are at most n."""
+    out = _matrices(vectors.shape[:-2], *vectors.shape[-2:], vectors.dtype)
+    _run(Lapack.REFLECTED, [vectors, tau], [out])
+    return out
 
 
 def eigh(a, lower: bool, vectors: bool):

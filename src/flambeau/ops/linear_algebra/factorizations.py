@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ... import _C
 from ...base import lapack
 from ...base.dtypes import int32
 from ...base.errors import LinAlgError
@@ -252,13 +253,11 @@ def geqrf(a):
     *batch, m, n = a.shape
     if not a.size:
         return a.copy(), np.zeros((*batch, min(m, n)), a.dtype)
-    routine = routine_for("geqrf", a)
-    return each(lambda x: routine(x)[:2], a, tails=(2,))
+    return lapack.reflectors(a)
 
 
-@explicit("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", has_out=True, out_rules="casts")
-def linalg_householder_product(input, tau):
-    """The first columns of the product of reflections I - tau_i v_i v_i^H, v_i below the diagonal of column i, 1 on it."""
+def _check_reflections(input, tau):
+    """Of tensors or arrays."""
     name = "torch.linalg.householder_product"
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
@@ -278,6 +277,26 @@ def linalg_householder_product(input, tau):
     if tau.dtype is not input.dtype:
         raise RuntimeError(f"{name}: tau dtype {tau.dtype} does not match input dtype {input.dtype}")
     floating(name, input)
+
+
+def _product_of_arrays(input, tau):
+    *batch, m, n = input.shape if input.ndim > 1 else (0, 0)
+    k = tau.shape[-1] if tau.ndim else -1
+    if not (m >= n >= k and tau.shape == (*batch, k) and input.dtype == tau.dtype and input.dtype.char in "fdFD"):
+        _check_reflections(_C.from_array(input), _C.from_array(tau))
+    return lapack.reflected(input, tau) if input.size else np.empty_like(input)
+
+
+@explicit(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    eager=_product_of_arrays,
+    has_out=True,
+    out_rules="casts",
+)
+def linalg_householder_product(input, tau):
+    """The first columns of the product of reflections I - tau_i v_i v_i^H, v_i below the diagonal of column i, 1 on it."""
+    _check_reflections(input, tau)
+    m, n = input.shape[-2:]
     return _reflected(input, tau, aten.eye.m(m, n, dtype=input.dtype, device=input.device))
 
 
