@@ -42,7 +42,7 @@ class _Scalars(Builder):
 def rows() -> list[str]:
     """Names of the scalar table's rows that are printed."""
     found = [(n, r.llvm.get("f", "")) for n, r in TABLE.items()]
-    return [n for n, text in found if text.startswith("@") and n not in EXACT | {"pow"}]
+    return [n for n, text in found if text.startswith("@") and n not in EXACT - {"fmod", "remainder"} | {"pow"}]
 
 
 def _number(x: ConstantOperand) -> str:
@@ -83,9 +83,9 @@ def _compared(i: Instruction) -> str:
     if way == "uno":
         if x is y:
             return f"{_text(x)} != {_text(x)}"
-        return f"__builtin_isunordered({_text(x)}, {_text(y)})"
+        return f"({_text(x)} != {_text(x)}) | ({_text(y)} != {_text(y)})"
     if way == "one":
-        return f"__builtin_islessgreater({_text(x)}, {_text(y)})"
+        return f"({_text(x)} < {_text(y)}) | ({_text(x)} > {_text(y)})"
     if way[0] == "u" and way != "une":
         opposite = {"gt": "<=", "ge": "<", "lt": ">=", "le": ">"}[way[1:]]
         return f"!({_text(x)} {opposite} {_text(y)})"
@@ -105,9 +105,6 @@ def _expression(i: Instruction) -> str:
         return f"{x} {_ARITHMETIC[i.operation]} {y}"
     if i.operation == "fneg":
         return f"-{_text(i.args[0])}"
-    if i.operation == "frem":
-        end = "f" if i.type.text == "float" else ""
-        return f"__builtin_fmod{end}({', '.join(map(_text, i.args))})"
     if i.operation in ("fcmp", "icmp"):
         return _compared(i)
     if i.operation == "select":
@@ -122,6 +119,8 @@ def _expression(i: Instruction) -> str:
         return f"({_TYPES[i.type.text]}){_signed(i.args[0])}"
     if i.operation == "call":
         return _called(i)
+    if i.operation == "fast":
+        return _text(i.args[1])
     if i.operation == "rare":
         rare, fast, *args = i.args
         call = f"{i.flags}({', '.join(map(_text, args))})"
@@ -139,10 +138,10 @@ def _needed(code: list[Instruction], root: Operand) -> list[Instruction]:
     for i in reversed(code):
         if id(i) in wanted:
             out.append(i)
-            args = [a for a in i.args if isinstance(a, Instruction)]
-            wanted.update(
-                map(id, args[2:] if i.operation == "rare" and isinstance(i.args[0], ConstantOperand) else args)
-            )
+            args = i.args[1:2] if i.operation == "fast" else i.args
+            if i.operation == "rare" and isinstance(i.args[0], ConstantOperand):
+                args = i.args[2:]
+            wanted.update(id(a) for a in args)
     return out[::-1]
 
 
@@ -170,17 +169,15 @@ def printed(name: str, t: str) -> list[str]:
         lines = _function(f"{full}_wide", "double", ["double"] * arity, code, root, args)
         return [*lines, f"PLAIN_{arity}({full}_wide, double)", f"WIDE_{arity}({full}, {full}_wide_block)", ""]
     root = expand(_Scalars(Names(), 1, code), t, *parameters)
-    lines, rest = [], ""
-    last = root.args if isinstance(root, Instruction) and root.operation == "rare" else ()
-    if last and not isinstance(last[0], ConstantOperand):
+    rare = [i for i in code if i.operation == "rare" and not isinstance(i.args[0], ConstantOperand)]
+    if rare:
         # The loop computes every element the fast way and puts the rare ones right behind it, so that it is vector code.
-        rare, fast, *given = last
-        if [a.text for a in given] != [f"%{a}" for a in args]:
-            raise NotImplementedError(f"{name}: the C library is called with other operands")
-        lines += _function(f"{full}_rare", "_Bool", [c] * arity, code, rare, args)
-        lines += _function(full, c, [c] * arity, code, fast, args)
-        rest = f", {root.flags}"
-        return [*lines, f"WITH_RARE_{arity}({full}, {c}{rest})", ""]
+        lines = _function(f"{full}_slow", c, [c] * arity, code, root, args)
+        (only,) = rare
+        lines += _function(f"{full}_rare", "_Bool", [c] * arity, code, only.args[0], args)
+        only.operation = "fast"
+        lines += _function(full, c, [c] * arity, code, root, args)
+        return [*lines, f"WITH_RARE_{arity}({full}, {c})", ""]
     lines = _function(full, c, [c] * arity, code, root, args)
     return [*lines, f"PLAIN_{arity}({full}, {c})", ""]
 

@@ -9,7 +9,10 @@
 
 /* Each operation is rounded as IEEE has it, or compiled code would have other bits. */
 #define EXACTLY optimize("O3", "fp-contract=off", "no-trapping-math", "no-math-errno")
+#define EXACTLY_HERE __attribute__((EXACTLY))
 #if defined(__clang__)
+#undef EXACTLY_HERE
+#define EXACTLY_HERE
 #pragma STDC FP_CONTRACT OFF
 #elif !defined(__x86_64__)
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math", "no-math-errno")
@@ -68,26 +71,39 @@ BY_LEVEL_WITH(EXACTLY, static void, narrowed, (const double *x, float *out, int6
     }
 #define WIDE_1(name, block) WIDE(name, 1, block)
 #define WIDE_2(name, block) WIDE(name, 2, block)
-/* Elements of which the expansion doesn't hold are computed by the C library's function. */
-#define WITH_RARE_1(name, type, library)                                                                    \
-    BY_LEVEL_WITH(EXACTLY, static void, name##_any, (const type *x, int64_t n, int *any), (x, n, any)) {    \
+/* Elements of which the fast way doesn't hold are computed again, one by one. */
+#define WITH_RARE(name, type, arity, ...)                                                                   \
+    BY_LEVEL_WITH(EXACTLY, static void, name##_any, (char **at, int64_t n, int *any), (at, n, any)) {       \
+        const type *x = (const type *)at[0], *y = (const type *)at[arity - 1];                              \
         int found = 0;                                                                                      \
-        for (int64_t i = 0; i < (n & -LANES); i++) found |= name##_rare(x[i]);                              \
+        (void)y;                                                                                            \
+        for (int64_t i = 0; i < (n & -LANES); i++) found |= name##_rare(__VA_ARGS__);                       \
         *any = found;                                                                                       \
     }                                                                                                       \
-    BY_LEVEL_WITH(EXACTLY, static void, name##_fast, (const type *x, type *out, int64_t n), (x, out, n)) {  \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < (n & -LANES); i++) out[i] = name(x[i]);                \
+    BY_LEVEL_WITH(EXACTLY, static void, name##_fast, (char **at, int64_t n), (at, n)) {                     \
+        const type *x = (const type *)at[0], *y = (const type *)at[arity - 1];                              \
+        type *out = (type *)at[arity];                                                                      \
+        (void)y;                                                                                            \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < (n & -LANES); i++) out[i] = name(__VA_ARGS__);         \
+    }                                                                                                       \
+    static EXACTLY_HERE void name##_again(char **at, char **from, int64_t n) {                              \
+        const type *x = (const type *)from[0], *y = (const type *)from[arity - 1];                          \
+        type *out = (type *)at[arity];                                                                      \
+        (void)y;                                                                                            \
+        for (int64_t i = 0; i < n; i++)                                                                     \
+            if (name##_rare(__VA_ARGS__)) out[i] = name##_slow(__VA_ARGS__);                                \
     }                                                                                                       \
     static void name##_block(char **at, int64_t n) {                                                        \
-        const type *x = (const type *)at[0];                                                                \
-        type *out = (type *)at[1], kept[BLOCK];                                                             \
+        type kept[arity][BLOCK];                                                                            \
+        char *from[2] = {at[0], at[arity - 1]};                                                             \
         int any;                                                                                            \
-        name##_any(x, n, &any);                                                                             \
-        if (any) x = memcpy(kept, x, (size_t)n * sizeof *x);                                                \
-        name##_fast(x, out, n);                                                                             \
-        for (int64_t i = 0; any && i < n; i++)                                                              \
-            if (name##_rare(x[i])) out[i] = library(x[i]);                                                  \
+        name##_any(at, n, &any);                                                                            \
+        for (int k = 0; any && k < arity; k++) from[k] = memcpy(kept[k], at[k], (size_t)n * sizeof(type));  \
+        name##_fast(at, n);                                                                                 \
+        if (any) name##_again(at, from, n);                                                                 \
     }
+#define WITH_RARE_1(name, type) WITH_RARE(name, type, 1, x[i])
+#define WITH_RARE_2(name, type) WITH_RARE(name, type, 2, x[i], y[i])
 
 #include "kernels/element_loops.h"
 

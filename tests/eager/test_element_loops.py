@@ -28,6 +28,10 @@ def numbers(dtype):
     return np.concatenate([SPECIAL, rng.standard_normal(300), rng.random(200), wide]).astype(dtype)
 
 
+def dtype_of(dtype, x):
+    return np.dtype(dtype).type(x)
+
+
 def same(a, b):
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0]))
 
@@ -66,6 +70,26 @@ def test_where_elements_lie_changes_no_bit(name):
             over = [a.copy() for a in args]
             assert same(fn(*over, out=over[0]), whole)
             assert same(fn(args[0], *(a[5] for a in args[1:])), fn(args[0], *(np.full_like(a, a[5]) for a in args[1:])))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_are_exact(dtype):
+    """Remainders are those of C's fmod, quotients NumPy's, whatever the operands."""
+    rng = np.random.default_rng(0)
+    x, y = (
+        np.concatenate(
+            [numbers(dtype), (np.exp(rng.standard_normal(20000) * w) * rng.choice([-1, 1], 20000)).astype(dtype)]
+        )
+        for w in (8, 6)
+    )
+    whole = rng.integers(-50, 50, 4000).astype(dtype)
+    x, y = (
+        np.concatenate([x, np.repeat(whole, 3) * dtype_of(dtype, 0.1)]),
+        np.concatenate([rng.permutation(y), np.resize(dtype_of(dtype, 0.1) * whole[::-1], 12000)]),
+    )
+    with np.errstate(all="ignore"):
+        for name, exact in (("fmod", np.fmod), ("remainder", np.remainder), ("floor_divide", np.floor_divide)):
+            assert same(getattr(torch, name)(torch.from_numpy(x), torch.from_numpy(y)).numpy(), exact(x, y)), name
 
 
 @pytest.mark.parametrize("level", ["avx2", "default"])

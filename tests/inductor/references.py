@@ -7,6 +7,7 @@ from flambeau.base.elements import FUNCTIONS
 from flambeau.core.body import TABLE
 
 _NAMES = {
+    "floordiv": "floor_divide",
     "asin": "arcsin",
     "acos": "arccos",
     "atan": "arctan",

@@ -104,16 +104,18 @@ def _pow_of_reals(s, x, y):
 _pow.of_reals = _pow_of_reals
 
 
-def _checked(fn):
-    """``fn``, with an error for integers divided by zero, which NumPy makes 0."""
+def _checked(fn, of_reals=None):
+    """``fn``, with an error for integers divided by zero, which NumPy makes 0; ``of_reals``: the function of floating numbers, where it is another."""
 
     def call(x, y):
         if getattr(y, "dtype", np.dtype(type(y))).kind in "iub" and getattr(x, "dtype", np.dtype(type(x))).kind in "iub" and not np.all(y):
             raise RuntimeError("ZeroDivisionError")
+        if of_reals is not None and "f" in (getattr(x, "dtype", np.dtype(type(x))).kind, getattr(y, "dtype", np.dtype(type(y))).kind):
+            return of_reals(x, y)
         return fn(x, y)
 
     if isinstance(fn, np.ufunc):
-        call.ufunc = lambda: fn
+        call.ufunc = lambda: of_reals or fn
     call.refuses_zero = True
     return call
 
@@ -173,9 +175,9 @@ scalar("floordiv", 2, "arith", _checked(np.floor_divide), {"f": "@floordiv", "i"
        aten="floor_divide")
 scalar("truncdiv", 2, "arith", _truncdiv, {"f": "@truncdiv", "i": "@truncdiv_int"}, aten="floor_divide",
        doc="quotient rounded towards zero")
-scalar("remainder", 2, "arith", _checked(np.remainder), {"f": "@remainder", "i": "@remainder_int"},
+scalar("remainder", 2, "arith", _checked(np.remainder, element_function("remainder")), {"f": "@remainder", "i": "@remainder_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
-scalar("fmod", 2, "arith", _checked(np.fmod), {"f": "frem", "i": "@fmod_int"},
+scalar("fmod", 2, "arith", _checked(np.fmod, element_function("fmod")), {"f": "@fmod", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
 scalar("power", 2, "float", np.power, {})  # NumPy's alone
 scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},

@@ -1,7 +1,7 @@
 """The error function, its complement, scaled complement and inverse; the normal distribution's logarithm and quantiles.
 
-The polynomials of erf are Chebyshev fits; the inverse starts with M. Giles' approximation in single precision (2010) and takes two steps of
-Halley's; the scaled complement is Shepherd and Laframboise's (1981), quantiles are Cephes' ndtri.
+The polynomials of erf are Chebyshev fits; the inverse starts with Chebyshev fits and takes a step of Halley's; the scaled complement is Shepherd
+and Laframboise's (1981), quantiles are Cephes' ndtri.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .exponentials import FORMATS, clamp, exp, exp_m1_reduced, exp_reduce, log, log1p
-from .table import called, chebyshev, expansion, fabs, signed, sqrt, wide
+from .table import called, chebyshev, expansion, fabs, narrow, signed, sqrt, wide
 
 __all__: list[str] = []
 
@@ -100,46 +100,18 @@ def erfc(b, t, x):
     return called(b, "erfc", x)
 
 
-_GILES_NEAR = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
-)
-_GILES_FAR = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
-)
-
-
-@wide
-def erfinv(b, t, x):
-    a, one = fabs(b, x), b.const(t, 1.0)
-    left = b.sub(one, a)
-    w = b.neg(log(b, t, b.mul(left, b.add(one, a))))
-    near = b.poly(b.sub(w, 2.5), _GILES_NEAR)
-    far = b.poly(b.sub(sqrt(b, w), 3.0), _GILES_FAR)
-    y = b.mul(b.select(b.cmp("olt", w, 5.0), near, far), a)
-    small = b.cmp("olt", a, 0.5)
-    for _ in range(2):
-        miss = b.select(small, b.sub(erf(b, t, y), a), b.sub(left, called(b, "erfc", y)))
-        u = b.mul(b.mul(miss, math.sqrt(math.pi) / 2), exp(b, t, b.mul(y, y)))
-        y = b.sub(y, b.div(u, b.fma(y, u, one)))
-    y = b.select(b.cmp("oeq", a, one), math.inf, y)
-    y = b.select(b.cmp("oeq", a, 0.0), a, y)
-    return signed(b, b.select(b.cmp("ogt", a, one), math.nan, y), x)
+# erfinv(x) / x of w = -log(1 - x^2): of w / 2.5 - 1 on [0, 5], and of (sqrt(w) - m) / h on [m - h, m + h]; within 2e-8
+_ERFINV_NEAR = (
+    -1.2638317173574664e-06, 2.9332370820253845e-06, 7.941249076720504e-06, -4.140623825365829e-05, 2.089156243180741e-05, 0.0002921416157304229,
+    -0.0008342566473261421, -0.00048787904742196846, 0.008525415991890028, -0.01957356380665251, -0.026108236313349985, 0.6166006919631721,
+    1.5014093511107918,
+)  # fmt: skip
+_ERFINV_FAR = (
+    -0.0001407341140353886, 0.0006811991856487803, -0.0007393972022201842, -0.0009530961390099152, 0.0026540333900776005, -0.0021903686867214504,
+    0.0011250401750608784, -0.0011277357578318922, 0.0015694803332937368, -0.002190052408212105, 0.003469571218023242, -0.004955959684525672,
+    0.0029225696803438445, 2.026971794866128, 4.085187938419466,
+)  # fmt: skip
+_ERFINV_M, _ERFINV_H = (6.25 + math.sqrt(5)) / 2, (6.25 - math.sqrt(5)) / 2
 
 
 # (1 + 2 x) erfcx(x) on [0, inf), of t = (x - 3.75) / (x + 3.75) (Shepherd and Laframboise 1981)
@@ -187,6 +159,42 @@ def _exp_of_square(b, t, x):
     big = b.cmp("oge", square, 709.0)
     out = exp(b, t, square)
     return b.select(big, out, b.fma(out, rest, out))
+
+
+def _erfinv_start(b, t, x):
+    """(|x|, 1 - |x|, erfinv(|x|) within 2e-8 of itself)."""
+    a, one = fabs(b, x), b.const(t, 1.0)
+    left = b.sub(one, a)
+    w = b.neg(log(b, t, b.mul(left, b.add(one, a))))
+    near = b.poly(b.sub(b.mul(w, 0.4), 1.0), _ERFINV_NEAR)
+    far = b.poly(b.mul(b.sub(sqrt(b, w), _ERFINV_M), 1 / _ERFINV_H), _ERFINV_FAR)
+    return a, left, b.mul(b.select(b.cmp("olt", w, 5.0), near, far), a)
+
+
+def _erfinv_ends(b, t, x, a, y):
+    one = b.const(t, 1.0)
+    y = b.select(b.cmp("oeq", a, one), math.inf, y)
+    y = b.select(b.cmp("oeq", a, 0.0), a, y)
+    return signed(b, b.select(b.cmp("ogt", a, one), math.nan, y), x)
+
+
+def _erfinv_single(b, t, x):
+    a, _, y = _erfinv_start(b, t, x)
+    return _erfinv_ends(b, t, x, a, y)
+
+
+def _erfinv(b, t, x):
+    """One step of Halley's; what is missing is told from erf below 3/4, above from its complement."""
+    a, left, y = _erfinv_start(b, t, x)
+    e = exp(b, t, b.mul(y, y))
+    below = b.mul(b.sub(erf(b, t, y), a), e)
+    above = b.sub(b.mul(left, e), _erfcx(b, t, y))
+    u = b.mul(b.select(b.cmp("olt", a, 0.75), below, above), math.sqrt(math.pi) / 2)
+    y = b.sub(y, b.div(u, b.fma(y, u, b.const(t, 1.0))))
+    return _erfinv_ends(b, t, x, a, y)
+
+
+erfinv = narrow("erfinv", _erfinv_single, _erfinv)
 
 
 @wide

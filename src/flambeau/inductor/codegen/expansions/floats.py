@@ -48,17 +48,31 @@ def sign(b, t, x):
     return b.select(b.cmp("ogt", x, 0.0), 1.0, neg)
 
 
+def _remains(b, t, x, y):
+    """C's fmod, exact. Of a quotient below 2^22 (2^51) the product with the nearest whole number is subtracted without rounding; it is one too great
+    where what remains has the other sign."""
+    quotient, magic = b.div(x, y), 1.5 * 2.0 ** (23 if t == "f32" else 52)
+    whole = b.sub(b.add(quotient, magic), magic)
+    rest = b.fma(b.neg(whole), y, x)
+    size = b.intrinsic("copysign", y, x)
+    over = b.cmp("olt", b.mul(rest, b.intrinsic("copysign", b.const(t, 1.0), x)), 0.0)
+    rest = b.select(over, b.add(rest, size), rest)
+    rest = b.select(b.cmp("oeq", whole, 0.0), x, rest)
+    out = b.intrinsic("copysign", rest, x)
+    rare = b.flip(b.cmp("olt", b.intrinsic("fabs", quotient), 2.0**22 if t == "f32" else 2.0**51))
+    return b.by_lane(out, rare, "fmodf" if t == "f32" else "fmod", x, y)
+
+
 @expansion
 def fmod(b, t, x, y):
-    """C's fmod, called; the quotient of float32 operands is too long for a cheap expansion that is exact."""
-    return b.op("frem", x, y)
+    return _remains(b, t, x, y)
 
 
 @expansion
 def floordiv(b, t, x, y):
     """Python's //: the quotient from the exact remainder, then rounded down."""
     plain = b.div(x, y)
-    mod = b.op("frem", x, y)
+    mod = _remains(b, t, x, y)
     zero, one = b.const(t, 0.0), b.const(t, 1.0)
     quotient = b.div(b.sub(x, mod), y)
     differ = b.op("xor", b.cmp("olt", y, zero), b.cmp("olt", mod, zero))
@@ -74,7 +88,7 @@ def floordiv(b, t, x, y):
 @expansion
 def remainder(b, t, x, y):
     zero = b.const(t, 0.0)
-    mod = b.op("frem", x, y)
+    mod = _remains(b, t, x, y)
     differ = b.op("xor", b.cmp("olt", y, zero), b.cmp("olt", mod, zero))
     out = b.select(differ, b.add(mod, y), mod)
     return b.select(b.cmp("oeq", mod, zero), b.intrinsic("copysign", zero, y), out)
