@@ -69,3 +69,36 @@ def test_one_graph():
         for name, f in PROGRAMS.items():
             found = torch._dynamo.explain(f)(np.abs(INPUTS[0]))
             assert (found.graph_count, found.graph_break_count) == (1, 0), (name, found.break_reasons)
+
+
+SELECTIONS = {
+    "broadcast with others": lambda x: x[x > 0] + x[:1],
+    "sizes that may differ": lambda x: x[x > 0] + x[:3],
+    "of two selections": lambda x: x[x > 0] + x[x < 0],
+    "twice the same": lambda x: np.stack((x[x > 0], x[x > 0] * 2)),
+    "columns": lambda x: (x[x > 0] * 2).reshape(-1, 1) + np.arange(3),
+    "reshaped": lambda x: x[x > 0].reshape(2, -1),
+    "outer": lambda x: np.outer(x[x > 0], x[x < 0]),
+    "concatenated": lambda x: np.concatenate((x[x > 0], x)),
+    "the place of the greatest": lambda x: x[x > 0].argmax(),
+    "the greatest": lambda x: x[x > 0].max(),
+    "sums": lambda x: (x[x > 0].sum(), x[x > 0].prod(), len(x[x > 0])),
+    "running sums": lambda x: np.cumsum(x[x > 0]),
+    "chosen": lambda x: np.where(x[x > 0] > 1, 1.0, x[x > 0]),
+    "a slice as long": lambda x: x[: len(x[x > 0])].sum(),
+    "a product": lambda x: x[x > 0] @ x[x > 0],
+    "the last": lambda x: x[x > 0][-1],
+    "backwards": lambda x: x[x > 0][::-1] * 1.0,
+}
+NUMBERS = [R.randn(12), -np.abs(R.randn(12)), np.abs(R.randn(12)), np.array([1.0, -2, -3, -4]), np.array([1.0, -2, 2]), np.array([3.0]), np.array([-3.0]), np.empty(0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_selections(name):
+    """Of nothing, of one, of all: results and errors are NumPy's."""
+    f = SELECTIONS[name]
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(f)
+        for x in NUMBERS:
+            same(run(compiled, x.copy()), run(f, x.copy()))

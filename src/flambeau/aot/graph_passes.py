@@ -62,7 +62,10 @@ def common_subexpressions(graph: Graph) -> None:
             first = seen.setdefault(key, n)
         except TypeError:  # an unhashable argument
             continue
-        if first is not n and not (n in out and first in out and (out[n] or out[first])):
+        if first is n or (n in out and first in out and (out[n] or out[first])):
+            continue
+        # Sizes that depend on data have symbols of their own at each node, which what follows refers to.
+        if _sizes(first) == _sizes(n):
             n.replace_all_uses_with(first)
             graph.erase_node(n)
 
@@ -77,6 +80,13 @@ def _going_out(graph: Graph) -> dict[Node, bool]:
             n = n.args[0]
         out[n] = out.get(n, False) or viewed
     return out
+
+
+def _sizes(n: Node) -> list:
+    """The sizes of a node's tensors, and its numbers."""
+    val = n.meta.get("val")
+    values = val if isinstance(val, (list, tuple)) else [val]
+    return [sizes_of(v.shape) if hasattr(v, "shape") else getattr(v, "expr", None) for v in values]
 
 
 def draws(n: Node) -> bool:

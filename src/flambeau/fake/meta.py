@@ -8,9 +8,9 @@ import math
 from .. import _C
 from ..base.device import CPU
 from ..base.records import replace
-from ..base.shape_env import check_creatable
+from ..base.shape_env import check, check_creatable
 from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dims
-from ..base.symint import is_symbolic
+from ..base.symint import SymInt, is_symbolic
 from ..core import contractions, keys
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
@@ -88,14 +88,24 @@ def pointwise(op: OpOverload):
     return run
 
 
+def _check_some(n, op: OpOverload, dim: int) -> None:
+    """There is no extreme of nothing: where data tells a size, the graph asks when it runs."""
+    if type(n) is SymInt and n.env.is_unbacked(n.expr):
+        check(n >= 1, f"{op._opname}(): Expected reduction dim {dim} to have non-zero size.")
+
+
 @rule("reduction")
 def reduction(op: OpOverload):
     spec = arguments(op)
+    of_nothing = op.definition.init is not None
 
     def run(*args):
         r = spec(args)
         shape = r.input.shape
         axes = normalize_dims(r.dims, len(shape))
+        if not of_nothing:
+            for k in axes:
+                _check_some(shape[k], op, k)
         if r.keepdim:
             out = [1 if i in axes else n for i, n in enumerate(shape)]
         else:

@@ -103,7 +103,8 @@ def assertion(lowering, val, condition, text: str) -> None:
         raise NotImplementedError("a condition on other numbers")
     tag = lowering.message(text, About.CONDITION)
     for p in parts:
-        expect(lowering, p.args[0], p.args[1], tag)
+        # What was learnt after this line of the program may tell what a symbol is: then nothing binds it.
+        expect(lowering, p.args[0], condition.env.simplify(p.args[1]), tag)
 
 
 def item(lowering, val, x):
