@@ -2,9 +2,15 @@
 
 import glob
 import os
+import sysconfig
 
 import numpy
 from setuptools import Extension, setup
+
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise SystemExit(
+        "flambeau can't be built for the free-threaded build of CPython: its native state is guarded by the GIL. Use an ordinary build."
+    )
 
 
 def extension(name: str, folders: tuple[str, ...], **options) -> Extension:

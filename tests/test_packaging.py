@@ -3,6 +3,7 @@
 import fnmatch
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def test_python_versions_agree():
     assert PROJECT["tool"]["cibuildwheel"]["build"] == [f"cp{v.replace('.', '')}-*" for v in versions]
     assert f"for version in {' '.join(versions)}" in (ROOT / "tools/wheels.sh").read_text()
     assert str(versions).replace("'", '"') in (ROOT / ".github/workflows/ci.yml").read_text()
+
+
+def test_free_threaded_builds_are_refused():
+    """By setup.py, in front of everything else, and by the headers."""
+    code = (
+        "import sysconfig; old = sysconfig.get_config_var; "
+        "sysconfig.get_config_var = lambda name: 1 if name == 'Py_GIL_DISABLED' else old(name); "
+        "import runpy; runpy.run_path('setup.py')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "free-threaded build of CPython" in done.stderr
+    assert "#ifdef Py_GIL_DISABLED\n#error" in (ROOT / "csrc/frame/interpreter.h").read_text()
 
 
 def test_the_shell_commands_are_well_formed():

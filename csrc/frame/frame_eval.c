@@ -266,8 +266,10 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag) 
     }
     int ran;
     Py_INCREF(ctx);
-    PyObject *r = flb_dispatch(ctx, cache, flb_frame_func(frame), flb_frame_locals(frame),
-                               flb_flat_count(code), 0, &ran);
+    Py_ssize_t n = flb_flat_count(code);
+    PyObject *room[FLB_FRAME_ROOM(n)];
+    PyObject *r =
+        flb_dispatch(ctx, cache, flb_frame_func(frame), flb_frame_locals(frame, room, n), n, 0, &ran);
     Py_DECREF(cache);
     Py_DECREF(ctx);
     if (ran == FLB_PLAINLY) return eval_uncaptured(ts, frame);

@@ -21,7 +21,9 @@ void flb_set_eval(FlbEval hook) {
 PyObject *flb_default_eval(PyThreadState *ts, FlbFrame *frame, int throwflag) {
     return before(ts, frame, throwflag);
 }
-PyObject **flb_frame_locals(FlbFrame *frame) { return frame->localsplus; }
+#if PY_VERSION_HEX < 0x030E0000
+PyObject **flb_frame_locals(FlbFrame *frame, PyObject **room, Py_ssize_t n) { return frame->localsplus; }
+#endif
 
 PyObject *flb_traceback_entry(PyObject *next, PyCodeObject *code, PyObject *globals, int lasti, int line) {
     PyFrameObject *frame = PyFrame_New(PyThreadState_Get(), code, globals, NULL);

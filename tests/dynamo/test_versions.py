@@ -1,12 +1,14 @@
 """What CPython's versions do differently in bytecode: comprehensions in their function's frame, calls with names, super(), formatting,
 slices, fused instructions. Each program agrees with plain Python with a graph break at every place."""
 
+import types
+
 import pytest
 from helpers import check
 
 import flambeau as torch
 from flambeau.dynamo.bytecode.instructions import decode
-from flambeau.dynamo.bytecode.versions import PARTS
+from flambeau.dynamo.bytecode.versions import PARTS, normal
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -184,3 +186,18 @@ def test_decoded_alike(program):
     """The executor sees no instruction that is only one version's."""
     seen = {i.name for i in decode(program.__code__)}
     assert not seen & {*PARTS, "TO_BOOL", "LOAD_FAST_CHECK", "CALL_INTRINSIC_1", "POP_JUMP_FORWARD_IF_FALSE"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("LOAD_FAST_BORROW", "x", [("LOAD_FAST", "x")]),
+        ("LOAD_FAST_BORROW_LOAD_FAST_BORROW", ("x", "y"), [("LOAD_FAST", "x"), ("LOAD_FAST", "y")]),
+        ("LOAD_SMALL_INT", 3, [("LOAD_CONST", 3)]),
+        ("NOT_TAKEN", None, [("NOP", None)]),
+    ],
+)
+def test_names_of_3_14_on_paper(name, value, expected):
+    """What docs/design/cpython-3.14.md calls rows."""
+    found = normal(types.SimpleNamespace(opname=name, arg=3, argval=value))
+    assert [(n, v) for n, _, v in found] == expected

@@ -30,12 +30,16 @@ __all__ = [
 ]
 
 PY312, PY313 = sys.version_info >= (3, 12), sys.version_info >= (3, 13)
+PY314 = sys.version_info >= (3, 14)  # on paper: see docs/design/cpython-3.14.md
 NULL_FIRST = not PY313  # the NULL (or self) of a call lies below the callable; above it since 3.13
-FOR_END = ("END_FOR", "POP_TOP") if PY313 else ("END_FOR",) if PY312 else ()  # what the target of FOR_ITER starts with
+FOR_END = (
+    ("END_FOR", "POP_ITER") if PY314 else ("END_FOR", "POP_TOP") if PY313 else ("END_FOR",) if PY312 else ()
+)  # what the target of FOR_ITER starts with
 
 # An instruction of two parts: the names of the parts. A tuple as argument is divided, any other belongs to the first part.
 PARTS = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST", "LOAD_FAST"),
     "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
     "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
     "RETURN_CONST": ("LOAD_CONST", "RETURN_VALUE"),
@@ -43,6 +47,9 @@ PARTS = {
 # Names that differ without a difference in meaning.
 SAME = {
     "LOAD_FAST_CHECK": "LOAD_FAST",  # our LOAD_FAST always looks
+    "LOAD_FAST_BORROW": "LOAD_FAST",
+    "LOAD_SMALL_INT": "LOAD_CONST",
+    "NOT_TAKEN": "NOP",
     **{
         f"POP_JUMP_{way}_IF_{what}": f"POP_JUMP_IF_{what}"
         for way in ("FORWARD", "BACKWARD")
@@ -51,6 +58,7 @@ SAME = {
 }
 INTRINSICS = {3: "STOPITERATION_ERROR", 4: "ASYNC_GEN_WRAP", 5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"} if PY312 else {}
 INTRINSICS_2 = {1: "PREP_RERAISE_STAR"} if PY312 else {}
+SUBSCRIPT = 26 if PY314 else None  # the argument of BINARY_OP that stands for x[i]
 # What asks for the truth by itself, as it did before 3.13: a TO_BOOL in front says nothing more. Elsewhere it is ``not not``.
 ASKS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
 JUMPS = frozenset(dis.hasjrel + dis.hasjabs)
@@ -125,6 +133,8 @@ BREAKABLE = {
 def normal(i: dis.Instruction) -> list[tuple[str, int | None, object]]:
     """(name, arg, argval) of each normal instruction that ``i`` is."""
     name, arg, value = i.opname, i.arg, i.argval
+    if name == "BINARY_OP" and arg == SUBSCRIPT:
+        return [("BINARY_SUBSCR", None, None)]
     parts = PARTS.get(name)
     if parts is not None:
         values = value if isinstance(value, tuple) and name != "RETURN_CONST" else (value, None)
