@@ -9,7 +9,7 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.distributed import checkpoint, threads
 from flambeau.distributed.fsdp import fully_shard
-from flambeau.distributed.tensor import DTensor, Replicate, Shard, init_device_mesh
+from flambeau.distributed.tensor import DTensor, Replicate, Shard, _redistribute, distribute_tensor, init_device_mesh
 from flambeau.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -17,6 +17,7 @@ from flambeau.distributed.tensor.parallel import (
     PrepareModuleOutput,
     RowwiseParallel,
     SequenceParallel,
+    loss_parallel,
     parallelize_module,
 )
 
@@ -165,3 +166,38 @@ def test_errors():
             parallelize_module(nn.Linear(2, 2), init_device_mesh("cpu", (1, 1)), ColwiseParallel())
 
     threads.spawn(run, 1)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_losses_of_classes_in_parts(weighted, reduction, monkeypatch):
+    """Logits, of sizes that don't divide, never cross ranks; gradients are those of one process."""
+    logits, target = torch.randn(6, 7), torch.tensor([0, 6, 3, -100, 4, 2])
+    weight = torch.rand(7) if weighted else None
+    plain = logits.clone().requires_grad_()
+    wanted = torch.nn.functional.cross_entropy(plain, target, weight, reduction=reduction)
+    wanted.sum().backward()
+
+    def run(rank):
+        mesh = init_device_mesh("cpu", (3,))
+        x = distribute_tensor(logits.clone(), mesh, [Shard(1)]).requires_grad_()
+        with loss_parallel():
+            loss = torch.nn.functional.cross_entropy(x, target, weight, reduction=reduction)
+            loss.sum().backward()
+        torch.testing.assert_close(loss.full_tensor(), wanted.detach(), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(x.grad.full_tensor(), plain.grad, atol=1e-6, rtol=1e-5)
+        assert x.grad.placements == (Shard(1),)
+
+    moved, gather = [], _redistribute._gather
+    monkeypatch.setattr(_redistribute, "_gather", lambda x, *rest: (moved.append(tuple(x.shape)), gather(x, *rest))[1])
+    threads.spawn(run, 3)
+    assert moved.count((6, 3)) == 2  # parts of two ranks: of the gradient, by full_tensor()
+
+
+def test_a_target_that_is_no_class():
+    def run(rank):
+        x = distribute_tensor(torch.randn(2, 4), init_device_mesh("cpu", (2,)), [Shard(1)])
+        with pytest.raises(IndexError, match="Target 9 is out of bounds"):
+            torch.nn.functional.cross_entropy(x, torch.tensor([1, 9]))
+
+    threads.spawn(run, 2)

@@ -70,7 +70,6 @@ from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptio
     "+distributed.tensor": "why: it is not built\nmodule: parallel placement_types device_mesh experimental",
     "distributed.tensor.experimental": "from distributed.tensor._dispatch: implicit_replication\nfrom distributed.tensor.local_map: local_map\nrefuses: context_parallel",
     "distributed.tensor.device_mesh": "from distributed.device_mesh: DeviceMesh init_device_mesh",
-    "+distributed.tensor.parallel": "why: it is not built\nrefuses: loss_parallel",
     "distributed._tensor": "rest distributed.tensor",
     "distributed._tensor.experimental": "rest distributed.tensor.experimental",
     "distributed.optim.post_localSGD_optimizer": "from distributed.local_sgd: PostLocalSGDOptimizer",

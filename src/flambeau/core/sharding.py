@@ -28,7 +28,8 @@ class Apart:
 @slotted
 class Rows:
     """The result is ``source[index]``, rows of the argument ``source``: beside what its kind says, parts of the rows give summands, in which rows
-    that are elsewhere are zeros."""
+    that are elsewhere are zeros. ``dim``: the argument that tells the dimension of the rows; then ``index`` has the shape of the result."""
 
     source: str
     index: str
+    dim: str | None = None

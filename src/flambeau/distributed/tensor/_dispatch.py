@@ -22,6 +22,7 @@ from ...core import reductions
 from ...core.definition import TensorMeta
 from ...core.indexing import check_bounds
 from ...core.operator import OpOverload, namespace
+from ...core.sharding import Apart
 from ...core.tensor import Tensor
 from .. import functional_collectives as funcol
 from ._redistribute import redistribute
@@ -79,12 +80,26 @@ def dispatch(op: OpOverload, args: tuple, kwargs: dict):
     if op.kind == "out":
         return _out(op, values)
     tensors_only = all(r.is_tensor for r in op._schema.returns)
-    if op.kind == "composite" and "sharding" not in op.overrides and tensors_only:
+    if op.kind == "composite" and tensors_only and ("sharding" not in op.overrides or _is_cut_along(op, values)):
         with implicit_replication():
             return op.definition.fn(*values)
     if op._schema.is_mutable:
         raise NotImplementedError(f"DTensor: {op} writes into an argument and has no functional form")
     return _run(op, values)
+
+
+def _is_cut_along(op: OpOverload, values) -> bool:
+    """Whether an argument lies in parts along the dimension that the operator treats as a whole: opened, only its sums and extremes cross ranks."""
+    rule = op.overrides["sharding"]
+    if not isinstance(rule, Apart) or rule.linear:
+        return False
+    d = values[[a.name for a in op._schema.arguments].index(rule.dim)]
+    if not isinstance(d, int):
+        return False
+    cut = [
+        p.dim - (d % max(v._ndim, 1)) for v in values if isinstance(v, _wrapper) for p in v.placements if p.is_shard()
+    ]
+    return 0 in cut
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -295,15 +310,19 @@ def _rows_here(op: OpOverload, values, tensors, at, local, chosen):
     rule, call = op.overrides["sharding"], Call(op, values, tensors, at, 0)
     source, index = call.named(rule.source), call.named(rule.index)
     mesh, placed = tensors[0].device_mesh, [s.ins[source] if s.rows else Replicate() for s in chosen]
-    (n, *_), (start, *_) = local_box(tensors[source]._shape, mesh, placed)
-    check_bounds(op, local[index]._array, tensors[source]._shape[0])
+    d = call.rows_dim(rule)
+    n, start = (box[d] for box in local_box(tensors[source]._shape, mesh, placed))
+    check_bounds(op, local[index]._array, tensors[source]._shape[d])
     at_home = aten.sub.Tensor(local[index], start)
     elsewhere = aten.logical_or.default(aten.lt.Scalar(at_home, 0), aten.ge.Scalar(at_home, n))
     local[index] = aten.masked_fill.Scalar(at_home, elsewhere, 0)
     if not n:  # no row is here
-        local[source] = aten.new_zeros.default(local[source], [1, *local[source]._shape[1:]])
+        sizes = list(local[source]._shape)
+        local[source] = aten.new_zeros.default(local[source], [*sizes[:d], 1, *sizes[d + 1 :]])
     args, kwargs = op.split(_with(values, local))
-    return aten.masked_fill.Scalar(op(*args, **kwargs), aten.unsqueeze.default(elsewhere, -1), 0)
+    if rule.dim is None:
+        elsewhere = aten.unsqueeze.default(elsewhere, -1)
+    return aten.masked_fill.Scalar(op(*args, **kwargs), elsewhere, 0)
 
 
 def _view_of_parts(op: OpOverload, values, tensors, at, local, chosen):

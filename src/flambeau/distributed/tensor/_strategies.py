@@ -43,6 +43,13 @@ class Call:
     at: list[int]
     i: int
 
+    def rows_dim(self, rule: Rows) -> int:
+        """The dimension that an operator with this rule reads rows along."""
+        if rule.dim is None:
+            return 0
+        names = [a.name for a in self.op._schema.arguments]
+        return self.values[names.index(rule.dim)] % max(self.tensors[self.named(rule.source)].dim(), 1)
+
     @property
     def ranks(self) -> int:
         return self.tensors[0].device_mesh.size(self.i)
@@ -78,7 +85,7 @@ def strategies(call: Call) -> list[Strategy]:
         found = _KINDS[op.kind](call) if op.kind in _KINDS else []
     if isinstance(rule, Rows):
         cut = call.named(rule.source)
-        ins = tuple(Shard(0) if k == cut else R for k in range(len(call.tensors)))
+        ins = tuple(Shard(call.rows_dim(rule)) if k == cut else R for k in range(len(call.tensors)))
         found = [*found, Strategy(ins, (Partial(),), rows=True)]
     results = len(op._schema.returns)
     return [*found, Strategy((R,) * len(call.tensors), (R,) * results)]

@@ -130,6 +130,7 @@ def gather(ix, self, dim, index, sparse_grad):
     return tuple(index.shape), _loaded(dim, self.shape)
 
 
+gather.override("sharding", Rows("self", "index", "dim"))
 gather.derivative(
     self=lambda ct, self_like, dim, index: aten.scatter_add.default(
         aten.new_zeros.default(ct, list(self_like.shape)), dim, index, ct
