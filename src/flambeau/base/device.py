@@ -35,6 +35,8 @@ class Device(_C.DeviceBase):
             raise TypeError(f"device() expected a string or a device, got {type.__class__.__name__}")
         if type not in _KINDS:
             raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {type}")
+        if index is not None and index < 0:
+            raise RuntimeError("Device index must not be negative")
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "index", index)
 

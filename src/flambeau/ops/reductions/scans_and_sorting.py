@@ -214,6 +214,8 @@ def _lower_stable_sort(lowering, val, self, stable, dim, descending):
 
 
 def _topk_meta(self, k, dim, largest, sorted):
+    if self.dtype.name == "bool":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     n = len(self.shape)
     d = normalize_dim(dim, n)
     size = self.shape[d] if n else 1
@@ -229,6 +231,8 @@ def _topk_meta(self, k, dim, largest, sorted):
     has_out=True,
 )
 def topk(a, k, dim, largest, sorted):
+    if a.dtype == bool:
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     if not 0 <= k <= (a.shape[normalize_dim(dim, a.ndim)] if a.ndim else 1):
         raise RuntimeError(
             f"selected index k out of range: k is {k}, dimension {dim} has size {a.shape[dim] if a.ndim else 1}"

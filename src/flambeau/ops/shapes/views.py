@@ -128,7 +128,8 @@ def squeeze_dim(v, dim):
 
 @view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
 def squeeze_dims(v, dim):
-    return v.squeeze(tuple(d for d in map(v.dim, dim) if is_one(v.shape[d]))) if v.ndim else v
+    dims = normalize_dims(dim, v.ndim) if dim else ()
+    return v.squeeze(tuple(d for d in dims if is_one(v.shape[d])))
 
 
 @view("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
