@@ -452,7 +452,9 @@ def main():
     for what, number, wanted in bars(found):
         print(f"{what:<70} {number:.3g}  {wanted}")
     if args.table:
-        args.table.write_text(page(found, args.rounds))
+        # What was written by hand below the tables stays.
+        _, _, kept = (args.table.read_text() if args.table.exists() else "").partition("\n## ")
+        args.table.write_text(page(found, args.rounds) + (f"\n## {kept}" if kept else ""))
 
 
 if __name__ == "__main__":
