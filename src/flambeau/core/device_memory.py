@@ -15,6 +15,7 @@ from .layouts import empty_strided
 from .tensor import Tensor
 
 __all__ = [
+    "EVENT",
     "allocate",
     "bytes_of",
     "contents",
@@ -30,6 +31,9 @@ __all__ = [
     "storage_on",
     "upload",
 ]
+
+
+EVENT = 7  # csrc/core/events.h: a launch or a copy, from when it is given to the device until the call returns
 
 
 def on_device(t) -> bool:
@@ -77,7 +81,9 @@ def upload(t, device, cls=Tensor):
     """A copy of a tensor of the CPU on ``device``, laid out as it is."""
     out = allocate(t._shape, t._strides, t._dtype, device)
     memory = out._storage.device_memory
+    event = _C.event_begin(EVENT, "copy to the device")
     memory.write(0, bytes_of(t._array, memory.nbytes))
+    _C.event_end(event)
     return out if cls is Tensor else _C.alias(out, cls)
 
 
@@ -87,7 +93,9 @@ def read(t) -> np.ndarray:
     if not n:
         return empty_strided(t._shape, t._strides, t._dtype.np)
     held = np.empty(n * item, np.uint8)
+    event = _C.event_begin(EVENT, "copy to the host")
     t._storage.device_memory.read(t._offset * item, held)
+    _C.event_end(event)
     return np.ndarray(tuple(t._shape), t._dtype.np, held, 0, tuple(s * item for s in t._strides))
 
 

@@ -131,7 +131,9 @@ class _Image:
         self.low = min((s[0] for s in filled), default=0) // 16 * 16
         self.bytes = np.empty(max(max((s[1] for s in filled), default=0) - self.low, 0), np.uint8)
         self.memory = tensors[0]._storage.device_memory
+        event = _C.event_begin(device_memory.EVENT, "copy to the host")
         self.memory.read(self.low, self.bytes)
+        _C.event_end(event)
         self.storage = _C.from_array(self.bytes)._storage
 
     def tensor(self, t):
@@ -149,7 +151,9 @@ class _Image:
         begin = t._offset * item
         end = begin + device_memory.extent(t._shape, t._strides) * item
         if begin < end:
+            event = _C.event_begin(device_memory.EVENT, "copy to the device")
             self.memory.write(begin, self.bytes[begin - self.low : end - self.low])
+            _C.event_end(event)
 
 
 class _Host:

@@ -61,7 +61,8 @@ class _Times:
 class FunctionEvent(_Times):
     """One call.
 
-    ``category``: "cpu_op", "autograd", "compiled_graph", "kernel", "native_loop", "collective" or "user_annotation". ``lines``: of the
+    ``category``: "cpu_op", "autograd", "compiled_graph", "kernel", "native_loop", "collective", "device" (a launch or
+    a copy, as the host sees it) or "user_annotation". ``lines``: of the
     user's, for what is compiled. ``note``: what a kernel is, and ``bytes`` that it moves. ``stack``: entries ``file(line): function``, the innermost
     first, None unless asked for. ``forward``: the call that made a node of a backward pass."""
 

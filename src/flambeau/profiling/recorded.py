@@ -30,6 +30,7 @@ class Kind(enum.IntEnum):
     RANGE = 4
     LOOP = 5
     COLLECTIVE = 6
+    DEVICE = 7
 
 
 class Flags(enum.IntFlag):
@@ -49,6 +50,7 @@ CATEGORIES = {
     Kind.RANGE: "user_annotation",
     Kind.LOOP: "native_loop",
     Kind.COLLECTIVE: "collective",
+    Kind.DEVICE: "device",
 }
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 SHOWN = tuple(PACKAGE + part + os.sep for part in ("nn", "modules", "optim", "examples", "distributions"))

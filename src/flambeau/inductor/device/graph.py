@@ -206,9 +206,11 @@ class _Call:
         numbers = list(self.numbers(step.numbers))
         if status is None:
             numbers.insert(0, 0)
+        event = _C.event_begin(device_memory.EVENT, f"launch {step.name}")
         self.driver.launch(
             self.index, step.function, blocks, step.threads, step.cooperative, step.shared, memories, offsets, numbers
         )
+        _C.event_end(event)
 
     def _call(self, step: CallStep) -> None:
         views = []
