@@ -147,6 +147,9 @@ def sweep(entry, facets, n=SAMPLES):
         fn = C.ours(entry)
     except Exception as e:
         return [["eager", 0, "plain", f"missing: {e}"]], cases
+    if not entry.dtypes:
+        # An entry for another device.
+        return wrong, cases
     dtype = "float32" if C.T.float32 in entry.dtypes else str(next(iter(entry.dtypes))).removeprefix("torch.")
     for k, sample in enumerate(C.samples_of(entry, dtype, n=n)):
         for layout, s in rearranged(sample):

@@ -27,6 +27,7 @@ DIFFERENT = {
     "_native_batch_norm_legit.no_stats": "two passes",
     "special_i1": "a nan stays one",
     "special_i1e": "a nan stays one",
+    "pdist": "a row with an infinite element is at a distance of nan from itself, as in cdist",
     "mode": "nan is one value",
     "topk": "equal elements: the first one",
     "kthvalue": "equal elements: the first one",

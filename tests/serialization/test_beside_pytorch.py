@@ -310,15 +310,13 @@ def _close(a, b):
 
 
 REFUSED = {
-    "quantised": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
-    "quantised by channel": lambda: torch.quantize_per_channel(
+    "floating-point zero points": lambda: torch.quantize_per_channel(
         torch.ones(2, 2), torch.ones(2), torch.zeros(2), 0, torch.quint8
     ),
     "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     "complex32": lambda: torch.ones(2, dtype=torch.complex32),
     "float8_e8m0fnu": lambda: torch.ones(2).to(torch.float8_e8m0fnu),
     "float8_e4m3fnuz": lambda: torch.ones(2).to(torch.float8_e4m3fnuz),
-    "dtype": lambda: torch.qint8,
 }
 
 

@@ -102,6 +102,8 @@ def checked(codes, description) -> Affine:
         ):
             # NOTE: the tensors themselves, not copies: a stream fills their memory later.
             sizes, kinds = {tuple(t._shape) for t in (scale, zero_point)}, (scale._dtype, zero_point._dtype)
+            if kinds == (dtypes.float32, dtypes.float32):
+                raise NotImplementedError("quantised tensors with floating-point zero points are not built in flambeau")
             if (
                 sizes == {tuple(codes._shape[axis : axis + 1])}
                 and kinds == (dtypes.float64, dtypes.int64)

@@ -521,10 +521,6 @@ class Module(StateDict):
     def register_state_dict_pre_hook(self, hook: Callable):
         return _hooks.add(self._state_dict_pre_hooks, hook)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False):
-        """``hook(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)``, after the module itself when ``with_module``."""
-        return _hooks.add(self._load_state_dict_pre_hooks, hook if with_module else _without_module(hook))
-
     def register_load_state_dict_pre_hook(self, hook: Callable):
         return _hooks.add(self._load_state_dict_pre_hooks, hook)
 
@@ -564,16 +560,6 @@ class Module(StateDict):
         self.__dict__.update(state)
         for name in _hooks.PER_MODULE:
             self.__dict__.setdefault(name, OrderedDict())
-
-
-class _without_module:
-    """A hook that isn't handed the module."""
-
-    def __init__(self, hook: Callable):
-        self.hook = hook
-
-    def __call__(self, module, *args):
-        return self.hook(*args)
 
 
 def _typename(value) -> str:

@@ -16,7 +16,7 @@ def arguments_for(module, array, x):
     if isinstance(x, DType):
         return getattr(module, x.name)
     if isinstance(x, MemoryFormat):
-        x = x.name
+        return getattr(module, x.name)
     if isinstance(x, str) and x.endswith("_format"):
         return getattr(module, x)
     if isinstance(x, (list, tuple)):

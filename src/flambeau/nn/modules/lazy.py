@@ -15,7 +15,7 @@ class LazyModuleMixin:
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._load_hook = self.register_load_state_dict_pre_hook(_take_shapes)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args, **kwargs) -> None:
@@ -34,15 +34,15 @@ class LazyModuleMixin:
         if module.cls_to_become is not None:
             module.__class__ = module.cls_to_become
 
+    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        """Uninitialised parameters take the shapes of what is loaded. The name is PyTorch's: its files hold the method."""
+        from flambeau.autograd.grad_mode import no_grad
 
-def _take_shapes(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-    from flambeau.autograd.grad_mode import no_grad
-
-    for name, param in (*module._parameters.items(), *module._buffers.items()):
-        given = state_dict.get(prefix + name)
-        if param is not None and given is not None and is_lazy(param) and not is_lazy(given):
-            with no_grad():
-                param.materialize(given.shape)
+        for name, param in (*self._parameters.items(), *self._buffers.items()):
+            given = state_dict.get(prefix + name)
+            if param is not None and given is not None and is_lazy(param) and not is_lazy(given):
+                with no_grad():
+                    param.materialize(given.shape)
 
 
 def _lazy_pair(module, shape_names: dict, made) -> None:
