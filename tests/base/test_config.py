@@ -77,6 +77,37 @@ def test_mock_patches_and_restores():
     assert c.key() == make().key() and not c.changed()
 
 
+def test_settings_without_meaning_have_one_value_each():
+    asked = []
+
+    def accepted():
+        asked.append(1)
+        return {"limit": 3, "speed": None, "trace.deep": False, "other.kinds": ["a"]}
+
+    c = Config(
+        "torch.x.config", {"limit": Knob(8, "a limit"), "trace.enabled": Knob(False, "traces")}, accepted=accepted
+    )
+    assert (c.limit, c.trace.enabled, asked) == (8, False, [])
+    assert (c.speed, c.trace.deep, c.other.kinds) == (None, False, ["a"])
+    c.speed = None
+    c.trace.deep = False
+    with pytest.raises(NotImplementedError, match="torch.x.config.trace.deep = True is not built: only False is"):
+        c.trace.deep = True
+    with (
+        pytest.raises(NotImplementedError, match=r"torch.x.config.other.kinds = \[\] is not built"),
+        c.patch({"other.kinds": []}),
+    ):
+        pass
+    with pytest.raises(AttributeError, match="torch.x.config.other.kind does not exist"):
+        c.other.kind  # noqa: B018
+    assert "other.kinds" in c and "other.kind" not in c and not c.changed()
+    assert sorted(c.names()) == ["limit", "other.kinds", "speed", "trace.deep", "trace.enabled"]
+    assert [c.built(n) for n in ("limit", "trace.enabled", "speed", "trace.deep", "other.kinds", "no")] == [
+        True,
+        True,
+    ] + [False] * 4
+
+
 def test_only_the_default_may_be_built():
     c = Config("torch.x.config", {"validate": Knob(False, "checks", only=True)})
     c.validate = False
@@ -164,7 +195,7 @@ LOGGED = {
     "sym_shapes": "s0",
     "trace_source": "starts_line .*program.py:5 in f\\n    z = x.sin\\(\\) @ y",
     "trace_call": "FX call sin from .*program.py:5 in f\\n    z = x.sin\\(\\) @ y\\n        ~*\\^+\\n",
-    "trace_bytecode": "TRACE LOAD_FAST y \\[TensorVariable\\(\\)\\]",
+    "trace_bytecode": "TRACE LOAD_FAST y \\[a Tensor\\]",
     "post_grad_graphs": "aten.sin",
     "caching": "compiled .+",
 }

@@ -8,12 +8,12 @@ names ("trace.enabled") make nested groups.
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import os
-import sys
+from collections.abc import Callable
 from typing import Any
 
+from .patch import Patch
 from .records import slotted
 
 __all__ = ["Config", "Knob"]
@@ -53,6 +53,18 @@ class Knob:
         return copy.copy(self.default)
 
 
+def _by_group(named: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Those of ``named`` whose names have a dot, by what stands before it."""
+    out: dict[str, dict[str, Any]] = {}
+    for group, rest, value in ((*n.split(".", 1), v) for n, v in named.items() if "." in n):
+        out.setdefault(group, {})[rest] = value
+    return out
+
+
+def _of_group(accepted: Callable[[], dict[str, Any]], group: str) -> Callable[[], dict[str, Any]]:
+    return lambda: _by_group(accepted()).get(group, {})
+
+
 class Config:
     """Attribute access to knobs. ``path`` is the name users know, e.g. ``torch._dynamo.config``."""
 
@@ -62,32 +74,60 @@ class Config:
         knobs: dict[str, Knob],
         aliases: dict[str, str] | None = None,
         not_built: frozenset[str] = frozenset(),
+        accepted: Callable[[], dict[str, Any]] | None = None,
     ):
+        """``accepted``: gives PyTorch's other settings by dotted name with the one value that may be set, asked for when one is used."""
         set_ = object.__setattr__
         set_(self, "_path", path)
         set_(self, "_knobs", {n: k for n, k in knobs.items() if "." not in n})
         set_(self, "_aliases", aliases or {})
         set_(self, "_not_built", not_built)
+        set_(self, "_accepted", accepted)
         set_(self, "_values", {n: k.initial() for n, k in knobs.items() if "." not in n})
         set_(self, "_groups", {})
         set_(self, "_listeners", [])
-        for group in {n.split(".")[0] for n in knobs if "." in n}:
-            inner = {n[len(group) + 1 :]: k for n, k in knobs.items() if n.startswith(group + ".")}
-            self._groups[group] = Config(f"{path}.{group}", inner)
+        for group, inner in _by_group(knobs).items():
+            self._groups[group] = Config(f"{path}.{group}", inner, accepted=accepted and _of_group(accepted, group))
+
+    def _load_accepted(self) -> None:
+        """Make the knobs of ``accepted``."""
+        if self._accepted is None:
+            return
+        accepted, values = self._accepted, self._accepted()
+        object.__setattr__(self, "_accepted", None)
+        for name in values.keys() - self._knobs.keys():
+            if "." not in name:
+                self._knobs[name] = Knob(values[name], "PyTorch's, without meaning here", only=True)
+                self._values[name] = self._knobs[name].initial()
+        for group in _by_group(values).keys() - self._groups.keys():
+            self._groups[group] = Config(f"{self._path}.{group}", {}, accepted=_of_group(accepted, group))
 
     def _name(self, name: str) -> str:
         name = self._aliases.get(name, name)
         if name in self._not_built:
             raise AttributeError(f"{self._path}.{name} is a setting of PyTorch that is not built here")
         if name not in self._knobs:
+            self._load_accepted()
+        if name not in self._knobs:
             raise AttributeError(f"{self._path}.{name} does not exist")
         return name
+
+    def built(self, dotted: str) -> bool:
+        """Whether there is such a knob and more than its default may be set."""
+        group, _, rest = dotted.partition(".")
+        if rest:
+            return group in self._groups and self._groups[group].built(rest)
+        return dotted in self._knobs and not self._knobs[dotted].only
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._groups:
             return self._groups[name]
+        if name not in self._knobs:
+            self._load_accepted()
+            if name in self._groups:
+                return self._groups[name]
         name = self._name(name)
         if name not in self._values:
             raise AttributeError(f"{self._path}.{name} was deleted")
@@ -117,15 +157,22 @@ class Config:
         del self._values[name]
 
     def __dir__(self):
+        self._load_accepted()
         return [*self._values, *self._groups, *self._aliases, "patch", "help", "key"]
 
     def __contains__(self, dotted: str) -> bool:
+        self._load_accepted()
         group, _, rest = dotted.partition(".")
         return (
             rest in self._groups[group]
             if rest and group in self._groups
             else self._aliases.get(dotted, dotted) in self._values
         )
+
+    def names(self) -> list[str]:
+        """Every knob, by dotted name."""
+        self._load_accepted()
+        return [*self._knobs, *(f"{g}.{n}" for g, inner in self._groups.items() for n in inner.names())]
 
     def get(self, dotted: str):
         """Value of a knob by its dotted name."""
@@ -177,48 +224,4 @@ class Config:
             changes = {**arg, **changes}
         elif arg is not None:
             changes = {arg: value, **changes}
-        return _Patch(self, changes)
-
-
-class _Patch:
-    def __init__(self, config: Config, changes: dict[str, Any]):
-        self.config, self.changes, self.saved = config, changes, []
-
-    def __enter__(self):
-        self.saved.append({k: self.config.get(k) for k in self.changes})
-        for k, v in self.changes.items():
-            self.config.set(k, v)
-        return self
-
-    def __exit__(self, *exc):
-        for k, v in self.saved.pop().items():
-            self.config.set(k, v)
-        return False
-
-    def __call__(self, fn):
-        if isinstance(fn, type):
-            return self._of_class(fn)
-
-        @functools.wraps(fn)
-        def wrapper(*args, **kwargs):
-            with _Patch(self.config, self.changes):
-                return fn(*args, **kwargs)
-
-        return wrapper
-
-    def _of_class(self, cls: type) -> type:
-        """``cls``, a unittest.TestCase, with the changes made around all of its tests. TypeError for any other class."""
-        unittest = sys.modules.get("unittest")  # nothing else here needs it
-        if unittest is None or not issubclass(cls, unittest.TestCase):
-            raise TypeError(f"patch() decorates functions and classes of tests, not the class {cls.__name__}")
-        config, changes = self.config, self.changes
-
-        def setUpClass(tests):
-            patch = _Patch(config, changes)
-            patch.__enter__()
-            tests.addClassCleanup(patch.__exit__)
-            super(patched, tests).setUpClass()
-
-        names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-        patched = type(cls)(cls.__name__, (cls,), {**names, "setUpClass": classmethod(setUpClass)})
-        return patched
+        return Patch(self, changes)

@@ -167,7 +167,7 @@ def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
             options = {**options, "force_disable_caches": True}
         settings = importlib.import_module("flambeau.inductor.settings").config
         named = {k.replace("-", "_"): v for k, v in options.items()}
-        with settings.patch({k: v for k, v in named.items() if k in settings}):
+        with settings.patch({k: v for k, v in named.items() if settings.built(k)}):
             return inductor(gm, example_inputs)
     if not _loaded("flambeau.aot", "flambeau.inductor", "flambeau.inductor.compile"):
         return gm.forward

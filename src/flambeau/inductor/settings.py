@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from ..base.config import Config, Knob
 
 __all__ = ["config"]
@@ -87,4 +90,11 @@ KNOBS = {
     "trace.compile_profile": Knob(False, "a profile of the passes (for pstats), from compiling once more"),
 }
 
-config = Config("torch._inductor.config", KNOBS)
+
+def _accepted() -> dict[str, Any]:
+    return importlib.import_module("flambeau.inductor.accepted").accepted()
+
+
+# Lists of settings, for PyTorch's own caches and reports.
+NOT_BUILT = frozenset(["_cache_config_ignore_prefix", "_save_config_ignore"])
+config = Config("torch._inductor.config", KNOBS, not_built=NOT_BUILT, accepted=_accepted)
