@@ -253,3 +253,54 @@ class Pair(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         raise NotImplementedError
+
+
+class Seen(torch.Tensor):
+    pass
+
+
+def _write_subclass(y):
+    o = y.as_subclass(Seen)
+    o.mul_(3)
+    return y
+
+
+def _write_base(y):
+    o = y.as_subclass(Seen)
+    y.mul_(3)
+    return o
+
+
+def _write_plain_again(y):
+    o = y.as_subclass(Seen)
+    t = o.as_subclass(torch.Tensor)
+    t.mul_(3)
+    return o
+
+
+def _write_part(y):
+    o = y[:2].as_subclass(Seen)
+    o.mul_(3)
+    return y[:2]
+
+
+def _view_of_a_result(y):
+    s = (y * 1).as_subclass(Seen)
+    w = s.view(3, 1)
+    s.mul_(3)
+    return w
+
+
+@pytest.mark.parametrize("program", [_write_subclass, _write_base, _write_plain_again, _write_part, _view_of_a_result])
+def test_a_write_to_either_is_in_the_history_of_both(program):
+    x = torch.ones(3, requires_grad=True)
+    seen = program(x * 1)
+    seen.sin().sum().backward()
+    assert torch.allclose(x.grad[: seen.numel()].as_subclass(torch.Tensor), 3 * torch.tensor(3.0).cos())
+
+
+def test_a_subclass_of_a_leaf_is_a_view_of_it():
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        x.as_subclass(Seen).mul_(2)
+    assert torch.ones(3).as_subclass(Seen)._is_view()

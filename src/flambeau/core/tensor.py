@@ -159,12 +159,13 @@ class Tensor(_C.TensorBase):
         return out
 
     def as_subclass(self, cls):
-        """The same data seen as ``cls``; autograd history is kept."""
+        """The same data seen as ``cls``: a view with its autograd history, so that a write to either is one to both."""
         _refuse_wrapped(cls, self)
         out = _C.alias(self, cls)
         if self._requires_grad and _C.tls("grad_enabled"):
             same = aten.alias.default(self)
             _C.set_history(out, same._grad_fn, same._output_nr)
+        _C.note_view(out, self, aten.alias.default, ())
         return out
 
     # -- metadata ------------------------------------------------------------------------------------------------------
