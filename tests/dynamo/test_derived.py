@@ -276,6 +276,68 @@ def kept_identity(C, torch):
     return [f(X(), k)[1] is k, f(X(), k)[1] is k]
 
 
+class OwnValues(collections.OrderedDict):
+    def values(self):
+        return [7]
+
+
+@program
+def views_behind_a_break(C, torch):
+    """What dict.values() gave shows what is written to the object afterwards."""
+
+    def f(x, make):
+        d = make(a=1, b=2)
+        keys, values, own = d.keys(), dict.values(d), d.values()
+        torch._dynamo.graph_break()
+        d["b"] = 5
+        return x + 1, list(keys), list(values), keys, values, own, d
+
+    f = C(f)
+    return [f(X(), make) for make in (dict, collections.Counter, collections.OrderedDict, OwnValues)]
+
+
+@program
+def left_values_of_a_view(C, torch):
+    def f(x):
+        d = collections.Counter(a=2)
+        v = d.values()
+        d["a"] = 3
+        return x + 1, v, d
+
+    return C(f)(X())
+
+
+@program
+def loop_over_own_subscripts(C, torch):
+    """The rest of a loop behind a break doesn't ask a subscript that the class overrides."""
+    asked = []
+
+    class Asked(list):
+        def __getitem__(self, i):
+            asked.append(i)
+            return list.__getitem__(self, i)
+
+    def f(x, k):
+        seen = []
+        for v in k:
+            seen.append(v)
+            torch._dynamo.graph_break()
+            x = x + v
+        return x, seen
+
+    return [C(f)(X(), Asked([1, 2])), asked]
+
+
+@program
+def deques_equal_no_tuples(C, torch):
+    def f(x):
+        t = x, [x]
+        d = collections.deque(t, 3)
+        return x + 1, t == d, t != d, d == t, d != t, [x] == d
+
+    return C(f)(X())
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     agree(PROGRAMS[name])

@@ -39,6 +39,9 @@ class DequeVariable(ListVariable):
 
         cg.call_function(collections.deque, push, 2)
 
+    def plain_class(self):
+        return collections.deque
+
     def rewritten(self):
         return self.dirty and (self.holder or self).source is not None
 

@@ -475,6 +475,11 @@ class DictView(Variable):
         return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):
+        if self.owner.holder is not None:
+            # Of an object that is derived from a dict, past what its class overrides.
+            cg.call_function(getattr(self.owner.python_type(), self.what), lambda: cg(self.owner.holder), 1)
+            return
+
         def load():
             cg(self.owner)
             cg.load_attr(self.what)

@@ -29,12 +29,13 @@ CHANGES = ("add", "discard", "remove", "update", "clear", "pop", *(f"{n}_update"
 
 
 def taken_over(tx, v: Variable) -> SetHistory | Elements | None:
-    """What a set is that another takes over as a whole, or a dict; None of what is gone through."""
-    contents = getattr(v.unwrap(), "contents", v.unwrap())
+    """What a set is that another takes over as a whole, or a dict; None of what is gone through, as an object derived from a dict is."""
+    v = v.unwrap()
+    contents = getattr(v, "contents", v)
     if isinstance(contents, SetVariable):
         return contents.history.snapshot()
-    if issubclass(contents.python_type(), dict) and contents.is_container:
-        return Elements(dict, contents.items(tx))
+    if v.python_type() is dict and v.is_container:
+        return Elements(dict, v.items(tx))
     return None
 
 

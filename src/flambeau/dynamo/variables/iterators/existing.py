@@ -19,7 +19,11 @@ def remaining(it) -> tuple | None:
     if type(it) not in PEEKABLE:
         return None
     _, (over,), *at = it.__reduce__()  # a dict's or set's gives a list of what is left; changed meanwhile, it raises
-    return tuple(over[at[0] :]) if at else tuple(over)
+    if not at:
+        return tuple(over)
+    # A subclass may override subscripts, which the iterator doesn't ask.
+    own = next(cls for cls in (list, tuple, range, str) if cls in type(over).__mro__)
+    return tuple(own.__getitem__(over, slice(at[0], None)))
 
 
 def advance_iterator(it, n: int) -> None:
