@@ -10,6 +10,7 @@ import pytest
 import flambeau as torch
 from flambeau.dynamo.bytecode import instructions, versions
 from flambeau.dynamo.bytecode.versions import BREAKABLE, normal
+from flambeau.dynamo.guards.source import CallSource, GetAttrSource
 from flambeau.dynamo.tracing import catalog, executor, wrapping
 from flambeau.dynamo.tracing.opcodes import Opcodes
 from flambeau.dynamo.tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, exactly, pin
@@ -59,7 +60,9 @@ class ArrayVariable(Variable):
 
 def wrapped_array(tx, value, source):
     pin(tx, source, "TYPE_MATCH", array.array)
-    tx.output.guard(source, "EQUALS_MATCH", array.array(value.typecode, value))
+    # The bytes are compared: arrays are equal by ==, as 0.0 and -0.0 are.
+    tx.output.guard(GetAttrSource(source, "typecode"), "EQUALS_MATCH", value.typecode)
+    tx.output.guard(CallSource(source, array.array.tobytes, "tobytes"), "EQUALS_MATCH", value.tobytes())
     return ArrayVariable(value, source)
 
 
@@ -72,9 +75,9 @@ def test_a_variable(monkeypatch):
     exactly(array.array)(wrapped_array)
     graphs = []
     compiled = torch.compile(f, backend=lambda gm, _: graphs.append(gm) or gm.forward, fullgraph=True)
-    for values in ([1.0, 2.0], [1.0, 2.0], [1.0, 4.0]):
+    for values in ([1.0, 0.0], [1.0, 0.0], [1.0, -0.0]):
         plain, captured = array.array("d", values), array.array("d", values)
-        assert f(X, plain).tolist() == compiled(X, captured).tolist()
+        assert str(f(X, plain).tolist()) == str(compiled(X, captured).tolist())
         assert plain == captured
     assert len(graphs) == 2
 
@@ -148,6 +151,8 @@ def test_the_places_of_a_version():
     if not (root / "csrc").exists():
         pytest.skip("the places are files of the repository")
     built = sorted(p.stem.removeprefix("interpreter_3") for p in (root / "csrc/frame").glob("interpreter_3*.c"))
+    # 3.14's is compiled where that interpreter is, and isn't released (docs/design/cpython-3.14.md).
+    assert built.pop() == "14"
     assert built == ["11", "12", "13"]
     project = (root / "pyproject.toml").read_text()
     for minor in built:
