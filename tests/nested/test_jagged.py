@@ -364,6 +364,48 @@ def test_compiled(backend):
             torch.testing.assert_close(a, b)
 
 
+def test_other_lengths_are_no_recompilation():
+    counter = torch._dynamo.testing.CompileCounter()
+    f = torch.compile(lambda t: t.sin() * 2, backend=counter, dynamic=True, fullgraph=True)
+    for lengths, width in ((LENGTHS, 6), ((2, 5, 3), 4), ((1, 1, 7, 2, 2), 3)):
+        t = nested(sequences(lengths, width))
+        torch.testing.assert_close(f(t).values(), t.values().sin() * 2)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_compiled_unbind(backend):
+    f = torch.compile(lambda t: [s * 2 for s in t.unbind()], backend=backend, dynamic=True, fullgraph=True)
+    for lengths in (LENGTHS, (2, 5, 3, 1), (1, 1)):
+        t = nested(sequences(lengths))
+        for a, b in zip(f(t), t.unbind(), strict=True):
+            torch.testing.assert_close(a, b * 2)
+
+
+def test_parts_of_libraries():
+    from flambeau.nested._internal import nested_tensor as tools
+
+    parts = [t.requires_grad_() for t in sequences()]
+    t, offsets = tools.jagged_from_list(parts, None)
+    other, same = tools.jagged_from_list(parts, offsets, dtype=torch.float32)
+    assert same is offsets and other.shape == t.shape and other.dtype is torch.float32
+    (t + other).values().sum().backward()
+    assert all((p.grad == 2).all() for p in parts)
+    dense = torch.arange(24.0).view(2, 4, 3)
+    for starts, lengths, holes in (((0, 1), (3, 2), True), ((0, 0), (4, 4), False), ((1, 0), (3, 2), False)):
+        t, offsets, kept = tools.jagged_from_tensor_and_lengths(dense, torch.tensor(starts), torch.tensor(lengths))
+        assert (kept is not None) is holes and offsets.tolist() == t.offsets().tolist() or not holes
+        for s, row, begin, n in zip(t.unbind(), dense, starts, lengths, strict=True):
+            assert s.tolist() == row[begin : begin + n].tolist()
+    offsets = torch.tensor([0, 3, 5])
+    for ragged, padded in ((1, dense), (2, dense.mT)):
+        t = tools.nested_from_padded(padded, offsets, ragged, 2, 3, 5)
+        assert [s.movedim(ragged - 1, 0).tolist() for s in t.unbind()] == [dense[0, :3].tolist(), dense[1, :2].tolist()]
+    values = torch.arange(10.0)
+    t = tools.nested_view_from_values_offsets_lengths(values, torch.tensor([0, 4, 8]), torch.tensor([2, 3]))
+    assert [s.tolist() for s in t.unbind()] == [[0, 1], [4, 5, 6]] and tools.buffer_from_jagged(t) is values
+
+
 def test_compiled_second_derivative():
     def f(t):
         (g,) = torch.autograd.grad((t.values() ** 3).sum(), t.values(), create_graph=True)

@@ -102,7 +102,7 @@ ALIASES: dict[str, str] = {
     "fft": "compat.operators:fft",
     "signal": "compat.operators:signal",
     "signal.windows": "compat.windows",
-    "nested._internal.nested_tensor": "nested.tensor",
+    "nested._internal.nested_tensor": "nested.converters",
     "utils.data.dataloader": "utils.data.loader",
     "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.worker",

@@ -10,6 +10,7 @@ from flambeau.core.tensor import jagged, strided
 
 from .functions import is_nested
 from .functions import to_padded_tensor as _padded
+from .sizes import Extremes
 from .tensor import NestedTensor
 
 __all__ = [
@@ -59,7 +60,7 @@ def _joined(tensors):
     begins = [sum(lengths[:k]) for k in range(len(lengths) + 1)]
     offsets = make_tensor(begins, dtype=dtypes.int64, device=tensors[0].device)
     out = NestedTensor(aten.cat(list(tensors), at), offsets, _ragged_idx=at + 1)
-    out._extremes = (min(lengths), max(lengths))
+    out._extremes = Extremes(min(lengths), max(lengths))
     return out
 
 
@@ -101,7 +102,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
         aten.zeros([batch + 1], dtype=dtypes.int64, device=ts.device)
     )  # fmt: skip
     out = NestedTensor(ts.flatten(0, 1), offsets)
-    out._extremes = (length, length)
+    out._extremes = Extremes(length, length)
     return out
 
 
@@ -154,7 +155,7 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
     check_parts(values, offsets, lengths, ragged)
     out = NestedTensor(values, offsets, lengths=lengths, _ragged_idx=ragged)
     if min_seqlen is not None and max_seqlen is not None:
-        out._extremes = (min_seqlen, max_seqlen)
+        out._extremes = Extremes(min_seqlen, max_seqlen)
     return out
 
 

@@ -15,6 +15,7 @@ from flambeau.core.function_kinds import body_of, is_elementwise, name_of
 from flambeau.core.operator import namespace
 
 from . import tensor as _tensor
+from .sizes import Extremes
 
 __all__ = ["RULES", "call", "call_operator", "extremes", "like", "matching", "only_element", "rule"]
 
@@ -67,11 +68,10 @@ def lengths_of(t):
     return t._offsets.diff() if t._lengths is None else t._lengths
 
 
-def extremes(t) -> tuple[int, int]:
-    """(shortest, longest) length."""
+def extremes(t) -> Extremes:
     if t._extremes is None:
         lengths = lengths_of(t)
-        t._extremes = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+        t._extremes = Extremes(int(lengths.min()), int(lengths.max())) if len(lengths) else Extremes(0, 0)
     return t._extremes
 
 
@@ -162,7 +162,7 @@ def operand(name: str, t, x):
         return x.squeeze(0)
     if x.shape[r] == 1:
         return x.squeeze(r).index_select(0, rows_of(t)).movedim(0, r - 1)
-    longest = extremes(t)[1]
+    longest = extremes(t).longest
     if x.shape[r] != longest:
         raise RuntimeError(
             f"The expanded size of the tensor ({longest}) must match the existing size ({x.shape[r]}) at non-singleton dimension {r}.  "
@@ -227,7 +227,7 @@ def where(func, condition, input=None, other=None):
 def padded(t, fill, longest: int | None = None):
     """(B, L, ...) with ``fill`` behind the end of each sequence; the ragged dimension comes second."""
     values = t._values.movedim(t._ragged_idx - 1, 0)
-    longest = extremes(t)[1] if longest is None else longest
+    longest = extremes(t).longest if longest is None else longest
     batch, rest = len(t), values.shape[1:]
     if not values.shape[0] or not longest:
         return values.new_full((batch, longest, *rest), fill)
@@ -240,7 +240,7 @@ def padded(t, fill, longest: int | None = None):
 
 def mask_of(t):
     """(B, L), True where a sequence has an element."""
-    return _arange(extremes(t)[1], t) < lengths_of(t).unsqueeze(1)
+    return _arange(extremes(t).longest, t) < lengths_of(t).unsqueeze(1)
 
 
 def unpadded(x, t):

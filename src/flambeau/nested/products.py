@@ -130,5 +130,5 @@ def attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=
 
 
 def _all_full(t) -> bool:
-    shortest, longest = extremes(t)
-    return shortest == longest
+    known = extremes(t)
+    return known.shortest == known.longest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from flambeau.base.compiling import is_compiling
+from flambeau.base.shape_env import check
 from flambeau.core.operator import namespace
 
 from .functions import inner, is_nested, lengths_of, like, padded, rule, same_sequences, unpadded, wrapped
@@ -14,6 +16,12 @@ def sequences(t) -> tuple:
     """The sequences, as dense tensors."""
     at = t._ragged_idx - 1
     begins, lengths = t._offsets.tolist(), lengths_of(t).tolist()
+    if is_compiling():
+        # What the maker of the offsets has seen to, for sizes that captured code doesn't know.
+        for b, n in zip(begins, lengths):
+            check(b >= 0)
+            check(n >= 0)
+            check(b + n <= t._values.shape[at])
     return tuple(t._values.narrow(at, b, n) for b, n in zip(begins, lengths))
 
 

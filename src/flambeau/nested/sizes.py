@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import itertools
 
+from ..base.records import slotted
 from ..base.symint import SymInt
 from ..base.weak import Noted
 
-__all__ = ["NestedInt", "ragged_size"]
+__all__ = ["Extremes", "NestedInt", "ragged_size"]
 
 _numbers = itertools.count(1)
 _sizes = Noted()  # of offsets: tensors that share them have one size
+
+
+@slotted
+class Extremes:
+    """The lengths of the shortest and of the longest sequence. An object, so that captured code that hands it on reads no length."""
+
+    shortest: int
+    longest: int
 
 
 class NestedInt(SymInt):

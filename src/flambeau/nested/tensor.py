@@ -43,7 +43,7 @@ class NestedTensor(Tensor):
 
     def __init__(self, values, offsets, *, lengths=None, _ragged_idx=1, _metadata_cache=None, requires_grad=False):
         self._values, self._offsets, self._lengths, self._ragged_idx = values, offsets, lengths, _ragged_idx
-        self._extremes = _metadata_cache  # (shortest, longest) where they are known
+        self._extremes = _metadata_cache  # Extremes, where they are known
         if requires_grad:
             values.requires_grad_(True)
 
@@ -73,12 +73,12 @@ class NestedTensor(Tensor):
     @property
     def _max_seqlen(self) -> int:
         """The length of the longest sequence."""
-        return functions.extremes(self)[1]
+        return functions.extremes(self).longest
 
     @property
     def _min_seqlen(self) -> int:
         """The length of the shortest sequence."""
-        return functions.extremes(self)[0]
+        return functions.extremes(self).shortest
 
     def _get_max_seqlen(self) -> int:
         return self._max_seqlen

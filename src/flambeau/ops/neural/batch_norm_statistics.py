@@ -43,6 +43,12 @@ def _moved(kept, new, momentum):
     return aten.lerp.Scalar(kept, as_dtype(kept.dtype, new), momentum)
 
 
+def _kept_dtype(input, *beside):
+    """The dtype of the statistics that are returned: float32 for a 16-bit input where a parameter or a running statistic is float32."""
+    wide = any(t is not None and t.dtype is dtypes.float32 for t in beside)
+    return dtypes.float32 if wide and input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
+
+
 def _by_its_own(input, weight, bias, eps):
     """(result, mean, 1 / sqrt(variance + eps), variance), statistics of each channel of the input; 16-bit numbers in float32."""
     mean, var, centred = _moments(_in_memory_format(widened(input)))
@@ -70,13 +76,15 @@ def _trained(input, weight, bias, running_mean, running_var, training, momentum,
         return aten._native_batch_norm_legit_no_training.default(input, weight, bias, *own, momentum, eps)
     if running_mean is None or running_var is None:
         out, mean, rstd = aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)
+        if running_mean is not None or running_var is not None:
+            moments = _moments(_in_memory_format(widened(aten.detach.default(input))))[:2]
+            new_mean, var = (aten.reshape.default(t, [-1]) for t in moments)
         if running_mean is not None:
-            aten.copy_.default(running_mean, _moved(running_mean, mean, momentum))
+            aten.copy_.default(running_mean, _moved(running_mean, new_mean, momentum))
         if running_var is not None:
-            var = _moments(_in_memory_format(widened(aten.detach.default(input))))[1]
-            var = _unbiased(aten.reshape.default(var, [-1]), input)
-            aten.copy_.default(running_var, _moved(running_var, var, momentum))
-        return out, mean, rstd
+            aten.copy_.default(running_var, _moved(running_var, _unbiased(var, input), momentum))
+        kept = _kept_dtype(input, weight, bias, running_mean, running_var)
+        return out, as_dtype(kept, mean), as_dtype(kept, rstd)
     # Statistics have no history.
     own = [aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var)]
     made = aten._native_batch_norm_legit_functional.default(input, weight, bias, *own, True, momentum, eps)
@@ -118,7 +126,9 @@ composite(
 )
 def _no_stats(input, weight, bias, training, momentum, eps):
     """Ioffe & Szegedy, arXiv:1502.03167: by the statistics of the input itself."""
-    return _by_its_own(input, weight, bias, eps)[:3]
+    out, mean, rstd, _ = _by_its_own(input, weight, bias, eps)
+    kept = _kept_dtype(input, weight, bias)
+    return out, as_dtype(kept, mean), as_dtype(kept, rstd)
 
 
 @explicit(
@@ -136,7 +146,9 @@ def _functional(input, weight, bias, running_mean, running_var, training, moment
         return *made, aten.clone.default(running_mean), aten.clone.default(running_var)
     out, mean, rstd, var = _by_its_own(input, weight, bias, eps)
     var = _unbiased(var, input)
-    return out, mean, rstd, _moved(running_mean, mean, momentum), _moved(running_var, var, momentum)
+    kept = _kept_dtype(input, weight, bias, running_mean, running_var)
+    moved = _moved(running_mean, mean, momentum), _moved(running_var, var, momentum)
+    return out, as_dtype(kept, mean), as_dtype(kept, rstd), *moved
 
 
 @explicit(
@@ -151,7 +163,8 @@ def _no_training(input, weight, bias, running_mean, running_var, momentum, eps):
     """By given statistics; the last two results are empty."""
     x = _in_memory_format(widened(input))
     out = as_dtype(input.dtype, _by_given(x, weight, bias, running_mean, running_var, eps))
-    return out, aten.new_empty.default(input, [0]), aten.new_empty.default(input, [0])
+    kept = _kept_dtype(input, weight, bias, running_mean, running_var)
+    return out, aten.new_empty.default(input, [0], dtype=kept), aten.new_empty.default(input, [0], dtype=kept)
 
 
 @explicit(
@@ -191,6 +204,9 @@ def native_batch_norm_backward(
 
 
 def _vjp(ct0, input, weight, bias, result1, result2, eps, mask, given=(None, None)):
+    if given[0] is None and result1.dtype in (dtypes.float16, dtypes.bfloat16):
+        # Rounded to 16 bits they are too coarse where the mean is many deviations from zero.
+        _, result1, result2, _ = _by_its_own(input, None, None, eps)
     made = aten.native_batch_norm_backward.default(
         ct0, input, weight, *given, result1, result2, given[0] is None, eps, [bool(m) for m in mask]
     )
@@ -252,6 +268,18 @@ native_batch_norm_backward.override("autograd", _differentiable_backward)
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
     out, mean, rstd = _trained(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return out, mean, rstd, aten.new_empty.default(input, [0], dtype=dtypes.uint8)
+
+
+@composite(
+    f"_batch_norm_no_update({_ARGS}Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+    images=(0, False, 1),
+    variants="function",
+    has_out=False,
+    tags=("out_copied",),
+)
+def _batch_norm_no_update(input, weight, bias, running_mean, running_var, momentum, eps):
+    made = _trained(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    return *made, aten.new_empty.default(input, [0], dtype=dtypes.uint8)
 
 
 @composite(
