@@ -413,3 +413,39 @@ def test_twice():
     (g,) = torch.autograd.grad(f(w).sum(), w, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         g.sum().backward()
+
+
+def test_a_function_applied_in_the_backward_of_another_is_differentiated():
+    """It is captured where nothing is recorded; a second derivative goes through it nevertheless."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y):
+            return torch.tensor(x.detach().numpy() * y.detach().numpy())
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return Product.apply(g, y), Product.apply(g, x)
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.tensor(x.detach().numpy() ** 3)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return Product.apply(g, 3 * Product.apply(x, x))
+
+    def second(f):
+        x = torch.tensor([0.5, 2.0], requires_grad=True)
+        (g,) = torch.autograd.grad((f(x) ** 2).sum(), x, create_graph=True)
+        return torch.autograd.grad((g**2).sum(), x)[0]
+
+    torch.testing.assert_close(second(torch.compile(lambda x: Cube.apply(x), backend="eager")), second(Cube.apply))

@@ -430,3 +430,34 @@ def test_results_with_lists_beside_numbers():
     batch = torch.arange(12.0).reshape(3, 4)
     a, b = torch.func.vmap(lambda x: tuple(halves(x, factor=0.5)[0]))(batch)
     assert torch.equal(torch.cat([a, b], 1), batch / 2)
+
+
+def test_results_of_every_kind_compiled():
+    @torch.library.custom_op("flambeau_tests::mixed", mutates_args=())
+    def mixed(x: torch.Tensor) -> tuple[int, torch.Tensor, list[torch.Tensor], float, torch.Tensor]:
+        return 3, x + 1, [x * 2, x * 3], 2.5, x * 4
+
+    mixed.register_fake(lambda x: (3, x.clone(), [x.clone(), x.clone()], 2.5, x.clone()))
+
+    def f(x):
+        n, a, b, c, d = mixed(x)
+        return a * n + b[0] + b[1] * c, d
+
+    x = torch.arange(3.0)
+    for backend in ("eager", "aot_eager", "inductor"):
+        for got, want in zip(torch.compile(f, backend=backend)(x), f(x), strict=True):
+            assert torch.equal(got, want), backend
+
+
+def test_a_kernel_runs_without_gradients():
+    """So that it may take the elements with NumPy; what it computes has no history of its own."""
+
+    @torch.library.custom_op("flambeau_tests::by_numpy", mutates_args=())
+    def by_numpy(x: torch.Tensor) -> torch.Tensor:
+        assert not torch.is_grad_enabled()
+        return torch.tensor(x.cpu().numpy() * 2)
+
+    out = by_numpy(torch.ones(2, requires_grad=True))
+    assert out.tolist() == [2, 2] and out.requires_grad
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        out.sum().backward()

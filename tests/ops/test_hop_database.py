@@ -2,49 +2,20 @@
 
 The file is PyTorch's, read from its wheel and run a second time with flambeau for torch; values of its samples are PyTorch's."""
 
-import ast
-import importlib.util
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flambeau
 
+from .pytorch_files import run_again
+
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]  # PyTorch's, of its own code
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.testing._internal.hop_db")
 
-# What the file takes from beside it: lists of dtypes that nobody reads here, the records of an entry and of a sample.
-BESIDE = {
-    "common_dtype": "all_types_and = custom_types = empty_types = lambda *dtypes: dtypes",
-    "core": "from types import SimpleNamespace as OpInfo\nfrom torch.testing._internal.opinfo.core import SampleInput",
-}
-
-
-class Renamed(ast.NodeTransformer):
-    """Imports of torch as imports of flambeau."""
-
-    def visit_Import(self, node):
-        return ast.parse("import flambeau as torch").body[0] if node.names[0].name == "torch" else node
-
-    def visit_ImportFrom(self, node):
-        if "testing._internal" in node.module:
-            return ast.parse(BESIDE[node.module.rpartition(".")[2]]).body
-        root = "flambeau.functorch" if node.module.startswith("functorch") else "flambeau"
-        return ast.ImportFrom(f"{root}.{node.module.partition('.')[2]}".rstrip("."), node.names, 0)
-
-
-def run_again():
-    path = Path(importlib.util.find_spec("torch.testing._internal.hop_db").origin)
-    tree = ast.fix_missing_locations(Renamed().visit(ast.parse(path.read_text())))
-    module = types.ModuleType("hop_db_of_flambeau")
-    exec(compile(tree, str(path), "exec"), module.__dict__)
-    return module
-
-
-ours = run_again()
+ours = run_again("hop_db")
 PAIRS = list(zip(theirs.hop_db, ours.hop_db, strict=True))
 NAMES = [f"{e.name}-{e.variant_test_name}" for e, _ in PAIRS]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _C
 from ..base.device import CPU
-from ..base.dtypes import bool_, check_number, int64
+from ..base.dtypes import bool_, check_number, int64, uint8
 from ..base.errors import ShapeMismatch
 from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
@@ -189,6 +189,8 @@ def setitem(self, key, value):
             raise TypeError(f"can't assign a {module}{type(value).__name__} to a torch.{self._dtype.scalar_type}Tensor")
         value = aten.scalar_tensor.default(value, dtype=self._dtype)
     if tensors:
+        # They have been warned of.
+        tensors = {d: aten._to_copy.default(t, dtype=bool_) if t._dtype is uint8 else t for d, t in tensors.items()}
         if value._dtype is not self._dtype and _fills(tensors, value):
             if value._dtype.is_complex and not self._dtype.is_complex:
                 check_number(value.item(), self._dtype)

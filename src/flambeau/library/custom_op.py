@@ -7,6 +7,7 @@ import functools
 from .. import _C
 from ..aot.settings import config
 from ..autograd import Function
+from ..autograd.grad_mode import no_grad
 from ..base.pytree import tree_flatten
 from ..core import keys as K
 from ..core.dispatch import excluding
@@ -135,7 +136,8 @@ def _checked(op: OpOverload, fn):
         versions = [
             (t, t._writes) for i in written for t in tree_flatten([values[i]])[0] if isinstance(t, _C.TensorBase)
         ]
-        out = fn(*args, **kwargs)
+        with no_grad():  # a gradient comes of register_autograd, never of what the kernel does
+            out = fn(*args, **kwargs)
         for t, v in versions:
             if t._writes == v:  # written through NumPy, say: autograd must know
                 t._bump_version()

@@ -254,12 +254,10 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         elif isinstance(out, (list, tuple)):
             node.meta["val"] = self.snapshot(out)
             for i, o in enumerate(out):
-                if isinstance(o, _C.TensorBase) and self._nodes.get(id(o)) is not node:
+                inner = isinstance(o, (list, tuple)) and _holds_tensors(o)
+                if inner or (isinstance(o, _C.TensorBase) and self._nodes.get(id(o)) is not node):
                     item = self.graph.create_node("call_function", operator.getitem, (node, i))
-                    item.meta["val"] = node.meta["val"][i]
-                    self.track(o, item)
-                    if is_symbolic(o._shape):
-                        self.sizes.bind_tensor(o, item, unbacked_only=True)
+                    self.track_result(o, item)
         else:
             node.meta["val"] = out
             if isinstance(out, NUMBERS):

@@ -340,7 +340,7 @@ class AutogradCall(SubgraphCall):
     def __init__(self, cls: type, args: tuple, forward: Body, backward: dict | None, jvp: Body | None, marks: dict):
         self.__name__ = self.__qualname__ = name_of(cls)
         self.__module__ = __name__
-        self.args, self.marks = args, marks
+        self.plain, self.args, self.marks = cls, args, marks
         self.forward, self.backward, self.jvp = forward, backward, jvp
         self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
         # The name shows in grad_fn.
@@ -352,7 +352,11 @@ class AutogradCall(SubgraphCall):
         self.function = type(name_of(cls), (Replayed,), rules)
 
     def __call__(self, subgraphs, lifted, operands):
-        return self.function.apply((self, subgraphs, lifted), *fill(self.args, {"operand": list(operands)}))
+        args = fill(self.args, {"operand": list(operands)})
+        if self.backward is None and tensor_queries.grad_enabled() and any(t.requires_grad for t in operands):
+            # Captured where nothing was recorded, as another function's backward is, and now that one is differentiated.
+            return self.plain.apply(*args)
+        return self.function.apply((self, subgraphs, lifted), *args)
 
 
 class Replayed(Function):

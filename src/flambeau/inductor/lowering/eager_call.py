@@ -11,7 +11,7 @@ from ... import _C
 from ...base.expr import Expr, Symbol, of
 from ...base.relations import symbols
 from ..ir.sizes import size
-from .lazy import LazyTensor
+from .lazy import LazyTensor, flatten
 
 __all__ = ["NotLowered", "EagerCall", "NumberCall", "call_rule", "call_schema", "replace", "same_layout"]
 
@@ -44,7 +44,11 @@ class EagerCall:
         self.call = call
         self.floats = list(floats)
         # Dimensions of each result from the outermost in memory to the innermost: its strides follow from its shape.
-        self.orders = [sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d)) for b in outs]
+        # None for a number that is the same at each call, which nobody reads here.
+        self.orders = [
+            None if b is None else sorted(range(len(b.shape)), key=lambda d, b=b: (-hint(b.strides[d]), d))
+            for b in outs
+        ]
         self.numbers: list = []
         tensors = itertools.count()
 
@@ -103,9 +107,10 @@ class EagerCall:
         floats = {s: float(t._array[()]) for s, t in zip(self.floats, given[self.count : n])}
         full = replace(self.template, lambda s: s.look(tensors, numbers, floats), (ArgumentSlot, Late))
         result = self.call(full)
-        results = [r for r in (result if isinstance(result, (tuple, list)) else [result]) if r is not None]
         out = []
-        for r, order in zip(results, self.orders):
+        for r, order in zip((r for r in flatten(result) if r is not None), self.orders, strict=True):
+            if order is None:
+                continue
             if not isinstance(r, _C.TensorBase):
                 out.append(_C.from_array(np.array(r)) if isinstance(r, float) else int(r))
                 continue

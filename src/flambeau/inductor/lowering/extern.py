@@ -21,17 +21,18 @@ def call_eagerly(lowering, op, full, val):
     """A call of the operator itself, on tensors over the buffers."""
     tensors: list[LazyTensor] = [x for x in flatten(full) if isinstance(x, LazyTensor)]
     regions = [lowering.realize(x) for x in tensors]
-    vals = list(val) if isinstance(val, (tuple, list)) else [val]
-    outs = []
-    results: list = []
-    for v in vals:
+    outs: list[str | None] = []  # None for a number that is the same at each call
+
+    def result(v):
+        if isinstance(v, (tuple, list)):
+            return [result(x) for x in v]
         if hasattr(v, "__sym__"):
             outs.append(bind_number(lowering, v))
-            results.append(v)
-            continue
+            return v
         if not hasattr(v, "stride"):
-            results.append(v)
-            continue
+            if v is not None:
+                outs.append(None)
+            return v
         for n in (*v.shape, *v.stride()):
             lowering.meet(n)
         shape, strides = sizes(v.shape), sizes(v.stride())
@@ -47,19 +48,35 @@ def call_eagerly(lowering, op, full, val):
                 if s not in lowering.values.hints:
                     lowering.late.setdefault(s, buffer.name)
         outs.append(buffer.name)
-        results.append(lowering.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device))
+        return lowering.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device)
+
+    made = result(val)
     if isinstance(op, HigherOrderOperator):
         full = replace(full, functools.partial(compiled_body, lowering), GraphModule)
         name, effect, run = op.__name__, True, functools.partial(call_rule, op)
     else:
         effect = bool({"nondeterministic_seeded", "has_side_effects"} & set(op.tags))
-        effect = effect or op.definition.kind in ("random", "extern") or any(hasattr(v, "__sym__") for v in vals)
+        effect = (
+            effect or op.definition.kind in ("random", "extern") or any(hasattr(v, "__sym__") for v in flatten(val))
+        )
         name, run = op.name(), functools.partial(call_schema, op)
     floating, more = floats(lowering, full)
     regions += more
-    plan = EagerCall(run, full, [lowering.buffers[n] for n in outs], lowering.values.hint, floating)
-    lowering.add(ExternCall("call", name, regions, outs, plan, effect, replays="may_run_plainly" in op.tags))
-    return results if isinstance(val, (tuple, list)) else results[0]
+    plan = EagerCall(
+        run, full, [None if n is None else lowering.buffers[n] for n in outs], lowering.values.hint, floating
+    )
+    lowering.add(
+        ExternCall(
+            "call",
+            name,
+            regions,
+            [n for n in outs if n is not None],
+            plan,
+            effect,
+            replays="may_run_plainly" in op.tags,
+        )
+    )
+    return made
 
 
 def compiled_body(lowering, gm: GraphModule):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ...core.layouts import dense_like, image_format, in_order, refuse_overlap, 
 from ...core.operator import namespace
 from ...core.promotion import check_same_device
 from ...core.sharding import Apart
+from ...core.subscript import BYTES_MASK
 
 aten = namespace("aten")
 
@@ -508,6 +510,14 @@ def _mismatch(given, shape) -> ShapeMismatch:
     )
 
 
+def _warn_of_bytes(indices, level: int) -> bool:
+    """Whether there is a mask of bytes among them. ``level``: how many frames up the caller of the operator is."""
+    found = any(t is not None and t.dtype.name == "uint8" for t in indices)
+    if found:
+        warnings.warn(BYTES_MASK, stacklevel=level)
+    return found
+
+
 def _index_put_meta(self, indices, values, accumulate):
     _check_dtypes(indices)
     _check_masks(self, indices)
@@ -537,6 +547,7 @@ def _index_put_meta(self, indices, values, accumulate):
     tags=("overlapping_writes",),
 )
 def index_put(self, indices, values, accumulate):
+    _warn_of_bytes(indices, 7)
     out = in_order(self.copy(), dense_like(self.shape, strides_of(self)))
     try:
         if accumulate:
@@ -554,6 +565,8 @@ def index_put(self, indices, values, accumulate):
 def _index_put_in_place(self, indices, values, accumulate):
     """Into the memory itself: NumPy looks at all indices before it writes the first element."""
     op = aten.index_put_.default
+    if _warn_of_bytes(indices, 3):
+        indices = [None if t is None else aten.ne.Scalar(t, 0) if t._dtype.name == "uint8" else t for t in indices]
     if self._dtype is not values._dtype or accumulate or self._array.dtype != values._array.dtype:
         made = index_put(self, indices, values, accumulate)
         self._check_writable()
