@@ -24,6 +24,8 @@ __all__ = [
     "extent",
     "in_rows",
     "make",
+    "described_at",
+    "is_described",
     "on_device",
     "overwrite",
     "read",
@@ -39,6 +41,19 @@ EVENT = 7  # csrc/core/events.h: a launch or a copy, from when it is given to th
 def on_device(t) -> bool:
     """Whether a tensor's elements lie in a device's memory. (A fake tensor only says so.)"""
     return not t._has_data and t._device.type == "cuda" and t._storage.device_memory is not None
+
+
+def is_described(t) -> bool:
+    """Whether a tensor has a shape but elements nowhere (a fake one, or of the device meta), and no trace follows what becomes of it."""
+    return not t._has_data and not on_device(t) and getattr(t, "_is_described", not t._keys)
+
+
+def described_at(t, storage, shape, strides, offset):
+    """What is_described, of the class, dtype and device of ``t``, at a place of ``storage``."""
+    out = _C.without_data(type(t), tuple(shape), tuple(strides), t._dtype, t._device, offset, storage)
+    if t._keys:
+        out._payload = t._payload
+    return out
 
 
 def extent(shape, strides) -> int:

@@ -14,7 +14,7 @@ from . import quantized, rebuild  # also: how tensors are pickled
 from . import shared as _shared  # noqa: F401  (tensors in shared memory)
 from . import storage as _storage
 from .conversion import tensor, to
-from .device_memory import on_device
+from .device_memory import described_at, is_described, on_device
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -189,7 +189,7 @@ def _take_over(self, other):
 
 
 def _plain(self, name: str):
-    if self._keys or not (self._has_data or on_device(self)):
+    if not is_described(self) and (self._keys or not (self._has_data or on_device(self))):
         raise RuntimeError(f"{name} needs a tensor with data of its own, not a {type(self).__name__}")
     if self._requires_grad and _C.tls("grad_enabled"):
         if name == "set_" and self.is_leaf:
@@ -205,16 +205,23 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if source is None:
         return _take_over(self, self.new_empty(0))
     if isinstance(source, _C.TensorBase):
+        if source._has_data is not self._has_data and is_described(source) is not is_described(self):
+            raise RuntimeError(
+                f"set_: a {type(self).__name__} can't take the memory of a {type(source).__name__}: one of them has no data"
+            )
         if source.dtype is not self.dtype:
             raise RuntimeError(f"set_: expected a tensor of dtype {self.dtype}, got {source.dtype}")
         if size is None:
             return _take_over(self, source)
-        flat = source
+        flat, storage = source, source._storage
     else:
         storage = getattr(source, "_untyped_storage", source)
-        flat = rebuild.make(storage, self.dtype, 0, (_storage.span(storage) // self.dtype.itemsize,), (1,))
-        size = (flat.numel() - storage_offset,) if size is None else size
+        rows = _storage.span(storage) // self.dtype.itemsize
+        flat = None if is_described(self) else rebuild.make(storage, self.dtype, 0, (rows,), (1,))
+        size = (rows - storage_offset,) if size is None else size
     stride = shapes.contiguous_strides(tuple(size)) if stride is None else stride
+    if is_described(self):
+        return _take_over(self, described_at(self, storage, size, stride, storage_offset))
     return _take_over(self, aten.as_strided(flat.detach(), size, stride, storage_offset))
 
 

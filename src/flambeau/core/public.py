@@ -9,7 +9,8 @@ import numpy as np
 from .. import _C
 from ..base.errors import AllocationError
 from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
-from .device_memory import on_device, resized_on_device
+from ..base.symint import is_symbolic
+from .device_memory import described_at, is_described, on_device, resized_on_device
 from .operator import namespace
 from .promotion import check_can_hold
 
@@ -146,9 +147,10 @@ def resize_(self, *sizes, memory_format=None):
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     placed = on_device(self)
-    if self._array is None and not placed:
+    described = not placed and is_described(self)
+    if self._array is None and not placed and not described:
         raise NotImplementedError("resize_ needs a tensor with data")
-    if any(n < 0 for n in size):
+    if not is_symbolic(size) and any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     format = contiguous_format if memory_format is None else memory_format
     if format is preserve_format:
@@ -156,11 +158,14 @@ def resize_(self, *sizes, memory_format=None):
     if tuple(self._shape) == size and memory_format is None:
         return self
     strides = format_strides(size, format)
-    if any(abs(s) >= 1 << 63 for s in strides):
+    if not is_symbolic(strides) and any(abs(s) >= 1 << 63 for s in strides):
         raise RuntimeError("Stride calculation overflowed")
     n, kind = math.prod(size), self._dtype.np
     room = self._storage.nbytes() // self._dtype.itemsize - self._offset
-    if n <= room and not placed:
+    if described:
+        storage = self._storage if n <= room else self.new_empty(self._offset + n)._storage
+        made = described_at(self, storage, size, strides, self._offset)
+    elif n <= room and not placed:
         made = _C.strided(self, size, strides, 0)
     elif placed:
         made = resized_on_device(self, size, strides, n <= room)

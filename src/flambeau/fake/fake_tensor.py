@@ -53,10 +53,18 @@ class FakeTensor(Tensor):
     def fake_device(self):
         return self._device
 
+    @property
+    def _is_traced(self) -> bool:
+        return self.fake_mode.traces or any(getattr(mode, "records", False) for mode in _C.stack("dispatch_modes"))
+
+    @property
+    def _is_described(self) -> bool:
+        """Whether its shape and memory may be changed: a trace wouldn't hold it."""
+        return not self._is_traced and self.constant is None
+
     def data_ptr(self):
         """0, as there is no memory. RuntimeError while something is traced: what asks is a kernel, which would take the 0 for an address."""
-        recorded = any(getattr(mode, "records", False) for mode in _C.stack("dispatch_modes"))
-        if recorded or self.fake_mode.traces or not allow_data_ptr():
+        if self._is_traced or not allow_data_ptr():
             raise RuntimeError(
                 "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using torch.compile/export/fx, it is likely "
                 "that a kernel of the program's is traced as if it were made of operators: torch.library.custom_op makes it an operator."
