@@ -189,3 +189,12 @@ def test_settings_from_the_environment():
     env = {"PYTHONPATH": ":".join(sys.path), "FLAMBEAU_STRICT_GUARDS": "1", "TORCH_LOGS": "graph_code"}
     p = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     assert p.stdout == "True tensor([2.])\n" and "[__graph_code]" in p.stderr, p.stderr
+
+
+def test_disable_a_compiled_module():
+    """It runs plainly, as the module that was compiled does from then on."""
+    counter = dynamo.testing.CompileCounter()
+    m = torch.nn.Linear(3, 3)
+    plain = dynamo.disable(torch.compile(torch.compile(m, backend=counter), backend=counter), reason="a test")
+    x = torch.ones(1, 3)
+    assert torch.equal(plain(x), m(x)) and counter.frame_count == 0

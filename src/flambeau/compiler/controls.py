@@ -85,6 +85,8 @@ def disable(fn=None, recursive: bool = True, *, reason: str | None = None, wrapp
                 setattr(fn, name, disable(f, reason=reason))
         return fn
     if trace_rules.is_nn_module_class(type(fn)):
+        while "_compiler" in vars(fn):  # what compile() made of a module
+            fn = fn._orig_mod
         fn.forward = disable(fn.forward, reason=reason)
         return fn
     if not callable(fn):
