@@ -49,6 +49,8 @@ def convert(x):
         return getattr(B, str(x).removeprefix("torch."))
     if isinstance(x, (T.memory_format, T.layout)):
         return getattr(B, str(x).removeprefix("torch."))
+    if isinstance(x, T.nn.LinearCrossEntropyOptions):
+        return B.nn.LinearCrossEntropyOptions(x.allow_retain_graph, x.batch_chunk_size, x.chunking_method)
     if isinstance(x, T.device):
         return B.device(str(x))
     if isinstance(x, T.Generator):

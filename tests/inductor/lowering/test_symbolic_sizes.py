@@ -259,3 +259,11 @@ def test_products_of_sizes_that_a_guard_makes_equal():
         args = R(2, 4, n, 8), R(2, n), R(32, 3)
         torch._dynamo.mark_static(args[2])
         np.testing.assert_allclose(compiled(*args), f(*args), rtol=1e-4, atol=1e-4)
+
+
+def test_an_order_that_varies():
+    """`polygamma` of another order at each call: the eager kernel runs."""
+    f = torch.compile(lambda x, n: torch.polygamma(n, x))
+    x = torch.tensor([1.5, 2.5], dtype=torch.float64)
+    for n in (0, 1, 2, 3, 5, 1):
+        torch.testing.assert_close(f(x, n), torch.polygamma(n, x))

@@ -252,6 +252,8 @@ def polygamma(s, n, self):
 @polygamma.override("lower")
 def _lower_polygamma(lowering, val, n, self):
     """By the zeta function, as SciPy has it."""
+    if not isinstance(n, int):
+        raise NotImplementedError("polygamma of an order that varies")
     if n < 2:
         return lowering.pointwise(polygamma, (n, self), val)
     import scipy.special
