@@ -57,6 +57,13 @@ KNOBS = {
     ),
     "freezing_discard_parameters": Knob(False, "accepted for compatibility: modules keep their parameters"),
     "fx_graph_cache": Knob(True, "accepted for compatibility: kernels are cached, not graphs"),
+    # What tunes Triton's and C++'s kernels: programs set these for speed.
+    "coordinate_descent_tuning": Knob(False, "accepted for compatibility, without effect"),
+    "coordinate_descent_check_all_directions": Knob(False, "accepted for compatibility, without effect"),
+    "force_fuse_int_mm_with_mul": Knob(False, "accepted for compatibility, without effect"),
+    "shape_padding": Knob(True, "accepted for compatibility: products need no padding"),
+    "conv_1x1_as_mm": Knob(False, "accepted for compatibility, without effect"),
+    "aggressive_fusion": Knob(False, "accepted for compatibility, without effect"),
     "max_autotune": Knob(
         False,
         "choose how products and convolutions are made by measuring, at compile time (inductor/tuning/products.py)",
