@@ -36,6 +36,16 @@ def test_on_again_after_an_error():
     assert gc.isenabled()
 
 
+def test_on_again_where_the_end_is_interrupted(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gc, "freeze", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        collecting_later(lambda: 1)()
+    assert gc.isenabled()
+
+
 def test_who_turned_it_off_finds_it_off():
     gc.disable()
     try:

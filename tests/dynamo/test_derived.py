@@ -276,24 +276,26 @@ def kept_identity(C, torch):
     return [f(X(), k)[1] is k, f(X(), k)[1] is k]
 
 
-class OwnValues(collections.OrderedDict):
+class OwnValues(dict):
     def values(self):
         return [7]
 
 
 @program
 def views_behind_a_break(C, torch):
-    """What dict.values() gave shows what is written to the object afterwards."""
+    """What values() gave shows what is written to the object afterwards."""
 
-    def f(x, make):
+    def f(x, make, plainly):
         d = make(a=1, b=2)
-        keys, values, own = d.keys(), dict.values(d), d.values()
+        keys, values, own = d.keys(), plainly(d), d.values()
         torch._dynamo.graph_break()
         d["b"] = 5
         return x + 1, list(keys), list(values), keys, values, own, d
 
     f = C(f)
-    return [f(X(), make) for make in (dict, collections.Counter, collections.OrderedDict, OwnValues)]
+    ordered = collections.OrderedDict
+    kinds = (dict, dict.values), (collections.Counter, dict.values), (ordered, ordered.values), (OwnValues, dict.values)
+    return [f(X(), make, plainly) for make, plainly in kinds]
 
 
 @program

@@ -114,3 +114,22 @@ def test_mixed_with_tensors():
         return torch.from_numpy(a).sum() + t.sum(), a
 
     check(f, torch.tensor([1.0, 2.0]), fullgraph=True, graphs=1)
+
+
+def test_a_long_loop_that_is_not_native_runs_plainly():
+    """Unrolled it would be a graph of as many operators, which takes minutes to compile."""
+
+    def running(x):
+        out, total = [], 0.0
+        for v in x:
+            total += v
+            out.append(total)
+        return np.array(out)
+
+    x = np.arange(5000.0)
+    graphs = []
+    f = torch.compile(running, backend=lambda gm, inputs: graphs.append(gm) or gm.forward)
+    assert np.array_equal(f(x), running(x)) and not graphs
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="too long to be unrolled"):
+        torch.compile(running, backend="eager", fullgraph=True)(x)
+    assert np.array_equal(f(x[:50]), running(x[:50]))

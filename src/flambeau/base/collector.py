@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 __all__ = ["collecting_later"]
 
-_putting_off: set[int] = set()  # threads that transposed it off
+_putting_off: set[int] = set()  # threads that turned it off
 
 
 def collecting_later(fn: Callable) -> Callable:
@@ -31,11 +31,14 @@ def collecting_later(fn: Callable) -> Callable:
             gc.disable()
             return fn(*args, **kwargs)
         finally:
-            if not gc.get_freeze_count():  # what a program has frozen stays so
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-            _putting_off.discard(me)
+            try:
+                if not gc.get_freeze_count():  # what a program has frozen stays so
+                    gc.freeze()
+                    gc.unfreeze()
+            finally:
+                # The handler of a signal may have raised meanwhile.
+                gc.enable()
+                _putting_off.discard(me)
 
     return run
 

@@ -39,6 +39,9 @@ from .native import data_sizes, launch, linalg, random, recurrence, select, spec
 
 __all__ = ["Lowering"]
 
+# Operators that a value names as its origins.
+_ORIGINS = 128
+
 
 class Lowering(Handler):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
@@ -197,7 +200,8 @@ class Lowering(Handler):
         """The operator of a call, and those by which its arguments are still to be computed."""
         own = () if call.node is None else (origin(call.node),)
         pending = (o for x in flatten(given) if isinstance(x, LazyTensor) and x.region is None for o in x.origins)
-        return tuple(dict.fromkeys((*pending, *own)))
+        # The last ones: of a chain of thousands each element would name all.
+        return tuple(dict.fromkeys((*pending, *own)))[-_ORIGINS:]
 
     def meet(self, n) -> None:
         """Learn from a symbolic integer what its symbols are like."""

@@ -283,6 +283,10 @@ def tuple_iterator(*rest):
     return iter(rest)
 
 
+# Elements of an array that are taken one by one: graphs of unrolled loops take longer than their length to compile.
+_UNROLLED = 2000
+
+
 class NumpyIteratorVariable(SequenceIteratorVariable):
     """Over a NumPy array's first dimension, each element of which is read when it is taken."""
 
@@ -293,4 +297,8 @@ class NumpyIteratorVariable(SequenceIteratorVariable):
     def advance(self, tx):
         if self.at >= self.n:
             self.over = None
+        elif self.at >= _UNROLLED:
+            raise SkipFrame(
+                f"a loop over the {self.n} elements of an array is no native loop, and too long to be unrolled"
+            )
         return super().advance(tx)
