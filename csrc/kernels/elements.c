@@ -1,4 +1,5 @@
 /* NumPy ufuncs of the functions of element_loops.h: what eager calls run, with the bits of compiled graphs. */
+#include "runtime/floating.h"
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include <math.h>
@@ -110,6 +111,7 @@ BY_LEVEL_WITH(EXACTLY, static void, narrowed, (const double *x, float *out, int6
 typedef struct {
     void (*block)(char **at, int64_t n);
     int arity, item;
+    int quiet; /* raises no floating-point flags: SciPy's functions raise none, and the expansions' unused branches do */
 } Loop;
 
 INLINE void gather(char *to, const char *from, npy_intp step, int64_t n, int item) {
@@ -123,6 +125,7 @@ INLINE void gather(char *to, const char *from, npy_intp step, int64_t n, int ite
 static void run(char **args, npy_intp const *count, npy_intp const *steps, void *data) {
     const Loop *loop = data;
     int item = loop->item, dense = 1;
+    unsigned raised = flb_floating_flags();
     _Alignas(64) char spare[3][BLOCK * sizeof(double)];
     for (int k = 0; k <= loop->arity; k++) dense &= steps[k] == item;
     for (int64_t i = 0, n; i < *count; i += n) {
@@ -145,13 +148,14 @@ static void run(char **args, npy_intp const *count, npy_intp const *steps, void 
         else
             for (int64_t j = 0; j < n; j++) memcpy(out + j * steps[loop->arity], spare[loop->arity] + j * item, (size_t)item);
     }
+    if (loop->quiet) flb_floating_clear(), flb_floating_raise(raised);
 }
 
 static const struct {
     const char *name;
     Loop loops[2];
 } functions[] = {
-#define ROW(name, arity) {#name, {{name##_f32_block, arity, 4}, {name##_f64_block, arity, 8}}},
+#define ROW(name, arity) {#name, {{name##_f32_block, arity, 4, 0}, {name##_f64_block, arity, 8, 0}}},
     ELEMENT_LOOPS(ROW)
 #undef ROW
 };
@@ -160,6 +164,7 @@ enum { MOST = 4 };
 typedef struct {
     PyUFuncGenericFunction functions[MOST];
     void *data[MOST];
+    Loop loops[2];
     char types[MOST * 3];
 } Tables; /* NumPy keeps the pointers for good */
 
@@ -177,7 +182,7 @@ static int add_complex(Tables *t, int have, int arity, PyObject *other) {
     return have;
 }
 
-/* element_function(name, other): a ufunc. */
+/* element_function(name, other): a ufunc. Without NumPy's of the same name it raises no floating-point flags. */
 PyObject *flb_element_function(PyObject *self, PyObject *args) {
     const char *name;
     PyObject *other;
@@ -191,7 +196,8 @@ PyObject *flb_element_function(PyObject *self, PyObject *args) {
         if (!t) return PyErr_NoMemory();
         int arity = functions[f].loops[0].arity, have = 2;
         for (int k = 0; k < 2; k++) {
-            t->functions[k] = run, t->data[k] = (void *)&functions[f].loops[k];
+            t->loops[k] = functions[f].loops[k], t->loops[k].quiet = other == Py_None;
+            t->functions[k] = run, t->data[k] = &t->loops[k];
             memset(t->types + k * (arity + 1), k ? NPY_DOUBLE : NPY_FLOAT, (size_t)arity + 1);
         }
         if (other != Py_None) have = add_complex(t, have, arity, other);

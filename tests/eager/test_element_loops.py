@@ -121,3 +121,25 @@ def test_lesser_processors_have_the_same_bits(level):
 def test_the_c_file_is_what_the_expansions_give():
     done = subprocess.run([sys.executable, "tools/element_loops.py", "--check"], cwd=ROOT, check=False)
     assert not done.returncode, "python tools/element_loops.py writes csrc/kernels/element_loops.h"
+
+
+def errors(fn, args):
+    """The floating-point errors that NumPy tells of ``fn``: 'divide by zero', 'overflow', 'invalid value'."""
+    told = set()
+    with np.errstate(all="call", under="ignore", call=lambda error, flags: told.add(error)):
+        fn(*args)
+    return told
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_floating_point_errors(name):
+    """NumPy's functions tell all that NumPy tells, or compiled programs would lose its warnings; SciPy's tell nothing."""
+    fn = TABLE[name].numpy
+    fn = fn if isinstance(fn, np.ufunc) else fn.ufunc()
+    numpys = getattr(np, name, None) or getattr(np, "arc" + name.removeprefix("a"), None)
+    with np.errstate(all="ignore"):
+        cases = [(dtype, args) for dtype in ("float32", "float64") for args in zip(*operands(name, dtype))]
+    for dtype, args in cases:
+        args = [np.full(20, a, dtype) for a in args]
+        found = errors(fn, args)
+        assert found >= errors(numpys, args) if isinstance(numpys, np.ufunc) else not found, (name, args[0][0])

@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .patch import Patch
 from .records import slotted
 
 __all__ = ["Config", "Knob"]
@@ -220,6 +219,8 @@ class Config:
 
     def patch(self, arg=None, value=None, **changes):
         """Context manager and decorator: ``patch(name=value)``, ``patch("a.b", value)`` or ``patch({"name": value})``."""
+        from .patch import Patch
+
         if isinstance(arg, dict):
             changes = {**arg, **changes}
         elif arg is not None:

@@ -14,9 +14,10 @@ FUNCTIONS = frozenset(_runtime.element_functions())
 """Names of rows of the scalar table whose loop in eager calls is the expansion of compiled code."""
 
 
-def element_function(name: str, of_complex: np.ufunc | None = None) -> np.ufunc:
-    """The ufunc of a row of the scalar table on float32 and float64; numbers of ``of_complex``'s complex types go to its loops. LookupError where
-    csrc/kernels/element_loops.h (written by tools/element_loops.py) has none of that name."""
-    made = _runtime.element_function(name, of_complex)
+def element_function(name: str, numpy: np.ufunc | None = None) -> np.ufunc:
+    """The ufunc of a row of the scalar table on float32 and float64. Numbers of complex types go to the loops of ``numpy``, NumPy's ufunc of the
+    same function. Where NumPy has none, the ufunc raises no floating-point errors, as SciPy's don't; else it may raise more than NumPy's, and
+    never less but underflow. LookupError where csrc/kernels/element_loops.h (written by tools/element_loops.py) has none of that name."""
+    made = _runtime.element_function(name, numpy)
     OWN.add(made)
     return made

@@ -22,7 +22,6 @@ from ..base.memory_format import MemoryFormat
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
 from .generator import Generator
-from .old_orders import reordered
 from .operator import OpOverload, _safe, decomposed, namespace
 from .out_rules import PRIVATE
 
@@ -383,6 +382,8 @@ class Binder:
                 try:
                     sig = self._choose(args, kwargs)
                 except TypeError:
+                    from .old_orders import reordered
+
                     old = reordered(self.name, args, kwargs) or _first_made_a_tensor(self.name, args, kwargs)
                     if old is None:
                         raise

@@ -175,9 +175,9 @@ scalar("floordiv", 2, "arith", _checked(np.floor_divide), {"f": "@floordiv", "i"
        aten="floor_divide")
 scalar("truncdiv", 2, "arith", _truncdiv, {"f": "@truncdiv", "i": "@truncdiv_int"}, aten="floor_divide",
        doc="quotient rounded towards zero")
-scalar("remainder", 2, "arith", _checked(np.remainder, element_function("remainder")), {"f": "@remainder", "i": "@remainder_int"},
+scalar("remainder", 2, "arith", _checked(np.remainder, element_function("remainder", np.remainder)), {"f": "@remainder", "i": "@remainder_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.floordiv(x, y)))))
-scalar("fmod", 2, "arith", _checked(np.fmod, element_function("fmod")), {"f": "@fmod", "i": "@fmod_int"},
+scalar("fmod", 2, "arith", _checked(np.fmod, element_function("fmod", np.fmod)), {"f": "@fmod", "i": "@fmod_int"},
        lambda s, ct, x, y, r: (ct, s.neg(s.mul(ct, s.trunc(s.div(x, y))))))
 scalar("power", 2, "float", np.power, {})  # NumPy's alone
 scalar("pow", 2, "arith", _pow, {"f": "@pow", "i": "@pow_int"},

@@ -80,8 +80,8 @@ def _heaviside(x, y):
 
 _heaviside.of_reals = lambda s, x, y: s.where(s.eq(x, 0.0), y, s.where(s.gt(x, 0.0), 1.0, _no_sign(s, x)))
 
-scalar("atan2", 2, "float", element_function("atan2"), {"f": "@atan2"}, _atan2)
-scalar("hypot", 2, "float", element_function("hypot"), {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
+scalar("atan2", 2, "float", element_function("atan2", np.arctan2), {"f": "@atan2"}, _atan2)
+scalar("hypot", 2, "float", element_function("hypot", np.hypot), {"f": "@hypot"}, lambda s, ct, x, y, r: (s.mul(ct, s.div(x, r)), s.mul(ct, s.div(y, r))))
 scalar("copysign", 2, "float", np.copysign, {"f": "llvm.copysign"},
        lambda s, ct, x, y, r: (s.where(s.eq(x, 0.0), 0.0, s.mul(ct, s.div(r, x))), None))
 scalar("fmax", 2, "arith", np.fmax, {"f": "@fmax", "i": "@maximum_int", "b": "or"}, lambda s, ct, x, y, r: (s.where(s.logical_or(s.ge(x, y), s.isnan(y)), ct, 0.0),
@@ -110,9 +110,9 @@ scalar("gcd", 2, "bit", np.gcd, {"i": "@gcd"}, _NONE)
 scalar("lcm", 2, "bit", np.lcm, {"i": "@lcm"}, _NONE)
 scalar("lshift", 2, "bit", np.left_shift, {"i": "@lshift"}, _NONE, aten="bitwise_left_shift")
 scalar("rshift", 2, "bit", np.right_shift, {"i": "@rshift"}, _NONE, aten="bitwise_right_shift")
-scalar("logaddexp", 2, "float", _logaddexp(element_function("logaddexp"), np.exp, 1.0), {"f": "@logaddexp"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
+scalar("logaddexp", 2, "float", _logaddexp(element_function("logaddexp", np.logaddexp), np.exp, 1.0), {"f": "@logaddexp"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp(s.sub(y, x)), 1.0)),
                                                                          s.div(ct, s.add(s.exp(s.sub(x, y)), 1.0))))
-scalar("logaddexp2", 2, "float", _logaddexp(element_function("logaddexp2"), np.exp2, np.log(2.0)), {"f": "@logaddexp2"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
+scalar("logaddexp2", 2, "float", _logaddexp(element_function("logaddexp2", np.logaddexp2), np.exp2, np.log(2.0)), {"f": "@logaddexp2"}, lambda s, ct, x, y, r: (s.div(ct, s.add(s.exp2(s.sub(y, x)), 1.0)),
                                                                            s.div(ct, s.add(s.exp2(s.sub(x, y)), 1.0))))
 
 # --- complex numbers: their derivatives are next to the operators (ops/pointwise/complex_numbers.py) -----------------------------------

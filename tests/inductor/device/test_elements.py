@@ -5,6 +5,7 @@ import pytest
 import flambeau as torch
 from flambeau.base.device import as_device
 from flambeau.base.enums import Out
+from flambeau.base.result_spec import ResultSpec
 from flambeau.core.messages import About
 from flambeau.inductor.device import compile as device_compile
 from flambeau.inductor.device.elements import Elements
@@ -27,7 +28,7 @@ def run(element, *tensors, shape=None, dtype=torch.bool):
     regions = [interface.placeholder(lowering, _without_data(tensor_meta(t))).region for t in moved]
     e = Elements(lowering)
     strides = dense_strides(shape)
-    made = e.result((shape, strides, dtype, device), lambda c: element(e, regions, c))
+    made = e.result(ResultSpec(shape, strides, dtype, device), lambda c: element(e, regions, c))
     buffer = lowering.new_buffer(shape, strides, short(dtype), BufferKind.OUTPUT)
     lowering.fill(buffer, made)
     lowering.outputs = [(Out.SLOT, Region(buffer.name, shape, strides, 0), dtype)]
