@@ -70,7 +70,8 @@ TYPES = [
 def test_scalars_and_arrays_without_dimensions(f):
     """NumPy gives scalars for some results without dimensions and arrays for others."""
     for got, want in zip(compile(f, backend="eager", fullgraph=True)(X, ZERO), f(X, ZERO)):
-        assert type(got) is type(want) and got.dtype == want.dtype and np.array_equal(got, want)
+        # Captured code has the compiled loops' sine, which may differ from NumPy's in the last bit.
+        assert type(got) is type(want) and got.dtype == want.dtype and np.allclose(got, want, rtol=1e-15, atol=0)
 
 
 def test_writes_reach_the_argument():
@@ -97,8 +98,13 @@ def test_what_is_not_in_the_table_runs_in_numpy():
     check(lambda x: x[x > 2] * 2, X)
     check(lambda x: x // 2 % 3, I)
     check(lambda x: np.add.reduce(x, axis=0), X)
-    with pytest.raises(exc.Unsupported, match="tensor counterpart"):
-        compile(lambda x: np.unique(x), backend="eager", fullgraph=True)(X)
+    for f, words in (
+        (lambda x: np.histogram_bin_edges(x), "tensor counterpart"),
+        (lambda x: np.unique(x), "np.unique: elements of float64"),
+    ):
+        check(f, X)
+        with pytest.raises(exc.Unsupported, match=words):
+            compile(f, backend="eager", fullgraph=True)(X)
 
 
 def test_arrays_are_guarded():

@@ -490,6 +490,43 @@ def test_sizes_out_of_data_are_split_into():
             g(torch.arange(10.0), torch.tensor([7, 4]))
 
 
+def twins(i):
+    a, b = i.tolist()
+    torch._check(a == b)
+    return torch.ones(5) * b + a
+
+
+def sums(i):
+    a, b, c = i.tolist()
+    torch._check(a + b == c)
+    torch._check(c == 10)
+    return torch.ones(2) * a - b + c
+
+
+def selections(i):
+    places = i[1:].nonzero()
+    torch._check(places.shape[0] == i[0].item())
+    return places + 1
+
+
+# What a check says of numbers out of data makes it true in what is compiled after it: the check itself is of the data.
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "f, good, bad",
+    [
+        (twins, [3, 3], [3, 4]),
+        (sums, [3, 7, 10], [3, 6, 10]),
+        (sums, [3, 7, 10], [3, 6, 9]),
+        (selections, [2, 3, 0, 1], [2, 3, 0, 0]),
+    ],
+)
+def test_checks_of_numbers_out_of_data_fail(f, good, bad, backend):
+    g = torch.compile(f, backend=backend, fullgraph=True)
+    assert torch.equal(g(torch.tensor(good)), f(torch.tensor(good)))
+    with pytest.raises(RuntimeError):
+        g(torch.tensor(bad))
+
+
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 def test_grad_modes_that_existed_before_are_entered_in_one_graph(backend):
     graphs = []

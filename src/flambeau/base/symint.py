@@ -375,12 +375,12 @@ def is_number(x: Any) -> bool:
 
 
 def check_fits(value: Any, dtype: dtypes.DType) -> None:
-    """``dtypes.check_number`` of a number that may be symbolic: then what is traced is for the numbers that fit. Nothing is known of one without a
-    hint."""
+    """``dtypes.check_number`` of a number that may be symbolic: then what is traced is for the numbers that fit. Truth values fit all dtypes. Nothing
+    is known of a number without a hint."""
     if not isinstance(value, _Sym):
         if value.__class__ in (int, float, complex):
             dtypes.check_number(value, dtype)
-    elif dtype.category in (1, 2) and value.has_hint():
+    elif type(value) is not SymBool and dtype.category in (1, 2) and value.has_hint():
         low, high = dtypes.limits(dtype)
         # Every 64-bit number fits.
         if low > -(2**63) or high < 2**63 - 1 or type(value) is not SymInt:

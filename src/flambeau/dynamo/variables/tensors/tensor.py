@@ -412,8 +412,20 @@ class AddressVariable(Variable):
         super().__init__()
         self.tensor = tensor
 
+    def __repr__(self):
+        return "the .data_ptr() of a tensor"
+
     def python_type(self):
         return int
+
+    def as_proxy(self):
+        unsupported(
+            "tensor-method",
+            "call_method TensorVariable() data_ptr",
+            NOT_TRACED_METHODS["data_ptr"],
+            "Compute on the tensor, or move this call out of the function.",
+            headline=".data_ptr() of a tensor isn't captured.",
+        )
 
     def reconstruct(self, cg):
         cg.push_callable(lambda: (cg(self.tensor), cg.load_attr("data_ptr")))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ....base import dtypes, kernels
-from ....base.expr import Symbol, at_least, of, symbols
+from ....base.expr import Symbol, at_least, of, substitute, symbols
 from ....base.kernels import ORDERED, Sign, element
 from ....base.records import made_by, slotted
 from ....base.relations import Junction, Rel
@@ -102,9 +102,11 @@ def assertion(lowering, val, condition, text: str) -> None:
     if not all(isinstance(p, Rel) and all(isinstance(s, Symbol) for s in symbols_of(p)) for p in parts):
         raise NotImplementedError("a condition on other numbers")
     tag = lowering.message(text, About.CONDITION)
+    # What was learnt after this line of the program may tell what a symbol is: then nothing binds it. One that is bound has its value from data: the
+    # condition itself may be what was learnt of it.
+    known = {s: e for s, e in condition.env.replacements.items() if s not in lowering.late}
     for p in parts:
-        # What was learnt after this line of the program may tell what a symbol is: then nothing binds it.
-        expect(lowering, p.args[0], condition.env.simplify(p.args[1]), tag)
+        expect(lowering, p.args[0], substitute(p.args[1], known), tag)
 
 
 def item(lowering, val, x):
