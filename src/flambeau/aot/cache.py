@@ -186,7 +186,8 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
                 [(k.inputs, k.outputs) for k in traced.kept],
             ),
         }
-        if len(enc.symbols) != len(key.symbols):
+        # One that was found to be a constant isn't among the symbols: then only the numbers' ShapeEnv tells of it.
+        if len(enc.symbols) != len(key.symbols) or (env is None and enc.env is not None):
             raise NotEncodable("tracing made symbols")
         body = marshal.dumps(entry)
     except (NotEncodable, ValueError) as e:
