@@ -211,3 +211,18 @@ def test_the_default_device_belongs_to_the_key(device):
         assert made() == others[device]
     with torch.device(device):
         assert made() == device
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_number_out_of_data_that_was_found_to_be_a_constant(dynamic):
+    """The trace that aot_eager makes isn't kept for inductor, which needs the number's symbol."""
+
+    def f(x, i):
+        torch._check(i.item() == 5)
+        return x + i.item()
+
+    for backend in ("aot_eager", "inductor"):
+        g = torch.compile(f, backend=backend, fullgraph=True, dynamic=dynamic)
+        assert g(torch.ones(11), torch.tensor(5)).tolist() == [6] * 11
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            g(torch.ones(11), torch.tensor(6))

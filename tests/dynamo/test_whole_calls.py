@@ -527,20 +527,6 @@ def test_checks_of_numbers_out_of_data_fail(f, good, bad, backend):
         g(torch.tensor(bad))
 
 
-def test_number_out_of_data_that_was_found_to_be_a_constant():
-    """The trace that aot_eager makes isn't kept for inductor, which needs the number's symbol."""
-
-    def f(x, i):
-        torch._check(i.item() == 5)
-        return x + i.item()
-
-    for backend in ("aot_eager", "inductor"):
-        g = torch.compile(f, backend=backend, fullgraph=True)
-        assert g(torch.ones(11), torch.tensor(5)).tolist() == [6] * 11
-        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
-            g(torch.ones(11), torch.tensor(6))
-
-
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 def test_grad_modes_that_existed_before_are_entered_in_one_graph(backend):
     graphs = []
