@@ -218,8 +218,9 @@ def test_a_number_out_of_data_that_was_found_to_be_a_constant(dynamic):
     """The trace that aot_eager makes isn't kept for inductor, which needs the number's symbol."""
 
     def f(x, i):
-        torch._check(i.item() == 5)
-        return x + i.item()
+        n = i.item()
+        torch._check(n == 5)
+        return x + n
 
     for backend in ("aot_eager", "inductor"):
         g = torch.compile(f, backend=backend, fullgraph=True, dynamic=dynamic)
