@@ -40,7 +40,7 @@ def test_on_again_where_the_end_is_interrupted(monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gc, "freeze", interrupted)
+    monkeypatch.setattr(gc, "get_freeze_count", interrupted)
     with pytest.raises(KeyboardInterrupt):
         collecting_later(lambda: 1)()
     assert gc.isenabled()
