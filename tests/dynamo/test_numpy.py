@@ -139,3 +139,25 @@ def test_a_long_loop_that_is_not_native_runs_plainly():
     with pytest.raises(torch._dynamo.exc.Unsupported, match="too long to be unrolled"):
         torch.compile(running, backend="eager", fullgraph=True)(x)
     assert np.array_equal(f(x[:50]), running(x[:50]))
+
+
+def _counted(labels):
+    counts = {}
+    for v in labels:
+        counts[v] = counts.get(v, 0) + 1
+    return sorted(counts.items())
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda labels: len(set(labels)),
+        _counted,
+        lambda labels: [v in {1, 2} for v in labels],
+        lambda labels: {1: 5, 0: 3}.get(labels[0]),
+        lambda labels: {labels[1]} | {labels[2]},
+    ],
+)
+def test_numbers_are_keys_by_their_values(f):
+    labels = np.array([0, 1, 1])
+    assert torch.compile(f, backend="eager")(labels) == f(labels)

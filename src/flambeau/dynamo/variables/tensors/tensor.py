@@ -481,6 +481,11 @@ ATTRIBUTES: dict[str, Callable] = {}
 class NumpyNdarrayVariable(TensorVariable):
     """An ndarray; in the graph a tensor over the same memory."""
 
+    def key_object(self):
+        unsupported(
+            "data-dependent", "a NumPy number or array as a key", "It is hashed by its value, which isn't known."
+        )
+
     def __init__(self, node, val, source=None, scalar=True):
         self.scalar = scalar and source is None and val.ndim == 0
         node.graph.holds_arrays = True
