@@ -86,6 +86,8 @@ REDUCED = {
     "none": (lambda x: made(mask=NO).sum(), None),
     "none of rows": (lambda x: made(mask=NO).mean(1), [None, None]),
     "softmax": (lambda x: (x * 0).softmax(1), [[0.5, None, 0.5], [None, None, 1.0]]),
+    "functional softmax": (lambda x: torch.nn.functional.softmax(x * 0, 1), [[0.5, None, 0.5], [None, None, 1.0]]),
+    "functional softmin": (lambda x: torch.nn.functional.softmin(x * 0, 1), [[0.5, None, 0.5], [None, None, 1.0]]),
     "cumsum": (lambda x: x.cumsum(1), [[0.0, None, 2.0], [None, None, 5.0]]),
     "matmul": (lambda x: x @ torch.ones(3, 1), [[2.0], [5.0]]),
     "where": (lambda x: torch.where(K, x, made(D + 1, ~K)), [[0.0, 2.0, 2.0], [4.0, 5.0, 5.0]]),

@@ -50,6 +50,8 @@ EACH = {
         lambda s: F.layer_norm(s, tuple(s.shape)),
     ),
     "softmax": (lambda t: t.softmax(-1), lambda s: s.softmax(-1)),
+    "softmin": (lambda t: F.softmin(t, -1), lambda s: F.softmin(s, -1)),
+    "relu6": (F.relu6, F.relu6),
     "softmax of sequences": (lambda t: F.softmax(t, dim=1), lambda s: s.softmax(0)),
     "log_softmax of sequences": (lambda t: t.log_softmax(1), lambda s: s.log_softmax(0)),
     "sum inside": (lambda t: t.sum(-1), lambda s: s.sum(-1)),

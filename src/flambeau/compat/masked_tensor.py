@@ -347,7 +347,7 @@ def _refuse(func):
 
 
 @rule("softmax", "log_softmax", "cumsum", "cumprod")
-def along(func, x, dim, dtype=None):
+def along(func, x, dim, dtype=None, _stacklevel=3):
     """Over the elements that count; the mask stays."""
     mask = x._masked_mask
     return MaskedTensor(getattr(masked, func.__name__)(x._masked_data, dim, dtype=dtype, mask=mask), mask)

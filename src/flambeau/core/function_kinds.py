@@ -6,6 +6,7 @@ import inspect
 import types
 from collections.abc import Callable
 
+from .. import _C
 from .bindings import Binder
 from .definition import Pointwise, View
 
@@ -54,6 +55,9 @@ def is_view(func) -> bool:
 
 def body_of(func) -> Callable | None:
     """A function in Python that first asks whether it is overridden, without the question: what it calls is asked itself. None for others."""
+    if isinstance(func, _C.Function):
+        # nn.functional's functions in Python are native functions that ask, around them.
+        func = getattr(func, "__wrapped__", func)
     if not isinstance(func, types.FunctionType) or inspect.unwrap(func) is not func or func.__closure__ is not None:
         return None
     never = {**func.__globals__, "has_torch_function": lambda *_: False}
