@@ -11,17 +11,22 @@ OF_MACHINE = {"compile_threads"}
 
 
 def test_a_setting_without_meaning_has_one_value():
-    assert config.triton.descriptive_names == "original_aten" and config.coordinate_descent_tuning is False
-    config.coordinate_descent_tuning = False
-    with pytest.raises(
-        NotImplementedError, match="config.coordinate_descent_tuning = True is not built: only False is"
-    ):
-        config.coordinate_descent_tuning = True
+    assert config.triton.descriptive_names == "original_aten" and config.cpp_wrapper is False
+    config.cpp_wrapper = False
+    with pytest.raises(NotImplementedError, match="config.cpp_wrapper = True is not built: only False is"):
+        config.cpp_wrapper = True
     with (
         config.patch({"aot_inductor.package": False}),
         pytest.raises(NotImplementedError, match="aot_inductor.package = True"),
     ):
         config.aot_inductor.package = True
+
+
+@pytest.mark.parametrize("name", ["coordinate_descent_tuning", "shape_padding", "force_fuse_int_mm_with_mul"])
+def test_hints_that_programs_set_are_taken(name):
+    other = not config.get(name)
+    with config.patch({name: other}):
+        assert config.get(name) is other
 
 
 def test_options_of_compile_pass_over_them():

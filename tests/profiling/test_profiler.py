@@ -1,5 +1,6 @@
 """torch.profiler records what runs: operators, backward passes, compiled graphs and their kernels; schedules, stacks, files."""
 
+import gc
 import gzip
 import json
 import threading
@@ -130,10 +131,14 @@ def test_shapes_and_flops():
 
 
 def test_memory():
-    with profile(profile_memory=True) as prof:
-        big = torch.empty(1 << 20)
-        del big
-        kept = torch.ones(1 << 18)
+    gc.disable()  # garbage of other tests that is collected meanwhile would be counted
+    try:
+        with profile(profile_memory=True) as prof:
+            big = torch.empty(1 << 20)
+            del big
+            kept = torch.ones(1 << 18)
+    finally:
+        gc.enable()
     assert by_name(prof, "aten::empty").self_cpu_memory_usage == 4 << 20
     assert by_name(prof, "aten::ones").cpu_memory_usage == kept.nbytes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -13,7 +14,13 @@ from ...base.dtypes import from_numpy, promote_types
 from ...base.errors import ShapeMismatch
 from ...base.memory_format import contiguous_format, format_strides, preserve_format
 from ...base.records import replace
-from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_number, data_dependent_size, guard_or_false
+from ...base.shape_env import (
+    GuardOnDataDependentSymNode,
+    data_dependent_number,
+    data_dependent_size,
+    guard_or_false,
+    is_user_frame,
+)
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim, same_shape
 from ...core.declare import composite, explicit, extern, pointwise
 from ...core.definition import TensorMeta
@@ -510,10 +517,14 @@ def _mismatch(given, shape) -> ShapeMismatch:
     )
 
 
-def _warn_of_bytes(indices, level: int) -> bool:
-    """Whether there is a mask of bytes among them. ``level``: how many frames up the caller of the operator is."""
+def _warn_of_bytes(indices) -> bool:
+    """Whether there is a mask of bytes among them, which the program's line is warned of."""
     found = any(t is not None and t.dtype.name == "uint8" for t in indices)
     if found:
+        # How many frames of the library are between depends on what is known of the call.
+        level, frame = 1, sys._getframe()
+        while frame is not None and not is_user_frame(frame):
+            level, frame = level + 1, frame.f_back
         warnings.warn(BYTES_MASK, stacklevel=level)
     return found
 
@@ -547,7 +558,7 @@ def _index_put_meta(self, indices, values, accumulate):
     tags=("overlapping_writes",),
 )
 def index_put(self, indices, values, accumulate):
-    _warn_of_bytes(indices, 7)
+    _warn_of_bytes(indices)
     out = in_order(self.copy(), dense_like(self.shape, strides_of(self)))
     try:
         if accumulate:
@@ -565,7 +576,7 @@ def index_put(self, indices, values, accumulate):
 def _index_put_in_place(self, indices, values, accumulate):
     """Into the memory itself: NumPy looks at all indices before it writes the first element."""
     op = aten.index_put_.default
-    if _warn_of_bytes(indices, 3):
+    if _warn_of_bytes(indices):
         indices = [None if t is None else aten.ne.Scalar(t, 0) if t._dtype.name == "uint8" else t for t in indices]
     if self._dtype is not values._dtype or accumulate or self._array.dtype != values._array.dtype:
         made = index_put(self, indices, values, accumulate)
