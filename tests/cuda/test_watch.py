@@ -28,6 +28,9 @@ def on(stream, fn):
         return fn()
 
 
+KEPT = []
+
+
 # Each: (a function of two streams that has a race, what makes it right between its two halves)
 def write_read(a, b, between):
     x = ready(64)
@@ -70,6 +73,8 @@ def released(a, b, between):
 
 def to_the_host(a, b, between):
     x = ready(64)
+    # The error is raised here: were the memory released with the frame, that would be a second race, told once more.
+    KEPT.append(x)
     on(a, lambda: x.add_(1))
     between(a, b)
     return on(b, lambda: x.tolist())
@@ -122,6 +127,7 @@ def test_a_race_is_an_error_however_it_ran(program, late):
         torch.cuda.synchronize()
         del held
     torch.cuda.synchronize()  # told once
+    KEPT.clear()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -130,6 +136,7 @@ def test_who_waits_is_right(program, way):
     held = program(*stream_pair(), way)
     torch.cuda.synchronize()
     del held
+    KEPT.clear()
     torch.cuda.synchronize()
 
 

@@ -13,6 +13,7 @@ from flambeau import _frame
 from flambeau.compiler import compile, reset
 from flambeau.compiler.backends import lookup_backend
 from flambeau.dynamo.rules import trace_rules
+from flambeau.inductor.machine import cache
 
 PLAIN = "def f(x):\n    return (x * 2).sin()\n"
 BREAKS = "def f(x):\n    y = x * 2\n    torch._dynamo.graph_break()\n    return y.sin()\n"
@@ -413,3 +414,20 @@ def test_the_compiled_call_of_a_module_is_an_attribute():
     assert m(torch.ones(1)).tolist() == [7.0]
     m._compiled_call_impl = None
     assert m._compiled_call_impl is None and m(torch.ones(3)).shape == (3,)
+
+
+def test_a_log_that_keeps_its_records_keeps_no_graph(caplog, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path / "first"))
+    compile(made_of(PLAIN))(torch.ones(3))
+    # The kernel's code is in the process and on no disk that is asked: the graph isn't kept, and an exception says why.
+    monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path / "second"))
+    monkeypatch.setattr(cache, "_made", {})
+    reset()
+    with caplog.at_level("INFO", "flambeau.inductor"):
+        made = Backend("inductor")
+        f = compile(made_of(PLAIN), backend=made)
+        f(torch.ones(3))
+    assert "is not kept on disk: a kernel's object code" in caplog.text
+    kept = {f"graph {i}": r for i, r in enumerate(made.graphs)} | {"backend": weakref.ref(made)}
+    del f, made
+    assert [k for k, r in kept.items() if r() is not None] == []

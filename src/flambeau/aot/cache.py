@@ -191,7 +191,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
             raise NotEncodable("tracing made symbols")
         body = marshal.dumps(entry)
     except (NotEncodable, ValueError) as e:
-        log.info("not kept on disk: %s", e)
+        log.info("not kept on disk: %s", str(e))
         return None if env is not None else _name(key, b"")
     disk.write_entry(_path(key), body)
     return _name(key, body)

@@ -188,7 +188,7 @@ def write_entry(name: str, body: bytes) -> None:
         with _folder(parts, make=True) as folder:
             _put(folder, last, make)
     except OSError as e:
-        log.info("cannot write the cache entry %s: %s", name, e)
+        log.info("cannot write the cache entry %s: %s", name, str(e))
         _tell_unwritable(e)
     else:
         _sweep_daily()
@@ -216,7 +216,7 @@ def link_entry(name: str, to: str) -> bool:
         with _folder(parts, make=True) as folder:
             _put(folder, last, lambda beside: os.symlink(target, beside, dir_fd=folder))
     except (OSError, NotImplementedError) as e:
-        log.info("cannot link the cache entry %s: %s", name, e)
+        log.info("cannot link the cache entry %s: %s", name, str(e))
         return False
     return True
 
@@ -276,4 +276,4 @@ def _sweep_daily() -> None:
         if removed:
             log.info("%d entries of the cache in %s were removed: old, or too much together", removed, root())
     except OSError as e:
-        log.info("cannot sweep the cache: %s", e)
+        log.info("cannot sweep the cache: %s", str(e))

@@ -78,7 +78,7 @@ def _compile(fn, tensors, count):
         graph, made = compile_program(program, output_aliases=dict(enumerate(targets)))
     except Exception as e:
         # The caller has its own way to the result; a failure here only costs speed, and is told to who asks.
-        log.info("no compiled update in place: %s: %s", type(e).__name__, e)
+        log.info("no compiled update in place: %s: %s", type(e).__name__, str(e))
         return None
     if made.lowering.fallbacks:
         return None

@@ -147,7 +147,7 @@ def _tried(op, make, metas):
         return _REFUSED
     except Exception as e:
         # The host's kernel gives the result or the error; a failure here only costs speed, and is told to who asks.
-        log.info("%s has no kernel on the device: %s: %s", op, type(e).__name__, e)
+        log.info("%s has no kernel on the device: %s: %s", op, type(e).__name__, str(e))
         return _REFUSED
 
 

@@ -19,7 +19,7 @@ def _library():
 
         nvjitlink.version()  # it is loaded at the first call
     except Exception as e:  # ImportError, and errors of cuda-bindings' own by version
-        log.info("nvJitLink isn't used: %s: %s", type(e).__name__, e)
+        log.info("nvJitLink isn't used: %s: %s", type(e).__name__, str(e))
         return None
     return nvjitlink
 

@@ -122,7 +122,8 @@ def remember(entry: str, output_aliases: dict[int, int], graph: Any, nodes: int,
             }
         )
     except (NotEncodable, ValueError) as e:
-        log.info("a compiled graph is not kept on disk: %s", e)
+        # The text: a log that keeps its records would keep the graph with the frames of the exception.
+        log.info("a compiled graph is not kept on disk: %s", str(e))
         return
     disk.write_entry(_path(entry, output_aliases), body)
 
