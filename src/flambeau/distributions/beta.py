@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from ..base.shapes import Size
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .dirichlet import Dirichlet
 from .distribution import Distribution
@@ -28,12 +32,14 @@ class Beta(ExponentialFamily):
     def _log_normalizer(self, x, y):
         return lgamma(x) + lgamma(y) - lgamma(x + y)
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         one, zero = broadcast_all(concentration1, concentration0)
         self._dirichlet = Dirichlet(_stack([one, zero], -1), validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(Beta, _instance)
         batch_shape = Size(batch_shape)
         out._dirichlet = self._dirichlet.expand(batch_shape)
@@ -47,16 +53,16 @@ class Beta(ExponentialFamily):
     mode = property(lambda self: self._dirichlet.mode[..., 0])
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     @checks_sample
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         return self._dirichlet.log_prob(_stack([value, 1.0 - value], -1))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self._dirichlet.entropy()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..autograd.grad_mode import no_grad
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .counts import NumberOfSuccesses
 from .sample_checks import checks_sample
@@ -28,24 +31,24 @@ class Binomial(NumberOfSuccesses):
     mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return _binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     @checks_sample
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         n, x = self.total_count, self.logits
         top = n * x.clamp(min=0) + n * (-x.abs()).exp().log1p() - lgamma(n + 1)
         return value * x - lgamma(value + 1) - lgamma(n - value + 1) - top
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         if not bool((self.total_count == self.total_count.reshape(-1)[0]).all()):
             raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
         each = self.log_prob(self.enumerate_support(False))
         return -(each.exp() * each).sum(0)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         n = int(self.total_count.max())
         if not bool((self.total_count == n).all()):
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
+from typing import Any
 
 from . import constraints, transforms
+from .constraints import Constraint
+from .transforms import Transform
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
@@ -12,10 +16,12 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """``registry.register(constraint, factory)`` (or as a decorator); ``registry(constraint)`` makes the transform."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registry: dict = {}
 
-    def register(self, constraint, factory=None):
+    def register(
+        self, constraint: Constraint | type[Constraint], factory: Callable[[Any], Transform] | None = None
+    ) -> Callable:
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):
@@ -36,7 +42,7 @@ biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
 
 
 def _both(*kinds):
-    def register(factory):
+    def register(factory: Callable) -> Callable:
         for kind in kinds:
             biject_to.register(kind, factory)
             transform_to.register(kind, factory)

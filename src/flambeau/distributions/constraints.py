@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from ..core.bindings import function
+from ..core.tensor import Tensor
 
 __all__ = [
     "Constraint",
@@ -54,7 +58,7 @@ class Constraint:
     is_discrete = False
     event_dim = 0
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define check")
 
     def __repr__(self):
@@ -65,8 +69,9 @@ class _Made(Constraint):
     """Told by a name and one function."""
 
     _name: str
+    _check: Callable[[Tensor], Tensor]
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return self._check(value)
 
     def __repr__(self):
@@ -82,21 +87,27 @@ def _made(name: str, check, *, discrete: bool = False, event_dim: int = 0):
 class _Dependent(Constraint):
     """Depends on other parameters: can't be checked alone. Called with options it makes another of its kind."""
 
-    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __init__(self, *, is_discrete: bool = NotImplemented, event_dim: int = NotImplemented) -> None:
         self.is_discrete = False if is_discrete is NotImplemented else is_discrete
         self.event_dim = 0 if event_dim is NotImplemented else event_dim
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         return type(self)(is_discrete=is_discrete, event_dim=event_dim)
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
 class dependent_property(property, _Dependent):  # noqa: N801
     """A property of a distribution that is a constraint depending on its parameters."""
 
-    def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __init__(
+        self,
+        fn: Callable[[Any], Constraint] | None = None,
+        *,
+        is_discrete: bool = NotImplemented,
+        event_dim: int = NotImplemented,
+    ) -> None:
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
@@ -104,7 +115,7 @@ class dependent_property(property, _Dependent):  # noqa: N801
         return type(self)(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
-def is_dependent(constraint) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Whether a constraint depends on other parameters of its distribution."""
     return isinstance(constraint, _Dependent)
 
@@ -112,12 +123,12 @@ def is_dependent(constraint) -> bool:
 class independent(Constraint):  # noqa: N801
     """A constraint whose last ``reinterpreted_batch_ndims`` dimensions must all hold."""
 
-    def __init__(self, base_constraint, reinterpreted_batch_ndims: int):
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
         self.is_discrete = base_constraint.is_discrete
         self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         out = self.base_constraint.check(value)
         if out.dim() < self.reinterpreted_batch_ndims:
             raise ValueError(
@@ -129,10 +140,10 @@ class independent(Constraint):  # noqa: N801
 class interval(Constraint):  # noqa: N801
     """Numbers from ``lower_bound`` to ``upper_bound``, both included."""
 
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
     def __repr__(self):
@@ -142,7 +153,7 @@ class interval(Constraint):  # noqa: N801
 class half_open_interval(interval):  # noqa: N801
     """Numbers from ``lower_bound`` to before ``upper_bound``."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -151,34 +162,34 @@ class integer_interval(interval):  # noqa: N801
 
     is_discrete = True
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class greater_than(Constraint):  # noqa: N801
     """Numbers greater than ``lower_bound``."""
 
-    def __init__(self, lower_bound):
+    def __init__(self, lower_bound: Tensor | float) -> None:
         self.lower_bound = lower_bound
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return value > self.lower_bound
 
 
 class greater_than_eq(greater_than):  # noqa: N801
     """Numbers from ``lower_bound`` on."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return value >= self.lower_bound
 
 
 class less_than(Constraint):  # noqa: N801
     """Numbers less than ``upper_bound``."""
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound: Tensor | float) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
@@ -187,21 +198,21 @@ class multinomial(Constraint):  # noqa: N801
 
     is_discrete, event_dim = True, 1
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound: Tensor | float) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, x):
+    def check(self, x: Tensor) -> Tensor:
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 
 class cat(Constraint):  # noqa: N801
     """Constraints of consecutive parts along ``dim``."""
 
-    def __init__(self, cseq, dim: int = 0, lengths=None):
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         parts, start = [], 0
         for c, n in zip(self.cseq, self.lengths):
             parts.append(c.check(value.narrow(self.dim, start, n)))
@@ -212,10 +223,10 @@ class cat(Constraint):  # noqa: N801
 class stack(Constraint):  # noqa: N801
     """Constraints of slices along ``dim``."""
 
-    def __init__(self, cseq, dim: int = 0):
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         return _stack([c.check(v) for v, c in zip(value.unbind(self.dim), self.cseq)], self.dim)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
+from ..core.tensor import Tensor
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
@@ -11,7 +15,13 @@ __all__ = ["NumberOfSuccesses"]
 class NumberOfSuccesses(Distribution):
     """``total_count`` with ``probs`` or ``logits``."""
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: Tensor | int = 1,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         name, value = ("probs", probs) if probs is not None else ("logits", logits)
@@ -20,15 +30,15 @@ class NumberOfSuccesses(Distribution):
         self.total_count = self.total_count.type_as(value)
         super().__init__(value.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         return self._expanded(batch_shape, ("total_count", "probs", "logits", "_param"), (), _instance)
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Tensor:
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         return logits_to_probs(self.logits, is_binary=True)
 
     param_shape = property(lambda self: self._param.size())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import partial
+from typing import Self
 
 from ..autograd.grad_mode import no_grad
 from ..base.shapes import Size
 from ..core.tensor import Tensor
 from . import constraints
+from .constraints import Constraint
 from .utils import lazy_property
 from .validation import demand_all
 
@@ -31,7 +34,9 @@ class Distribution:
             raise ValueError
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+    def __init__(
+        self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None
+    ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
@@ -53,7 +58,7 @@ class Distribution:
             f"constraint {constraint!r}, but found invalid values:\n{value}"
         )
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         raise NotImplementedError(f"{type(self).__name__} does not define expand")
 
     def _get_checked_instance(self, cls, _instance=None):
@@ -85,52 +90,52 @@ class Distribution:
         return self._event_shape
 
     @property
-    def support(self):
+    def support(self) -> Constraint:
         raise NotImplementedError(f"{type(self).__name__} does not define support")
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define mean")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define variance")
 
     @property
-    def stddev(self):
+    def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define rsample")
 
-    def sample_n(self, n: int):
+    def sample_n(self, n: int) -> Tensor:
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample((n,))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define log_prob")
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define cdf")
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define icdf")
 
-    def enumerate_support(self, expand: bool = True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define enumerate_support")
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not define entropy")
 
-    def perplexity(self):
+    def perplexity(self) -> Tensor:
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape=()) -> Size:

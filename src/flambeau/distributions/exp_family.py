@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..autograd.engine import grad
 from ..autograd.grad_mode import enable_grad
+from ..core.tensor import Tensor
 from .distribution import Distribution
 
 __all__ = ["ExponentialFamily"]
@@ -23,7 +24,7 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self) -> float:
         raise NotImplementedError(f"{type(self).__name__} doesn't define _mean_carrier_measure")
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """By the log normalizer and its derivatives (Bregman divergence)."""
         out = -self._mean_carrier_measure
         params = [p.detach().requires_grad_() for p in self._natural_params]

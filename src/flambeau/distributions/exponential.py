@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
+from ..core.tensor import Tensor
 from . import constraints
+from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all
 
@@ -22,42 +27,42 @@ class Exponential(ExponentialFamily):
     def _log_normalizer(self, x):
         return -(-x).log()
 
-    def __init__(self, rate, validate_args=None):
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         return self._expanded(batch_shape, ("rate",), (), _instance)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.rate.reciprocal()
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return self.rate * 0
 
     @property
-    def stddev(self):
+    def stddev(self) -> Tensor:
         return self.rate.reciprocal()
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.rate.pow(-2)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         return 1 - (-self.rate * value).exp()
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         return -(-value).log1p() / self.rate
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return 1.0 - self.rate.log()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.shapes import Size
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma, smallest_positive
@@ -24,12 +27,12 @@ class FisherSnedecor(Distribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, df1, df2, validate_args=None):
+    def __init__(self, df1: Tensor | float, df2: Tensor | float, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1, self._gamma2 = Gamma(self.df1 * 0.5, self.df1), Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._expanded(batch_shape, ("df1", "df2"), (), _instance)
         out._gamma1, out._gamma2 = self._gamma1.expand(Size(batch_shape)), self._gamma2.expand(Size(batch_shape))
         return out
@@ -40,11 +43,11 @@ class FisherSnedecor(Distribution):
     )
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         d = self.df2.masked_fill(self.df2 <= 4, math.nan)
         return 2 * d.pow(2) * (self.df1 + d - 2) / (self.df1 * (d - 2).pow(2) * (d - 4))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         a, b = self._gamma1.rsample(sample_shape).view(shape), self._gamma2.rsample(sample_shape).view(shape)
         tiny = smallest_positive(b)
@@ -54,7 +57,7 @@ class FisherSnedecor(Distribution):
         return y
 
     @checks_sample
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         a, b = self.df1 * 0.5, self.df2 * 0.5
         ratio = self.df1 / self.df2
         t1 = lgamma(a + b) - lgamma(a) - lgamma(b)

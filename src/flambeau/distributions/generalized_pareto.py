@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.dtypes import finfo
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
+from .constraints import Constraint
 from .distribution import Distribution
 from .utils import broadcast_all
 
@@ -21,11 +25,17 @@ class GeneralizedPareto(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
 
-    def __init__(self, loc, scale, concentration, validate_args=None):
+    def __init__(
+        self,
+        loc: Tensor | float,
+        scale: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         return self._expanded(batch_shape, ("loc", "scale", "concentration"), (), _instance)
 
     def _parts(self):
@@ -33,46 +43,46 @@ class GeneralizedPareto(Distribution):
         none = self.concentration.abs() < finfo(self.concentration.dtype).eps
         return none, _where(none, 1.0, self.concentration)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         none, c = self._parts()
         z = (value - self.loc) / self.scale
         return -self.scale.log() - _where(none, z, (1 + 1 / c) * (c * z).log1p())
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         none, c = self._parts()
         z = (value - self.loc) / self.scale
         return -_where(none, -z, -(c * z).log1p() / c).expm1()
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         none, c = self._parts()
         left = (-value).log1p()
         return self.loc + self.scale * _where(none, -left, (-c * left).expm1() / c)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(_rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         c = self.concentration
         return _where(c < 1, self.loc + self.scale / (1 - _where(c < 1, c, 0.0)), math.inf)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         c = _where(self.concentration < 0.5, self.concentration, 0.0)
         return _where(self.concentration < 0.5, self.scale.pow(2) / ((1 - c).pow(2) * (1 - 2 * c)), math.inf)
 
     mode = property(lambda self: self.loc)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1
 
     @property
-    def support(self):
+    def support(self) -> Constraint:
         upper = self.loc - self.scale / _where(self.concentration < 0, self.concentration, -1.0)
         if bool((self.concentration < 0).all()):
             return constraints.interval(self.loc, upper)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.dtypes import finfo
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
+from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
@@ -23,7 +27,7 @@ class Gumbel(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         info = finfo(self.loc.dtype)
         if is_scalar(loc, scale):
@@ -35,7 +39,7 @@ class Gumbel(TransformedDistribution):
         steps = [ExpTransform().inv, AffineTransform(0, -ones_like(self.scale)), ExpTransform().inv]
         super().__init__(base, [*steps, AffineTransform(self.loc, -self.scale)], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(Gumbel, _instance)
         out.loc, out.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
         return super().expand(batch_shape, _instance=out)
@@ -45,11 +49,11 @@ class Gumbel(TransformedDistribution):
     stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
     variance = property(lambda self: self.stddev.pow(2))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self.scale.log() + (1 + euler_constant)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from ..autograd.engine import grad
 from ..autograd.grad_mode import enable_grad
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -46,13 +48,13 @@ _solve = function("linalg_solve_triangular")
 _KL_REGISTRY: dict[tuple[type, type], object] = {}
 
 
-def register_kl(type_p: type, type_q: type):
+def register_kl(type_p: type, type_q: type) -> Callable[[Callable], Callable]:
     """Decorator: the divergence of these two classes (and of subclasses without one of their own)."""
     for t in (type_p, type_q):
         if not isinstance(t, type):  # any class: libraries register their own bases
             raise TypeError(f"Expected type to be a Distribution subclass but got {t}")
 
-    def register(fn):
+    def register(fn: Callable) -> Callable:
         _KL_REGISTRY[type_p, type_q] = fn
         _find.cache_clear()
         return fn
@@ -68,7 +70,7 @@ def _find(p: type, q: type):
     return _KL_REGISTRY[min(matches, key=lambda m: (p.__mro__.index(m[0]), q.__mro__.index(m[1])))]
 
 
-def kl_divergence(p: Distribution, q: Distribution):
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p || q), of the batch shape of the two. NotImplementedError for a pair that nobody registered."""
     # The pair itself is looked up first: a graph can read the table, not the cache.
     fn = _KL_REGISTRY.get((type(p), type(q)))

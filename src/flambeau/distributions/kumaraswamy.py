@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
+from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
@@ -21,7 +26,9 @@ class Kumaraswamy(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base = Uniform(
             self.concentration0.new_zeros(self.concentration0.shape), _ones(self.concentration0), validate_args
@@ -33,7 +40,7 @@ class Kumaraswamy(TransformedDistribution):
         ]
         super().__init__(base, steps, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(Kumaraswamy, _instance)
         out.concentration1 = self.concentration1.expand(batch_shape)
         out.concentration0 = self.concentration0.expand(batch_shape)

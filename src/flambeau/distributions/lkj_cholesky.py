@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.dtypes import finfo
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution
@@ -23,7 +26,7 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim, concentration=1.0, validate_args=None):
+    def __init__(self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
@@ -34,12 +37,12 @@ class LKJCholesky(Distribution):
         self._beta = Beta(steps + 0.5, marginal.unsqueeze(-1) - 0.5 * steps)
         super().__init__(self.concentration.size(), (dim, dim), validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._expanded(batch_shape, ("concentration",), self.event_shape, _instance)
         out.dim, out._beta = self.dim, self._beta.expand((*batch_shape, self.dim))
         return out
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         y = self._beta.sample(sample_shape).unsqueeze(-1)
         normal = _randn(self._extended_shape(sample_shape), dtype=y.dtype).tril(-1)
         sphere = normal / normal.norm(dim=-1, keepdim=True)
@@ -48,7 +51,7 @@ class LKJCholesky(Distribution):
         rest = (1 - (w**2).sum(-1)).clamp(min=finfo(w.dtype).tiny).sqrt()
         return w + rest.diag_embed()
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.dim - 1

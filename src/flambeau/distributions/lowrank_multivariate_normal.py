@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.shapes import broadcast_shapes
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property
@@ -26,7 +29,7 @@ class LowRankMultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         n = loc.shape[-1]
@@ -50,7 +53,7 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance = _cholesky(eye + scaled @ cov_factor)
         super().__init__(batch, (n,), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._expanded(batch_shape, ("loc", "cov_factor", "cov_diag"), self._event_shape, _instance)
         out._factor, out._diag, out._capacitance = self._factor, self._diag, self._capacitance
         return out
@@ -58,26 +61,26 @@ class LowRankMultivariateNormal(Distribution):
     mean = mode = property(lambda self: self.loc)
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Tensor:
         return (self._factor.pow(2).sum(-1) + self._diag).expand(self._batch_shape + self._event_shape)
 
     def _whole(self, matrix):
         return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         return self._whole(self._factor @ self._factor.mT + self._diag.diag_embed())
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         return self._whole(_cholesky(self._factor @ self._factor.mT + self._diag.diag_embed()))
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         half = _solve(self._capacitance, self._factor.mT / self._diag.unsqueeze(-2), upper=False)
         return self._whole(self._diag.reciprocal().diag_embed() - half.mT @ half)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         like = {"dtype": self.loc.dtype, "device": self.loc.device}
         few = _randn((*shape[:-1], self.cov_factor.shape[-1]), **like)
@@ -87,7 +90,7 @@ class LowRankMultivariateNormal(Distribution):
     def _log_det(self):
         return 2 * self._capacitance.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self._diag.log().sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         d = value - self.loc
@@ -96,6 +99,6 @@ class LowRankMultivariateNormal(Distribution):
         distance = (d * scaled).sum(-1) - half.pow(2).sum(-1)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         out = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_det())
         return out if len(self._batch_shape) == 0 else out.expand(self._batch_shape)

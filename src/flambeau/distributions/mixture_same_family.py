@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..core.tensor import Tensor
 from .categorical import Categorical
 from .distribution import Distribution
 
@@ -13,7 +16,9 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict = {}
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+    def __init__(
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
+    ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError("The Mixture distribution needs to be an instance of torch.distributions.Categorical")
         self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
@@ -31,28 +36,28 @@ class MixtureSameFamily(Distribution):
         return p.reshape(*p.shape, *[1] * self._event_ndims)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return (self._weights() * self._component_distribution.mean).sum(-1 - self._event_ndims)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         at = -1 - self._event_ndims
         inner = (self._weights() * self._component_distribution.variance).sum(at)
         centred = self._component_distribution.mean - self.mean.unsqueeze(at)
         return inner + (self._weights() * centred.pow(2)).sum(at)
 
-    def cdf(self, x):
+    def cdf(self, x: Tensor) -> Tensor:
         return (
             self._component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims)) * self._mixture_distribution.probs
         ).sum(-1)
 
-    def log_prob(self, x):
+    def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
         each = self._component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
         return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         at = len(sample_shape) + len(self.batch_shape)
         pick = self._mixture_distribution.sample(sample_shape)
         drawn = self._component_distribution.sample(sample_shape)

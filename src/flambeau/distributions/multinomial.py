@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.shapes import Size
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
@@ -22,14 +25,20 @@ class Multinomial(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(Multinomial, _instance)
         batch_shape = Size(batch_shape)
         out.total_count, out._categorical = self.total_count, self._categorical.expand(batch_shape)
@@ -43,7 +52,7 @@ class Multinomial(Distribution):
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
         order = list(range(1, drawn.dim())) + [0]
         drawn = drawn.permute(*order)
@@ -52,7 +61,7 @@ class Multinomial(Distribution):
         return counts.type_as(self.probs)
 
     @checks_sample
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
         logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)
         return lgamma(value.sum(-1) + 1) - lgamma(value + 1).sum(-1) + (logits * value).sum(-1)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.shapes import Size, broadcast_shapes
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property
@@ -27,7 +30,14 @@ class MultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
@@ -51,7 +61,7 @@ class MultivariateNormal(Distribution):
                 flipped, _eye(loc.shape[-1], dtype=loc.dtype, device=loc.device), upper=False
             )
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(MultivariateNormal, _instance)
         batch_shape = Size(batch_shape)
         out.loc = self.loc.expand((*batch_shape, *self.event_shape))
@@ -67,16 +77,16 @@ class MultivariateNormal(Distribution):
         return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         return self._whole(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         lower = self._unbroadcasted_scale_tril
         return self._whole(lower @ lower.mT)
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         lower = self._unbroadcasted_scale_tril
         inverse = _solve(lower, _eye(lower.shape[-1], dtype=lower.dtype, device=lower.device), upper=False)
         return self._whole(inverse.mT @ inverse)
@@ -86,7 +96,7 @@ class MultivariateNormal(Distribution):
         lambda self: self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
     )
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         eps = _normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + (self._unbroadcasted_scale_tril @ eps.unsqueeze(-1)).squeeze(-1)
@@ -94,13 +104,13 @@ class MultivariateNormal(Distribution):
     def _half_log_det(self):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         d = value - self.loc
         white = _solve(self._unbroadcasted_scale_tril, d.unsqueeze(-1), upper=False).squeeze(-1)
         return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + white.pow(2).sum(-1)) - self._half_log_det()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         out = 0.5 * self.event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
         return out if len(self._batch_shape) == 0 else out.expand(self._batch_shape)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..autograd.grad_mode import no_grad
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .counts import NumberOfSuccesses
 from .gamma import Gamma
@@ -26,13 +29,13 @@ class NegativeBinomial(NumberOfSuccesses):
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
     variance = property(lambda self: self.mean / (-self.logits).sigmoid())
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             rate = Gamma(self.total_count, (-self.logits).exp(), validate_args=False).sample(sample_shape)
             return _poisson(rate)
 
     @checks_sample
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         n, x = self.total_count, self.logits
         plain = n * _log_sigmoid(-x) + value * _log_sigmoid(x)
         norm = -lgamma(n + value) + lgamma(1.0 + value) + lgamma(n)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from ..base.shapes import Size
+from ..core.tensor import Tensor
 from . import constraints
+from .constraints import Constraint
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
@@ -17,7 +22,12 @@ class TransformedDistribution(Distribution):
 
     arg_constraints: dict = {}
 
-    def __init__(self, base_distribution, transforms, validate_args=None):
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Sequence[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
@@ -41,7 +51,7 @@ class TransformedDistribution(Distribution):
         cut = len(forward) - event
         super().__init__(forward[:cut], forward[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(TransformedDistribution, _instance)
         batch_shape = Size(batch_shape)
         transform = ComposeTransform(self.transforms)
@@ -54,7 +64,7 @@ class TransformedDistribution(Distribution):
         return out
 
     @property
-    def support(self):
+    def support(self) -> Constraint:
         if not self.transforms:
             return self.base_dist.support
         found, wanted = self.transforms[-1].codomain, len(self.event_shape)
@@ -67,16 +77,16 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         from ..autograd.grad_mode import no_grad
 
         with no_grad():
             return self._through(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._through(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         dims, total, y = len(self.event_shape), 0.0, value
@@ -93,12 +103,12 @@ class TransformedDistribution(Distribution):
             sign = sign * transform.sign
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._monotone(self.base_dist.cdf(value))
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         return self._through(self.base_dist.icdf(self._monotone(value)))

@@ -6,12 +6,16 @@ import functools
 import math
 import operator
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
 from ..base.dtypes import finfo
 from ..core.bindings import function
 from ..core.tensor import Tensor
 from ..nn import functional as F
 from . import constraints
+from .constraints import Constraint
+from .distribution import Distribution
 from .utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform"]
@@ -36,8 +40,10 @@ class Transform:
     bijective = False
     domain: constraints.Constraint
     codomain: constraints.Constraint
+    # A weak reference to the inverse; an inverse holds its transform here.
+    _inv: Any
 
-    def __init__(self, cache_size: int = 0):
+    def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size, self._inv, self._cached = cache_size, None, (None, None)
@@ -52,7 +58,7 @@ class Transform:
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
-    def inv(self):
+    def inv(self) -> Transform:
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = _Inverse(self)
@@ -60,12 +66,12 @@ class Transform:
         return inverse
 
     @property
-    def sign(self):
+    def sign(self) -> Tensor | int:
         raise NotImplementedError(
             f"{type(self).__name__}.sign is not implemented: the transform isn't known to be monotone"
         )
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -103,21 +109,21 @@ class Transform:
     def _inverse(self, y):
         raise NotImplementedError(f"{type(self).__name__}._inverse is not implemented")
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__}.log_abs_det_jacobian is not implemented")
 
     def __repr__(self):
         return type(self).__name__ + "()"
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
 
 
 class _Inverse(Transform):
-    def __init__(self, transform):
+    def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform
 
@@ -130,7 +136,7 @@ class _Inverse(Transform):
     def __getstate__(self):
         return self.__dict__
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self.inv.with_cache(cache_size).inv
 
     def __eq__(self, other):
@@ -144,20 +150,20 @@ class _Inverse(Transform):
     def __call__(self, x):
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self._inv.forward_shape(shape)
 
 
 class ComposeTransform(Transform):
     """One after another; events have as many dimensions as the widest part needs."""
 
-    def __init__(self, parts, cache_size=0):
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
@@ -167,7 +173,7 @@ class ComposeTransform(Transform):
     __hash__ = object.__hash__
 
     @property
-    def domain(self):
+    def domain(self) -> Constraint:  # type: ignore[override]
         if not self.parts:
             return constraints.real
         found, dims = self.parts[0].domain, self.parts[-1].codomain.event_dim
@@ -176,7 +182,7 @@ class ComposeTransform(Transform):
         return constraints.independent(found, dims - found.event_dim) if dims > found.event_dim else found
 
     @property
-    def codomain(self):
+    def codomain(self) -> Constraint:  # type: ignore[override]
         if not self.parts:
             return constraints.real
         found, dims = self.parts[-1].codomain, self.parts[0].domain.event_dim
@@ -188,7 +194,7 @@ class ComposeTransform(Transform):
     sign = property(lambda self: functools.reduce(operator.mul, (p.sign for p in self.parts), 1))
 
     @property
-    def inv(self):
+    def inv(self) -> Transform:
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = ComposeTransform([p.inv for p in reversed(self.parts)])
@@ -196,7 +202,7 @@ class ComposeTransform(Transform):
             inverse._inv = weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
 
     def __call__(self, x):
@@ -204,7 +210,7 @@ class ComposeTransform(Transform):
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return x.new_zeros(x.shape)
         xs = [x]
@@ -217,10 +223,10 @@ class ComposeTransform(Transform):
             dims += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return functools.reduce(lambda s, p: p.forward_shape(s), self.parts, shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return functools.reduce(lambda s, p: p.inverse_shape(s), reversed(self.parts), shape)
 
     def __repr__(self):
@@ -230,12 +236,12 @@ class ComposeTransform(Transform):
 class IndependentTransform(Transform):
     """The last batch dimensions as event dimensions: their log-determinants are summed."""
 
-    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
@@ -257,16 +263,16 @@ class IndependentTransform(Transform):
             raise ValueError("Too few dimensions on input")
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def __repr__(self):
         return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self.base_transform.inverse_shape(shape)
 
 
@@ -275,7 +281,7 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(self, in_shape, out_shape, cache_size=0):
+    def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ValueError("in_shape, out_shape have different numbers of elements")
@@ -284,7 +290,7 @@ class ReshapeTransform(Transform):
     domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
     codomain = property(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
     def _call(self, x):
@@ -293,13 +299,13 @@ class ReshapeTransform(Transform):
     def _inverse(self, y):
         return y.reshape(tuple(y.shape[: y.dim() - len(self.out_shape)]) + self.in_shape)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self._replaced(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return self._replaced(shape, self.out_shape, self.in_shape)
 
     @staticmethod
@@ -390,11 +396,11 @@ class PowerTransform(Transform):
     domain = codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent, cache_size=0):
+    def __init__(self, exponent: Tensor | float, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.exponent = exponent if isinstance(exponent, Tensor) else _scalar_tensor(float(exponent))
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
 
     sign = property(lambda self: self.exponent.sign())
@@ -410,10 +416,10 @@ class PowerTransform(Transform):
     def _inverse(self, y):
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return _broadcast(shape, self.exponent)
 
     inverse_shape = forward_shape
@@ -430,7 +436,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
@@ -441,7 +447,7 @@ class AffineTransform(Transform):
 
     domain = codomain = property(_space)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
             return self
         return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
@@ -453,7 +459,7 @@ class AffineTransform(Transform):
     __hash__ = object.__hash__
 
     @property
-    def sign(self):
+    def sign(self) -> Tensor | int:
         return self.scale.sign() if isinstance(self.scale, Tensor) else (self.scale > 0) - (self.scale < 0)
 
     def _call(self, x):
@@ -462,7 +468,7 @@ class AffineTransform(Transform):
     def _inverse(self, y):
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         shape = x.shape
         if isinstance(self.scale, Tensor):
             result = self.scale.abs().log()
@@ -474,7 +480,7 @@ class AffineTransform(Transform):
             shape = shape[: len(shape) - self.event_dim]
         return result.expand(shape)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return _broadcast(shape, self.loc, self.scale)
 
     inverse_shape = forward_shape
@@ -514,14 +520,14 @@ class StickBreakingTransform(_Alone):
         rest = (1 - cut.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
         return cut.log() - rest.log() + left.log()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - self._left(x).log()
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(shape[:-1]) + (shape[-1] + 1,)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(shape[:-1]) + (shape[-1] - 1,)
 
 
@@ -580,15 +586,15 @@ class CorrCholeskyTransform(_Alone):
         t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(rest, diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
-    def log_abs_det_jacobian(self, x, y, intermediates=None):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Tensor | None = None) -> Tensor:
         inner = 0.5 * tril_matrix_to_vec(1 - (y * y).cumsum(-1), diag=-2).log().sum(-1)
         return inner - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         n = self._size(shape[-1])
         return tuple(shape[:-1]) + (n, n)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         return tuple(shape[:-2]) + (shape[-1] * (shape[-1] - 1) // 2,)
@@ -597,7 +603,9 @@ class CorrCholeskyTransform(_Alone):
 class CatTransform(Transform):
     """Transforms of consecutive parts along ``dim``, of ``lengths``."""
 
-    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
         super().__init__(cache_size=cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
@@ -609,7 +617,7 @@ class CatTransform(Transform):
     domain = property(lambda self: constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths))
     codomain = property(lambda self: constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths))
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return (
             self
             if self._cache_size == cache_size
@@ -628,7 +636,7 @@ class CatTransform(Transform):
     def _inverse(self, y):
         return _cat([t.inv(part) for t, part in self._parts(y)], self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = []
         for (t, a), (_, b) in zip(self._parts(x), self._parts(y)):
             terms.append(sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim))
@@ -640,7 +648,7 @@ class CatTransform(Transform):
 class StackTransform(Transform):
     """A transform for each slice along ``dim``."""
 
-    def __init__(self, tseq, dim=0, cache_size=0):
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
@@ -649,7 +657,7 @@ class StackTransform(Transform):
     domain = property(lambda self: constraints.stack([t.domain for t in self.transforms], self.dim))
     codomain = property(lambda self: constraints.stack([t.codomain for t in self.transforms], self.dim))
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _call(self, x):
@@ -658,7 +666,7 @@ class StackTransform(Transform):
     def _inverse(self, y):
         return _stack([t.inv(p) for t, p in zip(self.transforms, y.unbind(self.dim))], self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         parts = zip(self.transforms, x.unbind(self.dim), y.unbind(self.dim))
         return _stack([t.log_abs_det_jacobian(a, b) for t, a, b in parts], self.dim)
 
@@ -670,13 +678,13 @@ class CumulativeDistributionTransform(Transform):
     codomain = constraints.unit_interval
     sign = 1
 
-    def __init__(self, distribution, cache_size=0):
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
     domain = property(lambda self: self.distribution.support)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return (
             self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size)
         )
@@ -687,7 +695,7 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y):
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
 
 

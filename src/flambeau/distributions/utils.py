@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
+from typing import Any
 
 from ..base.dtypes import finfo, get_default_dtype
 from ..core.bindings import function
 from ..core.conversion import tensor
+from ..core.tensor import Tensor
 
 __all__ = [
     "broadcast_all",
@@ -23,24 +26,24 @@ euler_constant = 0.57721566490153286060
 _broadcast, _randn, _indices = map(function, ("broadcast_tensors", "randn", "tril_indices"))
 
 
-def clamp_probs(probs):
+def clamp_probs(probs: Tensor | float) -> Tensor:
     """Probabilities moved away from 0 and 1 by the dtype's epsilon, so that their logits are finite."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
-def probs_to_logits(probs, is_binary: bool = False):
+def probs_to_logits(probs: Tensor | float, is_binary: bool = False) -> Tensor:
     """Logarithms of the probabilities; log-odds for ``is_binary``."""
     p = clamp_probs(probs)
     return p.log() - (-p).log1p() if is_binary else p.log()
 
 
-def logits_to_probs(logits, is_binary: bool = False):
+def logits_to_probs(logits: Tensor | float, is_binary: bool = False) -> Tensor:
     """Softmax over the last dimension; the sigmoid for ``is_binary``."""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
-def broadcast_all(*values):
+def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     """Numbers and tensors, or what stands for tensors, as tensors of one shape."""
     tensors = [v for v in values if hasattr(type(v), "__torch_function__")]
     dtype = tensors[0].dtype if tensors else get_default_dtype()
@@ -49,7 +52,7 @@ def broadcast_all(*values):
     return tuple(_broadcast(like))
 
 
-def sum_rightmost(value, dim: int):
+def sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """Sum over the last ``dim`` dimensions."""
     return value if dim == 0 else value.reshape(*value.shape[: value.dim() - dim], -1).sum(-1)
 
@@ -60,7 +63,7 @@ _sum_rightmost = sum_rightmost  # under the name that libraries import
 class lazy_property:  # noqa: N801
     """Computed when it is first read, and kept."""
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped, self.__doc__ = wrapped, wrapped.__doc__
 
     def __get__(self, instance, owner=None):
@@ -79,7 +82,7 @@ def _standard_normal(shape, dtype, device):
     return _randn(list(shape), dtype=dtype, device=device)
 
 
-def vec_to_tril_matrix(vec, diag: int = 0):
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """The matrix whose lower triangle, up to diagonal ``diag``, holds the vectors (..., N)."""
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > 1e-6:
@@ -93,7 +96,7 @@ def vec_to_tril_matrix(vec, diag: int = 0):
     return out
 
 
-def tril_matrix_to_vec(mat, diag: int = 0):
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The lower triangle, up to diagonal ``diag``, of matrices (..., D, D) as vectors."""
     n = mat.shape[-1]
     if diag < -n or diag >= n:

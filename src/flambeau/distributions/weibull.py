@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
+from .distribution import Distribution
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
@@ -20,14 +25,14 @@ class Weibull(TransformedDistribution):
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, scale, concentration, validate_args=None):
+    def __init__(self, scale: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
         base = Exponential(_ones(self.scale), validate_args=validate_args)
         steps = [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(Weibull, _instance)
         out.scale, out.concentration = self.scale.expand(batch_shape), self.concentration.expand(batch_shape)
         out.concentration_reciprocal = out.concentration.reciprocal()
@@ -40,15 +45,15 @@ class Weibull(TransformedDistribution):
     mean = property(lambda self: self.scale * lgamma(1 + self.concentration_reciprocal).exp())
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         k = self.concentration
         return self.scale * ((k - 1) / k) ** self.concentration_reciprocal
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         r = self.concentration_reciprocal
         return self.scale.pow(2) * (lgamma(1 + 2 * r).exp() - (2 * lgamma(1 + r)).exp())
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         r = self.concentration_reciprocal
         return euler_constant * (1 - r) + (self.scale * r).log() + 1

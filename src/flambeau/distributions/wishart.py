@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Self
 
 from ..base.dtypes import bool_, finfo
 from ..base.shapes import Size, broadcast_shapes
 from ..core.bindings import function
+from ..core.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
@@ -34,7 +37,14 @@ class Wishart(Distribution):
     support = constraints.positive_definite
     has_rsample = True
 
-    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(
+        self,
+        df: Tensor | float,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
         given = {k: v for k, v in given.items() if v is not None}
         if len(given) != 1:
@@ -58,40 +68,40 @@ class Wishart(Distribution):
         steps = self.df.unsqueeze(-1) - _arange(n, dtype=self.df.dtype, device=self.df.device)
         self._chi2 = Chi2(steps, validate_args=False)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         names = ("df", "_lower", "covariance_matrix", "precision_matrix", "scale_tril")
         out = self._expanded(batch_shape, names, self._event_shape, _instance)
         out._chi2 = self._chi2.expand(Size((*batch_shape, self._event_shape[0])))
         return out
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         return self._lower
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         return self._lower @ self._lower.mT
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         return _cholesky_inverse(self._lower)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         factor = self.df - self.covariance_matrix.shape[-1] - 1
         return _where(factor <= 0, math.nan, factor).view(*self._batch_shape, 1, 1) * self.covariance_matrix
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         v = self.covariance_matrix
         d = v.diagonal(dim1=-2, dim2=-1)
         return self.df.view(*self._batch_shape, 1, 1) * (v.pow(2) + d.unsqueeze(-1) * d.unsqueeze(-2))
 
-    def rsample(self, sample_shape=(), max_try_correction=None):
+    def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
         """Draws of the shape ``sample_shape`` and the batch's. Singular ones are drawn anew, at most ``max_try_correction`` times (10).
 
         NOTE: PyTorch draws all samples and then those again that are definite, which is all of them as a rule; so for the same numbers of
@@ -122,7 +132,7 @@ class Wishart(Distribution):
     def _half_log_det(self):
         return self._lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         nu, p = self.df, self._event_shape[0]
@@ -135,7 +145,7 @@ class Wishart(Distribution):
             - inverse / 2
         )
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         nu, p = self.df, self._event_shape[0]
         digammas = sum(_digamma((nu - k) / 2) for k in range(p))
         return (
