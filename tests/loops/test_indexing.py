@@ -118,6 +118,35 @@ def test_native(fn):
     check(fn, A, I)
 
 
+def lists_of_rows(m, n):
+    """A list picks rows, a tuple an element."""
+    for i in range(n):
+        m[[i, 0]] = m[[0, i]]
+        m[:, [i % 3, 4]] += m[[i, 1], 0][0]
+    return m
+
+
+def list_in_a_variable(m, n):
+    s = np.zeros(m.shape[1])
+    for i in range(n):
+        rows, place = [i, 0], (i, 0)
+        s += m[rows].sum(axis=0) + m[place] + m[rows[::-1]][1]
+    return s
+
+
+def list_that_is_returned(m, n):
+    for i in range(n):
+        if m[i, 0] > 1.0:
+            return [i, 0.5], (i, [i])
+        m[i, 0] += 1.0
+    return [0, 1.5], (n, [n])
+
+
+@pytest.mark.parametrize("fn", [lists_of_rows, list_in_a_variable, list_that_is_returned])
+def test_lists_are_no_tuples(fn):
+    check(fn, M, 30)
+
+
 def test_rows():
     check(rows, M, I)
     check(small_indices, M, U)

@@ -206,6 +206,8 @@ def met(e: Emitter, s: Scalar, dtype: np.dtype) -> Scalar:
 
 def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     """``a op b``."""
+    if op in ("//", "%", "<<", ">>") and b.weak and b.dtype == I64 and b.bounds and b.bounds[0] == b.bounds[1]:
+        b = constant(b.bounds[0])  # quotients by a number in the text are products
     out = _binary(e, op, a, b)
     if op in "+-" and out.dtype == I64 and out.weak:
         if a.turn is not None and type(b.const) is int:
@@ -240,7 +242,8 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     if op == "**" and compute.kind == "c":
         return Scalar(result, weak, complexes.power(e, cast(e, a, compute).v, b.const))
     x, y = fitting(e, a, compute), fitting(e, b, compute)
-    return Scalar(result, weak, numpy_operation(e, op, compute, x, y))
+    rest = op == "%" and compute == I64 and type(b.const) is int and b.const > 0
+    return Scalar(result, weak, numpy_operation(e, op, compute, x, y), (0, b.const - 1) if rest else None)
 
 
 def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:

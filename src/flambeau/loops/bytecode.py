@@ -98,13 +98,14 @@ class Instructions(InterpreterPart):
     def BUILD_TUPLE(self, inst):
         self.stack.append(Tuple(tuple(self.machine.taken(inst.arg))))
 
-    BUILD_LIST = BUILD_TUPLE  # only ever read: nothing here writes to a list
+    def BUILD_LIST(self, inst):
+        self.stack.append(Tuple(tuple(self.machine.taken(inst.arg)), listed=True))
 
     def LIST_EXTEND(self, inst):
         more, made = self.machine.pop(), self.stack[-inst.arg]
         if not isinstance(more, Tuple) or not isinstance(made, Tuple):
             raise Declined("a list that is extended by this value")
-        self.stack[-inst.arg] = Tuple((*made.items, *more.items))
+        self.stack[-inst.arg] = Tuple((*made.items, *more.items), made.listed)
 
     def BUILD_SLICE(self, inst):
         step = self.machine.pop() if inst.arg == 3 else Known(None)
@@ -187,16 +188,29 @@ class Instructions(InterpreterPart):
                 None if k == Known(None) else getattr(k, "const", None) or 0 for k in (key.start, key.stop, key.step)
             ]
             if all(k == Known(None) or type(getattr(k, "const", None)) is int for k in (key.start, key.stop, key.step)):
-                return Tuple(owner.items[slice(*ends)])
+                return Tuple(owner.items[slice(*ends)], owner.listed)
         if isinstance(owner, Expression):
             owner = self.variables.passing(owner)
         if not isinstance(owner, ArrayView):
             raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
+        key = self.indices(key)
         if gathers.advanced(key):
             return gathers.read(self.e, owner, self.settled(key), f"gather@{self.machine.at}")
         out = arrays.subscript(self.e, owner, key)
         self.places[id(out)] = out, owner, key
         return out
+
+    def indices(self, key):
+        """A key whose lists are arrays, as NumPy takes them."""
+        if not isinstance(key, Tuple):
+            return key
+        if key.listed:
+            return assembly.array(self.e, f"indices@{self.machine.at}", key)
+        made = []
+        for d, item in enumerate(key.items):
+            listed = isinstance(item, Tuple)
+            made.append(assembly.array(self.e, f"indices{d}@{self.machine.at}", item) if listed else item)
+        return Tuple(tuple(made))
 
     def settled(self, key):
         """A key whose arrays are in memory."""
@@ -215,6 +229,7 @@ class Instructions(InterpreterPart):
     def store_subscript(self, owner, key, value):
         if not isinstance(owner, ArrayView):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
+        key = self.indices(key)
         if isinstance(value, Tuple) and not gathers.advanced(key) and self._store_row(owner, key, value):
             return
         if isinstance(value, Tuple):

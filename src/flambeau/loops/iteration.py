@@ -9,7 +9,7 @@ from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays, inner
 from .bounds import LARGEST
-from .emitter import I64, block_label, constant, turn_label
+from .emitter import I64, SMALL_SIZE, block_label, constant, turn_label
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
@@ -107,6 +107,8 @@ class Iteration(InterpreterPart):
 
     def end(self, s: Scalar) -> Scalar:
         s = arithmetic.to_int(self.e, s)
+        if s.bounds and s.bounds[0] == s.bounds[1] and abs(s.bounds[0]) <= SMALL_SIZE:
+            return constant(s.bounds[0])  # short loops within are written out
         if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
             inside = self.e.cmp("ult", self.e.op("add", s.v, LARGEST), 2 * LARGEST - 1)
             self.e.check(inside, "OverflowError", arithmetic.TOO_LONG)
@@ -213,7 +215,10 @@ class Iteration(InterpreterPart):
         """That of the items which has number ``at``."""
         first = items[0]
         if all(isinstance(item, Tuple) and len(item.items) == len(first.items) for item in items):
-            return Tuple(tuple(self.chosen(list(column), at) for column in zip(*(item.items for item in items))))
+            if len({item.listed for item in items}) > 1:
+                raise Declined("a loop over things of different types")
+            columns = zip(*(item.items for item in items))
+            return Tuple(tuple(self.chosen(list(column), at) for column in columns), first.listed)
         alike = all(isinstance(s, Scalar) and (s.dtype, s.weak) == (first.dtype, first.weak) for s in items)
         if not alike or first.weak is None:
             raise Declined("a loop over things of different types")

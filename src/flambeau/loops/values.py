@@ -179,7 +179,10 @@ class Expression:
 
 @slotted
 class Tuple:
+    """A tuple, or a list that nothing writes to (``listed``)."""
+
     items: tuple[Any, ...]
+    listed: bool = False
 
 
 @slotted
@@ -279,6 +282,7 @@ class ViewType:
 @slotted
 class TupleType:
     items: tuple[Any, ...]
+    listed: bool = False
 
 
 class _Conflict:
@@ -308,7 +312,7 @@ def type_of(value):
     if isinstance(value, Tuple):
         if any(isinstance(item, ArrayView) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
-        return TupleType(tuple(map(type_of, value.items)))
+        return TupleType(tuple(map(type_of, value.items)), value.listed)
     if isinstance(value, (Element, Iterator, Known, Null, Stream)):
         return value
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
@@ -348,8 +352,8 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
             a.whole if a.whole == b.whole else None,
             a.turn & b.turn,
         )
-    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
-        return TupleType(tuple(join(x, y, thresholds) for x, y in zip(a.items, b.items)))
+    if isinstance(a, TupleType) and isinstance(b, TupleType) and (len(a.items), a.listed) == (len(b.items), b.listed):
+        return TupleType(tuple(join(x, y, thresholds) for x, y in zip(a.items, b.items)), a.listed)
     if isinstance(a, Element) and isinstance(b, Element):
         it = join(a.of, b.of, thresholds)
         return it if it is CONFLICT else Element(it)

@@ -122,7 +122,7 @@ class Variables(InterpreterPart):
         if isinstance(t, Element):
             return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)
         if isinstance(t, TupleType):
-            return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
+            return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)), t.listed)
         if t is CONFLICT:
             raise Declined("a variable has different types on different paths")
         return t

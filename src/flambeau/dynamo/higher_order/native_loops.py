@@ -315,7 +315,8 @@ def _place_results(tx, loop: Compiled, operands: list, outs: list, header: int) 
 def _returned(tx, name: str, t):
     """What the loop returns from the function."""
     if isinstance(t, TupleType):
-        return TupleVariable([_returned(tx, f"{name}.{k}", item) for k, item in enumerate(t.items)])
+        items = [_returned(tx, f"{name}.{k}", item) for k, item in enumerate(t.items)]
+        return ListVariable(items) if t.listed else TupleVariable(items)
     if isinstance(t, Known):
         return t.origin if t.origin is not None else tx.wrap_known(t.value)
     return tx.locals.pop(name)
