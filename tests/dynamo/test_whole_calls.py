@@ -296,6 +296,25 @@ def data_of_another_form(C, torch):
 
 
 @program
+def parameters_cast_inside_are_parameters(C, torch):
+    def f(m, x):
+        m.double()
+        asked = [p.requires_grad for p in m.parameters()], m.weight.is_leaf, m.weight.data.requires_grad
+        return x * 2, asked, m.weight.T.requires_grad
+
+    def g(m, x):
+        m.to(torch.float16).float()
+        return x * 2, [(p.requires_grad, p.is_leaf, p.grad_fn) for p in m.parameters()], m(x)
+
+    out = []
+    for fn in (f, g):
+        m, h = torch.nn.Linear(2, 2), C(fn)
+        out += [h(m, torch.ones(2)), h(m, torch.ones(2)), m.weight.dtype, m.weight.requires_grad]
+    out[4][2].sum().backward()
+    return out, m.weight.grad
+
+
+@program
 def what_follows_from_dtypes_and_sizes(C, torch):
     def f(x, y):
         to = torch.promote_types(x.dtype, y.dtype)

@@ -305,7 +305,8 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
             unsupported("operator", "a union of types", "Their metaclass says what that is.")
         if fn in COMPARISONS and not is_a(a.as_constant(), (int, float, complex, str)):
             settle_nans(tx, a, b)
-        return fold(tx, written if a.is_constant() else fn, [a, b])  # an error names the operator as it is written
+        # An error names the operator as it is written.
+        return fold(tx, written if a.is_constant() or isinstance(a, SequenceVariable) else fn, [a, b])
     made = sequence_binary(tx, fn, a, b)
     if made is not None:
         return made

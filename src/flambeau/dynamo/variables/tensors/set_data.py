@@ -60,6 +60,9 @@ def set_data(tx, t: TensorVariable, value: Variable) -> None:
         given = value.call_method(tx, "detach", [], {})
     example = output.recorder.examples[t.node]
     t.node, t.val = given.node, given.val
+    if t.is_replaced:
+        # It is a leaf that asks for a gradient still.
+        t.val = output.eval_fake(lambda v: v.detach().requires_grad_(), [given.val])
     output.recorder.examples[t.node] = example
     t.written["data"] = given.call_method(tx, "detach", [], {})
     tx.side_effects.touch(t)

@@ -228,7 +228,8 @@ class TensorVariable(Variable):
         except AttributeError as e:
             tx.raise_user(e)
         if tensor_queries.is_tensor(value):
-            node = tx.output.recorder.create_node(tx, "call_function", getattr, (self.node, name), {})
+            read = self.node if name == "data" else self.as_proxy()
+            node = tx.output.recorder.create_node(tx, "call_function", getattr, (read, name), {})
             node.meta["val"] = node.meta["example_value"] = value
             return wrap_result(tx, node, value, self)
         if callable(value) and not is_constant_value(value):
