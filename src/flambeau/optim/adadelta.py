@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import check_option
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import ParamsT, check_option
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adadelta"]
@@ -17,9 +18,18 @@ class Adadelta(SimpleOptimizer):
     first_options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
 
     def __init__(
-        self, params, lr=1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *, capturable: bool = False,
-        maximize: bool = False, differentiable: bool = False,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_option("rho value", rho, 0.0 <= rho <= 1.0)
         defaults = dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
         self._start(

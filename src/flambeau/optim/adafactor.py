@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_at_least, check_rate, number
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_at_least, check_rate, number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adafactor"]
@@ -20,9 +21,17 @@ class Adafactor(SimpleOptimizer):
     coupled_decay = takes_complex = False
 
     def __init__(
-        self, params, lr=1e-2, beta2_decay: float = -0.8, eps=(None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *, foreach=None,
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
         maximize: bool = False,
-    ):  # fmt: skip
+    ) -> None:
         check_rate(lr)
         check_at_least("Learning rate", lr, 0)
         if not beta2_decay <= 0:

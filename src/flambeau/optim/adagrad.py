@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, option
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways, move, number, option
 from flambeau.optim.sparse_adam import like
 
 __all__ = ["Adagrad"]
@@ -20,8 +23,8 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: ParamsT,
+        lr: Tensor | float = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -31,7 +34,7 @@ class Adagrad(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
-    ):
+    ) -> None:
         check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("lr_decay value", lr_decay, lr_decay >= 0.0)
@@ -58,14 +61,14 @@ class Adagrad(Optimizer):
                 # The parts of a complex number are summed apart.
                 self.state[p]["sum"] = full_like(p, complex(start, start) if p.dtype.is_complex else start)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         for group in self.param_groups:
             if group["fused"] and any(p.grad is not None and refused(p) for p in group["params"]):
                 raise RuntimeError("`fused` does not support sparse grad or complex param")
         return self._updated(_update, closure)
 
 
-def refused(p) -> bool:
+def refused(p: Tensor) -> bool:
     """Whether the fused step takes the parameter, or its gradient, not."""
     return p.grad.is_sparse or p.dtype.is_complex
 

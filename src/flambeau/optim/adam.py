@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau.base.compiling import is_compiling
@@ -12,7 +13,7 @@ from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.ops.lists.adam import adam
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, scaled
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways, move, number, scaled
 
 __all__ = ["Adam"]
 
@@ -29,8 +30,8 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: ParamsT,
+        lr: Tensor | float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -42,7 +43,7 @@ class Adam(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
-    ):
+    ) -> None:
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         check_rate(lr)
@@ -82,7 +83,7 @@ class Adam(Optimizer):
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(p)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         return self._updated(_update, closure)
 
 
@@ -107,7 +108,14 @@ def _options(group: dict, **more) -> dict[str, Any]:
 class _Lists:
     """An operator at a time on all parameters, in place."""
 
-    def __init__(self, lr, weight_decay, betas, steps, tensor_step: bool):
+    def __init__(
+        self,
+        lr: Tensor | float,
+        weight_decay: float,
+        betas: tuple[float, float],
+        steps: Sequence[Tensor],
+        tensor_step: bool,
+    ) -> None:
         self.lr, self.weight_decay, self.tensor_step = lr, weight_decay, tensor_step
         beta1, beta2 = betas
         if tensor_step:
@@ -119,47 +127,49 @@ class _Lists:
             counts = [step.item() for step in steps]
             self.second, self.rates = [(1 - beta2**t) ** 0.5 for t in counts], [-(lr / (1 - beta1**t)) for t in counts]
 
-    def neg(self, x):
+    def neg(self, x: Sequence[Tensor]) -> Sequence[Tensor]:
         return each.neg(x)
 
-    def sqrt(self, x):
+    def sqrt(self, x: Sequence[Tensor]) -> Sequence[Tensor]:
         return each.sqrt(x)
 
-    def shrink(self, params):
+    def shrink(self, params: Sequence[Tensor]) -> Sequence[Tensor]:
         each.mul_(params, 1 - self.lr * self.weight_decay)
         return params
 
-    def decay(self, grads, params):
+    def decay(self, grads: Sequence[Tensor], params: Sequence[Tensor]) -> Sequence[Tensor]:
         return each.add(grads, params, alpha=self.weight_decay)
 
-    def descend(self, params, means, roots):
+    def descend(self, params: Sequence[Tensor], means: Sequence[Tensor], roots: Sequence[Tensor]) -> Sequence[Tensor]:
         if self.tensor_step:
             each.addcdiv_(params, each.mul(means, self.rates), roots)
         else:
             each.addcdiv_(params, means, roots, self.rates)
         return params
 
-    def div(self, x, y):
+    def div(self, x: Sequence[Tensor], y: Sequence[Tensor] | Sequence[float] | float) -> Sequence[Tensor]:
         each.div_(x, y)
         return x
 
-    def add(self, x, y):
+    def add(self, x: Sequence[Tensor], y: Sequence[Tensor] | float) -> Sequence[Tensor]:
         each.add_(x, y)
         return x
 
-    def mul(self, x, y):
+    def mul(self, x: Sequence[Tensor], y: Sequence[Tensor] | Sequence[float] | float) -> Sequence[Tensor]:
         each.mul_(x, y)
         return x
 
-    def lerp(self, x, y, weight):
+    def lerp(self, x: Sequence[Tensor], y: Sequence[Tensor], weight: Tensor | float) -> Sequence[Tensor]:
         each.lerp_(x, y, weight)
         return x
 
-    def addcmul(self, x, a, b, value):
+    def addcmul(
+        self, x: Sequence[Tensor], a: Sequence[Tensor], b: Sequence[Tensor], value: Tensor | float
+    ) -> Sequence[Tensor]:
         each.addcmul_(x, a, b, value)
         return x
 
-    def maximum(self, x, y):
+    def maximum(self, x: Sequence[Tensor], y: Sequence[Tensor]) -> Sequence[Tensor]:
         each.maximum_(x, y)
         return x
 
@@ -177,54 +187,56 @@ def _update_lists(group: dict, rows: list[tuple], lr: float, tensor_step: bool) 
 class _Functional:
     """On one tensor, by new tensors."""
 
-    def neg(self, x):
+    def neg(self, x: Tensor) -> Tensor:
         return -x
 
-    def sqrt(self, x):
+    def sqrt(self, x: Tensor) -> Tensor:
         return x.sqrt()
 
-    def div(self, x, y):
+    def div(self, x: Tensor, y: Tensor | float) -> Tensor:
         return x / y
 
-    def add(self, x, y):
+    def add(self, x: Tensor, y: Tensor | float) -> Tensor:
         return x + y
 
-    def mul(self, x, y):
+    def mul(self, x: Tensor, y: Tensor | float) -> Tensor:
         return x * y
 
-    def lerp(self, x, y, weight):
+    def lerp(self, x: Tensor, y: Tensor, weight: Tensor | float) -> Tensor:
         return x.lerp(y, weight)
 
-    def addcmul(self, x, a, b, value):
+    def addcmul(self, x: Tensor, a: Tensor, b: Tensor, value: Tensor | float) -> Tensor:
         return x.addcmul(a, b, value=value)
 
-    def maximum(self, x, y):
+    def maximum(self, x: Tensor, y: Tensor) -> Tensor:
         return maximum(x, y)
 
 
 class _Recorded(_Functional):
     """As autograd can record it, by options that may be tensors with gradients; the parameter is written."""
 
-    def __init__(self, lr, betas, weight_decay, t):
+    def __init__(
+        self, lr: Tensor | float, betas: tuple[Tensor | float, Tensor | float], weight_decay: Tensor | float, t: float
+    ) -> None:
         self.lr, self.weight_decay = lr, weight_decay
         self.bias1, self.second = 1 - betas[0] ** t, (1 - betas[1] ** t) ** 0.5
 
-    def shrink(self, p):
+    def shrink(self, p: Tensor) -> Tensor:
         return p.mul_(1 - self.lr * self.weight_decay)
 
-    def decay(self, grad, p):
+    def decay(self, grad: Tensor, p: Tensor) -> Tensor:
         return grad + scaled(p.clone(), self.weight_decay)
 
-    def mul(self, x, y):
+    def mul(self, x: Tensor, y: Tensor | float) -> Tensor:
         return scaled(x, y)
 
-    def lerp(self, x, y, weight):
+    def lerp(self, x: Tensor, y: Tensor, weight: Tensor | float) -> Tensor:
         return x + scaled(y - x, weight)
 
-    def addcmul(self, x, a, b, value):
+    def addcmul(self, x: Tensor, a: Tensor, b: Tensor, value: Tensor | float) -> Tensor:
         return x + scaled(a * b, value)
 
-    def descend(self, p, mean, root):
+    def descend(self, p: Tensor, mean: Tensor, root: Tensor) -> Tensor:
         move(p, mean / root, self.lr / self.bias1)
         return p
 
@@ -241,16 +253,16 @@ def _update_recorded(group: dict, p, grad, state: dict) -> None:
 class _Compiled(_Functional):
     """In a kernel that all parameters share: numbers that change from step to step are its inputs."""
 
-    def __init__(self, weight_decay, keep, second, rate):
+    def __init__(self, weight_decay: float, keep: Tensor | float, second: Tensor | float, rate: Tensor | float) -> None:
         self.weight_decay, self.keep, self.second, self.rate = weight_decay, keep, second, rate
 
-    def shrink(self, p):
+    def shrink(self, p: Tensor) -> Tensor:
         return p * self.keep
 
-    def decay(self, grad, p):
+    def decay(self, grad: Tensor, p: Tensor) -> Tensor:
         return grad.add(p, alpha=self.weight_decay)
 
-    def descend(self, p, mean, root):
+    def descend(self, p: Tensor, mean: Tensor, root: Tensor) -> Tensor:
         return p + (mean * self.rate) / root
 
 
@@ -273,7 +285,7 @@ def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
     options = _options(group, betas=betas, weight_decay=weight_decay)
     t = steps.pop() + 1
 
-    def compute(tensors, numbers):
+    def compute(tensors: Sequence[Tensor], numbers: Sequence[Tensor]) -> list[tuple[int, Tensor]]:
         h = _Compiled(weight_decay, *numbers)
         out = []
         for k in range(0, len(tensors), 4):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import move, option
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import ParamsT, move, option
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adamax"]
@@ -15,9 +16,18 @@ class Adamax(SimpleOptimizer):
     """Adam with the infinity norm (Kingma & Ba 2015)."""
 
     def __init__(
-        self, params, lr=2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, foreach=None, *, maximize: bool = False,
-        differentiable: bool = False, capturable: bool = False,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 2e-3,
+        betas: tuple[Tensor | float, Tensor | float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         defaults = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
         self._start(
             params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from flambeau.core.tensor import Tensor
 from flambeau.optim.adam import Adam
+from flambeau.optim.optimizer import ParamsT
 
 __all__ = ["AdamW"]
 
@@ -12,8 +14,8 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: ParamsT,
+        lr: Tensor | float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
@@ -24,7 +26,7 @@ class AdamW(Adam):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
-    ):
+    ) -> None:
         super().__init__(
             params,
             lr,

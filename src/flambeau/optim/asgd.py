@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import number
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import ParamsT, number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["ASGD"]
@@ -15,9 +16,18 @@ class ASGD(SimpleOptimizer):
     """SGD whose parameters are averaged in ``state["ax"]`` from step ``t0`` on."""
 
     def __init__(
-        self, params, lr=1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0, foreach=None,
-        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay)
         self._start(
             params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import SupportsFloat
 
 from flambeau.base.public import public_in
 from flambeau.optim.lr_scheduler import LRScheduler, _attributes, _per_group, _set_attributes
@@ -23,11 +25,11 @@ __all__ = [
 class PolynomialLR(LRScheduler):
     """(1 - epoch / total_iters)^power of the initial rate, then zero."""
 
-    def __init__(self, optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch > self.total_iters:
             return self._current()
         left = 1.0 - self.last_epoch / self.total_iters
@@ -43,7 +45,9 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine annealing with restarts after T_0, T_0 T_mult, ... epochs. Loshchilov & Hutter, arXiv:1608.03983."""
 
-    def __init__(self, optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):  # noqa: N803
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:  # noqa: N803
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -51,11 +55,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         shape = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * shape for base in self.base_lrs]
 
-    def step(self, epoch=None) -> None:
+    def step(self, epoch: int | None = None) -> None:
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -84,9 +88,21 @@ class CyclicLR(LRScheduler):
     """Between two rates, up and down. Smith, arXiv:1506.01186."""
 
     def __init__(
-        self, optimizer, base_lr, max_lr, step_size_up: int = 2000, step_size_down=None, mode: str = "triangular", gamma: float = 1.0, scale_fn=None,
-        scale_mode: str = "cycle", cycle_momentum: bool = True, base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1,
-    ):  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for lr, group in zip(_per_group(base_lr, optimizer, "base_lr"), optimizer.param_groups):
@@ -112,12 +128,12 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
 
-    def scale_fn(self, x) -> float:
+    def scale_fn(self, x: float) -> float:
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)), "exp_range": self.gamma**x}[self.mode]
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -154,10 +170,22 @@ class OneCycleLR(LRScheduler):
     """Up to ``max_lr`` and down to far below the start, once. Smith & Topin, arXiv:1708.07120."""
 
     def __init__(
-        self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start: float = 0.3, anneal_strategy: str = "cos",
-        cycle_momentum: bool = True, base_momentum=0.85, max_momentum=0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
-        three_phase: bool = False, last_epoch: int = -1,
-    ):  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.85,
+        max_momentum: float | Sequence[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         if total_steps is None:
@@ -203,7 +231,7 @@ class OneCycleLR(LRScheduler):
             return b + (a - b) / 2.0 * (math.cos(math.pi * t) + 1)
         return (b - a) * t + a
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
@@ -228,7 +256,7 @@ class OneCycleLR(LRScheduler):
 class SequentialLR(LRScheduler):
     """Schedulers one after the other, changing at the milestones."""
 
-    def __init__(self, optimizer, schedulers: list, milestones: list[int], last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, schedulers: list, milestones: list[int], last_epoch: int = -1) -> None:
         if len(schedulers) < 1:
             raise ValueError(
                 f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
@@ -262,7 +290,7 @@ class SequentialLR(LRScheduler):
         if not hasattr(scheduler, "_schedulers"):
             scheduler.last_epoch -= 1
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]
         self.last_epoch += 1
         k = sum(m <= self.last_epoch for m in self._milestones)
         scheduler = self._schedulers[k]
@@ -287,7 +315,7 @@ class SequentialLR(LRScheduler):
 class ChainedScheduler(LRScheduler):
     """Several schedulers that act on the rate at once."""
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         schedulers = list(schedulers)
         if not schedulers:
             raise ValueError(
@@ -299,7 +327,7 @@ class ChainedScheduler(LRScheduler):
         self._schedulers, self.optimizer = schedulers, optimizer
         self._last_lr = [g["lr"] for g in optimizer.param_groups]
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]
         for s in self._schedulers:
             s.step()
         self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
@@ -312,9 +340,17 @@ class ReduceLROnPlateau(LRScheduler):
     """The rate falls by ``factor`` when ``step(metric)`` hasn't improved for ``patience`` epochs."""
 
     def __init__(
-        self, optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4, threshold_mode: str = "rel",
-        cooldown: int = 0, min_lr=0, eps: float = 1e-8,
-    ):  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         if not isinstance(optimizer, Optimizer):
@@ -345,7 +381,7 @@ class ReduceLROnPlateau(LRScheduler):
             return sign * a < sign * best * (1 - sign * self.threshold if sign > 0 else 1 + self.threshold)
         return sign * a < sign * best - self.threshold
 
-    def step(self, metrics, epoch=None) -> None:
+    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):

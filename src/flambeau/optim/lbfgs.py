@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flambeau.autograd.grad_mode import enable_grad, no_grad
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate
 
 __all__ = ["LBFGS"]
 
@@ -98,9 +101,16 @@ class LBFGS(Optimizer):
     """``step(closure)`` makes up to ``max_iter`` iterations, each evaluating the closure. One group of parameters only."""
 
     def __init__(
-        self, params, lr=1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9,
-        history_size: int = 100, line_search_fn: str | None = None,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
         check_rate(lr)
         check_option("learning rate", lr, lr >= 0.0)
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
@@ -140,7 +150,7 @@ class LBFGS(Optimizer):
             p.copy_(value)
         return loss, gradient
 
-    def step(self, closure):
+    def step(self, closure: Callable[[], Tensor | float]) -> Tensor | float:  # type: ignore[override]
         with no_grad():
             return self._step(closure)
 

@@ -10,6 +10,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from flambeau.core.tensor import Tensor
 from flambeau.optim.optimizer import Optimizer
@@ -36,7 +37,7 @@ _EPOCH_WARNING = (
 class LRScheduler:
     """Base class. ``last_epoch``: index of the last epoch when training is resumed, -1 to begin."""
 
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for i, group in enumerate(optimizer.param_groups):
@@ -125,12 +126,12 @@ def _note_steps(optimizer: Optimizer) -> None:
         return
     plain = optimizer.step
 
-    def step(*args, **kwargs):
+    def step(*args: Any, **kwargs: Any) -> Any:
         optimizer._opt_called = True
         return plain(*args, **kwargs)
 
-    step._notes_steps = True
-    step._runs_hooks = getattr(plain, "_runs_hooks", False)
+    step._notes_steps = True  # type: ignore[attr-defined]
+    step._runs_hooks = getattr(plain, "_runs_hooks", False)  # type: ignore[attr-defined]
     optimizer.step = step
 
 
@@ -155,11 +156,11 @@ def _set_attributes(f: Callable | None, saved: dict | None) -> None:
 class LambdaLR(LRScheduler):
     """Initial rate times ``lr_lambda(epoch)``."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1) -> None:
         self.lr_lambdas = _per_group(lr_lambda, optimizer, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
     def state_dict(self) -> dict:
@@ -178,7 +179,7 @@ class LambdaLR(LRScheduler):
 class MultiplicativeLR(LambdaLR):
     """Present rate times ``lr_lambda(epoch)``."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._current()
         return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._current())]
@@ -187,12 +188,12 @@ class MultiplicativeLR(LambdaLR):
 class StepLR(LRScheduler):
     """Times ``gamma`` every ``step_size`` epochs."""
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
@@ -204,12 +205,14 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times ``gamma`` at each epoch of ``milestones``."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch not in self.milestones:
             return self._current()
         return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._current()]
@@ -222,14 +225,16 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """Initial rate times ``factor`` for the first ``total_iters`` epochs."""
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._current()]
         if self.last_epoch != self.total_iters:
@@ -250,7 +255,7 @@ class LinearLR(LRScheduler):
         end_factor: float = 1.0,
         total_iters: int = 5,
         last_epoch: int = -1,
-    ):
+    ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
@@ -260,7 +265,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._current()]
         if self.last_epoch > self.total_iters:
@@ -277,11 +282,11 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
 
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
@@ -293,12 +298,12 @@ class ExponentialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the initial rate to ``eta_min`` over ``T_max`` epochs (Loshchilov & Hutter 2017, without restarts)."""
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         lrs = self._current()
         if self.last_epoch == 0:
             return lrs

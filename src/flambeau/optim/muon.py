@@ -7,7 +7,7 @@ import math
 from flambeau.base.dtypes import bfloat16
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_at_least, check_rate, number
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_at_least, check_rate, number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Muon"]
@@ -41,9 +41,17 @@ class Muon(SimpleOptimizer):
     coupled_decay = takes_complex = False
 
     def __init__(
-        self, params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
-        ns_coefficients=(3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
         check_rate(lr)
         check_at_least("Learning rate", lr, 0)
         check_at_least("momentum", momentum, 0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.optim.adam_like import AdamLike
-from flambeau.optim.optimizer import check_option, number
+from flambeau.optim.optimizer import ParamsT, check_option, number
 
 __all__ = ["NAdam"]
 
@@ -27,9 +28,20 @@ class NAdam(AdamLike):
     )
 
     def __init__(
-        self, params, lr=2e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 2e-3,
+        betas: tuple[Tensor | float, Tensor | float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         defaults = dict(
             lr=lr,
             betas=betas,

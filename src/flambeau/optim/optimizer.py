@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
+from typing import Any
 
 from flambeau.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from flambeau.core.bindings import function
@@ -30,7 +31,8 @@ class _Required:
 
 required = _Required()
 view_as_real = function("view_as_real")
-ParamsT = Iterable  # of tensors, of dicts of options, or of (name, tensor)
+# Parameters, groups of parameters with options, or parameters with names.
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
 def _default_to_fused_or_foreach(params, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
@@ -47,26 +49,26 @@ def _use_grad_for_differentiable(step):
     """A step of ``differentiable=True`` is recorded by autograd, any other not."""
 
     @functools.wraps(step)
-    def run(self, *args, **kwargs):
+    def run(self, *args, **kwargs) -> Any:
         with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             return step(self, *args, **kwargs)
 
     return run
 
 
-def check_option(name: str, value, ok: bool) -> None:
+def check_option(name: str, value: object, ok: bool) -> None:
     """ValueError in PyTorch's words unless ``ok``."""
     if not ok:
         raise ValueError(f"Invalid {name}: {value}")
 
 
-def check_at_least(name: str, value, least: float) -> None:
+def check_at_least(name: str, value: float, least: float) -> None:
     """ValueError in the words of PyTorch's newer optimizers where an option is below ``least``."""
     if not least <= value:
         raise ValueError(f"{name} should be >= {least:g} but is: {value}")
 
 
-def check_ways(foreach, fused, differentiable) -> None:
+def check_ways(foreach: bool | None, fused: bool | None, differentiable: bool | None) -> None:
     """RuntimeError for ways to run a step that exclude each other. ``foreach`` and ``fused`` change nothing else: there is one way here."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
@@ -87,12 +89,12 @@ def _register_global(hooks: OrderedDict, hook: Callable):
     return handle
 
 
-def register_optimizer_step_pre_hook(hook: Callable):
+def register_optimizer_step_pre_hook(hook: Callable) -> _Handle:
     """``hook(optimizer, args, kwargs)`` before each step of every optimizer. Returns a handle with ``remove()``."""
     return _register_global(_global_optimizer_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable):
+def register_optimizer_step_post_hook(hook: Callable) -> _Handle:
     """``hook(optimizer, args, kwargs)`` after each step of every optimizer. Returns a handle with ``remove()``."""
     return _register_global(_global_optimizer_post_hooks, hook)
 
@@ -100,7 +102,10 @@ def register_optimizer_step_post_hook(hook: Callable):
 class Optimizer:
     """Base class: ``step`` is defined by the algorithm."""
 
-    def __init__(self, params, defaults: dict):
+    # Set by a schedule's note of the first step.
+    _opt_called: bool
+
+    def __init__(self, params: ParamsT, defaults: dict) -> None:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -170,7 +175,7 @@ class Optimizer:
         group["params"] = params
         self.param_groups.append(group)
 
-    def step(self, closure: Callable | None = None):
+    def step(self, closure: Callable | None = None) -> Tensor | float | None:
         raise NotImplementedError(f"{type(self).__name__}.step() is not defined")
 
     def _init_state(self, state: dict, p, group: dict) -> None:
@@ -255,7 +260,7 @@ class Optimizer:
             return
         plain = self.step
 
-        def step(*args, **kwargs):
+        def step(*args, **kwargs) -> Any:
             for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
                 result = hook(self, args, kwargs)
                 if result is not None:
@@ -269,30 +274,30 @@ class Optimizer:
                 hook(self, args, kwargs)
             return out
 
-        step._runs_hooks = True
+        step._runs_hooks = True  # type: ignore[attr-defined]
         self.step = step
 
-    def register_step_pre_hook(self, hook: Callable):
+    def register_step_pre_hook(self, hook: Callable) -> _Handle:
         """``hook(optimizer, args, kwargs)`` before each step; may return new ``(args, kwargs)``. Returns a handle with ``remove()``."""
         return self._register(self._step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable):
+    def register_step_post_hook(self, hook: Callable) -> _Handle:
         """``hook(optimizer, args, kwargs)`` after each step. Returns a handle with ``remove()``."""
         return self._register(self._step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False):
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
         """``hook(optimizer)`` before ``state_dict()``."""
         return self._register_saving("before saving", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False):
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
         """``hook(optimizer, state_dict)`` after ``state_dict()``; may return another one."""
         return self._register_saving("after saving", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False):
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
         """``hook(optimizer, state_dict)`` before loading, on a shallow copy; may return another one."""
         return self._register_saving("before loading", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False):
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
         """``hook(optimizer)`` after loading."""
         return self._register_saving("after loading", hook, prepend)
 
@@ -383,7 +388,7 @@ class Optimizer:
 
 
 class _Handle:
-    def __init__(self, hooks: OrderedDict):
+    def __init__(self, hooks: OrderedDict) -> None:
         self._hooks = hooks
 
     def remove(self) -> None:
@@ -399,7 +404,7 @@ def _cast(param: Tensor, value, name: str):
     if isinstance(value, dict):
         return {k: _cast(param, v, k) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return type(value)(_cast(param, v, name) for v in value)
+        return type(value)(_cast(param, v, name) for v in value)  # type: ignore[call-arg]
     return value
 
 
@@ -407,28 +412,28 @@ def _is_complex(value) -> bool:
     return isinstance(value, Tensor) and value.is_complex()
 
 
-def check_rate(lr) -> None:
+def check_rate(lr: Tensor | float) -> None:
     """ValueError for a learning rate that is a tensor of more or fewer elements than one."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
 
 
-def number(value) -> float:
+def number(value: Tensor | float) -> float:
     """A Python number from an option that may be a 0-d tensor (``lr``)."""
     return value.item() if isinstance(value, Tensor) else value
 
 
-def option(group: dict, name: str):
+def option(group: dict, name: str) -> Tensor | float:
     """An option that may be a 0-d tensor: that tensor where the step is recorded, so that it has a gradient, else a number."""
     return group[name] if group.get("differentiable") else number(group[name])
 
 
-def scaled(tensor, factor):
+def scaled(tensor: Tensor, factor: Tensor | float) -> Tensor:
     """``tensor * factor`` in the tensor's dtype, for a number or a 0-d tensor."""
     return tensor.mul(factor).to(tensor.dtype)
 
 
-def move(p, direction, rate) -> None:
+def move(p: Tensor, direction: Tensor, rate: Tensor | float) -> None:
     """``p -= rate * direction`` in place."""
     if isinstance(rate, Tensor):
         p.sub_(scaled(direction, rate))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from flambeau.core.tensor import Tensor
 from flambeau.optim.adam_like import AdamLike
-from flambeau.optim.optimizer import number
+from flambeau.optim.optimizer import ParamsT, number
 
 __all__ = ["RAdam"]
 
@@ -25,9 +26,19 @@ class RAdam(AdamLike):
     )
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
-        foreach=None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-    ):  # fmt: skip
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1e-3,
+        betas: tuple[Tensor | float, Tensor | float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         defaults = dict(
             lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, decoupled_weight_decay=decoupled_weight_decay
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, option
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways, move, number, option
 
 __all__ = ["RMSprop"]
 
@@ -16,8 +19,8 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: ParamsT,
+        lr: Tensor | float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -27,7 +30,7 @@ class RMSprop(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
         differentiable: bool = False,
-    ):
+    ) -> None:
         check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("epsilon value", eps, eps >= 0.0)
@@ -57,7 +60,7 @@ class RMSprop(Optimizer):
         if group["centered"]:
             state["grad_avg"] = zeros_like(p)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         return self._updated(_update, closure)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import number
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import ParamsT, number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Rprop"]
@@ -17,9 +18,17 @@ class Rprop(SimpleOptimizer):
     coupled_decay = False
 
     def __init__(
-        self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable: bool = False, foreach=None, maximize: bool = False,
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
         differentiable: bool = False,
-    ):  # fmt: skip
+    ) -> None:
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         defaults = dict(lr=lr, etas=etas, step_sizes=step_sizes)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from flambeau.base.compiling import is_compiling
 from flambeau.core.tensor import Tensor
 from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, move, number, option, scaled
+from flambeau.optim.optimizer import (
+    Optimizer,
+    ParamsT,
+    check_option,
+    check_rate,
+    check_ways,
+    move,
+    number,
+    option,
+    scaled,
+)
 
 __all__ = ["SGD"]
 
@@ -20,8 +32,8 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
+        params: ParamsT,
+        lr: Tensor | float = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
@@ -31,7 +43,7 @@ class SGD(Optimizer):
         foreach: bool | None = None,
         differentiable: bool = False,
         fused: bool | None = None,
-    ):
+    ) -> None:
         check_rate(lr)
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("momentum value", momentum, momentum >= 0.0)
@@ -55,7 +67,7 @@ class SGD(Optimizer):
     def _has_state(self, group: dict) -> bool:
         return group["momentum"] != 0
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         return self._updated(_update, closure)
 
 
@@ -107,7 +119,7 @@ def _update_compiled(group: dict, rows: list[tuple], lr: float) -> bool:
     if any(t.dtype is not rows[0][0].dtype or not t.dtype.is_floating_point or t.is_sparse for t in tensors):
         return False
 
-    def compute(tensors, numbers):
+    def compute(tensors: Sequence[Tensor], numbers: Sequence[Tensor]) -> list[tuple[int, Tensor]]:
         (step_size,) = numbers
         out = []
         for k in range(0, len(tensors), count):

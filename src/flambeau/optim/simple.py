@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from flambeau.core.tensor import Tensor
 from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, number
 
 __all__ = ["SimpleOptimizer"]
@@ -28,7 +31,7 @@ class SimpleOptimizer(Optimizer):
         defaults |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable)
         super().__init__(params, {k: defaults.pop(k) for k in self.first_options if k in defaults} | defaults)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         return self._updated(self._update_rows, closure)
 
     def _update_rows(self, group: dict, rows: list[tuple]) -> None:

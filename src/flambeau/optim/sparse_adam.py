@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
 from flambeau.core.operator import namespace
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate, number
+from flambeau.core.tensor import Tensor
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, number
 
 __all__ = ["SparseAdam"]
 
@@ -15,7 +17,7 @@ aten = namespace("aten")
 zeros_like = function("zeros_like")
 
 
-def like(grad, values):
+def like(grad: Tensor, values: Tensor) -> Tensor:
     """The coalesced sparse ``grad`` with other values."""
     return aten._values_backward.default(values, grad)
 
@@ -26,7 +28,14 @@ class SparseAdam(Optimizer):
 
     takes_sparse = True
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps: float = 1e-8, maximize: bool = False):
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: Tensor | float = 1e-3,
+        betas: tuple[Tensor | float, Tensor | float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         check_rate(lr)
         check_option("learning rate", lr, number(lr) > 0.0)
         check_option("epsilon value", eps, eps > 0.0)
@@ -43,7 +52,7 @@ class SparseAdam(Optimizer):
         state["step"] = 0
         state["exp_avg"], state["exp_avg_sq"] = zeros_like(p), zeros_like(p)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         loss = self._loss(closure)
         gathered = self._gather()
         if any(not grad.is_sparse for _, rows in gathered for _, grad, _ in rows):

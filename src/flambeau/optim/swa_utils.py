@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from typing import Any
 
 from flambeau.autograd.grad_mode import no_grad
+from flambeau.base.device import Device
 from flambeau.core.conversion import tensor
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn.modules.batchnorm import _BatchNorm
 from flambeau.optim.lr_scheduler import LRScheduler
+from flambeau.optim.optimizer import Optimizer
 
 __all__ = [
     "AveragedModel",
@@ -28,22 +33,22 @@ def _check_decay(decay: float) -> None:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
-def get_ema_avg_fn(decay: float = 0.999):
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Tensor | int], Tensor]:
     """average = decay * average + (1 - decay) * current."""
     _check_decay(decay)
 
-    def update(ema_param, current_param, num_averaged):
+    def update(ema_param: Tensor, current_param: Tensor, num_averaged: Tensor | int) -> Tensor:
         with no_grad():
             return decay * ema_param + (1 - decay) * current_param
 
     return update
 
 
-def get_ema_multi_avg_fn(decay: float = 0.999):
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]:
     """A function for AveragedModel that updates all parameters: average = decay average + (1 - decay) parameter."""
     _check_decay(decay)
 
-    def update(ema_params, current_params, _):
+    def update(ema_params: Sequence[Tensor], current_params: Sequence[Tensor], _: Tensor | int) -> None:
         with no_grad():
             for ema, current in zip(ema_params, current_params):
                 if ema.is_floating_point() or ema.is_complex():
@@ -54,20 +59,20 @@ def get_ema_multi_avg_fn(decay: float = 0.999):
     return update
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Tensor | int], Tensor]:
     """The mean of all models so far."""
 
-    def update(averaged_param, current_param, num_averaged):
+    def update(averaged_param: Tensor, current_param: Tensor, num_averaged: Tensor | int) -> Tensor:
         with no_grad():
             return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return update
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]:
     """A function for AveragedModel that updates all parameters to the mean of what was seen."""
 
-    def update(averaged_params, current_params, num_averaged):
+    def update(averaged_params: Sequence[Tensor], current_params: Sequence[Tensor], num_averaged: Tensor | int) -> None:
         with no_grad():
             for average, current in zip(averaged_params, current_params):
                 average.add_((current - average) / (num_averaged + 1))
@@ -78,7 +83,14 @@ def get_swa_multi_avg_fn():
 class AveragedModel(Module):
     """A copy of a model whose ``update_parameters(model)`` takes it into the average."""
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers: bool = False):
+    def __init__(
+        self,
+        model: Module,
+        device: Device | str | int | None = None,
+        avg_fn: Callable[[Tensor, Tensor, Tensor | int], Tensor] | None = None,
+        multi_avg_fn: Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -88,10 +100,10 @@ class AveragedModel(Module):
         self.register_buffer("n_averaged", tensor(0))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
-    def update_parameters(self, model) -> None:
+    def update_parameters(self, model: Module) -> None:
         """Take the model's parameters into the average, and copy its buffers (``use_buffers``: average them too)."""
         members = (lambda m: [*m.parameters(), *m.buffers()]) if self.use_buffers else (lambda m: list(m.parameters()))
         own, current = [p.detach() for p in members(self.module)], [p.detach() for p in members(model)]
@@ -111,7 +123,7 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
 
-def update_bn(loader, model, device=None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: Device | str | int | None = None) -> None:
     """Fill the statistics of batch normalisation by one pass over the data."""
     momenta = {m: m.momentum for m in model.modules() if isinstance(m, _BatchNorm)}
     if not momenta:
@@ -133,7 +145,14 @@ def update_bn(loader, model, device=None) -> None:
 class SWALR(LRScheduler):
     """Anneals the rate to ``swa_lr`` over ``anneal_epochs`` and keeps it there."""
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | Sequence[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
         rates = swa_lr if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(optimizer.param_groups)
         if len(rates) != len(optimizer.param_groups):
             raise ValueError(
@@ -151,7 +170,7 @@ class SWALR(LRScheduler):
     def _anneal(self, t: float) -> float:
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
