@@ -5,6 +5,7 @@ from flambeau._higher_order_ops import associative_scan, cond, map, scan, while_
 from helpers import Graphs
 
 import flambeau as torch
+from flambeau.aot.stacked_loop import while_loop_stack_output
 from flambeau.compiler import compile
 from flambeau.core.higher_order import HigherOrderOperator
 from flambeau.dynamo import exc
@@ -48,6 +49,23 @@ def loop(x):
     return y + i
 
 
+def loop_of_known_length(x):
+    return while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, (a * W).sin() + a), (torch.tensor(0), x))[1]
+
+
+def loop_until(x):
+    n, y = while_loop(lambda n, a: (a * a).sum() < 100, lambda n, a: (n + 1, a * a + W), (torch.tensor(0), x))
+    return y * n
+
+
+def loop_without_a_turn(x):
+    return while_loop(lambda a: a.sum() < -100, lambda a: a * W, (x,))[0] * 3
+
+
+def every_turn(x):
+    return while_loop_stack_output(lambda a: a.sum() < 50, lambda a: (a * a + x,), (x * 2,))[0]
+
+
 def recurrence(x):
     carry, ys = scan(lambda c, r: (torch.tanh(c * W + r), {"y": c * r}), torch.ones(2), x)
     return carry, ys["y"]
@@ -83,7 +101,8 @@ def each_its_scan(x):
 
 CASES = [
     (branches, ROWS[0]), (branches, -ROWS[0]), (nested_branches, ROWS[0]), (nested_branches, -ROWS[2]), (writes_to_a_copy, ROWS[0]),
-    (loop, ROWS[0]), (recurrence, ROWS), (recurrence_backwards, ROWS), (mapped, ROWS), (associative, ROWS), (each_its_branch, ROWS),
+    (loop, ROWS[0]), (loop_of_known_length, ROWS[0]), (loop_until, ROWS[0]), (loop_without_a_turn, ROWS[0]), (every_turn, ROWS[0]),
+    (every_turn, 100 * ROWS[0]), (recurrence, ROWS), (recurrence_backwards, ROWS), (mapped, ROWS), (associative, ROWS), (each_its_branch, ROWS),
     (one_branch_for_all, ROWS), (each_its_loop, ROWS), (each_its_scan, ROWS), (Gate(), ROWS[0]), (Gate(), -ROWS[0]),
 ]  # fmt: skip
 
@@ -114,6 +133,18 @@ def test_agrees_with_plain(case):
             assert (
                 torch.allclose(torch.zeros_like(b) if a is None else a, b, atol=1e-5) if b is not None else a is None
             ), backend
+
+
+@pytest.mark.parametrize("fn", [loop_of_known_length, loop_until, every_turn], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_second_derivatives_of_loops(fn, backend):
+    def second(f):
+        x = ROWS[0].clone().requires_grad_()
+        (first,) = torch.autograd.grad((f(x) ** 2).sum(), x, create_graph=True)
+        return torch.autograd.grad(first.sum(), x)[0]
+
+    torch._dynamo.reset()
+    assert torch.allclose(second(compile(fn, backend=backend, fullgraph=True)), second(fn), rtol=1e-4)
 
 
 def test_one_node_with_bodies():

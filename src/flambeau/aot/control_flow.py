@@ -16,11 +16,9 @@ from ..autograd.function import Function
 from ..base import pytree
 from ..base.dtypes import bool_
 from ..base.symint import SymBool
-from ..core import modes
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import namespace
-from ..fake import FakeTensor, FakeTensorMode
-from ..fake.meta import meta_of
+from ..fake import FakeTensorMode
 from ..proxy import ProxyTorchDispatchMode
 from .tracing import trace_subgraph
 
@@ -391,22 +389,6 @@ class CondFunction(Function):
 @cond_op.rule("autograd")
 def _(op, pred, yes, no, operands):
     return CondFunction.apply(yes, no, pred, *operands)
-
-
-@while_loop_op.rule("autograd")
-def _(op, test, body, carried, others):
-    inputs = [*carried, *others]
-    mode = next((m for m in modes.dispatch_stack() if isinstance(m, FakeTensorMode)), None) or FakeTensorMode()
-    with modes.disabled("dispatch"), mode:
-        twins = [FakeTensor(mode, meta_of(x)).requires_grad_(x.requires_grad) if is_tensor(x) else x for x in inputs]
-        depends = any(x.requires_grad for x in (*carried, *body(*twins)) if is_tensor(x))
-    if not depends:
-        with _autograd.no_grad():
-            return op(test, body, carried, others)
-    raise RuntimeError(
-        "while_loop: the derivative of a traced loop of unknown length is not supported; call it outside the compiled "
-        "function, or use scan"
-    )
 
 
 class ScanFunction(Function):

@@ -1,4 +1,4 @@
-"""``while_loop_stack_output``: a loop of unknown length that gives what every turn carried, stacked.
+"""``while_loop_stack_output``: a loop of unknown length that gives what every turn carried, stacked; the derivative of ``while_loop`` by it.
 
 Called plainly it is a loop of Python, recorded by autograd as any code. Under tracing it is one node, whose results have a first dimension that
 only running the loop tells.
@@ -9,13 +9,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from ..base.dtypes import bool_
-from ..base.shape_env import data_dependent_size, shape_rules
+from .. import autograd as _autograd
+from ..autograd.function import Function
+from ..base.dtypes import bool_, int64
+from ..base.shape_env import ShapeEnv, data_dependent_size, shape_rules
+from ..core import modes
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import namespace
-from ..fake import FakeTensorMode
+from ..fake import FakeTensor, FakeTensorMode
+from ..fake.meta import meta_of
 from ..proxy import ProxyTorchDispatchMode
-from .control_flow import is_tensor, must_agree, recorded
+from .control_flow import differentiable, is_tensor, must_agree, pullback, recorded, spread, while_loop_op
 
 __all__ = ["while_loop_stack_output", "while_loop_stack_output_op"]
 
@@ -85,9 +89,133 @@ def _(op, mode, test, body, carried, others):
     return recorded(mode, op, [(test, operands), (body, operands)], lambda g, x: (*g, carried, (*others, *x)), out)
 
 
+# -- derivatives --
+
+
+def depends(body: Callable, carried: tuple, others: tuple) -> bool:
+    """Whether anything that the loop carries depends on a tensor that requires a gradient."""
+    inputs = [*carried, *others]
+    mode = next((m for m in modes.dispatch_stack() if isinstance(m, FakeTensorMode)), None) or FakeTensorMode()
+    with modes.disabled("dispatch"), mode:
+        twins = [FakeTensor(mode, meta_of(x)).requires_grad_(x.requires_grad) if is_tensor(x) else x for x in inputs]
+        return any(x.requires_grad for x in (*carried, *body(*twins)) if is_tensor(x))
+
+
+def sizes_of_turns():
+    """The number of turns may be a symbol in this block."""
+    mode = next((m for m in modes.dispatch_stack() if isinstance(m, FakeTensorMode)), None)
+    if mode is None:
+        return contextlib.nullcontext()
+    if mode.shape_env is None:  # of a function that is differentiated again
+        mode.shape_env = ShapeEnv()
+    return mode.shape_env.data_sizes()
+
+
+def shown_only() -> bool:
+    """Whether only shapes are asked for, as while capturing: no trace is written, so nothing needs a turn."""
+    return not any(isinstance(m, ProxyTorchDispatchMode) for m in modes.dispatch_stack())
+
+
+def remembered(test: Callable, body: Callable, carried: tuple, others: tuple) -> list:
+    """The number of turns (1,), of each carried value what the turns began with, stacked, and what they gave, stacked."""
+    n = len(carried)
+
+    def counted_test(i, *values):
+        return tuple(test(*values[n:]))
+
+    def counted(i, *values):
+        now = values[n : 2 * n]
+        # NOTE: copies, as a result may not be an operand itself.
+        return (aten.add.Tensor(i, 1), *(aten.clone.default(x) for x in now), *body(*values[n:]))
+
+    zero = aten.zeros.default([1], dtype=int64)
+    with sizes_of_turns():
+        stacks = while_loop_stack_output_op(counted_test, counted, (zero, *carried, *carried), others)
+    return [aten.select.int(stacks[0], 0, -1), *stacks[1:]]
+
+
+def row(stack, i):
+    """``stack[i]``, for an ``i`` of shape (1,)."""
+    return aten.squeeze.dim(aten.index_select.default(stack, 0, i), 0)
+
+
+def turned_back(body: Callable, n: int, saved: tuple, ends: list, rows: list) -> list:
+    """Cotangents of the ``n`` carried values and of the other operands, None where there is none. ``saved``: the number of turns, what they began
+    with, the other operands. ``ends``: cotangents of what the last turn gave. ``rows``: of what each turn gave, or nothing."""
+    turns, states, others = saved[0], saved[1 : n + 1], saved[n + 1 :]
+    pull = pullback(body, len(saved) - 1)
+    sums = [aten.zeros_like.default(x) for x in others if differentiable(x)]
+    k, q, m = len(ends), len(sums), len(rows)
+
+    def left(i, *values):
+        return (aten.reshape.default(aten.gt.Scalar(i, 0), []),)
+
+    def back(i, *values):
+        i = aten.sub.Tensor(i, 1)
+        cts, totals, rest = values[:k], values[k : k + q], values[k + q :]
+        cts = [aten.add.Tensor(c, row(r, i)) for c, r in zip(cts, rest[:m])] if m else cts
+        got = pull(*(row(x, i) for x in rest[m : m + n]), *rest[m + n :], *cts)
+        return (i, *got[:k], *(aten.add.Tensor(t, g) for t, g in zip(totals, got[k:])))
+
+    out = while_loop_op(left, back, (turns, *ends, *sums), (*rows, *states, *others))[1:]
+    return spread(out, [*states, *others])
+
+
+class WhileFunction(Function):
+    """A loop of unknown length. Forward it counts its turns and keeps what each began with; backward it is a loop over these from the end, which
+    carries the cotangents and, summed up, those of the other operands."""
+
+    @staticmethod
+    def forward(ctx, test, body, n, *operands):
+        carried, others = operands[:n], operands[n:]
+        if shown_only():
+            return tuple(while_loop_op(test, body, carried, others))
+        turns, *stacks = remembered(test, body, carried, others)
+        ctx.body, ctx.n = body, n
+        ctx.save_for_backward(turns, *stacks[:n], *others)
+        return tuple(aten.clone.default(aten.select.int(x, 0, -1)) for x in stacks[n:])
+
+    @staticmethod
+    def backward(ctx, *cts):
+        ends = [c for c in cts if differentiable(c)]
+        return (None, None, None, *turned_back(ctx.body, ctx.n, ctx.saved_tensors, ends, []))
+
+
+class StackedFunction(Function):
+    """The same with what every turn gave. Where there was no turn, the only row is what came in."""
+
+    @staticmethod
+    def forward(ctx, test, body, n, *operands):
+        carried, others = operands[:n], operands[n:]
+        if shown_only():
+            return tuple(while_loop_stack_output_op(test, body, carried, others))
+        turns, *stacks = remembered(test, body, carried, others)
+        ctx.body, ctx.n = body, n
+        ctx.save_for_backward(turns, *stacks[:n], *others)
+        return tuple(stacks[n:])
+
+    @staticmethod
+    def backward(ctx, *cts):
+        turns = ctx.saved_tensors[0]
+        rows = [c for c in cts if differentiable(c)]
+        first = [aten.select.int(c, 0, 0) for c in rows]
+        none = aten.reshape.default(aten.eq.Scalar(turns, 0), [])
+        ends = [aten.where.self(none, x, aten.zeros_like.default(x)) for x in first]
+        return (None, None, None, *turned_back(ctx.body, ctx.n, ctx.saved_tensors, ends, rows))
+
+
+def differentiated(function: type[Function], op, test: Callable, body: Callable, carried: tuple, others: tuple):
+    if depends(body, carried, others):
+        return function.apply(test, body, len(carried), *carried, *others)
+    with _autograd.no_grad():
+        return op(test, body, carried, others)
+
+
+@while_loop_op.rule("autograd")
+def _(op, test, body, carried, others):
+    return differentiated(WhileFunction, op, test, body, carried, others)
+
+
 @while_loop_stack_output_op.rule("autograd")
 def _(op, test, body, carried, others):
-    raise RuntimeError(
-        "while_loop_stack_output: the derivative of a traced loop of unknown length is not supported; call it outside the "
-        "compiled function, or use scan"
-    )
+    return differentiated(StackedFunction, op, test, body, carried, others)

@@ -149,6 +149,15 @@ class ShapeEnv:
         self.frozen = False  # no guards any more: for looking at a finished trace
         self.allow_data_dependent_sizes = self.allow_data_dependent_numbers = True
 
+    @contextlib.contextmanager
+    def data_sizes(self):
+        """Sizes that depend on data are symbols in this block whatever the settings say."""
+        before, self.allow_data_dependent_sizes = self.allow_data_dependent_sizes, True
+        try:
+            yield
+        finally:
+            self.allow_data_dependent_sizes = before
+
     # -- symbols -------------------------------------------------------------------------------------------------------
     def _name(self, prefix: str) -> str:
         n = self._count[prefix]

@@ -126,6 +126,12 @@ def _find_mode(args, kwargs):
     return next(x.fake_mode for x in _tensors(args, kwargs) if isinstance(x, FakeTensor))
 
 
+def is_small(t) -> bool:
+    """Whether the size is known, and a constant of it is kept."""
+    n = t.numel()
+    return isinstance(n, int) and n <= LIMIT
+
+
 class FakeTensorMode(TorchDispatchMode):
     """While on, factories make fake tensors and fake arguments compute shapes.
 
@@ -240,7 +246,7 @@ class FakeTensorMode(TorchDispatchMode):
                     self._constants.forget(x._storage)
             return out
         made = out if isinstance(out, (list, tuple)) else [out]
-        if not known or not all(isinstance(t, FakeTensor) and t.numel() <= LIMIT for t in made):
+        if not known or not all(isinstance(t, FakeTensor) and is_small(t) for t in made):
             return out
         value = run_for_real(func, args, kwargs, "constant")
         if func.kind == "inplace":

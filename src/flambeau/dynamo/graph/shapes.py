@@ -71,15 +71,9 @@ class TraceShapes:
         finally:
             self.reads_numbers, env.allow_data_dependent_numbers = before
 
-    @contextlib.contextmanager
     def data_sizes(self):
         """Sizes that depend on data are symbols in this block whatever the settings say: the operator is only about them."""
-        env = self.shape_env()
-        before, env.allow_data_dependent_sizes = env.allow_data_dependent_sizes, True
-        try:
-            yield
-        finally:
-            env.allow_data_dependent_sizes = before
+        return self.shape_env().data_sizes()
 
     def number_node(self, number, decide: bool = True):
         """The node (or constant) of a symbolic number. ``decide``: a truth value that doesn't depend on data is a constant."""

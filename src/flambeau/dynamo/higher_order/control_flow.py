@@ -168,8 +168,6 @@ def looped(tx, op, given, more: Sequence[Variable] = ()) -> Variable:
     shape = template.of(given["carried_inputs"])
     carried = template.operands
     name = op.__name__
-    if tensor_queries.grad_enabled() and any(v.val.requires_grad for v in carried):
-        unsupported("control-flow", f"{name} over tensors that require grad", "Its derivative needs every turn.")
     values = [v.val for v in carried]
 
     def run(fn, variables):
@@ -178,7 +176,7 @@ def looped(tx, op, given, more: Sequence[Variable] = ()) -> Variable:
     test = traced(tx, f"cond_fn of {name}", lambda vs: run(given["cond_fn"], vs), values)
     body = traced(tx, f"body_fn of {name}", lambda vs: run(given["body_fn"], vs), values)
     if any(v.requires_grad for v in body.values):
-        unsupported("control-flow", f"{name} whose body requires grad", "Its derivative needs every turn.")
+        tx.output.shapes.shape_env()  # the derivative keeps what every turn began with, as many as there are
     union = shared_operands([test, body])
     graphs = [tx.output.recorder.add_subgraph(b.module) for b in (test, body)]
     args = (*graphs, tuple(v.node for v in carried), tuple(union))

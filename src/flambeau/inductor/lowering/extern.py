@@ -45,7 +45,7 @@ def call_eagerly(lowering, op, full, val):
         buffer = lowering.new_buffer(shape, strides, t, BufferKind.OBJECT, v.dtype.np)
         for n in (*shape, *strides):
             for s in symbols(n):
-                if s not in lowering.values.hints:
+                if s not in lowering.values.hints and s not in lowering.given:
                     lowering.late.setdefault(s, buffer.name)
         outs.append(buffer.name)
         return lowering.in_memory(Region(buffer.name, shape, strides), v.dtype, strides, v.device)

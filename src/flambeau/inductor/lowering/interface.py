@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.enums import Out
-from ...base.expr import Expr
+from ...base.expr import Expr, symbols
 from ...core.device_memory import elements
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Region, is_dense
 from ..ir.sizes import size, sizes
@@ -25,6 +25,7 @@ def placeholder(lowering, val, order=None):
     for n in (*val.shape, *val.stride()):
         lowering.meet(n)
     shape, strides = sizes(val.shape), sizes(val.stride())
+    lowering.given.update(s for n in (*shape, *strides) for s in symbols(n))
     if order is not None:
         strides = layouts.strides_in(order, shape)
     try:

@@ -59,6 +59,7 @@ class Lowering(Handler):
         self.inputs: list[str | None] = []
         self.numbers: dict[int, Any] = {}  # input -> the integer it is, where it is no tensor
         self.late: dict = {}  # symbol that depends on data -> buffer of the call that tells it
+        self.given: set = set()  # symbols that shapes of inputs tell
         self.example = None  # some symbolic integer of the graph
         self.fallbacks: list[str] = []
         self.bodies: dict[GraphModule, Any] = {}
