@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+import flambeau as torch
 from flambeau.inductor.assembly import instructions as llvm
 from flambeau.loops import operator
 from flambeau.loops.arguments import DATA, FLOATS, GIVEN, INTS, META, NULL, OUT, RUNTIME
@@ -123,3 +124,53 @@ def test_numbers_that_a_loop_reads(texts):
     check(f, A, 250, 7, 0.5, 0.25)
     check(f, A, 250, 11, 0.25, 0.5)
     assert all(f"ptr {p.text}, i64 " in t for t in texts for p in (INTS, FLOATS))
+
+
+def writes_base(x, view):
+    z = view(x)
+    for i in range(50):
+        x[i + 5] = z[i % len(z)] + 1
+    return x, z
+
+
+def writes_view(x, view):
+    z = view(x)
+    for i in range(50):
+        z[i % len(z)] = x[(i + 3) % 60] * 2
+    return x, z
+
+
+VIEWS = {
+    "a part": (lambda x: x[10:], False),
+    "a matrix": (lambda x: x.reshape(6, 10)[:, 3], False),
+    "backwards": (lambda x: x[::-1], None),
+    "a diagonal": (lambda x: np.diagonal(x[:36].reshape(6, 6)).copy(), True),
+    "a copy": (lambda x: x[10:].copy(), True),
+    "itself": (lambda x: x, True),
+}
+
+
+@pytest.mark.parametrize("fn", [writes_base, writes_view])
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_what_is_written(fn, view):
+    """Two operands in one memory are none of a native loop's, if one is written."""
+    of, native = VIEWS[view]
+    check(lambda x: fn(x, of), R.rand(60), native=native)
+
+
+def planes(u, n):
+    a, b = u[0], u[1]
+    for i in range(1, n):
+        a[i] = b[i - 1] + 1.0
+        b[i] = a[i] * 0.5
+    return a, b
+
+
+def test_parts_side_by_side():
+    check(planes, R.rand(2, 50), 50)
+    compiled = torch.compile(planes, dynamic=True)
+    for n in (40, 50, 60):
+        x = R.rand(2, n)
+        y = x.copy()
+        compiled(x, n), planes(y, n)
+        np.testing.assert_array_equal(x, y)

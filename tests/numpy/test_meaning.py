@@ -89,12 +89,17 @@ def resized(a):
     return b, c
 
 
+def rounded(a):
+    x = a[2] * 13.7
+    return round(x), round(x, 1), round(x, None), round(a.astype(np.int64)[3]), round(np.float32(x), 1)
+
+
 @pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
 @pytest.mark.parametrize(
     "fn, a",
     [
         *((f, A) for f in (swapped, read_before_written, unpacked, iterated, shuffled, row_stays_a_view)),
-        *((f, A) for f in (of_a_class_of_scalars, of_many_parts, resized)),
+        *((f, A) for f in (of_a_class_of_scalars, of_many_parts, resized, rounded)),
         (complex_scalars, Z),
         (complex_in_place, Z),
     ],

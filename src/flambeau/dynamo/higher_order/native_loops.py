@@ -247,6 +247,7 @@ def _compiled(tx, header: int, operands: dict, inputs: Inputs):
     done = compiled(spread)
     if not done.arrays and not done.results:
         raise Declined("it computes nothing")
+    _refuse_shared_memory([operands[id(node)] for node in done.arrays], done.written)
     asked = any(operands[id(node)].val.requires_grad for node in done.arrays)
     if not asked and not tx.output.modes.transforms:
         return done, None
@@ -256,6 +257,46 @@ def _compiled(tx, header: int, operands: dict, inputs: Inputs):
         if asked:
             raise
     return done, None
+
+
+def _refuse_shared_memory(operands: list, written: list[int]) -> None:
+    """Declined where an operand that is written is a view of the same elements as another one: results are arrays of their own."""
+    for n in written:
+        for k, other in enumerate(operands):
+            if k != n and isinstance(other, NumpyNdarrayVariable) and _share_memory(operands[n].val, other.val):
+                raise Declined("two of its arrays share memory, and one is written")
+
+
+def _share_memory(a, b) -> bool:
+    """Whether two tensors have elements in common."""
+    if a._storage is not b._storage:
+        return False
+    try:
+        return np.shares_memory(_Described(a).array(), _Described(b).array(), max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
+
+
+class _Described:
+    """Where the elements of a tensor lie, as NumPy's array interface tells it; nothing is read there. Sizes that are symbols become constants."""
+
+    def __init__(self, t):
+        dtype = numpy_bridge.np_dtype(t)
+        shape, strides = (tuple(map(_number, n)) for n in (t.shape, t.stride()))
+        self.__array_interface__ = {
+            "data": ((1 << 40) + _number(t.storage_offset()) * dtype.itemsize, True),
+            "shape": shape,
+            "strides": tuple(dtype.itemsize * s for s in strides),
+            "typestr": dtype.str,
+            "version": 3,
+        }
+
+    def array(self) -> np.ndarray:
+        return np.asarray(self)
+
+
+def _number(n) -> int:
+    return n if type(n) is int else SymbolicVariable(n).as_constant()  # a guard
 
 
 def _call(tx, loop: Compiled, operands: list) -> list:
@@ -364,8 +405,7 @@ def _turns(start, stop, step: int):
 
 
 def _remainder(count, period: int) -> int:
-    rest = count % period
-    return rest if type(rest) is int else SymbolicVariable(rest).as_constant()  # a guard
+    return _number(count % period)
 
 
 def _is_worth_it(tx, header: int, count: int) -> bool:

@@ -334,7 +334,10 @@ def _(tx, args, kwargs):
         cls = args[0].python_type()
         if world.class_attr(tx, cls, "__round__") is world.ABSENT:
             tx.raise_user(TypeError(f"type {name_of(cls)} doesn't define __round__ method"))
-        return args[0].call_method(tx, "round", [], {"decimals": args[1]} if len(args) > 1 else {})
+        whole = len(args) == 1 or (args[1].is_constant() and args[1].as_constant() is None)
+        if whole and isinstance(args[0], NumpyNdarrayVariable):
+            unsupported("data-dependent", f"round() of a {cls.__name__}", "It gives Python's int.", "Use np.rint.")
+        return args[0].call_method(tx, "round", [], {} if whole else {"decimals": args[1]})
     return None
 
 
