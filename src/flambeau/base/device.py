@@ -24,7 +24,9 @@ class Device(_C.DeviceBase):
     def __init__(self, type, index=None):
         if isinstance(type, Device):
             type, index = type.type, type.index
-        elif isinstance(type, int):
+        elif isinstance(type, int) and not isinstance(type, bool):
+            if accelerator.driver() is None:
+                raise RuntimeError("Cannot access accelerator device when none is available.")
             type, index = "cuda", type
         elif isinstance(type, str) and ":" in type:
             kind, _, number = type.partition(":")

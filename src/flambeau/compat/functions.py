@@ -215,7 +215,13 @@ def _pair(call, a, la, b, lb, needed, order):
 def _from_lists(*parts):
     """``einsum(op1, [0, 1], op2, [1, 2], [0, 2])``."""
     name = lambda k: "..." if k is Ellipsis else chr(ord("A") + k) if k < 26 else chr(ord("a") + k - 26)  # noqa: E731
+    if len(parts) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+        )
     operands = [p for p in parts if isinstance(p, _C.TensorBase)]
+    if len(operands) < len(parts) // 2:
+        raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(parts[0]).__name__}")
     lists = [p for p in parts if not isinstance(p, _C.TensorBase)]
     texts = ["".join(map(name, p)) for p in lists]
     return einsum(

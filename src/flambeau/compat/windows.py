@@ -31,7 +31,7 @@ def _check(name, M, dtype, layout):  # noqa: N803
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout not in (None, "strided") and str(layout) != "torch.strided":
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
-    if dtype.name not in ("float32", "float64"):
+    if getattr(dtype, "name", None) not in ("float32", "float64"):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
 
 

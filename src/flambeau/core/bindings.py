@@ -59,6 +59,13 @@ def _may_be_number(t):
     return t._ndim == 0 or _is_int(t)
 
 
+def _is_asked(name: str, requires_grad) -> bool:
+    """Whether a function that makes tensors is asked for a leaf. TypeError for what is no truth value."""
+    if requires_grad is not None and not isinstance(requires_grad, (bool, np.bool_)):
+        raise TypeError(f"{name}(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+    return bool(requires_grad)
+
+
 def _is_number(x):
     return isinstance(x, _SCALAR) or (isinstance(x, _TensorBase) and x._ndim == 0)
 
@@ -279,7 +286,8 @@ class Signature:
         if self.makes:
             params += ([] if star else ["*"]) + ["requires_grad=False"]
             body.append(f"_r = {call}")
-            body.append("return _r.requires_grad_() if requires_grad else _r")
+            env["_flag"] = functools.partial(_is_asked, self.op._opname)
+            body.append("return _r if requires_grad is False or not _flag(requires_grad) else _r.requires_grad_()")
         elif return_type(self.op) is not None:
             env["_named"] = return_type(self.op)
             body.append(f"_r = {call}")
@@ -444,7 +452,7 @@ class Binder:
         if len(values) != len(outs):
             raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(outs)} Tensors")
         args, kwargs = sig.arrange(args, kwargs)
-        wanted = sig.makes and kwargs.pop("requires_grad", False)
+        wanted = sig.makes and _is_asked(self.name, kwargs.pop("requires_grad", False))
         full = sig.op.full(*args, **kwargs)
         pos = [v for a, v in zip(sig.args, full) if not a.kwarg_only]
         kw = {

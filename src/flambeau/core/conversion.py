@@ -10,7 +10,7 @@ from .. import _C
 from ..base import dtypes
 from ..base.device import CPU, Device, as_device
 from ..base.dtypes import DType
-from ..base.memory_format import preserve_format, suggested_format
+from ..base.memory_format import MemoryFormat, preserve_format, suggested_format
 from .bindings import as_dtype, current_device
 from .nested import array_from, has_no_values, is_plain
 from .operator import namespace
@@ -137,6 +137,13 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             continue  # non_blocking: nothing is asynchronous here
         elif a is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
+    for name, given, kind in (
+        ("non_blocking", non_blocking, bool),
+        ("copy", copy, bool),
+        ("memory_format", memory_format, MemoryFormat),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(f"to() received an invalid combination of arguments - got ({name}={type(given).__name__})")
     device = as_device(device) if device is not None else None
     keeps = memory_format in (None, preserve_format) or suggested_format(self._shape, self._strides) is memory_format
     if not copy and keeps and (dtype is None or dtype is self._dtype) and (device is None or device == self._device):
@@ -151,6 +158,9 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
 def _converter(name, dtype):
     def convert(self, memory_format=None):
+        if memory_format is not None and not isinstance(memory_format, MemoryFormat):
+            given = type(memory_format).__name__
+            raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {given}")
         return to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name

@@ -14,6 +14,7 @@ from .operator import OpOverload
 
 __all__ = [
     "DIFFERENT_DEVICES",
+    "OTHER_DEVICE",
     "accumulation_dtype",
     "check_can_hold",
     "check_same_device",
@@ -34,6 +35,9 @@ def operand_indices(op: OpOverload) -> tuple[int, ...]:
     return tuple(i for i, a in enumerate(args) if a.is_tensor)
 
 
+OTHER_DEVICE = (
+    "Attempting to copy from device {} to device {}, but cross-device copies are not allowed!"  # out= lies there
+)
 DIFFERENT_DEVICES = "Expected all tensors to be on the same device, but found at least two devices, {} and {}!"
 
 

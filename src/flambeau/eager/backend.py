@@ -10,13 +10,15 @@ from .. import _C
 from ..base import accelerator
 from ..base.device import Device
 from ..base.errors import DataDependentOutputException, MissingFacet
+from ..base.shapes import same_shape
 from ..core import keys as K
 from ..core import quantized
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding, install
 from ..core.layouts import in_order
 from ..core.operator import FACETS, OpOverload, namespace
-from ..core.promotion import DIFFERENT_DEVICES
+from ..core.out_rules import check_dtype, check_inplace, computed_as
+from ..core.promotion import DIFFERENT_DEVICES, OTHER_DEVICE
 from ..core.tensor import meta_tensor, strided
 from . import lazy, sparse, through_host
 
@@ -177,6 +179,32 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     return op.run(*args, **kwargs)
 
 
+def _check_writes_on_meta(op: OpOverload, args, kwargs, written) -> None:
+    """What an in-place or out= form on the meta device asks of shapes, dtypes and devices."""
+    functional = op.definition.functional
+    if op.kind == "out":
+        given = [x for v in (*args, *kwargs.values()) for x in (v if isinstance(v, (list, tuple)) else (v,))]
+        tensors = [x for x in given if isinstance(x, _C.TensorBase)]
+        if any(t._has_data and (t._ndim or len(tensors) == 1) for t in tensors):
+            raise RuntimeError(OTHER_DEVICE.format("cpu", "meta"))
+        if any(isinstance(x, Device) and x.type != "meta" for x in given):
+            raise RuntimeError("device type cpu does not match device type of out parameter (meta)")
+    if op.kind == "out" and functional._schema.arguments:
+        args, kwargs = computed_as(functional, functional.full(*args, **kwargs), written[0]._dtype), {}
+        metas = functional.facet("meta")(*args)
+    else:
+        metas = functional.meta(*args, **kwargs)
+    for t, made in zip(written, metas if isinstance(metas, (list, tuple)) else [metas]):
+        if not isinstance(t, _C.TensorBase) or made is None:
+            continue
+        if op.kind == "inplace":
+            check_inplace(op, t._dtype, made.dtype)
+            continue
+        check_dtype(functional, t._dtype, made.dtype, len(written) > 1)
+        if not same_shape(made.shape, t._shape):
+            t.resize_(tuple(made.shape))
+
+
 def _on_meta(op: OpOverload, args, kwargs):
     device = next((x for x in (*args, *kwargs.values()) if isinstance(x, Device)), None)
     if device is not None and device.type != "meta" and any(map(_is_meta, args)):
@@ -191,10 +219,8 @@ def _on_meta(op: OpOverload, args, kwargs):
             if op.kind == "out":
                 raise RuntimeError(DIFFERENT_DEVICES.format("cpu", "meta"))
             raise NotImplementedError(_NO_DATA)
-        op.definition.functional.meta(
-            *args, **{k: v for k, v in kwargs.items() if k not in outs}
-        )  # raises what a shape mismatch raises
-        return kwargs["out"] if "out" in kwargs else args[0]
+        _check_writes_on_meta(op, args, {k: v for k, v in kwargs.items() if k not in outs}, written)
+        return args[0] if op.kind == "inplace" else written[0] if len(written) == 1 else tuple(written)
     try:
         return wrap_meta(op.meta(*args, **kwargs))
     except MissingFacet:

@@ -23,6 +23,7 @@ from ..core.layouts import refuse_overlap
 from ..core.modes import TorchDispatchMode
 from ..core.operator import namespace
 from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
+from ..core.promotion import OTHER_DEVICE
 from ..core.tensor import Tensor
 from .constants import LIMIT, Constants, allow_data_ptr, allow_meta, real_propagation, run_for_real
 from .meta import meta_of
@@ -312,6 +313,8 @@ class FakeTensorMode(TorchDispatchMode):
             return
         for t, meta in zip(outs, [metas] if isinstance(metas, TensorMeta) else metas):
             check_dtype(functional, t._dtype, meta.dtype, len(outs) > 1)
+            if t.device != meta.device:
+                raise RuntimeError(OTHER_DEVICE.format(meta.device, t.device))
             if not same_shape(meta.shape, t._shape):
                 raise Uncaptured(
                     f"{func}: out= has shape {list(t._shape)}, the result {list(meta.shape)}: it would be resized"

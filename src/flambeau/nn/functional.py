@@ -79,7 +79,7 @@ _REDUCTION = {"none": 0, "mean": 1, "sum": 2}
 
 def _reduction(name: str) -> int:
     """The integer that ATen's losses take."""
-    if name not in _REDUCTION:
+    if not isinstance(name, str) or name not in _REDUCTION:
         raise ValueError(f"{name} is not a valid value for reduction")
     return _REDUCTION[name]
 

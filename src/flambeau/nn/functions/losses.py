@@ -49,7 +49,7 @@ def code(size_average, reduce, reduction: str) -> int:
     if size_average is not None or reduce is not None:
         warnings.warn("size_average and reduce args will be deprecated, please use reduction instead.", stacklevel=4)
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-    if reduction not in _CODES:
+    if not isinstance(reduction, str) or reduction not in _CODES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _CODES[reduction]
 

@@ -213,7 +213,7 @@ def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros"
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
         )
-    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
+    if str(padding_mode) not in GRID_SAMPLE_PADDING_MODES:
         raise ValueError(
             f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
         )

@@ -515,6 +515,10 @@ _lu_permutation.derivative()
     out_rules="exact",
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    if LU_data.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
+        )
     m, n = LU_data.shape[-2:]
     k = min(m, n)
     if unpack_pivots and LU_pivots.dtype is not int32:

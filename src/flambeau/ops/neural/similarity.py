@@ -33,6 +33,10 @@ def cosine_similarity(x1, x2, dim, eps):
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", variants="function")
 def bilinear(input1, input2, weight, bias):
     """x1^T A x2 for each output: one matrix product over the pairs of features."""
+    if weight.ndim != 3:
+        raise IndexError(f"bilinear(): expected a weight of 3 dimensions, but got {weight.ndim}")
+    if input1.ndim != input2.ndim or not input1.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     if input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
         raise RuntimeError(
             f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}"

@@ -470,6 +470,10 @@ for _n in (1, 2, 3):
 def pixel_shuffle(self, upscale_factor):
     if upscale_factor <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}")
+    if self.ndim < 3:
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
     r, (c, h, w) = upscale_factor, self.shape[-3:]
     x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
     b = self.ndim - 3

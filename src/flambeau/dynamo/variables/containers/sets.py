@@ -193,8 +193,8 @@ class SetVariable(Variable):
             for e in elements_of(tx, a):
                 k = hashable_key(e)
                 seen.append(e)
+                common += k in out and k not in other
                 other.setdefault(k, e)
-                common += k in out and other[k] is e
                 if name == "intersection" and common == len(out) and k in out and not isinstance(a, SetVariable):
                     break  # nothing can come any more
             if name == "union":
