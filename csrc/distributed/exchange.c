@@ -22,7 +22,7 @@
 #include "distributed/watch.h"
 
 enum { BARRIER, ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, REDUCE_SCATTER };
-enum { DONE, TIMED_OUT, MISMATCH, BROKEN, UNSUPPORTED, GONE, INTERRUPTED };
+enum { DONE, TIMED_OUT, MISMATCH, BROKEN, UNSUPPORTED, GONE, LENGTHS, INTERRUPTED };
 enum { MOST_RANKS = 1024, SPINS = 400, SLICE_MS = 50 };
 #define ANYWHERE UINT64_MAX /* region: all memory, by address */
 
@@ -36,6 +36,12 @@ typedef struct {
     size_t bytes;
 } Region;
 
+/* A piece that isn't as long as its receiver expects. */
+typedef struct {
+    int from, to;
+    uint64_t sent, expected;
+} Wrong;
+
 typedef struct {
     PyObject_HEAD
     int rank, n, one_process;
@@ -47,6 +53,7 @@ typedef struct {
     Region **regions;
     int n_regions, busy;
     int other; /* whom an error is about */
+    Wrong wrong;
     PyThreadState *state;
 } Exchange;
 
@@ -154,7 +161,25 @@ static int gives(Exchange *x, Call *c) {
 }
 /* Pieces of personal operations share a slot: 64 bytes apart at least, whole elements. */
 static size_t piece_room(Exchange *x, int kind) {
-    return personal(kind) ? (x->slot / x->n) & ~(size_t)63 : x->slot;
+    size_t bytes = kind == ALL_TO_ALL ? x->slot - 2 * x->n * sizeof(uint64_t) : x->slot;
+    return personal(kind) ? (bytes / x->n) & ~(size_t)63 : x->slot;
+}
+/* At the end of the first slot of an ALL_TO_ALL: the bytes of the rank's pieces to each rank, and then from each. */
+static uint64_t *lengths(Exchange *x, int rank) { return (uint64_t *)(slot(x, rank) + x->slot) - 2 * x->n; }
+static void write_lengths(Exchange *x, Call *c) {
+    uint64_t *own = lengths(x, x->rank);
+    for (int k = 0; k < x->n; k++) own[k] = c->sends[k].bytes, own[x->n + k] = c->receives[k].bytes;
+}
+/* Whether each piece is as long as its receiver expects; all ranks find the same first one that isn't. */
+static int lengths_agree(Exchange *x) {
+    for (int from = 0; from < x->n; from++)
+        for (int to = 0; to < x->n; to++) {
+            uint64_t sent = lengths(x, from)[to], expected = lengths(x, to)[x->n + from];
+            if (sent == expected) continue;
+            x->wrong = (Wrong){from, to, sent, expected};
+            return 0;
+        }
+    return 1;
 }
 static void write_step(Exchange *x, Call *c, size_t at) {
     size_t room = piece_room(x, c->kind);
@@ -258,6 +283,7 @@ static int operate(Exchange *x, Call *c) {
     find_place(x, c, h);
     atomic_store(&own->started, x->operations + 1);
     if (!h->region) write_step(x, c, 0);
+    if (c->kind == ALL_TO_ALL) write_lengths(x, c);
     int status = barrier(x, c->deadline);
     if (status) return status;
     char *at[MOST_RANKS];
@@ -269,6 +295,9 @@ static int operate(Exchange *x, Call *c) {
     }
     if (status) { /* nothing was read; all ranks see the same */
         for (int k = 0; k < x->n; k++) x->seen[k] = *header(x, k);
+    } else if (c->kind == ALL_TO_ALL && !lengths_agree(x)) {
+        status = LENGTHS;
+        x->turn++; /* others may still read this slot */
     } else if (common_place(x, at)) {
         if (reduce_in_place(x, c, at) < 0) status = UNSUPPORTED;
         int met = barrier(x, c->deadline);
@@ -330,6 +359,10 @@ static PyObject *exchange_run(Exchange *x, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "no such operation");
         goto done;
     }
+    if (c->kind == ALL_TO_ALL && (c->n_sends != x->n || c->n_receives != x->n)) {
+        PyErr_SetString(PyExc_ValueError, "all_to_all takes and gives a piece for each rank");
+        goto done;
+    }
     if (c->kind == ALL_REDUCE && (c->n_sends != 1 || c->n_receives != 1)) {
         PyErr_SetString(PyExc_ValueError, "all_reduce takes one piece and gives one");
         goto done;
@@ -364,6 +397,10 @@ static PyObject *exchange_states(Exchange *x, PyObject *disagreed) {
         else PyList_SET_ITEM(list, k, row);
     }
     return list;
+}
+static PyObject *exchange_wrong_lengths(Exchange *x, PyObject *Py_UNUSED(ignored)) {
+    Wrong *w = &x->wrong;
+    return Py_BuildValue("(iiKK)", w->from, w->to, (unsigned long long)w->sent, (unsigned long long)w->expected);
 }
 static PyObject *exchange_give_up(Exchange *x, PyObject *Py_UNUSED(ignored)) {
     give_up(x, 0);
@@ -402,7 +439,7 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
                                      &slot, &one_process))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(parts);
-    if (n < 1 || n > MOST_RANKS || rank < 0 || rank >= n || PyTuple_GET_SIZE(ranks) != n || slot % 64 || slot < 64 * n)
+    if (n < 1 || n > MOST_RANKS || rank < 0 || rank >= n || PyTuple_GET_SIZE(ranks) != n || slot % 64 || slot < 128 * n)
         return PyErr_Format(PyExc_ValueError, "an exchange of %zd ranks with slots of %zd bytes can't be made", n, slot);
     Exchange *x = (Exchange *)type->tp_alloc(type, 0);
     if (!x) return NULL;
@@ -433,6 +470,8 @@ static PyMethodDef exchange_methods[] = {
     {"states", (PyCFunction)exchange_states, METH_O,
      "states(disagreed) -> a row for each rank: (operations started, finished, kind, type, op, root, count of the "
      "last), now or when ranks last disagreed"},
+    {"wrong_lengths", (PyCFunction)exchange_wrong_lengths, METH_NOARGS,
+     "wrong_lengths() -> (from, to, bytes sent, bytes expected): the piece of the last all_to_all whose two ranks disagree"},
     {"give_up", (PyCFunction)exchange_give_up, METH_NOARGS, "give_up(): every rank that waits, or will, is told to stop"},
     {"add_region", (PyCFunction)exchange_add_region, METH_VARARGS,
      "add_region(addresses, bytes) -> number: memory that all ranks have mapped, by rank"},

@@ -38,6 +38,12 @@ def everything(rank):
     assert out.tolist() == [k + 3 * rank + 0.5 for k in range(3)]
     dist.all_to_all_single(out := torch.zeros(4), torch.full((4,), float(rank)))
     assert out.tolist() == [0.0, 0.0, 1.0, 1.0]
+    try:
+        dist.all_to_all_single(torch.zeros(2), torch.ones(2), [2, 0] if rank else [1, 1], [1, 1])
+    except dist.DistBackendError as error:
+        assert "rank 0 sends 4 bytes to rank 1, which expects 8" in str(error), error
+    else:
+        raise AssertionError("pieces of other lengths")
     for root in range(n):
         dist.broadcast(y := torch.full((2,), float(rank)), root)
         assert y.tolist() == [root] * 2

@@ -239,6 +239,21 @@ def test_ranks_that_disagree_all_raise_and_go_on():
     assert threads.spawn(run, 2) == [[2.0, 2.0]] * 2
 
 
+@pytest.mark.parametrize("elements", [1, 50_000], ids=["one slot", "several slots"])
+def test_pieces_that_are_not_as_long_as_expected(elements):
+    """All ranks raise, those too whose own pieces fit, and go on."""
+
+    def run(rank):
+        sizes = [elements] * 3 if rank else [elements, elements + 1, elements - 1]
+        with pytest.raises(dist.DistBackendError, match=f"rank 1 sends {4 * elements} bytes to rank 0, which expects"):
+            dist.all_to_all_single(torch.zeros(3 * elements), torch.ones(3 * elements), sizes, [elements] * 3)
+        out = torch.zeros(3)
+        dist.all_to_all_single(out, torch.full((3,), float(rank)))
+        return out.tolist()
+
+    assert threads.spawn(run, 3) == [[0.0, 1.0, 2.0]] * 3
+
+
 def test_a_rank_that_does_not_come():
     def run(rank):
         if rank == 0:

@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import nn
-from flambeau.distributed import local_sgd, optimizer_in_backward, threads
+from flambeau.distributed import comm_hooks, local_sgd, optimizer_in_backward, threads
 from flambeau.distributed.join import Join
 from flambeau.nn.parallel import DistributedDataParallel as DDP
 
@@ -256,6 +256,50 @@ def test_fewer_batches_on_one_rank():
                     step(model, optimizer, part(X, rank), part(Y, rank))
 
     on_ranks(throws)
+
+
+JOINS = {
+    "static graph": ({"static_graph": True, "bucket_cap_mb": 0.01}, None),
+    "unused": ({"find_unused_parameters": True}, None),
+    "hook": ({"bucket_cap_mb": 0.01}, lambda state, bucket: comm_hooks.allreduce_hook(None, bucket)),
+}
+
+
+@pytest.mark.parametrize("case", JOINS)
+@pytest.mark.parametrize("initial", [True, False])
+def test_means_over_ranks_that_have_input(case, initial):
+    """What one process computes of the batches that the ranks have; a rank that never has any takes part too."""
+    options, hook = JOINS[case]
+    counts = [3, 0, 1]
+
+    def wanted():
+        model = copy.deepcopy(BASE)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        for k in range(max(counts)):
+            going = [r for r in range(3) if counts[r] > k]
+            optimizer.zero_grad()
+            for r in going:
+                ((model(X[2 * r : 2 * r + 2]) - Y[2 * r : 2 * r + 2]) ** 2).mean().backward()
+            for p in model.parameters():
+                p.grad /= 3 if initial or hook else len(going)
+            optimizer.step()
+        return [p.detach() for p in model.parameters()]
+
+    def run(rank):
+        model = DDP(copy.deepcopy(BASE), **options)
+        if hook is not None:
+            model.register_comm_hook(None, hook)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        rows = slice(2 * rank, 2 * rank + 2)
+        with model.join(divide_by_initial_world_size=initial):
+            for _ in range(counts[rank]):
+                step(model, optimizer, X[rows], Y[rows])
+        return [p.detach().clone() for p in model.parameters()]
+
+    found = threads.spawn(run, 3)
+    same(found[0], wanted())
+    for other in found[1:]:
+        same(found[0], other, 0)
 
 
 def test_ranks_with_other_modules():

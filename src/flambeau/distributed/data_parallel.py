@@ -39,6 +39,7 @@ class DistributedDataParallel(Module, Joinable):
     """
 
     _active: DistributedDataParallel | None = None
+    _divides_by_those_going = False  # in a Join: by the ranks that still have input
 
     def __init__(
         self,
@@ -121,8 +122,10 @@ class DistributedDataParallel(Module, Joinable):
     # ---- a step --------------------------------------------------------------------------------------------
 
     def forward(self, *inputs, **kwargs):
+        self.reducer.share = None
         if self._join_config is not None:
             Join.notify_join_context(self)
+            self.reducer.share = self._join_config[0].going if self._divides_by_those_going else None
         self.reducer.times.begin()
         self._before()
         with self._inside():
@@ -189,6 +192,16 @@ class DistributedDataParallel(Module, Joinable):
 
     def _register_builtin_comm_hook(self, comm_hook_type) -> None:
         self.register_comm_hook(self.process_group, builtin(comm_hook_type))
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """``with ddp.join(): ...``: the block may run a different number of iterations on each rank. Without
+        ``divide_by_initial_world_size`` gradients are means over the ranks that still have input. RuntimeError on all ranks once one has none
+        left, with ``throw_on_early_termination``."""
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
 
     def join_hook(self, divide_by_initial_world_size: bool = True, **kwargs):
         """What this rank does for the others once it has no more input; see join.Join."""

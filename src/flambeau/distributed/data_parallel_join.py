@@ -34,12 +34,11 @@ def agree_to_reduce(ddp, mine: bool) -> bool:
 
 
 class DataParallelJoinHook(JoinHook):
-    """Shadows the collectives of ``ddp``'s forward and backward with zeros; the mean stays that over all ranks."""
+    """Shadows the collectives of ``ddp``'s forward and backward with zeros. The means are over all ranks, or over those that go on."""
 
     def __init__(self, ddp, divide_by_initial_world_size: bool):
-        if not divide_by_initial_world_size:
-            raise NotImplementedError("Join: divide_by_initial_world_size=False isn't built")
         self.ddp = ddp
+        ddp._divides_by_those_going = not divide_by_initial_world_size
 
     def main_hook(self) -> None:
         ddp = self.ddp
@@ -50,7 +49,8 @@ class DataParallelJoinHook(JoinHook):
                 synchronize(buffers, ddp.process_group, common_rank(ddp.process_group, False))
         ddp.require_forward_param_sync = syncs
         if syncs:
-            ddp.reducer.shadow()
+            # Those that go on divide: here the sum matters alone.
+            ddp.reducer.shadow(1 if ddp._divides_by_those_going else None)
 
     def post_hook(self, is_last_joiner: bool) -> None:
         """All ranks end with the parameters of one that went on to the end."""

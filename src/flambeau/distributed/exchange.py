@@ -17,7 +17,7 @@ from .reduce_op import RedOpType
 __all__ = ["SLOT", "ExchangeEngine", "ThreadEngine", "ThreadGroup"]
 
 SLOT = 1 << 18  # bytes: two of them stay in the cache of a core
-_DONE, _TIMED_OUT, _MISMATCH, _BROKEN, _UNSUPPORTED, _GONE = range(6)
+_DONE, _TIMED_OUT, _MISMATCH, _BROKEN, _UNSUPPORTED, _GONE, _LENGTHS = range(7)
 _REDUCING = (Kind.ALL_REDUCE, Kind.REDUCE, Kind.REDUCE_SCATTER)
 _TYPE_NAMES = {k: str(dtype).removeprefix("torch.") for dtype, k in TYPES.items()}
 
@@ -32,6 +32,11 @@ def described(kind: int, type: int, op: int, root: int, count: int) -> str:
     if kind in (Kind.REDUCE, Kind.BROADCAST, Kind.GATHER, Kind.SCATTER):
         words.append(f"root {root}")
     return " ".join(words)
+
+
+def wrong_length(ranks: tuple[int, ...], source: int, to: int, sent: int, expected: int) -> str:
+    """What ranks are told whose pieces of an all_to_all don't fit."""
+    return f"all_to_all: rank {ranks[source]} sends {sent} bytes to rank {ranks[to]}, which expects {expected}"
 
 
 class ExchangeEngine(Engine):
@@ -55,6 +60,8 @@ class ExchangeEngine(Engine):
         what = described(t.kind, t.type, t.op, t.root, t.count)
         if status == _UNSUPPORTED:
             return f"{what}: there is no such reduction"
+        if status == _LENGTHS:
+            return wrong_length(self.ranks, *self.exchange.wrong_lengths())
         head = {
             _TIMED_OUT: f"{what} timed out after the timeout of {timeout:g} s: rank {self.ranks[other] if other >= 0 else '?'} did not come",
             _MISMATCH: "ranks called different collectives",
@@ -124,7 +131,7 @@ class ThreadGroup:
     """What the threads of one group share: a part for each, and boxes for messages."""
 
     def __init__(self, ranks: tuple[int, ...], slot: int = 1 << 16):
-        self.ranks, self.size, self.slot = ranks, len(ranks), max(slot, 64 * len(ranks))
+        self.ranks, self.size, self.slot = ranks, len(ranks), max(slot, 128 * len(ranks))
         self.memory = [np.zeros(_exchange.part_bytes(self.slot), np.uint8) for _ in ranks]
         self.boxes: dict = collections.defaultdict(collections.deque)
         self.mail = threading.Condition()

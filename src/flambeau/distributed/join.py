@@ -49,7 +49,9 @@ class Join:
             raise ValueError("The join context manager requires at least one joinable")
         self.joinables, self.enable, self.throw = joinables, enable, throw_on_early_termination
         self.hooks = [j.join_hook(**kwargs) for j in joinables]
-        self.group = joinables[0].join_process_group
+        self.group, self.going = joinables[0].join_process_group, 0  # ranks that have input
+        if any(j.join_process_group is not self.group for j in joinables):
+            raise ValueError("Using join context manager with multiple process groups")
         for k, j in enumerate(joinables):
             j._join_config = (self, k == 0)
 
@@ -98,7 +100,7 @@ class Join:
         if config is None or not config[1] or not config[0].enable:
             return None
         join = config[0]
-        join._going(1)
+        join.going = join._going(1)
         if join.throw and join._throw(0) > 0:
             raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
         return None

@@ -21,7 +21,7 @@ from .debug_level import DebugLevel, get_debug_level
 from .elements import TYPES, address
 from .engine import Engine, Kind, Pending, Transfer
 from .errors import DistBackendError
-from .exchange import SLOT, ExchangeEngine, described
+from .exchange import SLOT, ExchangeEngine, described, wrong_length
 from .reduce_op import RedOpType
 
 __all__ = [
@@ -236,6 +236,7 @@ class MpiEngine(_Messages):
             self._exchange(t.sends, pieces, wait)
             self._combine(t, t.receives[0], pieces)
         elif t.kind is Kind.ALL_TO_ALL:
+            self._compare_lengths(t, wait)
             self._exchange(t.sends, t.receives, wait)
         elif t.kind in (Kind.ALL_GATHER, Kind.GATHER):
             every = t.kind is Kind.ALL_GATHER or self.rank == t.root
@@ -249,6 +250,24 @@ class MpiEngine(_Messages):
         else:  # SCATTER
             stacked = np.concatenate([a.reshape(-1).view(np.uint8) for a in t.sends]) if self.rank == t.root else None
             wait(self.comm.Iscatter(None if stacked is None else [stacked, MPI.BYTE], raw(t.receives[0]), t.root))
+
+    def _compare_lengths(self, t: Transfer, wait) -> None:
+        """DistBackendError, on all ranks, where a piece isn't as long as its receiver expects: MPI would abort, or leave bytes as they were."""
+        MPI = self.MPI  # noqa: N806
+        given = np.array([a.nbytes for a in t.sends], np.int64)
+        told = np.empty_like(given)
+        wait(self.comm.Ialltoall([given, MPI.INT64_T], [told, MPI.INT64_T]))
+        wrong = [k for k, a in enumerate(t.receives) if a.nbytes != told[k]]
+        mine = (
+            [self.size, self.rank, 0, 0]
+            if not wrong
+            else [wrong[0], self.rank, told[wrong[0]], t.receives[wrong[0]].nbytes]
+        )
+        every = np.empty((self.size, 4), np.int64)
+        wait(self.comm.Iallgather([np.array(mine, np.int64), MPI.INT64_T], [every, MPI.INT64_T]))
+        first = min(map(tuple, every.tolist()))
+        if first[0] < self.size:
+            raise DistBackendError(wrong_length(self.ranks, *first))
 
     def _exchange(self, sends, receives, wait) -> None:
         """Each rank's pieces to all others."""
@@ -290,7 +309,7 @@ class WindowEngine(ExchangeEngine):
         self.messages = _Messages(MPI, comm, ranks)
         self.MPI, self.comm = MPI, comm
         self.windows = []
-        slot = max(SLOT, 64 * comm.size)
+        slot = max(SLOT, 128 * comm.size)
         parts, own = self._window(_exchange.part_bytes(slot))
         own[:] = 0
         comm.Barrier()

@@ -78,6 +78,8 @@ class Reducer:
         self.iterations = 0
         self.arrived: list[int] = []
         self.times, self.error, self.prepared = Times(), "", False
+        self.counted = False  # the uses of a static graph
+        self.share: int | None = None  # gradients are sums / so many ranks; means where None
         self.touched = np.zeros(len(parameters), np.int32)  # got a gradient since the last reduction, here
         self.uses = [1] * len(parameters)  # gradients of one backward; static graphs count them in the first
         self._set_buckets(assign(parameters, self.limits, list(reversed(range(len(parameters))))))
@@ -125,7 +127,7 @@ class Reducer:
         self.filled = [False] * n
         if self.bind is not None:
             self.bind(self, _reachable(outputs))
-        if self.static and self.iterations == 0:
+        if self._counts():
             self.left = [1 << 30] * n
             return
         # Buckets that will be built anew use the same memory: nothing may live on there.
@@ -165,15 +167,14 @@ class Reducer:
                     p.grad = p.grad.clone()
         self._set_buckets(assign(self.parameters, self.limits, agreed._array.tolist()))
 
-    def shadow(self) -> None:
-        """Take part in the reductions of other ranks' backward, with zeros."""
-        if self.static or self.hook is not None:
-            raise NotImplementedError("Join with static_graph or a communication hook isn't built")
+    def shadow(self, share: int | None) -> None:
+        """Take part in the reductions of other ranks' backward, with zeros. ``share`` is None where it is theirs."""
         self._rebuild()
+        self.share = share
         self.local = np.zeros(len(self.parameters), np.int32)
-        for bucket in self.buckets:
+        for index, bucket in enumerate(self.buckets):
             bucket.flat._array[...] = 0
-            bucket.waits = collectives.all_reduce(bucket.flat, ReduceOp.AVG, self.group, async_op=True)
+            self._start(index)
         self._used_anywhere()
         for bucket in self.buckets:
             bucket.waits.wait()
@@ -186,7 +187,7 @@ class Reducer:
         self.touched[i] = 1
         if not self.expecting:
             return
-        if self.static and self.iterations == 0:
+        if self._counts():
             self._count(i)
             return
         if self.done[i]:
@@ -199,6 +200,9 @@ class Reducer:
         if self.left[i] <= 0:
             self._mark(i)
 
+    def _counts(self) -> bool:
+        return self.static and not self.counted
+
     def _count(self, i: int) -> None:
         """The first backward of a static graph: how many gradients each parameter gets. All are reduced at its end."""
         if not self.unfinished:
@@ -210,7 +214,7 @@ class Reducer:
             self.arrived.append(i)
 
     def _end_of_counting(self) -> None:
-        order, self.arrived = self.arrived, []
+        order, self.arrived, self.counted = self.arrived, [], True
         for i in [*order, *(k for k, n in enumerate(self.uses) if n == 0)]:
             if self.uses[i] == 0:
                 self.local[i] = 0
@@ -236,7 +240,7 @@ class Reducer:
         p = self.parameters[i]
         if not self.expecting or self.filled[i] or self.uses[i] != 1:
             return
-        if (self.static and self.iterations == 0) or (p.grad is not None and (self.as_views or p.grad._array is None)):
+        if self._counts() or (p.grad is not None and (self.as_views or p.grad._array is None)):
             return
         b, k = self.place[i]
         bucket = self.buckets[b]
@@ -309,7 +313,8 @@ class Reducer:
         bucket = self.buckets[index]
         self.times.reduction()
         if self.hook is None:
-            bucket.waits = collectives.all_reduce(bucket.flat, ReduceOp.AVG, self.group, async_op=True)
+            op = ReduceOp.AVG if self.share is None else ReduceOp.SUM
+            bucket.waits = collectives.all_reduce(bucket.flat, op, self.group, async_op=True)
             return
         state, hook = self.hook
         parameters = [self.parameters[i] for i in bucket.indices]
@@ -322,6 +327,8 @@ class Reducer:
             got = bucket.waits.wait()
             if self.hook is not None:
                 _take(bucket, got)
+            elif self.share is not None:
+                bucket.flat._array[...] /= self.share
             for i, view in zip(bucket.indices, bucket.views):
                 if anywhere[i]:
                     self._give(self.parameters[i], view)

@@ -28,7 +28,7 @@ class SharedFileEngine(ExchangeEngine):
 
     def __init__(self, rank: int, ranks: tuple[int, ...], store: Store, timeout):
         self.store, self.timeout, self.numbers = store, timeout, {}
-        slot = max(SLOT, 64 * len(ranks))
+        slot = max(SLOT, 128 * len(ranks))
         self.rank, self.size = rank, len(ranks)
         self.maps: list = []  # the exchange knows addresses only
         bases, _ = self._mapped(_exchange.part_bytes(slot))
