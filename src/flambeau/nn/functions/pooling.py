@@ -108,7 +108,7 @@ for _n, _average in ((1, avg_pool1d), (2, avg_pool2d), (3, avg_pool3d)):
 def _unpool_size(input, kernel, stride, padding, output_size, n) -> list[int]:
     lead = input.dim() - n
     if len(kernel) != n:
-        raise ValueError(f"kernel_size should have {n} elements, but it has {len(kernel)}")
+        raise RuntimeError(f"kernel_size should have {n} elements, but it has {len(kernel)}")
     default = [(input.shape[lead + d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(n)]
     if output_size is None:
         return default
