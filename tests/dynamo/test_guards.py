@@ -13,7 +13,6 @@ import flambeau as torch
 from flambeau import _frame
 from flambeau.compiler import compile, reset, run, set_stance
 from flambeau.dynamo.config import config
-from flambeau.dynamo.exc import Unsupported
 from flambeau.dynamo.guards.tree import mirror_check, tensor_facts
 
 A, C = _frame.ACCESS, _frame.CHECK
@@ -197,8 +196,13 @@ def test_limit(caplog):
         and "EQUALS_MATCH" in warnings[0]
         and "test_guards.py" in warnings[0]
     )
+    too_often = pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit, match="recompile_limit")
     c = compile(lambda x, s: x + len(s), backend="eager", fullgraph=True)
-    with config.patch(recompile_limit=1), pytest.raises(Unsupported, match="recompile_limit"):
+    with config.patch(recompile_limit=1), too_often:
+        for i in range(3):
+            c(X, "x" * i)
+    c = compile(lambda x, s: x - len(s), backend="eager")
+    with config.patch(recompile_limit=1, fail_on_recompile_limit_hit=True), too_often:
         for i in range(3):
             c(X, "x" * i)
 

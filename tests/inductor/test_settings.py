@@ -38,6 +38,14 @@ def test_options_of_compile_pass_over_them():
         flambeau.compile(lambda x: x, options={"shape_paddin": True})
 
 
+@pytest.mark.parametrize(("name", "value"), [("max_autotune", "x"), ("freezing", 1), ("max-autotune", 1.0)])
+def test_options_have_the_type_of_the_setting(name, value):
+    with pytest.raises(
+        RuntimeError, match=f"Unexpected type of attr {name}, got {type(value).__name__} should be bool"
+    ):
+        flambeau.compile(lambda x: x, options={name: value})
+
+
 @pytest.mark.parity
 def test_defaults_are_pytorchs():
     theirs = pytest.importorskip("torch._inductor.config")

@@ -31,7 +31,8 @@ refuses: replay step_unsupported
     "+fake.fake_tensor": "from compat.queries: is_fake\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException\n"
     "from fake.converter: FakeCopyMode unset_fake_temporarily maybe_get_fake_mode",
     "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException",
-    "+dynamo.exc": "class: TensorifyScalarRestartAnalysis\nfrom dynamo.exc: UncapturedHigherOrderOpError=Unsupported",
+    "+dynamo.exc": "class: TensorifyScalarRestartAnalysis\nfrom dynamo.exc: UncapturedHigherOrderOpError=Unsupported\n"
+    "from compiler.backends: InvalidBackend",
     "+func": "from compat.queries: debug_unwrap\nfrom func.einops: rearrange\nfrom compat.composed: replace_all_batch_norm_modules_",
     "+inductor.settings": "",
     "+library": "why: kernels written in Triton are not built\nrefuses: get_kernel triton_op wrap_triton register_autocast register_torch_dispatch\n"

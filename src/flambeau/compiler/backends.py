@@ -9,6 +9,7 @@ from typing import Any
 
 from flambeau.base import upper_levels
 from flambeau.dynamo.config import config
+from flambeau.dynamo.exc import TorchDynamoException
 
 __all__ = [
     "aot_autograd",
@@ -25,7 +26,7 @@ _backends: dict[str, Callable] = {}
 _tags: dict[str, tuple[str, ...]] = {}
 
 
-class InvalidBackend(RuntimeError):
+class InvalidBackend(TorchDynamoException):
     """No backend of this name."""
 
     def __init__(self, name: str):

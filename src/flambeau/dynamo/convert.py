@@ -33,6 +33,7 @@ from .config import config
 from .exc import (
     BackendCompilerFailed,
     BreakReason,
+    FailOnRecompileLimitHit,
     InternalTorchDynamoError,
     RecompileError,
     RestartAnalysis,
@@ -338,7 +339,7 @@ class Compiler(_frame.Context):
         )
         counters["frames"]["recompile_limit"] += 1
         if config.fail_on_recompile_limit_hit or self.fullgraph:
-            raise Unsupported(BreakReason("recompile-limit", text))
+            raise FailOnRecompileLimitHit(BreakReason("recompile-limit", text))
         if not cache.__dict__.get("warned"):
             cache.__dict__["warned"] = True
             log.warning(text)

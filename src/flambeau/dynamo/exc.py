@@ -13,6 +13,7 @@ __all__ = [
     "AccuracyError",
     "BackendCompilerFailed",
     "BreakReason",
+    "FailOnRecompileLimitHit",
     "ForbiddenCall",
     "InternalTorchDynamoError",
     "RecompileError",
@@ -85,6 +86,11 @@ def tells_without_user_code(e: BaseException) -> bool:
     return isinstance(type(e).__str__, types.WrapperDescriptorType) and all(
         type(a) in (str, bytes, int, float, bool, type(None)) for a in e.args
     )
+
+
+class FailOnRecompileLimitHit(Unsupported):
+    """A frame would be compiled more often than ``config.recompile_limit`` says, under ``fullgraph=True`` or
+    ``config.fail_on_recompile_limit_hit``."""
 
 
 class UserRaises(Unsupported):
