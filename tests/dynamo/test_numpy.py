@@ -1,5 +1,7 @@
 """NumPy code under capture: NumPy's values, dtypes and types, in one graph where the table has an entry."""
 
+import operator
+
 import numpy as np
 import pytest
 from helpers import Graphs, check
@@ -161,3 +163,36 @@ def _counted(labels):
 def test_numbers_are_keys_by_their_values(f):
     labels = np.array([0, 1, 1])
     assert torch.compile(f, backend="eager")(labels) == f(labels)
+
+
+def _outcome(f, *args):
+    try:
+        got = f(*args)
+    except (TypeError, ValueError, OverflowError) as e:
+        return type(e)
+    return got.dtype if isinstance(got, np.ndarray) else type(got), repr(got)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: round(x[1]),
+        lambda x: x[round(x[1])],
+        lambda x: round(x[1], None),
+        lambda x: round(x[1], ndigits=1),
+        lambda x: round(x[1], 1),
+        lambda x: round(x.sum()),
+        lambda x: round(x),
+        lambda x: [0] * x[1],
+        lambda x: x[1] * (0, 1),
+        lambda x: operator.imul([0, 1], x.sum()),
+        lambda x: "ab" * x[1],
+        lambda x: [0, 1, 2] * x,
+        lambda x: [1] * x.reshape(3)[:1],
+    ],
+)
+@pytest.mark.parametrize("x", [[0, 2, 1], [0.5, 1.26, 2.5], [1.0, np.nan, np.inf]])
+def test_numbers_give_what_numpys_scalars_do(f, x):
+    """round() of one is Python's int; a product with a sequence of Python's repeats that."""
+    x = np.array(x)
+    assert _outcome(torch.compile(f, backend="eager"), x) == _outcome(f, x)

@@ -568,6 +568,8 @@ def tensor_binary(tx, fn, a, b):
             and numpy_bridge.np_dtype(a.val) == np.bool_
         ):
             unsupported("numpy", "a power of booleans", "NumPy gives int8 for it.")
+        if fn in (operator.mul, operator.imul) and (is_repetition(a, b) or is_repetition(b, a)):
+            unsupported("data-dependent", "a sequence repeated by a NumPy number", "How long it gets depends on data.")
         numpy_bridge.load()
         base = INPLACE.get(fn)
         if base is not None and (a.python_type() is not np.ndarray):
@@ -575,6 +577,12 @@ def tensor_binary(tx, fn, a, b):
         impl = numpy_bridge.binary.get(fn.__name__, fn)
         return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
+
+
+def is_repetition(sequence: Variable, number: Variable) -> bool:
+    """Whether a product of these repeats a sequence of Python's: NumPy's numbers leave that to it, its arrays don't."""
+    repeatable = (list, tuple, str, bytes, bytearray)
+    return getattr(number, "scalar", False) and issubclass(sequence.python_type(), repeatable)
 
 
 def is_number_for(b: Variable, a: Variable) -> bool:

@@ -6,6 +6,9 @@ backward lie where saved values were."""
 
 from __future__ import annotations
 
+import bisect
+import heapq
+
 from ...base.expr import Expr, at_least, floordiv
 from ..assembly.dtypes import itemsize
 from ..ir.nodes import Buffer, BufferKind
@@ -15,6 +18,8 @@ from .effects import effects
 __all__ = ["apart", "plan"]
 
 ALIGN = 64
+MOST_BY_SIZE = 500
+"""The most buffers that are placed by size, which compares each with each."""
 
 
 def apart(buffers: dict[str, Buffer], steps: list, hint=int) -> list[str]:
@@ -39,7 +44,8 @@ def plan(
     Where sizes are expressions, so are offsets and the whole; ``hint`` gives examples of them, and None for a size that is known late (such a
     buffer has no place in the arena).
 
-    Greedy by size (Pisarchyk & Lee, arXiv:2001.03288): the largest buffer first, at the lowest place free during its whole life.
+    Greedy by size (Pisarchyk & Lee, arXiv:2001.03288): the largest buffer first, at the lowest place free during its whole life. Where there are
+    very many, they are placed in the order of the steps.
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -55,6 +61,10 @@ def plan(
     size = {
         n: -(-max(buffers[n].size * buffers[n].width * itemsize(buffers[n].dtype), 1) // ALIGN) * ALIGN for n in temps
     }
+    return (_plan_by_size if len(temps) <= MOST_BY_SIZE else _plan_by_time)(temps, size, first, last)
+
+
+def _plan_by_size(temps, size, first, last) -> tuple[dict[str, int], int, list[str]]:
     offsets: dict[str, int] = {}
     total = 0
     for name in sorted(temps, key=lambda n: (-size[n], first[n], n)):
@@ -80,6 +90,41 @@ def plan(
         if before:
             notes.append(f"{name} reuses the memory of {before[-1]}")
     return offsets, total, notes
+
+
+def _plan_by_time(temps, size, first, last) -> tuple[dict[str, int], int, list[str]]:
+    """In the order of the steps, each at the lowest free place: for programs of thousands of buffers, such as loops that were unrolled."""
+    offsets: dict[str, int] = {}
+    total, notes = 0, []
+    free: list[
+        tuple[int, int, str]
+    ] = []  # (begin, end, the buffer that lay there last) by place; neighbours are put together
+    ending: list[tuple[int, str]] = []
+    for name in sorted(temps, key=lambda n: (first[n], -size[n], n)):
+        while ending and ending[0][0] < first[name]:
+            _, done = heapq.heappop(ending)
+            _release(free, offsets[done], offsets[done] + size[done], done)
+        k = next((k for k, (begin, end, _) in enumerate(free) if end - begin >= size[name]), None)
+        if k is not None:
+            begin, end, before = free[k]
+            free[k : k + 1] = [(begin + size[name], end, before)] if end - begin > size[name] else []
+            notes.append(f"{name} reuses the memory of {before}")
+            offsets[name] = begin
+        else:
+            offsets[name] = total
+            total += size[name]
+        heapq.heappush(ending, (last[name], name))
+    return offsets, total, notes
+
+
+def _release(free: list[tuple[int, int, str]], begin: int, end: int, name: str) -> None:
+    k = bisect.bisect(free, (begin,))
+    if k < len(free) and free[k][0] == end:
+        end = free.pop(k)[1]
+    if k and free[k - 1][1] == begin:
+        begin, k = free[k - 1][0], k - 1
+        free.pop(k)
+    free.insert(k, (begin, end, name))
 
 
 def _plan_symbolic(buffers, temps, first, last, hint):

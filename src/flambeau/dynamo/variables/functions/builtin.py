@@ -35,7 +35,7 @@ from ..objects.namespaces import NamespaceDict
 from ..operators import INPLACE, OPERATORS, UNARY, binary, fold, identical, unary
 from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
 from ..values import text
-from ..values.constant import ConstantVariable
+from ..values.constant import ConstantVariable, is_none
 from ..values.symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .getters import GetterVariable
 from .handlers import HANDLERS, handles, takes
@@ -334,10 +334,11 @@ def _(tx, args, kwargs):
         cls = args[0].python_type()
         if world.class_attr(tx, cls, "__round__") is world.ABSENT:
             tx.raise_user(TypeError(f"type {name_of(cls)} doesn't define __round__ method"))
-        whole = len(args) == 1 or (args[1].is_constant() and args[1].as_constant() is None)
+        digits = args[1] if len(args) > 1 else kwargs.get("ndigits")
+        whole = is_none(digits)
         if whole and isinstance(args[0], NumpyNdarrayVariable):
             unsupported("data-dependent", f"round() of a {cls.__name__}", "It gives Python's int.", "Use np.rint.")
-        return args[0].call_method(tx, "round", [], {} if whole else {"decimals": args[1]})
+        return args[0].call_method(tx, "round", [], {} if whole else {"decimals": digits})
     return None
 
 
