@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .layout import in_order, laid_out
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, torch_dtype
 from .table import implements
@@ -32,7 +35,14 @@ def _c_or_f(order, ndim: int) -> list[int]:
 
 
 def _filled(name, value):
-    def filled(shape, dtype=None, order="C", *, device=None, like=None):
+    def filled(
+        shape: int | Sequence[int],
+        dtype: DTypeLike | None = None,
+        order: str | None = "C",
+        *,
+        device: str | None = None,
+        like: Tensor | None = None,
+    ) -> Tensor:
         if like is not None or device not in (None, "cpu"):
             raise TypeError(f"np.{name} with device= or like=")
         shape = _shape(shape)
@@ -43,7 +53,15 @@ def _filled(name, value):
 
 
 def _like(name, value):
-    def like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    def like(
+        a: ArrayLike,
+        dtype: DTypeLike | None = None,
+        order: str | None = "K",
+        subok: bool = True,
+        shape: int | Sequence[int] | None = None,
+        *,
+        device: str | None = None,
+    ) -> Tensor:
         if device not in (None, "cpu"):
             raise TypeError(f"np.{name} with device=")
         x = as_tensor(a)
@@ -60,7 +78,9 @@ for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
 
 
 @implements(np.full, gives_array=True)
-def full(shape, fill_value, dtype=None, order="C"):
+def full(
+    shape: int | Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None, order: str | None = "C"
+) -> Tensor:
     """np.full; the value may be a tensor, which is broadcast."""
     shape = _shape(shape)
     return _filled_with(shape, fill_value, dtype, _c_or_f(order, len(shape)))
@@ -75,7 +95,14 @@ def _filled_with(shape, fill_value, dtype, axes):
 
 
 @implements(np.full_like, gives_array=True)
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
+def full_like(
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    subok: bool = True,
+    shape: int | Sequence[int] | None = None,
+) -> Tensor:
     """np.full_like."""
     x = as_tensor(a)
     shape = list(x.shape) if shape is None else _shape(shape)
@@ -83,13 +110,20 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
 
 
 @implements(np.arange)
-def arange(start, stop=None, step=1, dtype=None, *, device=None):
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
+) -> Tensor:
     """np.arange of known numbers: start + i * ((start + step) - start), as NumPy computes it."""
     if stop is None:
         start, stop = 0, start
     if any(is_tensor(v) for v in (start, stop, step)):
         raise TypeError("np.arange whose length depends on the data")
-    probe = np.arange(start, stop, step, dtype)
+    probe = np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
     d = probe.dtype
     if d.kind == "i":
         first = int(d.type(start))
@@ -103,7 +137,15 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
 
 
 @implements(np.linspace)
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+def linspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Tensor:
     """np.linspace of known numbers; the last value is exactly ``stop``."""
     if retstep or axis != 0 or any(is_tensor(v) or not np.isscalar(v) for v in (start, stop)):
         raise TypeError("np.linspace with retstep=, axis= or bounds that are arrays")
@@ -124,7 +166,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 
 @implements(np.eye)
-def eye(N, M=None, k=0, dtype=float, order="C"):
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, order: str | None = "C") -> Tensor:
     """np.eye with its diagonal moved by ``k``."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     difference = aten.sub(aten.arange(columns), aten.unsqueeze(aten.arange(rows), 1))
@@ -132,20 +174,28 @@ def eye(N, M=None, k=0, dtype=float, order="C"):
 
 
 @implements(np.identity)
-def identity(n, dtype=None):
+def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """np.identity."""
     return eye(n, dtype=float if dtype is None else dtype)
 
 
 @implements(np.tri)
-def tri(N, M=None, k=0, dtype=float):
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Tensor:
     """np.tri: ones at and below the k-th diagonal."""
     rows, columns = operator.index(N), operator.index(N if M is None else M)
     return cast(aten.le(aten.sub(aten.arange(columns), aten.unsqueeze(aten.arange(rows), 1)), operator.index(k)), dtype)
 
 
 @implements(np.array, gives_array=True)
-def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
+def array(
+    object: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool | None = True,
+    order: str | None = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+) -> Tensor:
     """np.array: a copy, or with ``copy=None`` one where needed."""
     x = _ordered(as_tensor(object, dtype), order, object, copy)
     return x.reshape([1] * (ndmin - x.ndim) + list(x.shape)) if ndmin > x.ndim else x
@@ -160,13 +210,15 @@ def _ordered(x, order, given, copy):
 
 
 @implements(np.asarray, np.asanyarray, gives_array=True)
-def asarray(a, dtype=None, order=None, *, copy=None):
+def asarray(
+    a: ArrayLike, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None
+) -> Tensor:
     """np.asarray: the same array where possible."""
     return _ordered(as_tensor(a, dtype), order, a, copy)
 
 
 @implements(np.copy, gives_array=True)
-def copy(a, order="K"):
+def copy(a: ArrayLike, order: str | None = "K") -> Tensor:
     """np.copy."""
     x = as_tensor(a)
     return laid_out(x.clone(), in_order(x.ndim, order, x))
@@ -178,21 +230,28 @@ def _copy_method(a, order="C"):
 
 
 @implements(np.ascontiguousarray)
-def ascontiguousarray(a, dtype=None):
+def ascontiguousarray(a: ArrayLike, dtype: DTypeLike | None = None) -> Tensor:
     """np.ascontiguousarray: at least one dimension."""
     x = as_tensor(a, dtype)
     return (x if x.ndim else x.reshape(1)).contiguous()
 
 
 @implements(np.asfortranarray, gives_array=True)
-def asfortranarray(a, dtype=None):
+def asfortranarray(a: ArrayLike, dtype: DTypeLike | None = None) -> Tensor:
     """np.asfortranarray: at least one dimension, the array itself where its first index moves fastest."""
     x = as_tensor(a, dtype)
     return _ordered(x if x.ndim else x.reshape(1), "F", a, None)
 
 
 @implements(np.astype, method="astype", gives_array=True)
-def astype(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
+def astype(
+    a: ArrayLike,
+    dtype: DTypeLike,
+    order: str | None = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool | None = True,
+) -> Tensor:
     """ndarray.astype."""
     x, d = as_tensor(a), numpy_dtype(dtype)
     if not np.can_cast(dtype_of(x), d, casting):

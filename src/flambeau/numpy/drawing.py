@@ -11,6 +11,8 @@ import ast
 import functools
 import inspect
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS, is_int
 from ..core.declare import extern
 from ..core.definition import TensorMeta
+from ..core.tensor import Tensor
 from ..dynamo.numpy import numpy_bridge
 from ..loops.streams import CLASSES, DISTRIBUTIONS, FIRST, new_table, stream_of
 from .opaque import _literal, _value
@@ -132,10 +135,10 @@ def _described(call: str, arrays, ints) -> tuple[tuple, np.dtype, type]:
     if "out" in given:
         raise TypeError(f"{method} with out=")
 
-    def shape_of(item):
+    def shape_of(item: tuple) -> tuple[int, ...] | None:
         return tuple(arrays[item[1]].shape) if item[0] == "a" else None
 
-    def dtype_of(item):
+    def dtype_of(item: tuple) -> np.dtype:
         a = arrays[item[1]]
         return a.dtype if isinstance(a, np.ndarray) else np.dtype(a.dtype.np)
 
@@ -199,7 +202,9 @@ def _meta(stream, arrays, ints, floats, call):
     "numpy::draw(Tensor stream, Tensor[] arrays, SymInt[] ints, float[] floats, str call) -> Tensor",
     meta=_meta, variants="", tags=("has_side_effects",),
 )  # fmt: skip
-def draw(stream, arrays, ints, floats, call):
+def draw(
+    stream: np.ndarray, arrays: Sequence[np.ndarray], ints: Sequence[int], floats: Sequence[float], call: str
+) -> np.ndarray:
     """A call of a method of the generator that the table ``stream`` belongs to."""
     shape, dtype, _ = _described(call, arrays, ints)
     owner = stream_of(stream)
@@ -238,7 +243,7 @@ def _prepared(template: list):
     kwargs = {name: _read(item, (), ints, floats) for name, item in kwargs.items()}
     shape, dtype, _ = _described(call, (), ints)
 
-    def run(*given):
+    def run(*given) -> list[Tensor]:
         owner = stream_of(given[0]._array)
         owner.remember()
         out = getattr(owner.generator, method)(*args, **kwargs)
@@ -264,7 +269,7 @@ draw.override("prepared", _prepared)
     meta=lambda arrays, ints, call: TensorMeta((TABLE,), (1,), from_numpy(np.dtype(np.int64)), CPU),
     variants="", tags=("has_side_effects",),
 )  # fmt: skip
-def generator(arrays, ints, call):
+def generator(arrays: Sequence[np.ndarray], ints: Sequence[int], call: str) -> np.ndarray:
     """The table of a new generator: ``default_rng(...)``, ``RandomState(...)`` or that of a bit generator."""
     name, args, kwargs = ast.literal_eval(call)
     values = [_read(item, arrays, ints, ()) for item in args]
@@ -274,10 +279,10 @@ def generator(arrays, ints, call):
     return new_table(made)._array
 
 
-def make(name: str):
+def make(name: str) -> Callable:
     """``np.random.NAME(...)`` as a function that gives the table of a generator."""
 
-    def call(*args, **kwargs):
+    def call(*args, **kwargs) -> Tensor:
         arrays, ints, floats = [], [], []
         text = repr(
             (
@@ -294,10 +299,10 @@ def make(name: str):
     return call
 
 
-def number(cls, method: str):
+def number(cls, method: str) -> Callable:
     """The method of a generator's class as a function of its table: a tensor."""
 
-    def call(stream, *args, **kwargs):
+    def call(stream: Tensor, *args, **kwargs) -> Any:
         arrays, ints, floats = [], [], []
         text = repr(
             (
@@ -318,8 +323,9 @@ def number(cls, method: str):
             x.copy_(out)
         return out
 
-    made = [None]
-    call.made = made  # the type of what was drawn last, for who captures it
+    # The type of the last draw: capture reads it.
+    made: list[Any] = [None]
+    call.made = made  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"numpy_random_{method}"
     return call
 

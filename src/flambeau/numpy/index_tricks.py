@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .opaque import FUNCTIONS_BY_MODULE, opaque
@@ -10,19 +12,19 @@ from .table import FUNCTIONS
 __all__ = ["c_", "mgrid", "ogrid", "r_"]
 
 
-def mgrid(key):
+def mgrid(key: Any) -> np.ndarray:
     return np.mgrid[key]
 
 
-def ogrid(key):
+def ogrid(key: Any) -> np.ndarray | tuple[np.ndarray, ...]:
     return np.ogrid[key]
 
 
-def r_(key):
+def r_(key: Any) -> np.ndarray:
     return np.r_[key]
 
 
-def c_(key):
+def c_(key: Any) -> np.ndarray:
     return np.c_[key]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .promotion import is_tensor
 
 __all__ = ["axes_by_memory", "in_order", "kept", "laid_out"]
@@ -37,7 +38,7 @@ def axes_by_memory(ndim: int, operands: Sequence) -> list[int]:
     return inner_first[::-1]
 
 
-def in_order(ndim: int, order: str | None, like=None) -> list[int]:
+def in_order(ndim: int, order: str | None, like: Tensor | None = None) -> list[int]:
     """The axes of an array of this order, the outermost in memory first; ``like``: what "A" and "K" go by. ValueError for no order."""
     if order not in ("C", "F", "A", "K", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
@@ -50,7 +51,7 @@ def in_order(ndim: int, order: str | None, like=None) -> list[int]:
     return sorted(forward, key=lambda axis: -strides[axis])
 
 
-def laid_out(x, axes: Sequence[int]):
+def laid_out(x: Tensor, axes: Sequence[int]) -> Tensor:
     """``x`` in memory in which ``axes`` follow each other from the outermost to the innermost; itself where they do."""
     by_memory = aten.permute(x, axes)
     if by_memory.is_contiguous():
@@ -58,7 +59,7 @@ def laid_out(x, axes: Sequence[int]):
     return aten.permute(by_memory.contiguous(), sorted(range(len(axes)), key=axes.__getitem__))
 
 
-def kept(result, *operands, reduced: Sequence[int] = (), keepdims: bool = False):
+def kept(result: Tensor, *operands, reduced: Sequence[int] = (), keepdims: bool = False) -> Tensor:
     """What an element-wise function of ``operands`` gave, or a reduction of one over the axes ``reduced``, in the order that NumPy leaves it in."""
     tensors = [x for x in operands if is_tensor(x) and x.ndim > 1]
     if all(x.is_contiguous() for x in tensors) and result.is_contiguous():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..batching.contraction import contract
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .promotion import as_tensor, cast, dtype_of, numpy_dtype, result_dtype
 from .reductions import axes_of
 from .table import implements, into
@@ -27,7 +30,17 @@ def _pair(name, *xs):
 
 
 @implements(np.matmul, np.linalg.matmul)
-def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True):
+def matmul(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    out: Tensor | None = None,
+    *,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    dtype: DTypeLike | None = None,
+    subok: bool = True,
+) -> Tensor:
     """np.matmul."""
     if order not in ("K", "C") or subok is not True or casting != "same_kind":
         raise TypeError("np.matmul with order=, subok= or casting=")
@@ -38,7 +51,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
 
 
 @implements(np.dot, method="dot")
-def dot(a, b, out=None):
+def dot(a: ArrayLike, b: ArrayLike, out: Tensor | None = None) -> Tensor:
     """np.dot: the last axis of ``a`` with the one before the last of ``b``."""
     x, y = as_tensor(a), as_tensor(b)
     if x.ndim == 0 or y.ndim == 0:
@@ -47,7 +60,7 @@ def dot(a, b, out=None):
 
 
 @implements(np.inner)
-def inner(a, b, /):
+def inner(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """np.inner: over the last axes."""
     x, y = as_tensor(a), as_tensor(b)
     if x.ndim == 0 or y.ndim == 0:
@@ -56,20 +69,20 @@ def inner(a, b, /):
 
 
 @implements(np.vdot)
-def vdot(a, b, /):
+def vdot(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """np.vdot of real arrays, flattened."""
     x, y = _pair("vdot", a, b)
     return aten.dot.default(x.reshape(-1), y.reshape(-1))
 
 
 @implements(np.outer)
-def outer(a, b, out=None):
+def outer(a: ArrayLike, b: ArrayLike, out: Tensor | None = None) -> Tensor:
     """np.outer of the flattened arrays."""
     return into(out, multiply(as_tensor(a).reshape(-1, 1), as_tensor(b).reshape(1, -1)))
 
 
 @implements(np.tensordot, gives_array=True)
-def tensordot(a, b, axes=2):
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
     """np.tensordot."""
     x, y = _pair("tensordot", a, b)
     if isinstance(axes, (tuple, list)):
@@ -87,7 +100,7 @@ def tensordot(a, b, axes=2):
 
 
 @implements(np.kron)
-def kron(a, b):
+def kron(a: ArrayLike, b: ArrayLike) -> Tensor:
     """np.kron."""
     x, y = as_tensor(a), as_tensor(b)
     n = max(x.ndim, y.ndim)
@@ -143,7 +156,16 @@ def _without_repeats(x, term: str):
 
 
 @implements(np.einsum)
-def einsum(subscripts, /, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False):
+def einsum(
+    subscripts: str,
+    /,
+    *operands,
+    out: Tensor | None = None,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    casting: str = "safe",
+    optimize: bool | str = False,
+) -> Tensor:
     """np.einsum in subscript form, as a chain of matrix products."""
     if not isinstance(subscripts, str) or order != "K" or casting != "safe":
         raise TypeError("np.einsum in sublist form, or with order= or casting=")
@@ -178,7 +200,9 @@ def einsum(subscripts, /, *operands, out=None, dtype=None, order="K", casting="s
 
 
 @implements(np.linalg.norm)
-def norm(x, ord=None, axis=None, keepdims=False):
+def norm(
+    x: ArrayLike, ord: float | str | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
+) -> Tensor:
     """np.linalg.norm of vectors (2, 1, infinity, p) and the Frobenius norm."""
     t = as_tensor(x)
     d = dtype_of(t) if dtype_of(t).kind == "f" else np.dtype(np.float64)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..base.dtypes import bool_
 from ..base.memory_format import contiguous_format
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from . import reductions
 from .layout import in_order, kept
 from .promotion import as_tensor, cast, dtype_of, is_tensor, numpy_dtype, result_dtype
@@ -32,7 +35,15 @@ def _axis(a, ndim: int) -> int:
 
 
 @implements(np.reshape, gives_array=True)
-def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
+def reshape(
+    a: ArrayLike,
+    /,
+    shape: int | Sequence[int] | None = None,
+    order: str | None = "C",
+    *,
+    newshape: int | Sequence[int] | None = None,
+    copy: bool | None = None,
+) -> Tensor:
     """np.reshape."""
     return _reshape_method(a, newshape if shape is None else shape, order=order, copy=copy)
 
@@ -58,7 +69,7 @@ implements(method="reshape", gives_array=True)(_reshape_method)
 
 
 @implements(np.transpose, np.permute_dims, gives_array=True)
-def transpose(a, axes=None):
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
     """np.transpose."""
     x = as_tensor(a)
     return aten.permute.default(x, list(range(x.ndim))[::-1] if axes is None else axes_of(x, tuple(axes)))
@@ -71,20 +82,20 @@ implements(attribute="T", gives_array=True)(lambda a: transpose(a))
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose, attribute="mT", gives_array=True)
-def matrix_transpose(x, /):
+def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """The last two axes exchanged."""
     return swapaxes(x, -1, -2)
 
 
 @implements(np.swapaxes, method="swapaxes", gives_array=True)
-def swapaxes(a, axis1, axis2):
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Tensor:
     """np.swapaxes."""
     x = as_tensor(a)
     return aten.transpose.int(x, _axis(axis1, x.ndim), _axis(axis2, x.ndim))
 
 
 @implements(np.moveaxis, gives_array=True)
-def moveaxis(a, source, destination):
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """np.moveaxis."""
     x = as_tensor(a)
     src, dst = axes_of(x, source), axes_of(x, destination)
@@ -103,7 +114,7 @@ def _with_ndim(a):
 
 
 @implements(np.rollaxis, gives_array=True)
-def rollaxis(a, axis, start=0):
+def rollaxis(a: ArrayLike, axis: int, start: float = 0) -> Tensor:
     """np.rollaxis."""
     x = _with_ndim(a)
     axis = _axis(axis, x.ndim)
@@ -112,21 +123,21 @@ def rollaxis(a, axis, start=0):
 
 
 @implements(np.ravel, method="ravel")
-def ravel(a, order="C"):
+def ravel(a: ArrayLike, order: str | None = "C") -> Tensor:
     """np.ravel: a copy of what doesn't lie together, though a reshape might view it."""
     x = as_tensor(a)
     return aten.permute.default(x, in_order(x.ndim, order, x)).contiguous().reshape(-1)
 
 
 @implements(method="flatten")
-def flatten(a, order="C"):
+def flatten(a: ArrayLike, order: str | None = "C") -> Tensor:
     """ndarray.flatten: a copy."""
     x = as_tensor(a)
     return aten.permute.default(x, in_order(x.ndim, order, x)).clone(memory_format=contiguous_format).reshape(-1)
 
 
 @implements(np.expand_dims, gives_array=True)
-def expand_dims(a, axis):
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Tensor:
     """np.expand_dims."""
     x = as_tensor(a)
     axes = axis if isinstance(axis, (tuple, list)) else [axis]
@@ -140,7 +151,7 @@ def expand_dims(a, axis):
 
 
 @implements(np.squeeze, method="squeeze", gives_array=True)
-def squeeze(a, axis=None):
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """np.squeeze."""
     x = as_tensor(a)
     if axis is None:
@@ -152,13 +163,13 @@ def squeeze(a, axis=None):
 
 
 @implements(np.broadcast_to, gives_array=True, read_only=always)
-def broadcast_to(array, shape, subok=False):
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int], subok: bool = False) -> Tensor:
     """np.broadcast_to."""
     return as_tensor(array).expand(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
 
 
 @implements(np.broadcast_arrays, gives_array=True)
-def broadcast_arrays(*args, subok=False):
+def broadcast_arrays(*args, subok: bool = False) -> tuple[Tensor, ...]:
     """np.broadcast_arrays, a tuple."""
     xs = [as_tensor(a) for a in args]
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in xs))
@@ -166,13 +177,13 @@ def broadcast_arrays(*args, subok=False):
 
 
 def _at_least(n, place):
-    def one(a):
+    def one(a: ArrayLike) -> Tensor:
         x = as_tensor(a)
         while x.ndim < n:
             x = aten.unsqueeze.default(x, place(x.ndim))
         return x
 
-    def at_least(*arys):
+    def at_least(*arys) -> Tensor | tuple[Tensor, ...]:
         return one(arys[0]) if len(arys) == 1 else tuple(map(one, arys))
 
     at_least.__name__ = at_least.__qualname__ = f"atleast_{n}d"
@@ -193,7 +204,15 @@ def _rows(arrays):
 
 
 @implements(np.concatenate, np.concat)
-def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
+def concatenate(
+    arrays: Sequence[ArrayLike],
+    /,
+    axis: int | None = 0,
+    out: Tensor | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+) -> Tensor:
     """np.concatenate."""
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
@@ -213,7 +232,14 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 
 
 @implements(np.stack)
-def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+def stack(
+    arrays: Sequence[ArrayLike],
+    axis: int = 0,
+    out: Tensor | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+) -> Tensor:
     """np.stack."""
     xs = _rows(arrays)
     if not xs:
@@ -225,13 +251,13 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 
 
 @implements(np.vstack)
-def vstack(tup, *, dtype=None, casting="same_kind"):
+def vstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Tensor:
     """np.vstack."""
     return concatenate([atleast_2d(x) for x in _rows(tup)], 0, dtype=dtype, casting=casting)
 
 
 @implements(np.hstack)
-def hstack(tup, *, dtype=None, casting="same_kind"):
+def hstack(tup: Sequence[ArrayLike], *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Tensor:
     """np.hstack."""
     xs = [atleast_1d(x) for x in _rows(tup)]
     if not xs:
@@ -240,19 +266,19 @@ def hstack(tup, *, dtype=None, casting="same_kind"):
 
 
 @implements(np.dstack)
-def dstack(tup):
+def dstack(tup: Sequence[ArrayLike]) -> Tensor:
     """np.dstack."""
     return concatenate([atleast_3d(x) for x in _rows(tup)], 2)
 
 
 @implements(np.column_stack)
-def column_stack(tup):
+def column_stack(tup: Sequence[ArrayLike]) -> Tensor:
     """np.column_stack."""
     return concatenate([x if x.ndim > 1 else x.reshape(-1, 1) for x in _rows(tup)], 1)
 
 
 @implements(np.array_split)
-def array_split(ary, indices_or_sections, axis=0):
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """np.array_split: views, in a list."""
     x = as_tensor(ary)
     d = _axis(axis, x.ndim)
@@ -270,7 +296,7 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 @implements(np.split)
-def split(ary, indices_or_sections, axis=0):
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """np.split: array_split into equal parts."""
     x = as_tensor(ary)
     if not isinstance(indices_or_sections, (tuple, list)) and x.shape[_axis(axis, x.ndim)] % operator.index(
@@ -281,7 +307,7 @@ def split(ary, indices_or_sections, axis=0):
 
 
 @implements(np.vsplit)
-def vsplit(ary, indices_or_sections):
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     x = as_tensor(ary)
     if x.ndim < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
@@ -294,14 +320,14 @@ implements(np.hsplit)(
 
 
 @implements(np.unstack)
-def unstack(x, /, *, axis=0):
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """np.unstack, a tuple of views."""
     t = _with_ndim(x)
     return tuple(aten.unbind.int(t, _axis(axis, t.ndim)))
 
 
 @implements(np.tile)
-def tile(A, reps):
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Tensor:
     """np.tile."""
     x = as_tensor(A)
     reps = [operator.index(r) for r in reps] if isinstance(reps, (tuple, list)) else [operator.index(reps)]
@@ -313,7 +339,7 @@ def tile(A, reps):
 
 
 @implements(np.repeat, method="repeat")
-def repeat(a, repeats, axis=None):
+def repeat(a: ArrayLike, repeats: int | ArrayLike, axis: int | None = None) -> Tensor:
     """np.repeat by a number."""
     if not isinstance(repeats, (int, np.integer)) or repeats < 0:
         raise TypeError("np.repeat by different or negative numbers")
@@ -327,7 +353,7 @@ def repeat(a, repeats, axis=None):
 
 
 @implements(np.roll)
-def roll(a, shift, axis=None):
+def roll(a: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """np.roll."""
     x = as_tensor(a)
     if axis is None:
@@ -353,20 +379,20 @@ def roll(a, shift, axis=None):
 
 
 @implements(np.diagonal, method="diagonal", read_only=always)
-def diagonal(a, offset=0, axis1=0, axis2=1):
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """np.diagonal."""
     x = as_tensor(a)
     return aten.diagonal.default(x, operator.index(offset), _axis(axis1, x.ndim), _axis(axis2, x.ndim))
 
 
 @implements(np.linalg.diagonal, read_only=always)
-def matrix_diagonal(x, /, *, offset=0):
+def matrix_diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """np.linalg.diagonal: of the last two axes."""
     return diagonal(x, offset, -2, -1)
 
 
 @implements(np.diag, read_only=lambda v, *_: is_tensor(v) and v.ndim == 2)
-def diag(v, k=0):
+def diag(v: ArrayLike, k: int = 0) -> Tensor:
     """np.diag: the diagonal of a matrix, or the matrix with this diagonal."""
     x = as_tensor(v)
     if x.ndim == 2:
@@ -383,13 +409,20 @@ def diag(v, k=0):
 
 
 @implements(np.trace, method="trace")
-def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+def trace(
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """np.trace."""
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 def _triangle(packet, name):
-    def triangle(m, k=0):
+    def triangle(m: ArrayLike, k: int = 0) -> Tensor:
         x = as_tensor(m)
         if x.ndim < 2:
             raise TypeError(f"np.{name} of a vector")
@@ -407,7 +440,7 @@ implements(np.triu)(_triangle(aten.triu, "triu"))
 
 
 @implements(np.meshgrid)
-def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+def meshgrid(*xi, copy: bool | None = True, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
     """np.meshgrid of vectors, a tuple."""
     xs = [as_tensor(x).reshape(-1) for x in xi]
     n = len(xs)
@@ -430,7 +463,9 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 @implements(np.take, method="take")
-def take(a, indices, axis=None, out=None, mode="raise"):
+def take(
+    a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: Tensor | None = None, mode: str = "raise"
+) -> Tensor:
     """np.take with known indices (others may be out of bounds, which NumPy checks first)."""
     if mode != "raise" or is_tensor(indices) and axis is None:
         raise TypeError("np.take with mode=")
@@ -447,7 +482,14 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 
 
 @implements(np.sort)
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+def sort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: str | None = None,
+    *,
+    stable: bool | None = None,
+) -> Tensor:
     """np.sort of real numbers."""
     x = as_tensor(a)
     if order is not None or dtype_of(x).char not in "?bhilqfd":

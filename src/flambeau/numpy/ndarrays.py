@@ -7,12 +7,14 @@ by NumPy itself on the tensor's memory, unless a gradient is asked for: that wou
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import numpy as np
 
 from .. import _C
 from ..base.dtypes import uint8
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .promotion import dtype_of, is_tensor
 from .table import ATTRIBUTES, FUNCTIONS, METHODS, OPERATORS
 
@@ -28,7 +30,7 @@ class ndarray:
     __array_priority__ = 2000
     __hash__ = None
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
     @classmethod
@@ -65,19 +67,19 @@ class ndarray:
         self.tensor[_index(key)] = value.to(self.tensor.dtype) if is_tensor(value) else value
 
     @property
-    def real(self):
+    def real(self) -> Any:
         return wrap(ATTRIBUTES["real"](self.tensor))
 
     @real.setter
-    def real(self, value):
+    def real(self, value: Any) -> Any:
         (aten.real(self.tensor) if self.tensor.is_complex() else self.tensor).copy_(_numbers(value))
 
     @property
-    def imag(self):
+    def imag(self) -> Any:
         return wrap(ATTRIBUTES["imag"](self.tensor))
 
     @imag.setter
-    def imag(self, value):
+    def imag(self, value: Any) -> Any:
         if not self.tensor.is_complex():
             raise TypeError("array does not have imaginary part to set")
         aten.imag(self.tensor).copy_(_numbers(value))
@@ -124,16 +126,16 @@ class ndarray:
     def __index__(self):
         return self.tensor.__index__()
 
-    def item(self, *args):
+    def item(self, *args) -> Any:
         """The element as a Python number."""
         return _memory(self.tensor.detach()).item(*args)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         return self.tensor.tolist()
 
 
-def wrap(x):
+def wrap(x: Any) -> Any:
     """Tensors and NumPy arrays as ndarrays, in tuples and lists too."""
     if is_tensor(x):
         return ndarray(x)
@@ -151,7 +153,7 @@ def _from_numpy(x):
     return _C.from_array(a if all(s >= 0 for s in a.strides) else a.copy())
 
 
-def unwrap(x):
+def unwrap(x: Any) -> Any:
     """ndarrays as tensors, in containers too."""
     if isinstance(x, ndarray):
         return x.tensor
@@ -227,7 +229,7 @@ def _operator(name, dunder, reflected):
     plain = getattr(np.ndarray, dunder)
     impl = OPERATORS.get(name)
 
-    def forward(self, *other):
+    def forward(self, *other) -> Any:
         return _call(impl, plain, (self, *other), {})
 
     setattr(ndarray, dunder, forward)
@@ -257,7 +259,7 @@ def _install():
         base = name.rstrip("_")
         _operator(name, f"__{base}__", f"__r{base}__")
 
-        def in_place(self, other, base=base):
+        def in_place(self, other: Any, base: str = base) -> ndarray:
             result = getattr(self, f"__{base}__")(other)
             if not np.can_cast(result.dtype, self.dtype, "same_kind"):
                 raise TypeError(
@@ -275,7 +277,7 @@ _install()
 _implementations = {id(c): (c, fn) for c, fn in FUNCTIONS}
 
 
-def implemented(plain) -> bool:
+def implemented(plain: Any) -> bool:
     """Whether a function of NumPy's has an implementation on tensors."""
     return id(plain) in _implementations
 
@@ -283,7 +285,7 @@ def implemented(plain) -> bool:
 def _function(plain):
     hit = _implementations.get(id(plain))
 
-    def call(*args, **kwargs):
+    def call(*args, **kwargs) -> Any:
         return _call(hit[1] if hit is not None else None, plain, args, kwargs)
 
     call.__name__ = call.__qualname__ = getattr(plain, "__name__", "function")
@@ -294,7 +296,7 @@ def _function(plain):
 class _Submodule(types.ModuleType):
     """np.linalg, np.fft, np.random: their functions on ndarrays."""
 
-    def __init__(self, plain):
+    def __init__(self, plain: Any) -> None:
         super().__init__(plain.__name__.replace("numpy", "flambeau._numpy", 1))
         self._plain = plain
 
@@ -314,13 +316,13 @@ _OLD = {
 _OLD |= {"round_": "round", "singlecomplex": "complex64", "sometrue": "any"}
 
 
-def isscalar(element) -> bool:
+def isscalar(element: object) -> bool:
     """Whether it is a number, or an array of one element: results without dimensions are arrays here."""
     value = unwrap(element)
     return value.numel() == 1 if is_tensor(value) else bool(np.isscalar(value))
 
 
-def attribute(name: str, plain=np, owner=None):
+def attribute(name: str, plain: Any = np, owner: Any = None) -> Any:
     """``np.<name>`` for tensors: a function, a submodule, or NumPy's own constant or type."""
     if name.startswith("__"):
         raise AttributeError(name)

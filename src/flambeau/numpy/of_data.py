@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .promotion import as_tensor, cast, dtype_of, is_tensor, result_dtype
 from .table import implements
 
@@ -29,32 +33,34 @@ def _places(flat):
 
 
 @implements(np.nonzero, method="nonzero")
-def nonzero(a):
+def nonzero(a: ArrayLike) -> tuple[Tensor, ...]:
     """np.nonzero: the coordinates of what isn't zero, an array a dimension."""
     return tuple(aten.unbind.int(aten.nonzero.default(_array(a, "nonzero")), 1))
 
 
 @implements(np.flatnonzero)
-def flatnonzero(a):
+def flatnonzero(a: ArrayLike) -> Tensor:
     """np.flatnonzero: the places of what isn't zero in the flattened array."""
     return _places(_flat(_array(a, "flatnonzero")))
 
 
 @implements(np.argwhere)
-def argwhere(a):
+def argwhere(a: ArrayLike) -> Tensor:
     """np.argwhere: the coordinates of what isn't zero, a row an element."""
     return aten.nonzero.default(_array(a, "argwhere"))
 
 
 @implements(np.extract)
-def extract(condition, arr):
+def extract(condition: ArrayLike, arr: ArrayLike) -> Tensor:
     """np.extract: the elements where the condition holds."""
     places = _places(_flat(_array(condition, "extract")))
     return aten.index_select.default(_flat(_array(arr, "extract")), 0, places)
 
 
 @implements(np.compress)
-def compress(condition, a, axis=None, out=None):
+def compress(
+    condition: ArrayLike, a: ArrayLike, axis: int | Sequence[int] | None = None, out: Tensor | None = None
+) -> Tensor:
     """np.compress: the slices along an axis where the condition holds."""
     if out is not None or _array(condition, "compress").ndim != 1:
         raise TypeError("np.compress with out=, or a condition of several dimensions")
@@ -65,7 +71,7 @@ def compress(condition, a, axis=None, out=None):
 
 
 @implements(np.bincount)
-def bincount(x, /, weights=None, minlength=0):
+def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> Tensor:
     """np.bincount: how often each number occurs, or the sum of its weights."""
     kind = dtype_of(_array(x, "bincount"))
     if kind.kind not in "bi" and kind.name not in ("uint8", "uint16", "uint32"):
@@ -97,8 +103,15 @@ def _within(a, b, inside: bool):
 
 @implements(np.unique)
 def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
-):
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | Sequence[int] | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Tensor | tuple[Tensor, ...]:
     """np.unique of integers, in order."""
     if return_index or axis is not None or sorted is not True:
         raise TypeError("np.unique with return_index=, axis= or sorted=")
@@ -113,13 +126,13 @@ def unique(
 
 
 @implements(np.union1d)
-def union1d(ar1, ar2):
+def union1d(ar1: ArrayLike, ar2: ArrayLike) -> Tensor:
     """np.union1d of integers."""
     return _distinct(aten.cat.default(_whole("union1d", ar1, ar2)))
 
 
 @implements(np.intersect1d)
-def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False) -> Tensor:
     """np.intersect1d of integers."""
     if assume_unique or return_indices:
         raise TypeError("np.intersect1d with assume_unique= or return_indices=")
@@ -128,7 +141,7 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 
 @implements(np.setdiff1d)
-def setdiff1d(ar1, ar2, assume_unique=False):
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Tensor:
     """np.setdiff1d of integers."""
     if assume_unique or dtype_of(as_tensor(ar1)) != result_dtype(ar1, ar2):
         raise TypeError("np.setdiff1d with assume_unique=, or of a lesser dtype")
@@ -137,7 +150,7 @@ def setdiff1d(ar1, ar2, assume_unique=False):
 
 
 @implements(np.setxor1d)
-def setxor1d(ar1, ar2, assume_unique=False):
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Tensor:
     """np.setxor1d of integers."""
     if assume_unique:
         raise TypeError("np.setxor1d with assume_unique=")

@@ -17,9 +17,11 @@ import importlib
 import inspect
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from .. import _C
 from ..base.device import CPU
@@ -28,6 +30,7 @@ from ..base.numpy_kernels import served
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
 from .promotion import is_tensor
 from .table import FUNCTIONS, METHODS, OPERATORS, implements, into
@@ -223,7 +226,7 @@ def _meta(arrays, call):
 
 
 @extern("numpy::call(Tensor[] arrays, str call) -> Tensor[]", meta=_meta, variants="", tags=("has_side_effects",))
-def call_numpy(arrays, call):
+def call_numpy(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
     """Its errors and warnings are effects: it is called though its result is not used."""
     leaves = _leaves(_run(call, arrays))
     for leaf, expected in zip(leaves, _leaves(_sample_for(call, arrays)), strict=True):
@@ -268,11 +271,11 @@ def differentiable(module: str, name: str) -> bool:
     return f"{module}.{name}" in DIFFERENTIABLE
 
 
-def opaque(module: str, name: str):
+def opaque(module: str, name: str) -> Callable:
     """``module.name`` as a function on tensors: one node of a graph. TypeError for arguments that a graph can't hold."""
     of_values = _SHAPE_GIVING.get(name, 0)
 
-    def call(*args, **kwargs):
+    def call(*args, **kwargs) -> Any:
         asked = (
             [*args[of_values : of_values + 1], *(v for k, v in kwargs.items() if k in _GIVING)]
             if name in _SHAPE_GIVING
@@ -375,7 +378,7 @@ def _or_numpy(impl, name: str, unknown: tuple[str, ...] = ()):
     whole = opaque("numpy", name)
 
     @functools.wraps(impl)
-    def call(*args, **kwargs):
+    def call(*args, **kwargs) -> Any:
         if any(k in kwargs for k in unknown):
             raise TypeError(f"{name}() got an unexpected keyword argument")
         try:
@@ -420,7 +423,7 @@ _OPERATORS = {
 def _in_place(impl):
     """``x op= y`` of an array: the ufunc with ``out=x``."""
 
-    def in_place(x, y, /):
+    def in_place(x: Tensor, y: ArrayLike, /) -> Tensor:
         return into(x, impl(x, y), "same_kind")
 
     in_place.__name__ = in_place.__qualname__ = f"i{impl.__name__}"
@@ -432,7 +435,7 @@ for _name, _ufunc in _OPERATORS.items():
     OPERATORS[f"i{_name.rstrip('_')}"] = _in_place(OPERATORS[_name])
 for _f, _impl in FUNCTIONS:
     if f"{_f.__module__}.{getattr(_f, '__name__', '')}" in GIVES_ARRAY:
-        _impl.gives_array = True
+        _impl.gives_array = True  # type: ignore[attr-defined]
 for _name in ("argsort", "argpartition", "searchsorted", "choose"):
     METHODS.setdefault(_name, opaque("numpy", _name))
 
@@ -440,7 +443,13 @@ for _name in ("argsort", "argpartition", "searchsorted", "choose"):
 def _reduce(function):
     """``ufunc.reduce`` by a reduction on tensors, which differs in its default axis only."""
 
-    def reduce(array, axis=0, dtype=None, out=None, keepdims=False):
+    def reduce(
+        array: ArrayLike,
+        axis: int | Sequence[int] | None = 0,
+        dtype: DTypeLike | None = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
         if dtype is not None:
             return function(array, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
         return function(array, axis=axis, out=out, keepdims=keepdims)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .. import _C
 from ..base.dtypes import DType
@@ -10,6 +13,7 @@ from ..base.dtypes import from_numpy as from_numpy_dtype
 from ..base.symint import NUMBERS, sym_float
 from ..core.conversion import tensor as make_tensor
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 
 __all__ = [
     "as_tensor",
@@ -29,16 +33,16 @@ _HALF = repr(("numpy", "positive", [("a", 0)], {"dtype": ("d", "<f2"), "casting"
 _LIKE = {"int": 2, "float": 2.0, "bool": True}  # a number of the kind, which promotion takes for it
 
 
-def is_tensor(x) -> bool:
+def is_tensor(x: object) -> bool:
     return isinstance(x, _C.TensorBase)
 
 
-def numpy_dtype(d) -> np.dtype:
+def numpy_dtype(d: Any) -> np.dtype:
     """np.dtype from whatever names one, a torch dtype included."""
     return np.dtype(d.np) if isinstance(d, DType) else np.dtype(d)
 
 
-def torch_dtype(d):
+def torch_dtype(d: Any) -> DType:
     """The torch dtype of a NumPy one. TypeError when there is none."""
     d = numpy_dtype(d)
     if d.kind not in "biufc" or not d.isnative or d.itemsize > 16 or (d.kind == "f" and d.itemsize > 8):
@@ -46,7 +50,7 @@ def torch_dtype(d):
     return from_numpy_dtype(d)
 
 
-def dtype_of(x):
+def dtype_of(x: Any) -> np.dtype | bool | int | float | complex:
     """NumPy dtype of a tensor or NumPy value; a Python number stands for itself."""
     if is_tensor(x):
         return np.dtype(x.dtype.np)
@@ -60,7 +64,7 @@ def result_dtype(*xs) -> np.dtype:
     return np.result_type(*[dtype_of(as_tensor(x) if isinstance(x, (list, tuple)) else x) for x in xs])
 
 
-def cast(x, dtype) -> _C.TensorBase:
+def cast(x: Any, dtype: DTypeLike) -> Tensor:
     """``x`` as a tensor of this dtype, itself when it is one."""
     dtype = numpy_dtype(dtype)
     if not is_tensor(x):
@@ -74,14 +78,14 @@ def cast(x, dtype) -> _C.TensorBase:
     return x.to(torch_dtype(dtype))
 
 
-def number(x, dtype: np.dtype):
+def number(x: Any, dtype: np.dtype) -> bool | int | float | complex:
     """A scalar brought into ``dtype``, as a Python number. OverflowError when it doesn't fit, as in NumPy."""
     if isinstance(x, NUMBERS):
         return sym_float(x) if dtype.kind == "f" else x
     return dtype.type(x).item()
 
 
-def as_tensor(x, dtype=None):
+def as_tensor(x: Any, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor from a tensor, an array, a scalar or a nested list of them."""
     if is_tensor(x):
         return x if dtype is None else cast(x, dtype)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .layout import kept
 from .promotion import as_tensor, cast, dtype_of, numpy_dtype, result_dtype
 from .table import implements, into, later
@@ -16,7 +20,7 @@ aten = namespace("aten")
 _FLOAT = "fd"
 
 
-def axes_of(x, axis) -> list[int]:
+def axes_of(x: Tensor, axis: int | Sequence[int] | None) -> list[int]:
     """Non-negative axes (all for None). AxisError as in NumPy."""
     if axis is None:
         return list(range(x.ndim))
@@ -53,7 +57,15 @@ def _plain(initial, where):
 
 
 @implements(np.sum, method="sum")
-def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue, where=np._NoValue):
+def sum(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    initial: Any = np._NoValue,
+    where: ArrayLike = np._NoValue,
+) -> Tensor:
     """np.sum."""
     _plain(initial, where)
     x = as_tensor(a)
@@ -69,7 +81,15 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue,
 
 
 @implements(np.prod, method="prod")
-def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue, where=np._NoValue):
+def prod(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    initial: Any = np._NoValue,
+    where: ArrayLike = np._NoValue,
+) -> Tensor:
     """np.prod."""
     _plain(initial, where)
     x = as_tensor(a)
@@ -103,7 +123,15 @@ def _count(x, axes, left_out=0):
 
 
 @implements(np.mean, method="mean")
-def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=np._NoValue):
+def mean(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike = np._NoValue,
+) -> Tensor:
     """np.mean: in float64 for integers."""
     _plain(np._NoValue, where)
     x = _inexact(a, dtype, "mean")
@@ -116,17 +144,17 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=np._NoValu
 
 @implements(np.var, method="var")
 def var(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof=0,
-    keepdims=False,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
     *,
-    where=np._NoValue,
-    mean=np._NoValue,
-    correction=np._NoValue,
-):
+    where: ArrayLike = np._NoValue,
+    mean: Any = np._NoValue,
+    correction: Any = np._NoValue,
+) -> Tensor:
     """np.var, in two passes."""
     _plain(np._NoValue, where)
     if mean is not np._NoValue:
@@ -148,17 +176,17 @@ def var(
 
 @implements(np.std, method="std")
 def std(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof=0,
-    keepdims=False,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
     *,
-    where=np._NoValue,
-    mean=np._NoValue,
-    correction=np._NoValue,
-):
+    where: ArrayLike = np._NoValue,
+    mean: Any = np._NoValue,
+    correction: Any = np._NoValue,
+) -> Tensor:
     """np.std, the root of np.var."""
     return into(
         out, aten.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
@@ -166,7 +194,14 @@ def std(
 
 
 @implements(np.average)
-def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
+def average(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Tensor:
     """np.average, with weights of the shape of ``a`` or along one axis."""
     if returned:
         raise TypeError("np.average with returned=True")
@@ -187,7 +222,14 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
 
 
 def _extreme(packet, name):
-    def extreme(a, axis=None, out=None, keepdims=False, initial=np._NoValue, where=np._NoValue):
+    def extreme(
+        a: ArrayLike,
+        axis: int | Sequence[int] | None = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: ArrayLike = np._NoValue,
+    ) -> Tensor:
         _plain(initial, where)
         x = as_tensor(a)
         if dtype_of(x).char not in "?bhilqBHILQfd":
@@ -208,7 +250,9 @@ min_ = implements(np.min, np.amin, method="min")(_extreme(aten.amin, "min"))
 
 
 @implements(np.ptp)
-def ptp(a, axis=None, out=None, keepdims=False):
+def ptp(
+    a: ArrayLike, axis: int | Sequence[int] | None = None, out: Tensor | None = None, keepdims: bool = False
+) -> Tensor:
     """np.ptp: the greatest minus the least."""
     if dtype_of(as_tensor(a)).kind == "b":
         raise TypeError("np.ptp of booleans")
@@ -216,7 +260,7 @@ def ptp(a, axis=None, out=None, keepdims=False):
 
 
 def _position(packet, name):
-    def position(a, axis=None, out=None, *, keepdims=False):
+    def position(a: ArrayLike, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False) -> Tensor:
         x = as_tensor(a)
         if dtype_of(x).char not in "?bhilqBHILQfd":
             raise TypeError(f"np.{name} in {dtype_of(x)}")
@@ -236,7 +280,14 @@ implements(np.argmin, method="argmin")(_position(aten.argmin, "argmin"))
 
 
 def _truth(packet, name):
-    def truth(a, axis=None, out=None, keepdims=False, *, where=np._NoValue):
+    def truth(
+        a: ArrayLike,
+        axis: int | Sequence[int] | None = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = np._NoValue,
+    ) -> Tensor:
         _plain(np._NoValue, where)
         x = cast(as_tensor(a), np.bool_)
         axes = axes_of(x, axis)
@@ -257,7 +308,9 @@ all_ = implements(np.all, method="all")(_truth(aten.all, "all"))
 
 
 def _running(packet, name):
-    def running(a, axis=None, dtype=None, out=None):
+    def running(
+        a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: Tensor | None = None
+    ) -> Tensor:
         x = as_tensor(a)
         if dtype is None and dtype_of(x).kind == "u":
             raise TypeError(f"np.{name} in {dtype_of(x)}")
@@ -277,7 +330,13 @@ for _name in ("cumsum", "cumprod"):
 
 
 def _without_nan(name, reduce, neutral):
-    def nan(a, axis=None, dtype=None, out=None, keepdims=False):
+    def nan(
+        a: ArrayLike,
+        axis: int | Sequence[int] | None = None,
+        dtype: DTypeLike | None = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
         x = as_tensor(a)
         if x.dtype.is_floating_point:
             x = aten.where.ScalarSelf(aten.isnan(x), neutral, x)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..base.device import CPU
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
+from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
 from .opaque import _literal, _value
 from .promotion import is_tensor
@@ -29,7 +31,7 @@ def _meta(arrays, call):
 
 
 @extern("numpy::written(Tensor[] arrays, str call) -> Tensor", meta=_meta, variants="", tags=("has_side_effects",))
-def written(arrays, call):
+def written(arrays: Sequence[np.ndarray], call: str) -> np.ndarray:
     """Its errors are effects: it is called though its result is not used."""
     name, args, kwargs = ast.literal_eval(call)
     f = _FUNCTIONS.get(name) or getattr(np, name).at
@@ -39,7 +41,7 @@ def written(arrays, call):
 
 
 def _writing(name: str):
-    def write(a, *args, **kwargs):
+    def write(a: Tensor, *args, **kwargs) -> None:
         if not is_tensor(a) or a.requires_grad or not a.ndim:
             raise TypeError(f"np.{name} into something else than an array without a gradient")
         arrays = [a]

@@ -6,10 +6,13 @@ Entered when the program has imported the module; this file imports none of them
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from ..dynamo.numpy import numpy_bridge
 from .opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, opaque
 
@@ -24,7 +27,9 @@ FUNCTIONS_BY_MODULE.update(
 )
 
 
-def logsumexp(a, axis=None, b=None, keepdims=False):
+def logsumexp(
+    a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLike | None = None, keepdims: bool = False
+) -> Tensor:
     """scipy.special.logsumexp without weights."""
     if b is not None:
         raise NotImplementedError("scipy.special.logsumexp with weights has no derivative here")
@@ -32,20 +37,20 @@ def logsumexp(a, axis=None, b=None, keepdims=False):
 
 
 def _normalised(name):
-    def normalised(x, axis=None):
+    def normalised(x: ArrayLike, axis: int | Sequence[int] | None = None) -> Tensor:
         packet = getattr(aten, name)
         return packet(x, axis) if axis is not None else packet(x.reshape(-1), 0).reshape(x.shape)
 
     return normalised
 
 
-def cholesky(a, lower=False):
+def cholesky(a: ArrayLike, lower: bool = False) -> Tensor:
     """scipy.linalg.cholesky of a symmetric matrix."""
     factor = aten.linalg_cholesky(a)
     return factor if lower else factor.mH
 
 
-def solve_triangular(a, b, trans=0, lower=False):
+def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False) -> Tensor:
     """scipy.linalg.solve_triangular; ``trans`` 1 or "T": with the transpose, 2 or "C": with the adjoint of what is triangular."""
     if trans not in (0, "N"):
         a, lower = a.mT if trans in (1, "T") else a.mH, not lower

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import _C
 from ..core.operator import namespace
-from .promotion import can_cast, cast, dtype_of
+from ..core.tensor import Tensor
+from .promotion import can_cast, cast, dtype_of, is_tensor
 
 __all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "always", "implements", "into", "later"]
 
@@ -27,7 +27,7 @@ def implements(
     operator: str | None = None,
     gives_array: bool | Callable[..., bool] = False,
     read_only: Callable[..., bool] | None = None,
-):
+) -> Callable[[Callable], Callable]:
     """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray.
 
     ``gives_array``, or what it says of the tensors: a result without dimensions is an array in NumPy too, and not a scalar.
@@ -35,8 +35,8 @@ def implements(
     write into the result.
     """
 
-    def enter(fn):
-        fn.gives_array, fn.read_only = gives_array, read_only
+    def enter(fn: Callable) -> Callable:
+        fn.gives_array, fn.read_only = gives_array, read_only  # type: ignore[attr-defined]
         FUNCTIONS.extend((c, fn) for c in callables)
         if method is not None:
             METHODS[method] = fn
@@ -54,14 +54,14 @@ def always(*operands) -> bool:
     return True
 
 
-def into(out, result, casting="no"):
+def into(out: Tensor | tuple[Tensor] | None, result: Tensor, casting: str = "no") -> Tensor:
     """What a function with ``out=`` returns: the result, or ``out`` after the result was written into it. Only a ufunc computes in a dtype that
     doesn't depend on that of ``out``, and casts."""
     if out is None:
         return result
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
-    if not isinstance(out, _C.TensorBase):
+    if not is_tensor(out):
         raise TypeError("return arrays must be of ArrayType")
     if tuple(out.shape) != tuple(result.shape):
         raise TypeError(f"output array of shape {tuple(out.shape)} for a result of shape {tuple(result.shape)}")
@@ -73,7 +73,7 @@ def into(out, result, casting="no"):
 class later:
     """``aten.name``, looked up when it is first used: it may be of a family that loads then."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self._name = name
 
     def __call__(self, *args):

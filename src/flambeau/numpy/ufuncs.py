@@ -4,11 +4,15 @@ operator computes it."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..base import dtypes
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .layout import kept
 from .promotion import as_tensor, cast, dtype_of, is_tensor, number, numpy_dtype, result_dtype
 from .table import OPERATORS, implements, into, later
@@ -21,7 +25,9 @@ _REAL = "?bhilqBHILQfd"
 _COMPLEX = "FD"
 
 
-def loop_dtypes(uf, xs, dtype=None, casting="same_kind") -> tuple[list[np.dtype], np.dtype]:
+def loop_dtypes(
+    uf: np.ufunc, xs: Sequence[ArrayLike], dtype: DTypeLike | None = None, casting: str = "same_kind"
+) -> tuple[list[np.dtype], np.dtype]:
     """(dtypes that the inputs are cast to, dtype of the result). TypeError, as in NumPy, when the ufunc has no loop
     for them."""
     kinds = [dtype_of(x) for x in xs]
@@ -44,12 +50,20 @@ def _operand(x, dtype: np.dtype, tensor: bool):
     return as_tensor(x, dtype) if tensor else number(x, dtype)
 
 
-def ufunc(uf, compute, *, kinds=_REAL + _COMPLEX, numbers=False):
+def ufunc(uf: np.ufunc, compute: Callable, *, kinds: str = _REAL + _COMPLEX, numbers: bool = False) -> Callable:
     """An implementation of ``uf``. ``compute(*operands)`` gets operands of the loop's dtypes. ``kinds``: type
     characters of loops that are covered. ``numbers``: the second operand may stay a Python number."""
     names = ["x1", "x2"] if uf.nin == 2 else ["x"]
 
-    def run(xs, out, where, casting, order, dtype, subok):
+    def run(
+        xs: Sequence[ArrayLike],
+        out: Tensor | None,
+        where: ArrayLike,
+        casting: str,
+        order: str | None,
+        dtype: DTypeLike,
+        subok: bool,
+    ) -> Tensor:
         if where is not True or order != "K" or subok is not True:
             raise TypeError(f"np.{uf.__name__} with where=, order= or subok=")
         xs = [as_tensor(x) if isinstance(x, (list, tuple)) else x for x in xs]
@@ -62,11 +76,32 @@ def ufunc(uf, compute, *, kinds=_REAL + _COMPLEX, numbers=False):
 
     if uf.nin == 1:
 
-        def impl(x, /, out=None, *, where=True, casting="same_kind", order="K", dtype=None, subok=True):
+        def impl(
+            x: ArrayLike,
+            /,
+            out: Tensor | None = None,
+            *,
+            where: ArrayLike = True,
+            casting: str = "same_kind",
+            order: str | None = "K",
+            dtype: DTypeLike | None = None,
+            subok: bool = True,
+        ) -> Tensor:
             return run((x,), out, where, casting, order, dtype, subok)
     else:
 
-        def impl(x1, x2, /, out=None, *, where=True, casting="same_kind", order="K", dtype=None, subok=True):
+        def impl(
+            x1: ArrayLike,
+            x2: ArrayLike,
+            /,
+            out: Tensor | None = None,
+            *,
+            where: ArrayLike = True,
+            casting: str = "same_kind",
+            order: str | None = "K",
+            dtype: DTypeLike | None = None,
+            subok: bool = True,
+        ) -> Tensor:
             return run((x1, x2), out, where, casting, order, dtype, subok)
 
     impl.__name__ = impl.__qualname__ = uf.__name__
@@ -157,7 +192,7 @@ def _whole(name):
     """floor_divide, remainder, fmod: floats, and integers by a known positive number."""
     packet = later(name)
 
-    def compute(a, b):
+    def compute(a: Tensor, b: ArrayLike) -> Tensor:
         if not a.dtype.is_floating_point and not _divisor_is_safe(b):
             raise TypeError(f"np.{name} of integers by something that may be zero")
         return packet(a, b)
@@ -209,7 +244,7 @@ maximum, minimum = (
 def _ignoring_nan(name):
     packet = later(name)
 
-    def compute(a, b):
+    def compute(a: Tensor, b: ArrayLike) -> Tensor:
         if not a.dtype.is_floating_point:
             return packet(a, b)
         return aten.where(aten.isnan(a), b, aten.where(aten.isnan(b), a, packet(a, b)))
@@ -225,7 +260,7 @@ _binary(np.arctan2, "atan2", numbers=False, kinds=_FLOAT)
 def _compare(uf, name):
     packet = later(name)
 
-    def compute(a, b):
+    def compute(a: Tensor, b: ArrayLike) -> Tensor:
         if is_tensor(b) and a.dtype is not b.dtype:  # signed with unsigned 64-bit: NumPy compares exactly
             raise TypeError(f"np.{uf.__name__} of {dtype_of(a)} and {dtype_of(b)}")
         return packet(a, b)
@@ -241,7 +276,7 @@ greater, greater_equal = _compare(np.greater, "gt"), _compare(np.greater_equal, 
 def _logical(uf, name):
     packet = later(name)
 
-    def compute(*xs):
+    def compute(*xs) -> Tensor:
         return packet(*(cast(x, np.bool_) for x in xs))
 
     return ufunc(uf, compute, kinds=_REAL)
@@ -275,7 +310,15 @@ OPERATORS.update(
 
 
 @implements(np.clip)
-def clip(a, a_min=np._NoValue, a_max=np._NoValue, out=None, *, min=np._NoValue, max=np._NoValue):
+def clip(
+    a: ArrayLike,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Tensor | None = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+) -> Tensor:
     """np.clip: both bounds by position, or any by ``min`` and ``max``."""
     if a_min is np._NoValue and a_max is np._NoValue:
         return _clip(a, *(None if b is np._NoValue else b for b in (min, max)), out)
@@ -303,7 +346,7 @@ def _clip(a, min=None, max=None, out=None):
 
 
 @implements(np.round, np.around, method="round")
-def round_(a, decimals=0, out=None):
+def round_(a: ArrayLike, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """np.round: scaled by a power of ten, rounded half to even, scaled back."""
     x = as_tensor(a)
     d = dtype_of(x)
@@ -323,7 +366,7 @@ def round_(a, decimals=0, out=None):
 
 
 @implements(np.where, gives_array=True)
-def where(condition, x, y, /):
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """np.where with three arguments; with one its shape depends on the data."""
     if x is None or y is None:
         raise TypeError("np.where of objects")
@@ -333,7 +376,9 @@ def where(condition, x, y, /):
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(
+    x: ArrayLike, copy: bool | None = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """np.nan_to_num of a copy."""
     t = as_tensor(x)
     d = dtype_of(t)
@@ -357,7 +402,7 @@ def _real_only(x):
 
 
 @implements(np.real, attribute="real", gives_array=True)
-def real(val):
+def real(val: ArrayLike) -> Tensor:
     """The array itself, or a view of the real parts."""
     if not is_tensor(val):
         raise TypeError("np.real of a number, which may be Python's")
@@ -370,7 +415,7 @@ def real(val):
     gives_array=True,
     read_only=lambda val, *_: not (is_tensor(val) and val.dtype.is_complex),
 )
-def imag(val):
+def imag(val: ArrayLike) -> Tensor:
     """A view of the imaginary parts; zeros for real numbers."""
     if not is_tensor(val):
         raise TypeError("np.imag of a number, which may be Python's")

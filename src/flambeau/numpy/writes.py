@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.operator import namespace
+from ..core.tensor import Tensor
 from .manipulation import sort
 from .promotion import as_tensor, can_cast, cast, dtype_of, is_tensor, number
 from .table import implements
@@ -26,7 +28,7 @@ def _contents(dst, value):
 
 
 @implements(method="fill")
-def fill(a, value):
+def fill(a: Tensor, value: ArrayLike) -> None:
     """ndarray.fill."""
     value = _contents(a, value)
     if value.ndim:
@@ -35,7 +37,14 @@ def fill(a, value):
 
 
 @implements(method="sort")
-def sort_in_place(a, axis=-1, kind=None, order=None, *, stable=None):
+def sort_in_place(
+    a: Tensor,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: str | None = None,
+    *,
+    stable: bool | None = None,
+) -> None:
     """ndarray.sort."""
     if order is not None or axis is None:
         raise TypeError("ndarray.sort with order=")
@@ -43,7 +52,7 @@ def sort_in_place(a, axis=-1, kind=None, order=None, *, stable=None):
 
 
 @implements(np.copyto)
-def copyto(dst, src, casting="same_kind", where=True):
+def copyto(dst: Tensor, src: ArrayLike, casting: str = "same_kind", where: ArrayLike = True) -> None:
     """np.copyto."""
     if casting != "same_kind":
         raise TypeError("np.copyto with casting=")
@@ -56,7 +65,7 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 
 @implements(np.putmask)
-def putmask(a, mask, values):
+def putmask(a: Tensor, mask: ArrayLike, values: ArrayLike) -> None:
     """np.putmask with one value, or as many as the array has elements."""
     value = _contents(a, values)
     mask = cast(as_tensor(mask), np.bool_)
@@ -66,7 +75,7 @@ def putmask(a, mask, values):
 
 
 @implements(np.fill_diagonal)
-def fill_diagonal(a, val, wrap=False):
+def fill_diagonal(a: Tensor, val: ArrayLike, wrap: bool = False) -> None:
     """np.fill_diagonal of a matrix."""
     if wrap or a.ndim != 2:
         raise TypeError("np.fill_diagonal of other than a matrix, or with wrap=")
