@@ -12,8 +12,9 @@ enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVAL
        FLB_UNWRITTEN };
 
 /* What only the simulated device lets choose: the order of blocks and threads; whether work begins when somebody waits for it; whether work of
- * two streams on the same memory, of which neither waits for the other, and kernels that read what was never written are errors. */
-enum { FLB_ORDER, FLB_LATE, FLB_WATCH_RACES, FLB_WATCH_UNWRITTEN };
+ * two streams on the same memory, of which neither waits for the other, and kernels that read what was never written are errors; whether it has
+ * a library of products. */
+enum { FLB_ORDER, FLB_LATE, FLB_WATCH_RACES, FLB_WATCH_UNWRITTEN, FLB_LIBRARY };
 
 enum { FLB_MOST_DEVICES = 16 };
 
@@ -43,6 +44,14 @@ typedef struct {
     const uint64_t *arguments;
     const int64_t *extents;
 } FlbGrid;
+
+/* C = A B for matrices in rows: (m, k), (k, n) and (m, n), where `ta` and `tb` say that A is kept as (k, m), B as (n, k). `batch` of them, whose
+ * operands lie at these distances. Leading dimensions and distances in elements. `fast`: factors of float32 may be rounded to ten bits. */
+enum { FLB_F16, FLB_BF16, FLB_F32, FLB_F64 };
+typedef struct {
+    int32_t type, ta, tb, fast;
+    int64_t m, n, k, lda, ldb, ldc, batch, a_distance, b_distance, c_distance;
+} FlbProduct;
 
 typedef struct {
     const char *name;
@@ -77,6 +86,9 @@ typedef struct {
      * process. What goes wrong in a kernel is a status of what waits for it; `failure` says more. */
     int (*load)(int device, const void *image, size_t bytes, const char *name, FlbFunction **out);
     int (*launch)(int device, const FlbGrid *grid, FlbStream *stream);
+    /* Whether there is a library of products, and one of it. */
+    int (*products)(void);
+    int (*product)(int device, const FlbProduct *product, uint64_t a, uint64_t b, uint64_t c, FlbStream *stream);
     const char *(*failure)(int device);
     int (*choose)(int what, int value); /* FLB_ORDER, ... A status */
 
@@ -94,4 +106,15 @@ const FlbDriver *flb_simulated_driver(int count);
 /* nvidia.c: NVIDIA's devices, through functions of libcuda at the addresses of these names, in order. NULL with a status when it can't be begun. */
 extern const char *const flb_nvidia_functions[];
 const FlbDriver *flb_nvidia_driver(const uintptr_t *addresses, int n, int *status);
+
+/* cublas.c: products through functions of cuBLASLt at the addresses of these names, in order. `take` and `give` have memory in a stream's order.
+ * The result of flb_cublas is cuBLASLt's status. */
+extern const char *const flb_cublas_functions[];
+int flb_cublas_begin(const uintptr_t *addresses, int n); /* 0, or -1 for another number of them */
+int flb_cublas_ready(void);
+typedef struct {
+    int (*take)(int device, size_t bytes, FlbStream *stream, uint64_t *address);
+    int (*give)(int device, uint64_t address, FlbStream *stream);
+} FlbWorkspaces;
+int flb_cublas(int device, const FlbProduct *product, const uint64_t operands[3], FlbStream *stream, const FlbWorkspaces *workspaces);
 #endif

@@ -7,7 +7,8 @@
 
 #include "device/memory.h"
 
-static const FlbDriver *driver = NULL;
+const FlbDriver *flb_driver = NULL;
+#define driver flb_driver
 static PyObject *memory_error = NULL; /* the class of errors about memory; told by core/device_memory.py */
 
 typedef struct {
@@ -25,7 +26,8 @@ typedef FlbMemory Memory;
 static __thread int current_device;
 static __thread Stream *current_streams[FLB_MOST_DEVICES]; /* a reference each */
 
-static FlbStream *stream_of(int device) {
+#define stream_of flb_stream_of
+FlbStream *flb_stream_of(int device) {
     Stream *s = current_streams[device];
     return s ? s->handle : NULL;
 }
@@ -40,7 +42,8 @@ static PyObject *failed(int status) {
         return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status], driver->failure(failing));
     return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s", words[status]);
 }
-static int device_from(PyObject *o, int *device) {
+#define device_from flb_device_from
+int flb_device_from(PyObject *o, int *device) {
     long d = PyLong_AsLong(o);
     if (d == -1 && PyErr_Occurred()) return -1;
     if (!driver || d < 0 || d >= driver->count()) return failed(FLB_INVALID_DEVICE), -1;
@@ -57,11 +60,29 @@ static PyObject *done(int status) {
     if (status) return failed(status);
     Py_RETURN_NONE;
 }
+PyObject *flb_status(int device, int status) {
+    failing = device;
+    return done(status);
+}
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 static PyTypeObject Memory_Type;
 PyTypeObject *flb_memory_type = &Memory_Type;
+PyObject *flb_no_memory(int device, Py_ssize_t nbytes) {
+    if (!memory_error) return failed(FLB_OUT_OF_MEMORY);
+    size_t available = 0, total = 0;
+    driver->memory(device, &available, &total);
+    return PyErr_Format(memory_error,
+                        "CUDA out of memory. Tried to allocate %zd bytes. GPU %d has a total capacity of %zu bytes of which %zu bytes is free.",
+                        nbytes, device, total, available);
+}
+PyObject *flb_memory_over(int device, uint64_t address, Py_ssize_t nbytes, FlbStream *stream) {
+    Memory *m = PyObject_New(Memory, &Memory_Type);
+    if (!m) return address ? driver->release(device, address, stream) : 0, NULL;
+    m->device = device, m->nbytes = nbytes, m->address = address, m->stream = stream, m->several = 0, m->owner = NULL;
+    return (PyObject *)m;
+}
 static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *where;
     Py_ssize_t nbytes;
@@ -71,23 +92,10 @@ static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     uint64_t address = 0;
     if (nbytes) {
         int status = WITHOUT_GIL(driver->allocate(device, (size_t)nbytes, stream_of(device), &address));
-        if (status == FLB_OUT_OF_MEMORY && memory_error) {
-            size_t available = 0, total = 0;
-            driver->memory(device, &available, &total);
-            return PyErr_Format(memory_error,
-                                "CUDA out of memory. Tried to allocate %zd bytes. GPU %d has a total capacity of %zu bytes of which %zu "
-                                "bytes is free.",
-                                nbytes, device, total, available);
-        }
+        if (status == FLB_OUT_OF_MEMORY) return flb_no_memory(device, nbytes);
         if (status) return failed(status);
     }
-    Memory *m = (Memory *)type->tp_alloc(type, 0);
-    if (!m) {
-        if (nbytes) driver->release(device, address, stream_of(device));
-        return NULL;
-    }
-    m->device = device, m->nbytes = nbytes, m->address = address, m->stream = stream_of(device);
-    return (PyObject *)m;
+    return flb_memory_over(device, address, nbytes, stream_of(device));
 }
 static void memory_dealloc(Memory *m) {
     if (m->owner) {
@@ -367,6 +375,7 @@ static PyObject *py_order(PyObject *m, PyObject *which) { return chosen(FLB_ORDE
 static PyObject *py_late(PyObject *m, PyObject *which) { return chosen(FLB_LATE, which); }
 static PyObject *py_watch_races(PyObject *m, PyObject *which) { return chosen(FLB_WATCH_RACES, which); }
 static PyObject *py_watch_unwritten(PyObject *m, PyObject *which) { return chosen(FLB_WATCH_UNWRITTEN, which); }
+static PyObject *py_library(PyObject *m, PyObject *which) { return chosen(FLB_LIBRARY, which); }
 
 /* ---- the module ---------------------------------------------------------------------------------------- */
 
@@ -380,23 +389,42 @@ static PyObject *py_simulate(PyObject *m, PyObject *n) {
     if (!driver) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
-static PyObject *py_nvidia_functions(PyObject *m, PyObject *unused) {
+static PyObject *listed(const char *const *all) {
     PyObject *names = PyList_New(0);
-    for (int i = 0; names && flb_nvidia_functions[i]; i++) {
-        PyObject *name = PyUnicode_FromString(flb_nvidia_functions[i]);
+    for (int i = 0; names && all[i]; i++) {
+        PyObject *name = PyUnicode_FromString(all[i]);
         if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
         Py_XDECREF(name);
     }
     return names;
 }
-static PyObject *py_nvidia(PyObject *m, PyObject *list) {
-    uintptr_t addresses[64];
-    if (!PyList_Check(list) || PyList_GET_SIZE(list) > 64) return PyErr_SetString(PyExc_TypeError, "nvidia(): a list of addresses"), NULL;
-    if (driver) return PyErr_SetString(PyExc_RuntimeError, "there is a driver already"), NULL;
-    int n = (int)PyList_GET_SIZE(list), status;
+static PyObject *py_nvidia_functions(PyObject *m, PyObject *unused) { return listed(flb_nvidia_functions); }
+static PyObject *py_cublas_functions(PyObject *m, PyObject *unused) { return listed(flb_cublas_functions); }
+enum { MOST_FUNCTIONS = 64 };
+/* How many, -1 with an error for none where there should be one. */
+static int addresses_from(PyObject *list, uintptr_t *out, const char *library, const char *const *names) {
+    if (!PyList_Check(list) || PyList_GET_SIZE(list) > MOST_FUNCTIONS) return PyErr_SetString(PyExc_TypeError, "a list of addresses is needed"), -1;
+    int n = (int)PyList_GET_SIZE(list);
     for (int i = 0; i < n; i++)
-        if (!(addresses[i] = (uintptr_t)PyLong_AsVoidPtr(PyList_GET_ITEM(list, i))))
-            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_RuntimeError, "libcuda has no %s", flb_nvidia_functions[i]);
+        if (!(out[i] = (uintptr_t)PyLong_AsVoidPtr(PyList_GET_ITEM(list, i)))) {
+            if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "%s has no %s", library, names[i]);
+            return -1;
+        }
+    return n;
+}
+static PyObject *py_cublas(PyObject *m, PyObject *list) {
+    uintptr_t addresses[MOST_FUNCTIONS];
+    int n = addresses_from(list, addresses, "cuBLASLt", flb_cublas_functions);
+    if (n < 0) return NULL;
+    if (flb_cublas_begin(addresses, n)) return PyErr_SetString(PyExc_ValueError, "cublas(): an address for each of cublas_functions()"), NULL;
+    Py_RETURN_NONE;
+}
+static PyObject *py_products(PyObject *m, PyObject *unused) { return PyBool_FromLong(driver && driver->products()); }
+static PyObject *py_nvidia(PyObject *m, PyObject *list) {
+    uintptr_t addresses[MOST_FUNCTIONS];
+    if (driver) return PyErr_SetString(PyExc_RuntimeError, "there is a driver already"), NULL;
+    int status, n = addresses_from(list, addresses, "libcuda", flb_nvidia_functions);
+    if (n < 0) return NULL;
     const FlbDriver *found = flb_nvidia_driver(addresses, n, &status);
     if (!found) return failed(status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED ? FLB_INVALID_DEVICE : status);
     driver = found;
@@ -473,6 +501,10 @@ static PyMethodDef functions[] = {
     {"simulate", py_simulate, METH_O, "simulate(n): this process has n simulated devices."},
     {"nvidia_functions", py_nvidia_functions, METH_NOARGS, "The functions of libcuda that nvidia() wants the addresses of."},
     {"nvidia", py_nvidia, METH_O, "nvidia(addresses): this process drives NVIDIA's devices."},
+    {"cublas_functions", py_cublas_functions, METH_NOARGS, "The functions of cuBLASLt that cublas() wants the addresses of."},
+    {"cublas", py_cublas, METH_O, "cublas(addresses): NVIDIA's devices have a library of products."},
+    {"products", py_products, METH_NOARGS, "Whether the device has a library of products."},
+    {"library", py_library, METH_O, "library(flag): the simulated device has a library of products."},
     {"capture_begin", py_capture_begin, METH_O, "capture_begin(device): work given to this thread's stream is recorded from now on."},
     {"capturing", py_capturing, METH_O, "capturing(device): whether this thread records work."},
     {"configure", py_configure, METH_O, "configure(error): the class of errors about memory."},
@@ -505,13 +537,14 @@ static PyMethodDef functions[] = {
     {NULL}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "flambeau._device", "The devices of this process.", -1, functions};
 PyMODINIT_FUNC PyInit__device(void) {
-    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0) return NULL;
+    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0 || PyType_Ready(flb_plan_type) < 0) return NULL;
     Stream_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     Event_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     if (PyType_Ready(&Stream_Type) < 0 || PyType_Ready(&Event_Type) < 0) return NULL;
     PyObject *m = PyModule_Create(&module);
     if (!m || PyModule_AddObjectRef(m, "Memory", (PyObject *)&Memory_Type) < 0 ||
         PyModule_AddObjectRef(m, "Graph", (PyObject *)&Graph_Type) < 0 ||
+        PyModule_AddObjectRef(m, "Plan", (PyObject *)flb_plan_type) < 0 ||
         PyModule_AddObjectRef(m, "Stream", (PyObject *)&Stream_Type) < 0 ||
         PyModule_AddObjectRef(m, "Event", (PyObject *)&Event_Type) < 0)
         return Py_XDECREF(m), NULL;

@@ -86,10 +86,11 @@ static CUcontext contexts[FLB_MOST_DEVICES];
 static CUmemPool pools[FLB_MOST_DEVICES];
 static int64_t blocks[FLB_MOST_DEVICES], allocations[FLB_MOST_DEVICES], frees[FLB_MOST_DEVICES], refusals[FLB_MOST_DEVICES];
 static __thread CUresult last;
+static __thread char said[64]; /* what went wrong last, where it wasn't libcuda */
 
 static int status_of(CUresult r) {
     if (r == SUCCESS) return FLB_DONE;
-    if (r != NOT_READY) last = r;
+    if (r != NOT_READY) last = r, said[0] = 0;
     switch (r) {
     case OUT_OF_MEMORY: return FLB_OUT_OF_MEMORY;
     case INVALID_DEVICE: return FLB_INVALID_DEVICE;
@@ -254,9 +255,18 @@ static int launch(int device, const FlbGrid *g, FlbStream *s) {
     /* Shared memory is the module's own. */
     return status_of(cu.cuLaunchKernel(g->function, (unsigned)g->blocks, 1, 1, (unsigned)g->threads, 1, 1, 0, s, parameters, NULL));
 }
+static int product(int device, const FlbProduct *p, uint64_t a, uint64_t b, uint64_t c, FlbStream *s) {
+    static const FlbWorkspaces workspaces = {allocate, release};
+    ENTER(device);
+    int status = flb_cublas(device, p, (uint64_t[]){a, b, c}, s, &workspaces);
+    if (!status) return FLB_DONE;
+    snprintf(said, sizeof said, "cuBLASLt's status %d", status);
+    return FLB_DIVERGED;
+}
 static const char *failure(int device) {
     const char *text = NULL;
     (void)device;
+    if (said[0]) return said;
     return cu.cuGetErrorString(last, &text) == SUCCESS && text ? text : "no description";
 }
 static int choose(int what, int value) { return value ? FLB_INVALID_HANDLE : FLB_DONE; }
@@ -290,7 +300,8 @@ static const FlbDriver driver = {
     .stream_create = stream_create, .stream_done = stream_done, .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
-    .event_synchronize = event_synchronize, .event_elapsed = event_elapsed, .load = load, .launch = launch, .failure = failure,
+    .event_synchronize = event_synchronize, .event_elapsed = event_elapsed, .load = load, .launch = launch, .products = flb_cublas_ready,
+    .product = product, .failure = failure,
     .choose = choose, .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch,
     .graph_destroy = graph_destroy};
 

@@ -59,11 +59,30 @@ static void launch(const Work *w) {
     flb_failed(w->device, status, text);
     pthread_mutex_unlock(&flb_lock);
 }
+static int row_used(void *about, char *at, size_t bytes, int how) {
+    const Work *w = about;
+    FlbShadow *shadow = &flb_devices[w->device].shadow;
+    Work row = *w;
+    row.bytes = bytes;
+    note_use(&row, w->device, at, how, "a product");
+    if (how == FLB_WRITES) flb_set_written(shadow, at, bytes, 1);
+    return how == FLB_READS && flb_watch_unwritten && !flb_all_written(shadow, at, bytes);
+}
+static void product(const Work *w) {
+    if (!flb_product(w->product, row_used, (void *)w)) return;
+    pthread_mutex_lock(&flb_lock);
+    flb_failed(w->device, FLB_UNWRITTEN, "a product");
+    pthread_mutex_unlock(&flb_lock);
+}
 /* Without the lock. */
 static void perform(const Work *w) {
     FlbShadow *to = &flb_devices[w->device].shadow;
     if (w->kind == LAUNCH) {
         launch(w);
+        return;
+    }
+    if (w->kind == PRODUCT) {
+        product(w);
         return;
     }
     if (w->kind != COPY_IN && w->kind != COPY && w->kind != FILL && w->kind != FRESH) return;
@@ -83,6 +102,7 @@ static void perform(const Work *w) {
 static void conclude(FlbStream *s, Work *w) {
     if (w->kind == COPY_IN && !w->kept) free(w->from);
     if (w->kind == LAUNCH && !w->kept) free(w->launch);
+    if (w->kind == PRODUCT && !w->kept) free(w->product);
     if (w->kind == RECORD) {
         if (w->event->stream == s && w->event->place == w->place) w->event->time = now();
         flb_let_go(w->event);

@@ -19,6 +19,7 @@ enum { GRANULE = 512, CLASSES = 256, GIVEN_BACK = 1 << 20 };
 
 Device flb_devices[FLB_MOST_DEVICES];
 int flb_n_devices;
+int flb_library;
 static int order;
 #define devices flb_devices
 #define n_devices flb_n_devices
@@ -325,11 +326,26 @@ static int launch(int device, const FlbGrid *g, FlbStream *s) {
     if (status) free(l);
     RETURN(status);
 }
+static int products(void) { return flb_library; }
+static int product(int device, const FlbProduct *what, uint64_t a, uint64_t b, uint64_t c, FlbStream *s) {
+    FOR_DEVICE(device);
+    Product *p = malloc(sizeof *p);
+    if (!p) RETURN(FLB_OUT_OF_MEMORY);
+    p->what = *what;
+    int status = FLB_DONE;
+    for (int i = 0; i < 3; i++) {
+        p->operands[i] = backing_of(&devices[device], (uint64_t[]){a, b, c}[i], (size_t)flb_product_bytes(what, i));
+        if (!p->operands[i]) status = FLB_INVALID_ADDRESS;
+    }
+    if (!status) status = flb_give(stream_of(device, s), (Work){.kind = PRODUCT, .device = device, .product = p});
+    if (status) free(p);
+    RETURN(status);
+}
 static const char *failure(int device) { return devices[device].failure; }
 static int choose(int what, int value) {
     int *switches[] = {[FLB_ORDER] = &order, [FLB_LATE] = &flb_late, [FLB_WATCH_RACES] = &flb_watch_races,
-                       [FLB_WATCH_UNWRITTEN] = &flb_watch_unwritten};
-    if (what < 0 || what > FLB_WATCH_UNWRITTEN) return FLB_INVALID_HANDLE;
+                       [FLB_WATCH_UNWRITTEN] = &flb_watch_unwritten, [FLB_LIBRARY] = &flb_library};
+    if (what < 0 || what > FLB_LIBRARY) return FLB_INVALID_HANDLE;
     pthread_mutex_lock(&flb_lock);
     *switches[what] = value;
     RETURN(FLB_DONE);
@@ -367,6 +383,7 @@ static int graph_destroy(int device, FlbGraph *g) {
         next = w->next;
         if (w->kind == COPY_IN) free(w->from);
         if (w->kind == LAUNCH) free(w->launch);
+        if (w->kind == PRODUCT) free(w->product);
         free(w);
     }
     for (int i = 0; i < g->n_taken; i++) {
@@ -399,7 +416,7 @@ static const FlbDriver driver = {
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
     .event_synchronize = event_synchronize, .event_elapsed = event_elapsed,
-    .load = load, .launch = launch, .failure = failure, .choose = choose,
+    .load = load, .launch = launch, .products = products, .product = product, .failure = failure, .choose = choose,
     .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch, .graph_destroy = graph_destroy};
 
 const FlbDriver *flb_simulated_driver(int wanted) {

@@ -7,7 +7,13 @@
 #include "device/threads.h"
 #include "device/watch.h"
 
-enum { COPY_IN, COPY, FILL, FRESH, RECORD, WAIT, RELEASE, LAUNCH };
+enum { COPY_IN, COPY, FILL, FRESH, RECORD, WAIT, RELEASE, LAUNCH, PRODUCT };
+
+/* `operands`: in the backing. */
+typedef struct {
+    FlbProduct what;
+    char *operands[3];
+} Product;
 
 typedef struct Work {
     struct Work *next;
@@ -20,6 +26,7 @@ typedef struct Work {
     int device, from_device;
     uint64_t address;
     FlbLaunch *launch; /* with its arguments behind it, one block of memory */
+    Product *product;
     int kept;          /* by a graph: what it points to isn't freed when it is done */
     FlbWork who;
 } Work;
@@ -63,7 +70,7 @@ typedef struct {
 } Device;
 
 extern Device flb_devices[FLB_MOST_DEVICES];
-extern int flb_n_devices, flb_late;
+extern int flb_n_devices, flb_late, flb_library;
 extern pthread_mutex_t flb_lock;
 
 /* All of this is called with the lock. What waits lets go of it meanwhile. */
@@ -81,4 +88,7 @@ void flb_give_back(int device, uint64_t address, const FlbWork *work);
 void flb_before_fork(void);
 void flb_after_fork(void);
 void flb_after_fork_in_child(void);
+/* product.c: without the lock. `row` is told of each row of an operand before it is used; a status that isn't 0 ends the product. */
+int flb_product(const Product *p, int (*row)(void *about, char *at, size_t bytes, int how), void *about);
+int64_t flb_product_bytes(const FlbProduct *p, int operand); /* from the first byte to the last */
 #endif

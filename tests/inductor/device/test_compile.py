@@ -6,7 +6,8 @@ from tests.cuda.kernels import graph_of
 import flambeau as torch
 from flambeau.base.device import as_device
 from flambeau.inductor.device.compile import compile_copy
-from flambeau.inductor.device.graph import CallStep, LaunchStep
+from flambeau.inductor.device.graph import CallStep
+from flambeau.inductor.device.launches import LaunchStep
 from flambeau.inductor.passes.decompose import tensor_meta
 
 A = torch.ops.aten

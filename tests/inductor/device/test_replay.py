@@ -4,7 +4,7 @@ import pytest
 from tests.cuda.kernels import graph_of
 
 import flambeau as torch
-from flambeau.inductor.device import graph
+from flambeau.inductor.device.launches import Launches
 from flambeau.inductor.device.replay import Replayed, can_replay
 
 A = torch.ops.aten
@@ -35,10 +35,8 @@ def test_graphs_of_varying_sizes_are_not_replayed(graphs):
 @pytest.fixture
 def launches(monkeypatch):
     """Names of the kernels that a graph launches itself."""
-    seen, launch = [], graph._Call._launch
-    monkeypatch.setattr(
-        graph._Call, "_launch", lambda call, step, *rest: seen.append(step.name) or launch(call, step, *rest)
-    )
+    seen, run = [], Launches.run
+    monkeypatch.setattr(Launches, "run", lambda own, *rest: seen.extend(s.name for s in own.steps) or run(own, *rest))
     return seen
 
 

@@ -24,10 +24,11 @@ from .scalar_ops import emit_scalar
 from .scopes import Scope
 from .targets import WARP, Target
 
-__all__ = ["blocks_of", "write_threads"]
+__all__ = ["MOST_NARROW", "blocks_of", "widened", "write_threads"]
 
 BLOCK = 256  # threads, of kernels whose threads know nothing of each other
 SHORT = 16  # elements of a row that one thread makes
+MOST_NARROW = 2**31 - 1  # the greatest number of a kernel with indices of 32 bits: its threads, its sizes
 _SLOT = 8  # bytes of a value in shared memory
 
 
@@ -41,6 +42,11 @@ def write_threads(kernel: Kernel, buffers: dict[str, Buffer], values: Values, ta
 def blocks_of(kernel: Kernel):
     """How many blocks a launch has."""
     return kernel.total if kernel.by_rows else floordiv(kernel.total + (kernel.threads - 1), kernel.threads)
+
+
+def widened(text: str) -> str:
+    """The kernel for numbers of any size."""
+    return text
 
 
 def _schedule(kernel: Kernel, values: Values) -> tuple[int, bool]:

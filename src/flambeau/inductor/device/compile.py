@@ -11,7 +11,7 @@ from ...base.enums import Out
 from ...core import device_memory
 from ..assembly.dtypes import itemsize
 from ..codegen.targets import Target
-from ..codegen.threads import blocks_of, write_threads
+from ..codegen.threads import blocks_of, widened, write_threads
 from ..ir.nodes import BufferKind, ExternCall, eliminate_dead, verify
 from ..ir.sizes import lone_symbol
 from ..ir.values import loaded_atoms, walk
@@ -25,10 +25,11 @@ from ..scheduling.building import build
 from ..scheduling.fusion import fuse, merge
 from ..settings import config
 from .calls import called
-from .graph import CallStep, DeviceGraph, DeviceInfo, InputPlan, LaunchStep, OutputPlan, Place
+from .graph import CallStep, DeviceGraph, DeviceInfo, InputPlan, OutputPlan, Place
 from .images import function_of, target
+from .launches import LaunchStep, ProductStep
 from .loops import launched
-from .products import as_reduction
+from .products import as_product, as_reduction, by_library
 
 __all__ = ["compile_copy", "compile_on_device", "lowered", "threads_of", "wanted"]
 
@@ -42,7 +43,7 @@ def lowered(program):
 
 def _grouped(lowering, outputs: set[str]):
     nodes = [
-        as_reduction(n, lowering.values) if isinstance(n, ExternCall) and n.what == "gemm" else n
+        as_reduction(n, lowering.values) if isinstance(n, ExternCall) and n.what == "gemm" and not by_library() else n
         for n in lowering.nodes
     ]
     nodes = eliminate_dead(nodes, outputs)
@@ -117,6 +118,9 @@ def _source(made, steps) -> str:
     """The steps in order, then the text of each kernel once."""
     lines, texts = [], {}
     for s, step in zip(made, steps):
+        if isinstance(step, ProductStep):
+            lines.append(f"; product({', '.join(step.buffers)})")
+            continue
         if isinstance(step, CallStep):
             lines.append(f"; call {step.name}({', '.join(v[0] for v in step.views)}) -> {', '.join(step.outs)}")
             continue
@@ -140,11 +144,12 @@ def _uploaded(buffers: dict, device: Device) -> dict:
 
 def _step(s, lowering, device: Device):
     if isinstance(s, ExternCall):
-        return _call(s, lowering)
+        return as_product(s) if s.what == "gemm" else _call(s, lowering)
     function = function_of(device, s.text)
+    wide = (lambda text=widened(s.text): function_of(device, text).handle) if s.text != widened(s.text) else None
     fails = any(v.op == "checked" for n in s.nodes for v in walk(n.value, *loaded_atoms(n.index)))
     return LaunchStep(
-        function.name, function.handle, blocks_of(s), s.threads, s.by_rows, s.shared, tuple(s.args), tuple(s.params), (), fails
+        function.name, function.handle, blocks_of(s), s.threads, s.by_rows, s.shared, tuple(s.args), tuple(s.params), (), fails, wide
     )  # fmt: skip
 
 
@@ -169,7 +174,7 @@ def _mark_last(steps, kept: set[str]) -> None:
     """Which buffers nothing reads after a step."""
     seen = set(kept)
     for s in reversed(steps):
-        names = s.buffers if isinstance(s, LaunchStep) else [v[0] for v in s.views]
+        names = [v[0] for v in s.views] if isinstance(s, CallStep) else s.buffers
         last = tuple(dict.fromkeys(n for n in names if n not in seen))
         object.__setattr__(s, "last", last)
         seen.update(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from ...core import device_memory
 from ...core.generator import generator_on
 from ..ir.sizes import lone_symbol
 from .draws import KEY
+from .launches import STATUS, Launches, LaunchStep
 
-__all__ = ["CallStep", "DeviceGraph", "DeviceInfo", "InputPlan", "LaunchStep", "OutputPlan", "Place"]
+__all__ = ["CallStep", "DeviceGraph", "DeviceInfo", "InputPlan", "OutputPlan", "Place"]
 
 
 @slotted
@@ -34,23 +36,6 @@ class InputPlan:
     shape: tuple
     strides: tuple
     name: str
-
-
-@slotted
-class LaunchStep:
-    """``buffers``: whose addresses the kernel is handed; ``numbers``: the sizes behind them. ``last``: buffers that nothing reads later.
-    ``fails``: whether it may report an error in the status words."""
-
-    name: str
-    function: int
-    blocks: Any
-    threads: int
-    cooperative: bool
-    shared: int
-    buffers: tuple[str, ...]
-    numbers: tuple
-    last: tuple[str, ...] = ()
-    fails: bool = False
 
 
 @slotted
@@ -89,7 +74,18 @@ class DeviceInfo:
     source: str
 
 
-STATUS = 24
+STATUS_BYTES = 24
+KEPT = 64  # sizes whose numbers a graph keeps
+
+
+@slotted
+class _Bound:
+    """A graph's expressions for some sizes: (sizes, strides) of inputs, numbers of its launches, (sizes, strides, offset) of outputs."""
+
+    inputs: tuple
+    launches: tuple
+    outputs: tuple
+
 
 
 class DeviceGraph:
@@ -104,6 +100,31 @@ class DeviceGraph:
         self.constants = constants
         self.draws = any(isinstance(s, LaunchStep) and KEY in s.buffers for s in steps)
         self.fails = any(isinstance(s, LaunchStep) and s.fails for s in steps)
+        # NOTE: sizes that a call of Python finds out are known behind it.
+        self.late = any(symbol is not None for s in steps if isinstance(s, CallStep) for symbol in s.symbols)
+        self.parts = [self._part(is_call, list(own)) for is_call, own in groupby(steps, lambda s: isinstance(s, CallStep))]
+        self._bounds: dict[tuple, _Bound] = {}
+
+    def _part(self, is_call: bool, steps: list):
+        """Calls of Python, or launches that C gives to the device."""
+        if is_call:
+            return steps
+        return Launches(self.device, steps, {n: p.nbytes for n, p in self.temporary.items()}, self.fails)
+
+    def bound_to(self, env: dict) -> _Bound:
+        """The expressions that a call with these sizes begins with."""
+        key = tuple(env.values())
+        found = self._bounds.get(key)
+        if found is None:
+            numbers = lambda es: tuple(evaluate(e, env) for e in es)  # noqa: E731
+            inputs = tuple(p and (numbers(p.shape), numbers(p.strides)) for p in self.inputs)
+            early = not self.late
+            launches = tuple(p.numbers(env) if early and isinstance(p, Launches) else None for p in self.parts)
+            outputs = tuple((numbers(p.shape), numbers(p.strides), evaluate(p.offset, env)) for p in self.outputs if early)
+            if len(self._bounds) >= KEPT:
+                self._bounds.clear()
+            found = self._bounds[key] = _Bound(inputs, launches, outputs)
+        return found
 
     def bind(self, told) -> None:
         """Know the symbols that inputs tell: a size, a stride, or a number itself."""
@@ -133,6 +154,7 @@ class _Call:
         self.driver, self.index = accelerator.needed(), graph.device.index or 0
         self.held: dict[str, tuple] = dict(graph.constants)
         self.storages: dict[str, Any] = {}
+        self.bound = graph.bound_to(env)
         for k, plan in enumerate(graph.inputs):
             if plan is not None:
                 self._take(k, plan)
@@ -158,7 +180,7 @@ class _Call:
         t = self.given[k]
         if not isinstance(t, _C.TensorBase):
             t = _C.from_array(_double(t))
-        shape, strides = self.numbers(plan.shape), self.numbers(plan.strides)
+        shape, strides = self.bound.inputs[k]
         if tuple(t._shape) != shape:
             raise ValueError(f"input {k} of a compiled graph has shape {tuple(t._shape)}, expected {shape}")
         if not device_memory.on_device(t):
@@ -173,16 +195,18 @@ class _Call:
         status = None
         if graph.fails:
             # NOTE: while work is recorded nobody can look at it.
-            status = self.driver.Memory(self.index, STATUS)
-            status.fill(0, STATUS, 0)
-        for step in graph.steps:
-            if isinstance(step, LaunchStep):
-                self._launch(step, status)
-            else:
+            status = self.driver.Memory(self.index, STATUS_BYTES)
+            status.fill(0, STATUS_BYTES, 0)
+            self.held[STATUS] = status, 0
+        for part, numbers in zip(graph.parts, self.bound.launches):
+            if isinstance(part, Launches):
+                part.run(self.held, part.numbers(self.env) if numbers is None else numbers)
+                continue
+            for step in part:
                 self._call(step)
-            for name in step.last:
-                self.held.pop(name, None)
-        out = [self._output(plan) for plan in graph.outputs]
+                for name in step.last:
+                    self.held.pop(name, None)
+        out = [self._output(k, plan) for k, plan in enumerate(graph.outputs)]
         if status is not None and not self.driver.capturing(self.index):
             self._look(status)
         return out
@@ -193,24 +217,6 @@ class _Call:
             nbytes = self.number(self.graph.temporary[name].nbytes)
             found = self.held[name] = self.driver.Memory(self.index, nbytes), 0
         return found
-
-    def _launch(self, step: LaunchStep, status) -> None:
-        blocks = self.number(step.blocks)
-        pairs = [self._memory(name) for name in step.buffers]
-        if blocks <= 0:
-            return
-        memories, offsets = [m for m, _ in pairs], [at for _, at in pairs]
-        if status is not None:
-            memories.append(status)
-            offsets.append(0)
-        numbers = list(self.numbers(step.numbers))
-        if status is None:
-            numbers.insert(0, 0)
-        event = _C.event_begin(device_memory.EVENT, f"launch {step.name}")
-        self.driver.launch(
-            self.index, step.function, blocks, step.threads, step.cooperative, step.shared, memories, offsets, numbers
-        )
-        _C.event_end(event)
 
     def _call(self, step: CallStep) -> None:
         views = []
@@ -234,13 +240,13 @@ class _Call:
 
     def _look(self, status) -> None:
         """IndexError, or what a kernel reported else."""
-        words = np.empty(STATUS, np.uint8)
+        words = np.empty(STATUS_BYTES, np.uint8)
         status.read(0, words)
         tag, value, size = (int(x) for x in words.view(np.int64))
         if tag:
             raise self.graph.messages[tag - 1].error(value, size)
 
-    def _output(self, plan: OutputPlan):
+    def _output(self, k: int, plan: OutputPlan):
         if plan.kind == Out.CONSTANT:
             return plan.what
         if plan.kind == Out.NUMBER:
@@ -250,8 +256,11 @@ class _Call:
         if plan.kind == Out.VALUE:
             return self.storages[plan.what]
         memory, at = self._memory(plan.what)
-        shape, strides = self.numbers(plan.shape), self.numbers(plan.strides)
-        start = at // plan.dtype.itemsize + self.number(plan.offset)
+        if self.bound.outputs:
+            shape, strides, offset = self.bound.outputs[k]
+        else:
+            shape, strides, offset = self.numbers(plan.shape), self.numbers(plan.strides), self.number(plan.offset)
+        start = at // plan.dtype.itemsize + offset
         if plan.shares is not None:
             storage = self.given[plan.shares]._storage
         else:

@@ -1,15 +1,35 @@
-"""Matrix products as loops: what the compiler of the host gives to BLAS is a reduction here, which fuses with its neighbours."""
+"""Matrix products: what the compiler of the host gives to BLAS is work of the device's library where there is one, else a reduction, which fuses with its
+neighbours."""
 
 from __future__ import annotations
 
 import itertools
 
+from ...base import accelerator
 from ...base.expr import Var, linear, variable
+from ...base.switches import SWITCHES
 from ..codegen.nests import ids
 from ..ir.nodes import ExternCall, Reduction
 from ..ir.values import Values
+from .launches import ProductStep
 
-__all__ = ["as_reduction"]
+__all__ = ["as_product", "as_reduction", "by_library"]
+
+TYPES = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3}  # csrc/device/driver.h
+
+
+def by_library() -> bool:
+    """Whether products are the library's."""
+    return accelerator.needed().products()
+
+
+def as_product(node: ExternCall) -> ProductStep:
+    """The step of a "gemm"."""
+    g, (a, b) = node.data, node.inputs
+    numbers = (a.offset, b.offset, g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *itertools.chain(*g.batch))
+    fast = SWITCHES["float32_matmul_precision"] != "highest"
+    buffers = (a.buffer, b.buffer, node.outputs[0])
+    return ProductStep("product", TYPES[g.t], g.ta == "T", g.tb == "T", fast, buffers, numbers, len(g.batch))
 
 
 def as_reduction(node: ExternCall, values: Values) -> Reduction:
