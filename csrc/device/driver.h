@@ -52,6 +52,7 @@ typedef struct {
     int32_t type, ta, tb, fast;
     int64_t m, n, k, lda, ldb, ldc, batch, a_distance, b_distance, c_distance;
 } FlbProduct;
+int64_t flb_product_bytes(const FlbProduct *p, int operand); /* from an operand's first byte to its last; 2: C */
 
 typedef struct {
     const char *name;

@@ -252,6 +252,10 @@ static int load(int device, const void *image, size_t bytes, const char *name, F
 static int launch(int device, const FlbGrid *g, FlbStream *s) {
     ENTER(device);
     void *parameters[] = {(void *)g->arguments}; /* one structure */
+    if (g->blocks > INT32_MAX) {
+        snprintf(said, sizeof said, "a grid of %lld blocks", (long long)g->blocks);
+        return FLB_DIVERGED;
+    }
     /* Shared memory is the module's own. */
     return status_of(cu.cuLaunchKernel(g->function, (unsigned)g->blocks, 1, 1, (unsigned)g->threads, 1, 1, 0, s, parameters, NULL));
 }

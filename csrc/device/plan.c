@@ -99,6 +99,7 @@ typedef struct {
     Slot *slots;
     FlbStream *stream;
     Py_ssize_t refused; /* bytes that couldn't be had */
+    uint64_t ends[3];   /* of the memory of a product's operands */
 } Call;
 
 static int take(Call *c, int k) {
@@ -126,6 +127,8 @@ static int products(Call *c, const FlbProduct *p, uint64_t at[3], const int64_t 
     one.batch = 1;
     if (dimensions <= 1) {
         if (dimensions) one.batch = batch[0][0], one.a_distance = batch[0][1], one.b_distance = batch[0][2], one.c_distance = batch[0][3];
+        for (int i = 0; i < 3 && one.batch > 0; i++)
+            if ((int64_t)(c->ends[i] - at[i]) < flb_product_bytes(&one, i)) return FLB_INVALID_ADDRESS;
         return one.batch > 0 ? flb_driver->product(c->plan->device, &one, at[0], at[1], at[2], c->stream) : FLB_DONE;
     }
     static const int widths[] = {[FLB_F16] = 2, [FLB_BF16] = 2, [FLB_F32] = 4, [FLB_F64] = 8};
@@ -143,7 +146,10 @@ static int product(Call *c, const Step *s) {
     p.m = n[2], p.n = n[3], p.k = n[4], p.lda = n[5], p.ldb = n[6], p.ldc = n[7];
     if (p.m <= 0 || p.n <= 0 || p.k <= 0) return FLB_INVALID_HANDLE;
     uint64_t at[3], width = p.type == FLB_F64 ? 8 : p.type == FLB_F32 ? 4 : 2;
-    for (int i = 0; i < 3; i++) at[i] = c->slots[s->slots[i]].address + (i < 2 ? (uint64_t)n[i] * width : 0);
+    for (int i = 0; i < 3; i++) {
+        const Slot *slot = &c->slots[s->slots[i]];
+        at[i] = slot->address + (i < 2 ? (uint64_t)n[i] * width : 0), c->ends[i] = slot->address + (uint64_t)slot->nbytes;
+    }
     return products(c, &p, at, (const int64_t(*)[4])(n + 8), (s->n_numbers - 8) / 4);
 }
 static int run(Call *c, int begin, int end) {
@@ -195,7 +201,7 @@ static PyObject *plan_run(Plan *p, PyObject *args) {
     int begin = 0, end = p->n_steps;
     if (!PyArg_ParseTuple(args, "O!O!y*|ii", &PyList_Type, &memories, &PyList_Type, &offsets, &numbers, &begin, &end)) return NULL;
     Slot own[64], *slots = p->n_slots <= 64 ? own : malloc(sizeof *slots * (size_t)p->n_slots);
-    Call c = {p, numbers.buf, slots, flb_stream_of(p->device), 0};
+    Call c = {p, numbers.buf, slots, flb_stream_of(p->device), 0, {0}};
     PyObject *result = NULL;
     if (!slots) PyErr_NoMemory();
     else if (PyList_GET_SIZE(memories) != p->n_slots || PyList_GET_SIZE(offsets) != p->n_slots || numbers.len != 8 * (Py_ssize_t)p->n_numbers || begin < 0

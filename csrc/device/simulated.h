@@ -90,5 +90,4 @@ void flb_after_fork(void);
 void flb_after_fork_in_child(void);
 /* product.c: without the lock. `row` is told of each row of an operand before it is used; a status that isn't 0 ends the product. */
 int flb_product(const Product *p, int (*row)(void *about, char *at, size_t bytes, int how), void *about);
-int64_t flb_product_bytes(const FlbProduct *p, int operand); /* from the first byte to the last */
 #endif

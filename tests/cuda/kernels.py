@@ -2,30 +2,39 @@
 
 from flambeau import _C
 from flambeau.base.device import as_device
+from flambeau.base.shape_env import ShapeEnv, shape_rules
 from flambeau.core import keys
 from flambeau.core.dispatch import excluding
 from flambeau.inductor.codegen.kernel import Kernel
 from flambeau.inductor.device import compile as device_compile
+from flambeau.inductor.device.single import _tensors as tensors_of
+from flambeau.inductor.device.symbolic import symbolic_metas
 from flambeau.inductor.passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
 
 
-def program_of(op, full):
-    """A program of one call, whose tensors lie on the device."""
+def program_of(op, full, symbols=False):
+    """A program of one call, whose tensors lie on the device, with ``symbols`` for their sizes."""
     program = OpProgram()
     recording = _Recording(program)
+    tensors = [_on_device(t) for t in tensors_of(full)]
+    env, metas = symbolic_metas(tensors)[:2] if symbols else (ShapeEnv(), [tensor_meta(t) for t in tensors])
+    given = iter(metas)
 
     def enter(x):
         if isinstance(x, _C.TensorBase):
-            moved = _C.without_data(type(x), tuple(x.shape), tuple(x.stride()), x.dtype, as_device("cuda"), 0, None)
-            duplicate = _without_data(tensor_meta(moved))
+            duplicate = _without_data(next(given))
             return recording.know(duplicate, program.add("input", "tensor", (), {}, duplicate))
         return type(x)(map(enter, x)) if isinstance(x, (list, tuple)) else x
 
-    with excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM):
+    with shape_rules(env), excluding(keys.AUTOGRAD | keys.FUNCTIONALIZE | keys.TRANSFORM):
         out = recording.__torch_dispatch__(op, (), [enter(x) for x in full], {}, positional=True)
     program.outputs = [recording.reference(x) for x in (out if isinstance(out, (tuple, list)) else [out])]
     program.count()
     return program
+
+
+def _on_device(t):
+    return _C.without_data(type(t), tuple(t.shape), tuple(t.stride()), t.dtype, as_device("cuda"), 0, None)
 
 
 def kernels_of(program, target) -> list[Kernel]:

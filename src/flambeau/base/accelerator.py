@@ -7,13 +7,17 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import os
 import warnings
 
 from .errors import OutOfMemoryError
+from .logs import artifact
 
 __all__ = ["count", "current_index", "driver", "needed"]
+
+_HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 
 
 @functools.cache
@@ -32,6 +36,9 @@ def driver():
     if not _device.name():
         if setting == "nvidia":
             _device.nvidia(_addresses(_device.nvidia_functions()))
+            products = _product_addresses(_device.cublas_functions())
+            if products:
+                _device.cublas(products)
             warnings.warn("torch.cuda on NVIDIA's devices is experimental: it was written without one", stacklevel=2)
         else:
             _device.simulate(int(number or 1))
@@ -59,6 +66,20 @@ def _addresses(names: list[str]) -> list[int]:
             f"Found no NVIDIA driver on your system. Install one for your GPU from NVIDIA ({type(e).__name__}: {e})"
         ) from None
     return found
+
+
+def _product_addresses(names: list[str]) -> list[int]:
+    """Where cuBLASLt's functions are; none where it isn't installed: then products are kernels."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        library = ctypes.CDLL(load_nvidia_dynamic_lib("cublasLt").abs_path)
+        return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
+    except Exception as e:  # ImportError, and cuda-pathfinder's own by version; a library of an older form
+        _HINTS(
+            "products don't go through cuBLASLt, which pip install 'flambeau[cuda]' brings: %s: %s", type(e).__name__, e
+        )
+        return []
 
 
 def count() -> int:

@@ -48,7 +48,8 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Remembered; products of float32 are computed in float32 at each setting."""
+    """Whether products of float32 may round their factors ("high", "medium"): cuBLASLt does so on CUDA; on the CPU they are computed in float32 at
+    each setting."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"Unknown float32_matmul_precision: {precision}")
     SWITCHES["float32_matmul_precision"] = precision

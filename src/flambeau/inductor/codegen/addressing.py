@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...base.expr import Div, Expr, Mod, Prod, Var, at_least, const, of, terms
@@ -40,6 +41,7 @@ class Addresses:
         self.kernel, self.buffers, self.scopes, self.lanes = kernel, buffers, scopes, lanes
         self.expressions = expressions
         self.pointers: dict[str, Operand] = {}
+        self.narrow: Callable[[Operand, Code], Operand] | None = None  # what is said of a size that a call brings
         entry = scopes.entry.code
         for i, name in enumerate(kernel.args):
             self.pointers[name] = entry.read(PTR, self.argument(i), DEFINED)
@@ -67,7 +69,8 @@ class Addresses:
                     entry.cache["parameters"] = entry.code.read(PTR, self.argument(first), DEFINED)
                 at = entry.code.place(I64, entry.cache["parameters"], len(params))
             params.append(of(atom))
-            entry.cache[key] = entry.code.read(I64, at, DEFINED, prefix="n")
+            read = entry.code.read(I64, at, DEFINED, prefix="n")
+            entry.cache[key] = self.narrow(read, entry.code) if self.narrow is not None else read
         return entry.cache[key]
 
     def index(self, ix: Expr | int) -> Operand | int:

@@ -8,12 +8,13 @@ through shared memory, always in the same order. Every thread of the block knows
 from __future__ import annotations
 
 import math
+import re
 
-from ...base.expr import Var, floordiv
+from ...base.expr import Expr, Var, floordiv
 from ..assembly.builder import Builder
 from ..assembly.code import Code
 from ..assembly.dtypes import compute_type
-from ..assembly.instructions import I32, I64, Instruction, Operand
+from ..assembly.instructions import I32, I64, Instruction, Operand, integer
 from ..assembly.instructions import label as named
 from ..ir.nodes import Buffer
 from ..ir.values import Values
@@ -24,7 +25,7 @@ from .scalar_ops import emit_scalar
 from .scopes import Scope
 from .targets import WARP, Target
 
-__all__ = ["MOST_NARROW", "blocks_of", "widened", "write_threads"]
+__all__ = ["MOST_NARROW", "blocks_of", "counts_of", "widened", "write_threads"]
 
 BLOCK = 256  # threads, of kernels whose threads know nothing of each other
 SHORT = 16  # elements of a row that one thread makes
@@ -44,9 +45,19 @@ def blocks_of(kernel: Kernel):
     return kernel.total if kernel.by_rows else floordiv(kernel.total + (kernel.threads - 1), kernel.threads)
 
 
+def counts_of(kernel: Kernel) -> tuple:
+    """What a kernel counts up to: its rows or elements, and the elements of a row."""
+    return math.prod(v.extent for v in kernel.outer), math.prod(v.extent for v in kernel.inner)
+
+
 def widened(text: str) -> str:
-    """The kernel for numbers of any size."""
-    return text
+    """The kernel for numbers of any size: that of a text whose threads and sizes are said to have 32 bits."""
+    return re.sub(r"(%narrow\d+ = and i64 [^,]+), \d+", r"\1, -1", text)
+
+
+def _narrow(x: Operand, code: Code) -> Operand:
+    """A number that is said to have 32 bits: LLVM then divides with fewer. (``widened`` takes it back.)"""
+    return code.emit("and", x.type, (x, integer(2**32 - 1)), prefix="narrow")
 
 
 def _schedule(kernel: Kernel, values: Values) -> tuple[int, bool]:
@@ -66,6 +77,9 @@ class _ThreadWriter(_Writer):
         self.target = target
         super().__init__(kernel, buffers, values, frozenset())
         self.loops.opaque = False
+        self.narrow = all(type(n) is Expr or n <= MOST_NARROW for n in counts_of(kernel))
+        if self.narrow:
+            self.addresses.narrow = _narrow
 
     def _along(self) -> Var | None:
         return None
@@ -78,6 +92,8 @@ class _ThreadWriter(_Writer):
         k.total = math.prod(v.extent for v in k.outer)
         self.block, self.thread = self.target.block(entry), self.target.thread(entry)
         p = self.block if k.by_rows else entry.op("add", entry.op("mul", self.block, k.threads), self.thread)
+        if self.narrow:
+            p = _narrow(p, entry)
         self._decompose(scope, k.outer, p)
         self._items()
         body = self._whole(p, scope.code.out)
@@ -130,6 +146,8 @@ class _ThreadWriter(_Writer):
         at = Var(next(ids), row)
 
         def fill():
+            if self.narrow:
+                body.names[at] = _narrow(body.names[at], body.code)
             self._decompose(body, inner, body.names[at])
             self._statements(nodes)
 

@@ -11,7 +11,7 @@ from ...base.enums import Out
 from ...core import device_memory
 from ..assembly.dtypes import itemsize
 from ..codegen.targets import Target
-from ..codegen.threads import blocks_of, widened, write_threads
+from ..codegen.threads import blocks_of, counts_of, widened, write_threads
 from ..ir.nodes import BufferKind, ExternCall, eliminate_dead, verify
 from ..ir.sizes import lone_symbol
 from ..ir.values import loaded_atoms, walk
@@ -146,10 +146,11 @@ def _step(s, lowering, device: Device):
     if isinstance(s, ExternCall):
         return as_product(s) if s.what == "gemm" else _call(s, lowering)
     function = function_of(device, s.text)
-    wide = (lambda text=widened(s.text): function_of(device, text).handle) if s.text != widened(s.text) else None
+    wider = widened(s.text)
+    wide = None if wider == s.text else lambda: function_of(device, wider).handle
     fails = any(v.op == "checked" for n in s.nodes for v in walk(n.value, *loaded_atoms(n.index)))
     return LaunchStep(
-        function.name, function.handle, blocks_of(s), s.threads, s.by_rows, s.shared, tuple(s.args), tuple(s.params), (), fails, wide
+        function.name, function.handle, blocks_of(s), s.threads, s.by_rows, s.shared, tuple(s.args), tuple(s.params), (), fails, counts_of(s), wide
     )  # fmt: skip
 
 

@@ -87,7 +87,6 @@ class _Bound:
     outputs: tuple
 
 
-
 class DeviceGraph:
     """Called with the graph's inputs; returns the list of its outputs. ``told``: what the inputs tell, (sizes, strides) of a tensor or a number.
     ``constants``: buffers whose memory lasts as long as the graph."""
@@ -102,7 +101,9 @@ class DeviceGraph:
         self.fails = any(isinstance(s, LaunchStep) and s.fails for s in steps)
         # NOTE: sizes that a call of Python finds out are known behind it.
         self.late = any(symbol is not None for s in steps if isinstance(s, CallStep) for symbol in s.symbols)
-        self.parts = [self._part(is_call, list(own)) for is_call, own in groupby(steps, lambda s: isinstance(s, CallStep))]
+        self.parts = [
+            self._part(is_call, list(own)) for is_call, own in groupby(steps, lambda s: isinstance(s, CallStep))
+        ]
         self._bounds: dict[tuple, _Bound] = {}
 
     def _part(self, is_call: bool, steps: list):
@@ -120,7 +121,9 @@ class DeviceGraph:
             inputs = tuple(p and (numbers(p.shape), numbers(p.strides)) for p in self.inputs)
             early = not self.late
             launches = tuple(p.numbers(env) if early and isinstance(p, Launches) else None for p in self.parts)
-            outputs = tuple((numbers(p.shape), numbers(p.strides), evaluate(p.offset, env)) for p in self.outputs if early)
+            outputs = tuple(
+                (numbers(p.shape), numbers(p.strides), evaluate(p.offset, env)) for p in self.outputs if early
+            )
             if len(self._bounds) >= KEPT:
                 self._bounds.clear()
             found = self._bounds[key] = _Bound(inputs, launches, outputs)

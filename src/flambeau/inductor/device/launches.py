@@ -1,6 +1,7 @@
 """Launches and products in order, given to the device by one call of C (csrc/device/plan.c).
 
-What a call brings is the memory of inputs and the numbers: sizes of what is taken, blocks, arguments. They are the same for equal sizes, so they are kept.
+What a call brings is the memory of inputs and the numbers: sizes of what is taken, blocks, arguments. These are the same for equal sizes, so a graph
+keeps them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ STATUS = "the status words"  # the name of their memory
 @slotted
 class LaunchStep:
     """``buffers``: whose addresses the kernel is handed; ``numbers``: the sizes behind them. ``last``: buffers that nothing reads later.
-    ``fails``: whether it may report an error in the status words. ``wide()``: the kernel for numbers beyond 32 bits; None where ``function`` is it."""
+    ``fails``: whether it may report an error in the status words. ``counts``: what it counts up to; ``wide()``: the kernel for numbers beyond
+    32 bits, None where ``function`` is it."""
 
     name: str
     function: int
@@ -37,13 +39,14 @@ class LaunchStep:
     numbers: tuple
     last: tuple[str, ...] = ()
     fails: bool = False
+    counts: tuple = ()
     wide: Callable[[], int] | None = None
 
 
 @slotted
 class ProductStep:
-    """A product of the device's library: ``buffers`` are A, B and C. ``type``: its number in csrc/device/driver.h; ``numbers``: where A and B begin, m, n,
-    k, leading dimensions, then count and distances of each of ``dimensions`` of a batch."""
+    """A product of the device's library: ``buffers`` are A, B and C. ``type``: its number in csrc/device/driver.h; ``numbers``: where A and B
+    begin, m, n, k, leading dimensions, then count and distances of each of ``dimensions`` of a batch."""
 
     name: str
     type: int
@@ -80,8 +83,8 @@ class Launches:
         for s in self.steps:
             own = [evaluate(e, env) for e in s.numbers]
             if isinstance(s, LaunchStep):
-                blocks = evaluate(s.blocks, env)
-                wide = wide or blocks * s.threads > MOST_NARROW or not all(0 <= n <= MOST_NARROW for n in own)
+                blocks, counts = evaluate(s.blocks, env), [evaluate(e, env) for e in s.counts]
+                wide = wide or not all(0 <= n <= MOST_NARROW for n in (*own, *counts))
                 own = [blocks, *own] if self.status else [blocks, 0, *own]
             made += own
         return Numbers(array("q", made).tobytes(), wide)

@@ -1,5 +1,5 @@
-"""Matrix products: what the compiler of the host gives to BLAS is work of the device's library where there is one, else a reduction, which fuses with its
-neighbours."""
+"""Matrix products: what the compiler of the host gives to BLAS is work of the device's library where there is one, else a reduction, which fuses
+with its neighbours."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...base import blas, dtypes
+from ...base import accelerator, blas, dtypes
 from ...base.expr import at_least, maximum
 from ...base.kernels import Product
 from ...base.records import slotted
@@ -50,7 +50,9 @@ def lower_contraction(lowering, op, full, val):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
     if lowering.on_device is None and out in ("mn", "bmn") and blas.takes_bf16(a, b):
         return lowering.product_bf16(val, a, b)
-    if t in ("f16", "bf16"):  # multiplied in float32 and rounded once, as eager does
+    m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
+    library = lowering.on_device is not None and accelerator.needed().products() and m != 1 and n != 1
+    if t in ("f16", "bf16") and not library:  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
         wide = [
             lowering.lazy(x.sizes, dtypes.float32, lambda c, x=x: lowering.values.cast(x.at(c), "f32"), device=x.device)
@@ -64,14 +66,13 @@ def lower_contraction(lowering, op, full, val):
             strides=product.strides,
             device=val.device,
         )
-    if t not in ("f32", "f64") and lowering.on_device is not None:
+    if t not in ("f32", "f64", "f16", "bf16") and lowering.on_device is not None:
         for x in (a, b):
             lowering.realize(x)
         return _matrix_vector(lowering, left, right, out, summed[0], sizes, a, b, t, val)
-    if t not in ("f32", "f64"):
+    if t not in ("f32", "f64") and not library:
         raise NotImplementedError(f"BLAS has no product for {val.dtype}")
     shape = tuple(sizes[c] for c in out)
-    m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
     if not (m and n and k and math.prod(shape)):
         zero = lowering.values.const(0, t)
         return lowering.lazy(shape, val.dtype, lambda coords: zero, strides=dense_strides(shape), device=val.device)
