@@ -51,8 +51,11 @@ for _n in (1, 2, 3):
 
 def _sizes(input, output_size, n: int) -> list:
     """``output_size`` with None replaced by the input's size."""
-    if input.dim() < n + 1 and n > 1:
-        raise ValueError(f"Input dimension should be at least {n + 1}")
+    asked = len(output_size) if isinstance(output_size, (tuple, list)) else n
+    if input.dim() <= asked and n > 1:
+        raise ValueError(f"Input dimension should be at least {asked + 1}")
+    if asked != n:
+        raise RuntimeError(f"output_size must be {n} numbers, but got {asked}")
     if not isinstance(output_size, (tuple, list)):
         output_size = [output_size] * n
     return [input.shape[input.dim() - n + i] if s is None else s for i, s in enumerate(output_size)]

@@ -114,7 +114,7 @@ def masked_scatter(self, mask, source):
     if mask.dtype != np.bool_:
         found = dtypes.from_numpy(mask.dtype).scalar_type
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {found}")
-    shape = np.broadcast_shapes(self.shape, mask.shape)
+    shape = broadcast_shapes(self.shape, mask.shape)
     out, where = np.array(np.broadcast_to(self, shape), order="C"), np.broadcast_to(mask, shape)
     n = int(where.sum())
     if source.size < n:
@@ -235,6 +235,7 @@ def distinct(a, inverse: bool):
     variants="",
 )
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
+    dim = normalize_dim(dim, self.ndim)
     if not has_rows(self, dim):
         return self.copy(), np.empty(0, np.int64), np.empty(0, np.int64)
     values, inverse, counts = np.unique(sortable(self), return_inverse=True, return_counts=True, axis=dim)
@@ -249,6 +250,7 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
     variants="",
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
+    dim = None if dim is None else normalize_dim(dim, self.ndim)
     x = self.reshape(-1) if dim is None else np.moveaxis(self, dim, 0)
     if not (has_rows(self, dim) if dim is not None else len(x)):
         x, where = (x.copy(), np.empty(self.shape, np.int64)) if dim is None else (self.copy(), np.empty(0, np.int64))

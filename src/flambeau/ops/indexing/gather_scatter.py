@@ -403,6 +403,8 @@ slice_scatter.derivative(
 @composite("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
 def select_scatter(self, src, dim, index):
     d = normalize_dim(dim, len(self.shape))
+    if isinstance(index, int) and isinstance(self.shape[d], int) and not -self.shape[d] <= index < self.shape[d]:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {d}")
     index = index % self.shape[d]
     return aten.slice_scatter.default(self, aten.unsqueeze.default(src, d), d, index, index + 1, 1)
 

@@ -175,6 +175,8 @@ def nll_loss(self, target, weight, reduction, ignore_index):
     _check_batches(self, target)
     if self.shape[:-1] != target.shape:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
+    if target.dtype is uint8:
+        target = aten._to_copy.default(target, dtype=int64)
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
 
 

@@ -315,6 +315,10 @@ def _grid_sampler(n):
         variants="function",
     )
     def sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+        if input.ndim != n + 2 or grid.ndim != n + 2:
+            raise RuntimeError(
+                f"grid_sampler_{n}d(): expected input and grid of {n + 2} dimensions, but got sizes {list(input.shape)} and {list(grid.shape)}"
+            )
         if grid.shape[-1] != n:
             raise RuntimeError(
                 f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...base.memory_format import contiguous_format
+from ...base.shapes import normalize_dim
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
 from ...core.sharding import Apart
@@ -19,6 +20,7 @@ def _check_floating(name, self):
 @explicit("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
 def _softmax(self, dim, half_to_float):
     _check_floating("softmax", self)
+    normalize_dim(dim, self.ndim)
     if self.ndim == 0:
         return aten.exp.default(aten.sub.Tensor(self, self))
     self = aten.contiguous.default(self)
@@ -61,6 +63,7 @@ def _softmax_backward_data(grad_output, output, dim, input_dtype):
 @explicit("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", refuse=COMPLEX)
 def _log_softmax(self, dim, half_to_float):
     _check_floating("log_softmax", self)
+    normalize_dim(dim, self.ndim)
     if self.ndim == 0:
         return aten.sub.Tensor(self, self)
     self = aten.contiguous.default(self)

@@ -103,6 +103,7 @@ def _of_none(dtype):
 
 def _middle(name, pick, what):
     def choose(a, dim, keepdim):
+        normalize_dim(dim, a.ndim)
         if not a.size or not a.ndim:
             return _choose(a, dim, keepdim, pick)
         d = normalize_dim(dim, a.ndim)
@@ -169,6 +170,7 @@ def _running(name, extreme):
         return TensorMeta(shape, strides, self.dtype, self.device), TensorMeta(shape, strides, int64, self.device)
 
     def run(a, dim):
+        normalize_dim(dim, a.ndim)
         if not a.ndim:
             return np.array(a), np.zeros((), np.int64)
         made = select.running(a, normalize_dim(dim, a.ndim), extreme is np.minimum)

@@ -515,6 +515,7 @@ def _triangle_indices(name, pick):
         for size, what in ((row, "row"), (col, "col")):
             if size < 0:
                 raise RuntimeError(f"{what} must be non-negative, got{size}")
+        dtype = dtype or dtypes.int64
         if dtype.category != 1 and dtype not in (dtypes.float32, dtypes.float64):
             refused(name, dtype)
         n = int(pick(row, col, offset)[1].sum())
@@ -531,7 +532,7 @@ def _triangle_indices(name, pick):
         out = np.empty((2, int(counts.sum())), np.int64)
         out[0] = np.repeat(np.arange(row), counts)
         out[1] = np.arange(out.shape[1]) + np.repeat(first - np.cumsum(counts) + counts, counts)
-        return out.astype(dtype.np, copy=False)
+        return out.astype((dtype or dtypes.int64).np, copy=False)
 
     indices.derivative()
     indices.override("lower", lambda lowering, val, *given: lowering.known(val, indices, *given))
