@@ -516,3 +516,35 @@ def test_keywords_of_a_function_have_gradients(backend):
 def test_a_gap_among_the_keywords_of_a_function():
     with pytest.raises(TypeError, match="missing required argument: 'factor'"):
         Scaled.apply(torch.ones(2), power=2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("mark", "error", "text"),
+    [
+        (lambda ctx, x: ctx.save_for_backward(x, "s"), TypeError, "argument 1 is of type str"),
+        (lambda ctx, x: ctx.save_for_backward([x]), TypeError, "argument 0 is of type list"),
+        (lambda ctx, x: ctx.save_for_forward(3), AssertionError, "expects all arguments to be tensors"),
+        (lambda ctx, x: ctx.mark_non_differentiable(4), TypeError, "only accepts variable arguments, but got int"),
+    ],
+)
+def test_a_function_keeps_and_marks_tensors_alone(mark, error, text, compiled):
+    class Marked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            mark(ctx, x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    apply = torch.compile(lambda x: Marked.apply(x), backend="eager") if compiled else Marked.apply
+    with pytest.raises(error, match=text):
+        apply(torch.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize("fn", [lambda a: a.sum() * 1j, lambda a: (a * 1j).sum()])
+def test_func_grad_asks_for_a_real_scalar(fn):
+    with pytest.raises(RuntimeError, match=r"only for real scalar outputs but got torch\.complex64"):
+        torch.func.grad(fn)(torch.ones(2, requires_grad=True))

@@ -59,14 +59,19 @@ class FunctionCtx:
     needs_input_grad: tuple = ()
 
     def save_for_backward(self, *tensors):
-        """Tensors for backward, checked there for writes; call it once, in forward or setup_context."""
+        """Tensors (or None) for backward, checked there for writes; call it once, in forward or setup_context. Where the call is recorded,
+        TypeError for anything else."""
         self._to_save = tensors
 
     _saved_for_forward: tuple = ()
     _forward = False  # jvp is running
 
     def save_for_forward(self, *tensors):
-        """Tensors for jvp, which finds them as ``saved_tensors``."""
+        """Tensors (or None) for jvp, which finds them as ``saved_tensors``."""
+        if not all(t is None or isinstance(t, _C.TensorBase) for t in tensors):
+            raise AssertionError(
+                "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+            )
         self._saved_for_forward = tensors
 
     @property
@@ -74,6 +79,10 @@ class FunctionCtx:
         return self._saved_for_forward
 
     def mark_non_differentiable(self, *tensors):
+        """Results that no gradient flows through. TypeError for what isn't a tensor."""
+        for t in tensors:
+            if not isinstance(t, _C.TensorBase):
+                raise TypeError(f"mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}")
         self._non_differentiable = frozenset(map(id, tensors))
         self._held = tensors  # as long as their ids are looked at
 
@@ -256,6 +265,15 @@ def _in_order(forward, args, kwargs):
     return bound.args[1:], bound.kwargs
 
 
+def _saved(k: int, t, number: int | None) -> Saved | None:
+    """What is kept of argument ``k`` of save_for_backward, which is result ``number`` of the node, if it is one."""
+    if isinstance(t, _C.TensorBase):
+        return Saved(t, number, f"saved tensor {k}")
+    if t is None:
+        return None
+    raise TypeError(f"save_for_backward can only save variables, but argument {k} is of type {type(t).__name__}")
+
+
 def _record_one(ctx, args, output) -> bool:
     """The usual case: one new tensor, nothing marked. False when it is another one."""
     if (
@@ -274,12 +292,7 @@ def _record_one(ctx, args, output) -> bool:
     ctx._at, ctx._count = at, len(args)
     Node.__init__(ctx, ctx.__class__.__name__, edges, (_output_meta(output),))
     ctx.materialize = ctx._materialize
-    ctx._saved = tuple(
-        [
-            Saved(t, 0 if t is output else None, f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t
-            for k, t in enumerate(ctx._to_save)
-        ]
-    )
+    ctx._saved = tuple([_saved(k, t, 0 if t is output else None) for k, t in enumerate(ctx._to_save)])
     ctx._to_save = ctx._held = ()
     set_history(output, ctx, 0)
     return True
@@ -326,10 +339,7 @@ def _record(cls, ctx, args, output):
     )
     ctx.materialize = ctx._materialize
     numbers = {id(f): k for k, f in enumerate(flat) if carries[k] and (id(f) not in inputs or id(f) in dirty)}
-    ctx._saved = tuple(
-        Saved(t, numbers.get(id(t)), f"saved tensor {k}") if isinstance(t, _C.TensorBase) else t
-        for k, t in enumerate(ctx._to_save)
-    )
+    ctx._saved = tuple(_saved(k, t, numbers.get(id(t))) for k, t in enumerate(ctx._to_save))
     ctx._to_save = ctx._held = ()
     for k, o in enumerate(outs):
         if carries[k]:

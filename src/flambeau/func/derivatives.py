@@ -185,6 +185,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                     "you wanted to use "
                     "the vjp or jacrev APIs instead?"
                 )
+            if value._dtype.is_complex:
+                raise RuntimeError(
+                    f"{api}: grad can be implicitly created only for real scalar outputs but got {value._dtype}"
+                )
             released = d.release((value, aux))  # before the tape is freed
             got = d.pull([value], [aten.ones_like.default(aten.detach.default(value))], retain=False)
         return got, released if has_aux else released[0]

@@ -31,6 +31,10 @@ from .subgraphs import Bodies, Body, SubgraphCall, Template, bound, fill, trace_
 __all__ = ["ApplyVariable", "AutogradFunctionVariable", "ContextVariable"]
 
 
+def is_tensor_or_none(v: Variable) -> bool:
+    return issubclass(v.python_type(), _C.TensorBase | type(None))
+
+
 class ContextVariable(Variable):
     """The ctx of a Function while its forward or backward is traced."""
 
@@ -73,6 +77,8 @@ class ContextVariable(Variable):
         self.attributes[name] = value
 
     def call_method(self, tx, name, args, kwargs):
+        if name in self.MARKS and name != "set_materialize_grads" and not all(map(is_tensor_or_none, args)):
+            unsupported("autograd-function", f"{name} of what isn't a tensor", "Plain code raises its error.")
         if name == "save_for_backward":
             self.saved = list(args)
         elif name == "save_for_forward":
