@@ -25,6 +25,7 @@ from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
 from ..guards.source import ConstSource
 from ..higher_order import nested_regions
+from ..higher_order.element_loops import is_element_loop
 from ..rules import trace_rules
 from ..rules.reflect import name_of, qualname_of
 from ..subclasses import subclass_operations
@@ -678,6 +679,8 @@ class RootFrame(Frame):
                 raise SkipFrame(e.reason.reason) from e
             if e.reason.id == "recursion" and self.recurses:
                 raise SkipForGood(e.reason.reason) from e
+            if not self.fullgraph and not self.suspends and is_element_loop(self):
+                raise SkipForGood(f"a loop over elements of arrays breaks at each turn: {e.reason.reason}") from e
             if self.unrolled and self.break_at is None:
                 # The loop goes on after the break, so what is left of it has another length each time: one iteration is captured.
                 raise RestartAnalysis(None, e.reason, e) from e

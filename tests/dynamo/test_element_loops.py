@@ -1,0 +1,112 @@
+"""Loops over elements of arrays that break the graph at each turn run plainly; those that compute with arrays, and all around them, are captured."""
+
+import numpy as np
+import pytest
+from helpers import Graphs
+
+import flambeau as torch
+
+LIMIT = 0.5
+
+
+def peaks(x):
+    found = []
+    for i in range(1, len(x)):
+        if x[i] > x[i - 1] and x[i] > LIMIT:
+            found.append(i)
+    return found
+
+
+def counted(x):
+    counts = {}
+    for v in x:
+        key = int(v * 10)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def in_a_while_loop(x):
+    i, kept = 0, []
+    while i < len(x):
+        if x[i] > LIMIT:
+            kept.append((i, float(x[i])))
+        i += 1
+    return kept
+
+
+def of_a_grid(x):
+    found = []
+    for i in range(x.shape[0] // 10):
+        for j in range(10):
+            if x[i * 10 + j] > LIMIT:
+                found.append((i, j))
+    return found
+
+
+def written(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        if x[i] > LIMIT:
+            y[i] += x[i]
+            y[0] = 1
+    return [str(v) for v in y]
+
+
+@pytest.mark.parametrize("f", [peaks, counted, in_a_while_loop, of_a_grid])
+def test_loops_over_elements_run_plainly(f):
+    torch._dynamo.reset()
+    graphs, x = Graphs(), np.random.default_rng(0).random(60)
+    compiled = torch.compile(f, backend=graphs)
+    for _ in range(2):
+        assert compiled(x) == f(x)
+    assert not graphs.gms  # each was launched for single numbers, which took 10 to 45 times as long as Python
+
+
+def after_arrays(x):
+    y = np.sin(x) * 2 + x
+    return peaks_of(y)
+
+
+def peaks_of(y):
+    found = []
+    for i in range(1, len(y)):
+        if y[i] > y[i - 1]:
+            found.append(i)
+    return found
+
+
+def heavy(x):
+    total = np.zeros(len(x))
+    for i in range(len(x)):
+        if x[i] > LIMIT:
+            total = total + np.sin(x) * x[i]
+    return total.sum().round(6)
+
+
+def calls(x):
+    total = []
+    for i in range(len(x)):
+        if x[i] > LIMIT:
+            total.append(after_arrays(x)[0])
+    return total
+
+
+def tensors(x):
+    t = torch.ones(3)
+    for i in range(len(x)):
+        if x[i] > LIMIT:
+            t = t * 2
+    return t.tolist()
+
+
+@pytest.mark.parametrize("f", [after_arrays, heavy, calls, tensors, written])
+def test_what_is_more_than_numbers_is_captured(f):
+    torch._dynamo.reset()
+    graphs, x = Graphs(), np.random.default_rng(0).random(12)
+    assert torch.compile(f, backend=graphs)(x) == f(x)
+    assert graphs.gms
+
+
+def test_one_graph_is_asked_for():
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="value of a tensor decides"):
+        torch.compile(peaks, backend="eager", fullgraph=True)(np.random.default_rng(0).random(60))
