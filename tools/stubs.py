@@ -63,6 +63,7 @@ WORDS = {
     "dtype": "_DType",
     "DType": "_DType",
     "device": "_Device | _str | _int",
+    "Device": "_Device",
     "layout": "Any",
     "memory_format": "_MemoryFormat",
     "MemoryFormat": "_MemoryFormat",

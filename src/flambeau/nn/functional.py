@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import flambeau.ops  # noqa: F401  (declares the operators bound below)
 from flambeau._C import Function
 from flambeau._C import has_override as has_torch_function  # noqa: F401  (public)
 from flambeau.base.compiling import is_compiling
+from flambeau.base.dtypes import DType
 from flambeau.core.bindings import function as _binding
 from flambeau.core.device_memory import elements
 from flambeau.core.operator import namespace
@@ -33,12 +36,12 @@ from flambeau.nn.functions.pooling import *  # noqa: F403
 from flambeau.nn.functions.vision import *  # noqa: F403
 
 
-def function(name: str):
+def function(name: str) -> Callable:
     """The binding of ``aten::name``; a function that says so where the operator isn't there yet."""
     if hasattr(namespace("aten"), name):
         return _binding(name)
 
-    def missing(*args, **kwargs):
+    def missing(*args, **kwargs) -> Any:
         raise NotImplementedError(f"torch.nn.functional: operator aten::{name} is not implemented in flambeau")
 
     missing.__name__ = missing.__qualname__ = name
@@ -96,7 +99,7 @@ def _legacy_reduction(size_average, reduce) -> str:
 
 
 @overridable(overloads=_relu)
-def relu(input, inplace: bool = False):
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0).
 
     >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
@@ -106,7 +109,7 @@ def relu(input, inplace: bool = False):
 
 
 @overridable
-def relu6(input, inplace: bool = False):
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6).
 
     >>> torch.nn.functional.relu6(torch.tensor([-1., 9.]))
@@ -116,7 +119,7 @@ def relu6(input, inplace: bool = False):
 
 
 @overridable
-def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x clamped to [min_val, max_val].
 
     >>> torch.nn.functional.hardtanh(torch.tensor([-3., 0.5, 3.]))
@@ -129,7 +132,7 @@ def hardtanh(input, min_val: float = -1.0, max_val: float = 1.0, inplace: bool =
 
 
 @overridable(overloads=_silu)
-def silu(input, inplace: bool = False):
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x).
 
     >>> torch.nn.functional.silu(torch.tensor([-1., 0., 1.]))
@@ -141,7 +144,7 @@ def silu(input, inplace: bool = False):
 def _may_replace(name: str, doc: str):
     """The function of one operator with ``inplace``."""
 
-    def activation(input, inplace: bool = False):
+    def activation(input: Tensor, inplace: bool = False) -> Tensor:
         aten = namespace("aten")
         if not inplace:
             return getattr(aten, name)(input)
@@ -159,7 +162,7 @@ mish = _may_replace("mish", "x * tanh(softplus(x)). Misra, arXiv:1908.08681.")
 
 
 @overridable
-def elu(input, alpha: float = 1.0, inplace: bool = False):
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, alpha * (exp(x) - 1) elsewhere.
 
     >>> torch.nn.functional.elu(torch.tensor([-1., 1.]))
@@ -169,7 +172,7 @@ def elu(input, alpha: float = 1.0, inplace: bool = False):
 
 
 @overridable(overloads=_leaky_relu)
-def leaky_relu(input, negative_slope: float = 0.01, inplace: bool = False):
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where positive, negative_slope * x elsewhere.
 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-1., 1.]), 0.1)
@@ -178,7 +181,7 @@ def leaky_relu(input, negative_slope: float = 0.01, inplace: bool = False):
     return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
-def sigmoid(input):
+def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)).
 
     >>> torch.nn.functional.sigmoid(torch.tensor([0.]))
@@ -187,7 +190,7 @@ def sigmoid(input):
     return input.sigmoid()
 
 
-def tanh(input):
+def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent.
 
     >>> torch.nn.functional.tanh(torch.tensor([0., 1.]))
@@ -205,7 +208,7 @@ def _softmax_dim(name: str, ndim: int) -> int:
 
 
 @overridable(overloads=_softmax)
-def softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along ``dim``.
 
     >>> torch.nn.functional.softmax(torch.tensor([0., 0.]), dim=0)
@@ -217,7 +220,7 @@ def softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
 
 
 @overridable(overloads=_log_softmax)
-def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """log(softmax(x)) along ``dim``, computed stably.
 
     >>> torch.nn.functional.log_softmax(torch.tensor([0., 0.]), dim=0)
@@ -232,7 +235,7 @@ def log_softmax(input, dim: int | None = None, _stacklevel: int = 3, dtype=None)
 
 
 @overridable
-def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability ``p`` and scale the rest by 1/(1-p), if ``training``.
 
     >>> torch.nn.functional.dropout(torch.ones(3), 0.5, training=False)
@@ -247,14 +250,14 @@ def dropout(input, p: float = 0.5, training: bool = True, inplace: bool = False)
 
 @overridable
 def embedding(
-    input,
-    weight,
+    input: Tensor,
+    weight: Tensor,
     padding_idx: int | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
-):
+) -> Tensor:
     """Rows of ``weight`` (n, d) at the indices ``input`` (*): (*, d).
 
     >>> torch.nn.functional.embedding(torch.tensor([2, 0]), torch.eye(3))
@@ -274,7 +277,13 @@ def embedding(
 
 
 @overridable
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-5):
+def layer_norm(
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last ``len(normalized_shape)`` dimensions.
 
     >>> torch.nn.functional.layer_norm(torch.tensor([1., 2., 3.]), (3,))
@@ -284,7 +293,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps: float = 1e-
 
 
 @overridable
-def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
+def rms_norm(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the last ``len(normalized_shape)`` dimensions.
 
     >>> torch.nn.functional.rms_norm(torch.tensor([3., 4.]), (2,))
@@ -294,7 +305,9 @@ def rms_norm(input, normalized_shape, weight=None, eps: float | None = None):
 
 
 @overridable
-def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """Normalise each group of channels of (N, C, *).
 
     >>> torch.nn.functional.group_norm(torch.ones(4, 6, 8), 2).shape
@@ -305,15 +318,15 @@ def group_norm(input, num_groups: int, weight=None, bias=None, eps: float = 1e-5
 
 @overridable
 def batch_norm(
-    input,
-    running_mean,
-    running_var,
-    weight=None,
-    bias=None,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-):
+) -> Tensor:
     """Normalise each channel of (N, C, *) by the statistics of the batch (``training``) or the running ones.
 
     >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), training=True).round()
@@ -333,7 +346,7 @@ _div = _binding("div")
 
 
 @overridable
-def normalize(input, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None):
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(norm_p(x), eps) along ``dim``.
 
     >>> torch.nn.functional.normalize(torch.tensor([3., 4.]), dim=0)
@@ -363,15 +376,15 @@ def _loss_reduction(size_average, reduce, reduction: str) -> int:
 
 @overridable
 def cross_entropy(
-    input,
-    target,
-    weight=None,
-    size_average=None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce=None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-):
+) -> Tensor:
     """Cross-entropy of logits (N, C, ...) with class indices (N, ...) or probabilities (N, C, ...).
 
     >>> torch.nn.functional.cross_entropy(torch.tensor([[2., 0., 0.]]), torch.tensor([0]))
@@ -383,8 +396,14 @@ def cross_entropy(
 
 @overridable
 def nll_loss(
-    input, target, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log likelihood: log-probabilities (N, C, ...), class indices (N, ...).
 
     >>> torch.nn.functional.nll_loss(torch.tensor([[-0.5, -1.]]), torch.tensor([1]))
@@ -394,7 +413,14 @@ def nll_loss(
 
 
 @overridable
-def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight=None):
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Mean of (input - target)^2.
 
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
@@ -416,7 +442,9 @@ def _weighted(losses, weight):
 
 
 @overridable
-def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """Mean of |input - target|.
 
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
@@ -428,7 +456,14 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
 
 
 @overridable
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """Quadratic below ``beta``, linear above.
 
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
@@ -440,7 +475,9 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str
 
 
 @overridable
-def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight=None):
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
     """Squared below ``delta``, ``delta``-scaled absolute above; times ``weight``, of the input's size, before the reduction.
 
     >>> torch.nn.functional.huber_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
@@ -455,7 +492,14 @@ def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weigh
 
 
 @overridable
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Cross-entropy of probabilities with targets in [0, 1], of the same size.
 
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.5]), torch.tensor([0., 1.]))
@@ -478,8 +522,14 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
 @overridable
 def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """Cross-entropy of logits with targets in [0, 1], of the same size.
 
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0., 0.]), torch.tensor([0., 1.]))

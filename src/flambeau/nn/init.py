@@ -11,7 +11,9 @@ import warnings
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
+from flambeau.core.generator import Generator
 from flambeau.core.overrides import wrap_function
+from flambeau.core.tensor import Tensor
 
 __all__ = [
     "calculate_gain",
@@ -76,38 +78,38 @@ def _fan(tensor, mode: str) -> int:
 
 
 @_wrap
-def uniform_(tensor, a: float = 0.0, b: float = 1.0, generator=None):
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Draw ``tensor`` from U(a, b); it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 @_wrap
-def normal_(tensor, mean: float = 0.0, std: float = 1.0, generator=None):
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Draw ``tensor`` from N(mean, std^2); it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 @_wrap
-def constant_(tensor, val: float):
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill ``tensor`` with ``val``; it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.fill_(val)
 
 
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
     """Fill ``tensor`` with 1; it is returned. Nothing is recorded."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
     """Fill ``tensor`` with 0; it is returned. Nothing is recorded."""
     with no_grad():
         return tensor.zero_()
 
 
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
     """The identity, as far as it fits into the 2-d ``tensor``."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -118,14 +120,21 @@ def eye_(tensor):
     return tensor
 
 
-def trunc_normal_(tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None):
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
     """A normal distribution cut to [a, b].
 
     By rejection while more than 0.3 of the normal lies inside (the draws are PyTorch's), else by inverting its distribution
     function at uniform draws (PyTorch rejects there too, from other distributions: the draws differ).
     """
 
-    def cdf(x):
+    def cdf(x: float) -> float:
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
 
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -150,7 +159,7 @@ def trunc_normal_(tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, 
     return tensor
 
 
-def xavier_uniform_(tensor, gain: float = 1.0, generator=None):
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Draw from U(-k, k), k = ``gain`` sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010). ValueError for fewer than 2 dimensions."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -158,7 +167,7 @@ def xavier_uniform_(tensor, gain: float = 1.0, generator=None):
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain: float = 1.0, generator=None):
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Draw from N(0, s^2), s = ``gain`` sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010). ValueError for fewer than 2 dimensions."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -172,7 +181,13 @@ def _kaiming_std(tensor, a: float, mode: str, nonlinearity: str) -> float | None
 
 
 @_wrap
-def kaiming_uniform_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None):
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Draw from U(-k, k), k = gain sqrt(3 / fan) (He et al. 2015), the gain that of ``nonlinearity`` (with slope ``a``), the fan by ``mode``:
     "fan_in" or "fan_out". ValueError for fewer than 2 dimensions.
     """
@@ -183,13 +198,19 @@ def kaiming_uniform_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: s
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None):
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Draw from N(0, s^2), s = gain / sqrt(fan) (He et al. 2015). Options as for :func:`kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
-def orthogonal_(tensor, gain: float = 1, generator=None):
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """A (semi-)orthogonal matrix: the Q of a normal matrix, with the signs of R's diagonal moved into it."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -210,7 +231,7 @@ def orthogonal_(tensor, gain: float = 1, generator=None):
     return tensor
 
 
-def dirac_(tensor, groups: int = 1):
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """A convolution's weight that passes as many channels through as there are, in each group."""
     dimensions = tensor.ndimension()
     if dimensions not in (3, 4, 5):
@@ -228,7 +249,7 @@ def dirac_(tensor, groups: int = 1):
     return tensor
 
 
-def sparse_(tensor, sparsity: float, std: float = 0.01, generator=None):
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Normal values, the share ``sparsity`` of each column zero. Martens 2010."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -245,7 +266,7 @@ def _deprecated(fn):
     old = fn.__name__[:-1]
 
     @functools.wraps(fn)
-    def alias(*args, **kwargs):
+    def alias(*args, **kwargs) -> Tensor:
         warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`.", FutureWarning, stacklevel=2)
         return fn(*args, **kwargs)
 

@@ -8,11 +8,14 @@ Products are ATen's ``_weight_int8pack_mm`` and ``_weight_int4pack_mm_for_cpu``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flambeau.base import dtypes
 from flambeau.core.bindings import function
 from flambeau.core.operator import namespace
+from flambeau.core.tensor import Tensor
+from flambeau.modules.module import Module
 from flambeau.nn.modules.linear import Linear
 
 __all__ = ["Int4WeightOnlyConfig", "Int4WeightOnlyLinear", "Int8WeightOnlyConfig", "Int8WeightOnlyLinear", "quantize_"]
@@ -27,7 +30,7 @@ _DTYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 class _WeightOnlyLinear(Linear):
     """What a Linear becomes. It has no ``weight``; :meth:`dequantize` makes one."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         rows = self._product(input.reshape(-1, input.shape[-1]))
         out = rows.reshape(*input.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias.to(out.dtype)
@@ -49,7 +52,7 @@ class Int8WeightOnlyLinear(_WeightOnlyLinear):
     def _product(self, rows):
         return aten._weight_int8pack_mm.default(rows, self.int8_weight, self.scales.to(rows.dtype))
 
-    def dequantize(self):
+    def dequantize(self) -> Tensor:
         """The weights that products are made with (out_features, in_features)."""
         return self.int8_weight.to(self.scales.dtype) * self.scales[:, None]
 
@@ -75,7 +78,7 @@ class Int4WeightOnlyLinear(_WeightOnlyLinear):
         scales = self.scales_and_zeros.to(rows.dtype)
         return aten._weight_int4pack_mm_for_cpu.default(rows, self.int4_weight, self.group_size, scales)
 
-    def dequantize(self):
+    def dequantize(self) -> Tensor:
         """The weights that products are made with (out_features, in_features)."""
         blocks = self.int4_weight.reshape(self.out_features, -1, 1, 16)
         numbers = stack([blocks & 15, blocks >> 4], 2).reshape(self.out_features, -1, self.group_size)
@@ -133,7 +136,11 @@ def _is_linear(module, name: str) -> bool:
     return type(module) is Linear
 
 
-def quantize_(model, config, filter_fn=None) -> None:
+def quantize_(
+    model: Module,
+    config: Int8WeightOnlyConfig | Int4WeightOnlyConfig,
+    filter_fn: Callable[[Module, str], bool] | None = None,
+) -> None:
     """Turns the Linear layers of ``model`` (the model itself too) into ones with small weights, in place. ``filter_fn(module, name)`` chooses among
     the modules; by default every Linear, but not what derives from it. TypeError for a configuration that is none and for modules that aren't
     Linear, ValueError for weights that the configuration doesn't fit: then nothing is changed."""

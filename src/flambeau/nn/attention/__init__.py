@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
 
@@ -22,7 +23,7 @@ class SDPBackend(enum.IntEnum):
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends, set_priority: bool = False):
+def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[None]:
     """Accepts a backend or a list of them; attention is computed the same way."""
     for backend in [backends] if isinstance(backends, SDPBackend) else backends:
         if not isinstance(backend, SDPBackend):
@@ -30,7 +31,7 @@ def sdpa_kernel(backends, set_priority: bool = False):
     yield
 
 
-def current_flash_attention_impl():
+def current_flash_attention_impl() -> None:
     """None: there are no flash-attention kernels to choose from."""
 
 
@@ -39,12 +40,12 @@ def list_flash_attention_impls() -> list[str]:
     return []
 
 
-def activate_flash_attention_impl(impl) -> None:
+def activate_flash_attention_impl(impl: str) -> None:
     """ValueError: there are no implementations to choose from."""
     raise ValueError(f"Unknown flash attention impl {impl!r}: there are none in flambeau")
 
 
-def register_flash_attention_impl(name, *, register_fn) -> None:
+def register_flash_attention_impl(name: str, *, register_fn: Callable) -> None:
     """NotImplementedError: attention is compiled here, from ``scaled_dot_product_attention``."""
     raise NotImplementedError("register_flash_attention_impl: flambeau has no flash-attention kernels")
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 
 from flambeau.base import dtypes
+from flambeau.base.device import Device
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 
 __all__ = ["BlockMask", "create_mask", "grid", "noop_mask"]
 
@@ -19,7 +22,7 @@ DEFAULT_BLOCK_SIZE = 128
 arange, argsort, pad, zeros = map(function, ("arange", "argsort", "constant_pad_nd", "zeros"))
 
 
-def noop_mask(batch, head, token_q, token_kv):
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """A mask that keeps every pair."""
     return batch.new_ones((), dtype=dtypes.bool_)
 
@@ -28,7 +31,7 @@ def _of_a_part(b, h, q, kv):
     raise RuntimeError("Cannot use mask_mod from a sliced BlockMask")
 
 
-def grid(b, h, q, k, device):
+def grid(b: int, h: int, q: int, k: int, device: Device | str | int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The four indices of every pair, shaped so that they broadcast."""
     return (
         arange(b, device=device).view(b, 1, 1, 1),
@@ -38,7 +41,14 @@ def grid(b, h, q, k, device):
     )
 
 
-def create_mask(mod_fn, B, H, Q_LEN: int, KV_LEN: int, device="cpu"):  # noqa: N803
+def create_mask(
+    mod_fn: Callable[..., Tensor],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Device | str | int | None = "cpu",
+) -> Tensor:  # noqa: N803
     """The mask function as a boolean tensor (B, H, Q_LEN, KV_LEN)."""
     b, h = B or 1, H or 1
     return mod_fn(*grid(b, h, Q_LEN, KV_LEN, device)).expand(b, h, Q_LEN, KV_LEN)
@@ -65,16 +75,29 @@ class BlockMask:
     ``kv_num_blocks`` (B, H, rows) and ``kv_indices`` (B, H, rows, columns), int32: how many blocks of keys each block of queries sees in part, and
     which; ``full_kv_num_blocks`` and ``full_kv_indices``: those it sees whole; ``q_...``: the same by blocks of keys. ``mask_mod``: the function."""
 
-    def __init__(self, mask_mod, shape, block_size=(DEFAULT_BLOCK_SIZE, DEFAULT_BLOCK_SIZE), blocks=None):
+    def __init__(
+        self,
+        mask_mod: Callable[..., Tensor] | None,
+        shape: Sequence[int],
+        block_size: Sequence[int] = (DEFAULT_BLOCK_SIZE, DEFAULT_BLOCK_SIZE),
+        blocks: tuple[Tensor, Tensor | None] | None = None,
+    ) -> None:
         self.mask_mod, self.shape, self.BLOCK_SIZE = mask_mod, tuple(shape), tuple(block_size)
         self.seq_lengths = self.shape[-2:]
         self._blocks = blocks
 
     @classmethod
     def from_kv_blocks(
-        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=DEFAULT_BLOCK_SIZE,
-        mask_mod=None, seq_lengths=None, compute_q_blocks: bool = True,
-    ):  # fmt: skip
+        cls,
+        kv_num_blocks: Tensor,
+        kv_indices: Tensor,
+        full_kv_num_blocks: Tensor | None = None,
+        full_kv_indices: Tensor | None = None,
+        BLOCK_SIZE: int | Sequence[int] = DEFAULT_BLOCK_SIZE,
+        mask_mod: Callable[..., Tensor] | None = None,
+        seq_lengths: tuple[int, int] | None = None,
+        compute_q_blocks: bool = True,
+    ) -> BlockMask:
         """The mask of these blocks; ``mask_mod`` leaves pairs out of those that are seen in part. ``seq_lengths``: (Q_LEN, KV_LEN), else whole
         blocks. RuntimeError for indices of fewer than two dimensions, ValueError where only half of the whole blocks' tensors is given."""
         if kv_indices.dim() < 2:
@@ -110,16 +133,16 @@ class BlockMask:
     q_indices = property(lambda self: _ordered(self._counted[0].transpose(-2, -1))[1])
 
     @property
-    def full_q_num_blocks(self):
+    def full_q_num_blocks(self) -> Tensor | None:
         full = self._counted[1]
         return None if full is None else _ordered(full.transpose(-2, -1))[0]
 
     @property
-    def full_q_indices(self):
+    def full_q_indices(self) -> Tensor | None:
         full = self._counted[1]
         return None if full is None else _ordered(full.transpose(-2, -1))[1]
 
-    def keeps(self, b, h, q, kv):
+    def keeps(self, b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         """Which pairs count, for index tensors: the function, within the blocks where the mask was made from them."""
         if self._blocks is None:
             return self.mask_mod(b, h, q, kv)
@@ -146,7 +169,7 @@ class BlockMask:
         blocks = tuple(None if x is None else x[..., :rows, :columns] for x in self._counted)
         return BlockMask(self.mask_mod, (*self.shape[:2], new_q_len, new_kv_len), self.BLOCK_SIZE, blocks)
 
-    def as_tuple(self, flatten: bool = True):
+    def as_tuple(self, flatten: bool = True) -> tuple:
         """The lengths, the tensors, the sizes of blocks and the function; pairs are taken apart with ``flatten``."""
         pairs = (self.seq_lengths, self.BLOCK_SIZE)
         lengths, sizes = pairs if flatten else ((p,) for p in pairs)
@@ -166,12 +189,12 @@ class BlockMask:
         seen = part if full is None else part | full
         return 100 * (1 - seen.sum().item() * math.prod(self.BLOCK_SIZE) / self.numel())
 
-    def to_dense(self):
+    def to_dense(self) -> Tensor:
         """Which blocks are seen, in part or whole: int32 (B, H, rows, columns)."""
         part, full = self._counted
         return (part if full is None else part | full).to(dtypes.int32)
 
-    def to(self, device):
+    def to(self, device: Device | str | int | None) -> BlockMask:
         """The mask with its tensors on ``device``."""
         blocks = self._blocks and tuple(None if x is None else x.to(device) for x in self._blocks)
         return BlockMask(self.mask_mod, self.shape, self.BLOCK_SIZE, blocks)

@@ -4,10 +4,13 @@ ever in memory as a whole (docs/design/inductor.md, "A product with its neighbou
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from flambeau.base import dtypes
+from flambeau.base.device import Device
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.nn.attention.block_mask import DEFAULT_BLOCK_SIZE, BlockMask, create_mask, grid, noop_mask
 
 __all__ = [
@@ -37,10 +40,10 @@ class AuxRequest(NamedTuple):
     max_scores: bool = False
 
 
-def and_masks(*mask_mods):
+def and_masks(*mask_mods) -> Callable[..., Tensor]:
     """A mask where all of them hold."""
 
-    def mask(b, h, q, k):
+    def mask(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         out = mask_mods[0](b, h, q, k)
         for m in mask_mods[1:]:
             out = out & m(b, h, q, k)
@@ -49,10 +52,10 @@ def and_masks(*mask_mods):
     return mask
 
 
-def or_masks(*mask_mods):
+def or_masks(*mask_mods) -> Callable[..., Tensor]:
     """A mask where one of them holds."""
 
-    def mask(b, h, q, k):
+    def mask(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         out = mask_mods[0](b, h, q, k)
         for m in mask_mods[1:]:
             out = out | m(b, h, q, k)
@@ -62,8 +65,15 @@ def or_masks(*mask_mods):
 
 
 def create_block_mask(
-    mask_mod, B, H, Q_LEN: int, KV_LEN: int, device="cpu", BLOCK_SIZE=DEFAULT_BLOCK_SIZE, _compile: bool = False
-):  # noqa: N803
+    mask_mod: Callable[..., Tensor],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Device | str | int | None = "cpu",
+    BLOCK_SIZE: int | Sequence[int] = DEFAULT_BLOCK_SIZE,
+    _compile: bool = False,
+) -> BlockMask:  # noqa: N803
     """A mask for :func:`flex_attention`: ``mask_mod(b, h, q, kv)`` tells for index tensors which pairs count. ``B`` and ``H`` None broadcast.
     Blocks of ``BLOCK_SIZE`` are what the mask counts; attention evaluates the function."""
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -107,18 +117,18 @@ def _check(query, key, value, block_mask, enable_gqa: bool) -> None:
 
 
 def flex_attention(
-    query,
-    key,
-    value,
-    score_mod=None,
-    block_mask=None,
-    scale=None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Callable[..., Tensor] | None = None,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
     enable_gqa: bool = False,
     return_lse: bool = False,
-    kernel_options=None,
+    kernel_options: dict[str, Any] | None = None,
     *,
-    return_aux=None,
-):
+    return_aux: AuxRequest | None = None,
+) -> Tensor | tuple[Tensor, Tensor] | tuple[Tensor, AuxOutput]:
     """softmax(score_mod(q k^T scale, b, h, i, j)) v over (B, H, L, E); ``enable_gqa``: fewer heads of keys than of queries. A row that sees nothing
     gives zeros, its logarithmic sum is -inf. 16-bit numbers are computed in float32, and the result is rounded once; ``lse`` and ``max_scores``
     are float32 then."""

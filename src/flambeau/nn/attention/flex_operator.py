@@ -12,6 +12,7 @@ from typing import Any
 from flambeau.autograd import enable_grad
 from flambeau.autograd import grad as gradients
 from flambeau.core.higher_order import HigherOrderOperator, tensors_in
+from flambeau.core.tensor import Tensor
 from flambeau.nn.attention.block_mask import BlockMask
 from flambeau.nn.attention.flex_attention import AuxRequest
 from flambeau.nn.attention.flex_attention import flex_attention as attention
@@ -27,7 +28,16 @@ def with_buffers(fn: Callable | None, buffers: tuple) -> Callable | None:
     return fn if fn is None or not buffers else lambda *given: fn(*given, *buffers)
 
 
-def computed(query, key, value, score_mod, block_mask: tuple, scale, score_buffers: tuple, mask_buffers: tuple):
+def computed(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Callable[..., Tensor] | None,
+    block_mask: tuple,
+    scale: float | None,
+    score_buffers: tuple,
+    mask_buffers: tuple,
+) -> tuple[Tensor, Tensor, Tensor]:
     shape = (query.shape[0], query.shape[1], query.shape[-2], key.shape[-2])
     mask = BlockMask(with_buffers(block_mask[-1], mask_buffers), shape, tuple(block_mask[-3:-1]))
     out, aux = attention(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 
+from flambeau.base.dtypes import DType
 from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
 from flambeau.core.public import overwrite
+from flambeau.core.tensor import Tensor
 
 __all__ = [
     "celu",
@@ -36,37 +38,39 @@ _like, _zeros = function("rand_like"), function("zeros_like")
 
 
 @overridable
-def celu(input, alpha: float = 1.0, inplace: bool = False):
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1))."""
     return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
 @overridable
-def selu(input, inplace: bool = False):
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """ELU with the scale and alpha of self-normalising networks."""
     return selu_(input) if inplace else _selu(input)
 
 
 @overridable
-def threshold(input, threshold: float, value: float, inplace: bool = False):
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, else ``value``."""
     return threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
 
 
 @overridable
-def rrelu(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False):
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Leaky ReLU with slopes drawn from [lower, upper] while training, their mean else."""
     out = _rrelu(input, lower, upper, training)
     return overwrite(input, out) if inplace else out
 
 
-def rrelu_(input, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False):
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """:func:`rrelu` in place."""
     return rrelu(input, lower, upper, training, True)
 
 
 @overridable
-def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """softmax(-x).
 
     >>> torch.nn.functional.softmin(torch.tensor([0., 0.]), dim=0)
@@ -82,19 +86,19 @@ def softmin(input, dim: int | None = None, _stacklevel: int = 3, dtype=None):
 
 
 @overridable
-def softsign(input):
+def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
 @overridable
-def tanhshrink(input):
+def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return input - input.tanh()
 
 
 @overridable
-def gumbel_softmax(logits, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1):
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of a relaxed one-hot; with ``hard`` one-hot in the forward pass and soft in the backward. Jang et al., arXiv:1611.01144.
 
     >>> torch.nn.functional.gumbel_softmax(torch.zeros(3, 5), hard=True).sum(-1)

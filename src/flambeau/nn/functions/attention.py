@@ -6,6 +6,7 @@ import math
 
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
+from flambeau.core.tensor import Tensor
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -126,32 +127,32 @@ def _fused(q, k, v, mask, dropout_p: float, is_causal: bool, batch: int, num_hea
 
 @overridable
 def multi_head_attention_forward(
-    query,
-    key,
-    value,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     embed_dim_to_check: int,
     num_heads: int,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
     add_zero_attn: bool,
     dropout_p: float,
-    out_proj_weight,
-    out_proj_bias,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
     training: bool = True,
-    key_padding_mask=None,
+    key_padding_mask: Tensor | None = None,
     need_weights: bool = True,
-    attn_mask=None,
+    attn_mask: Tensor | None = None,
     use_separate_proj_weight: bool = False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-):
+) -> tuple[Tensor, Tensor | None]:
     """query (L, N, E), key and value (S, N, E), or without N: output (L, N, E) and the weights (N, L, S), a head each unless averaged."""
     if query.dim() not in (2, 3):
         raise AssertionError(

@@ -7,6 +7,7 @@ import warnings
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
 from flambeau.core.public import overwrite
+from flambeau.core.tensor import Tensor
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
@@ -21,19 +22,19 @@ def _drop(fn, input, p, training, inplace):
 
 
 @overridable
-def alpha_dropout(input, p: float = 0.5, training: bool = False, inplace: bool = False):
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of self-normalising networks."""
     return _drop(_alpha, input, p, training, inplace)
 
 
 @overridable
-def feature_alpha_dropout(input, p: float = 0.5, training: bool = False, inplace: bool = False):
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Alpha dropout of whole feature maps."""
     return _drop(_feature_alpha, input, p, training, inplace)
 
 
 @overridable
-def dropout1d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     if input.dim() not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input.")
@@ -43,7 +44,7 @@ def dropout1d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
 
 
 @overridable
-def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, H, W)."""
     if input.dim() not in (3, 4):
         warnings.warn(f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated.", stacklevel=3)
@@ -58,7 +59,7 @@ def dropout2d(input, p: float = 0.5, training: bool = True, inplace: bool = Fals
 
 
 @overridable
-def dropout3d(input, p: float = 0.5, training: bool = True, inplace: bool = False):
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if input.dim() not in (4, 5):
         warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated.", stacklevel=3)

@@ -10,6 +10,7 @@ from flambeau.base import dtypes
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
+from flambeau.core.tensor import Tensor
 
 __all__ = ["linear_cross_entropy"]
 
@@ -65,17 +66,17 @@ _cat = function("cat")
 
 @overridable
 def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
     *,
-    linear_bias=None,
-    weight=None,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     options: LinearCrossEntropyOptions | None = None,
-):
+) -> Tensor:
     """``cross_entropy(linear(input, linear_weight, linear_bias), target)``: input (N, K) or (K,), linear_weight (C, ..., K), linear_bias
     (C, ...). RuntimeError for shapes that don't fit together. With ``options`` logits are computed piece by piece, twice."""
     outer, batches = tuple(linear_weight.shape[:-1]), tuple(input.shape[:-1])
@@ -143,7 +144,7 @@ def _in_pieces(input, linear_weight, target, linear_bias, reduction, options, we
     size = options.rows(*input.shape, linear_weight.shape[0])
     each = "none" if reduction == "none" else "sum"
 
-    def piece(x, t, w, b, weight):
+    def piece(x: Tensor, t: Tensor, w: Tensor, b: Tensor, weight: Tensor) -> Tensor:
         return _whole(x, w, t, b, each, weight, ignore_index, label_smoothing)
 
     losses = [

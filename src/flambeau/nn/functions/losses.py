@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
 
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
+from flambeau.core.tensor import Tensor
 
 __all__ = [
     "cosine_embedding_loss",
@@ -44,7 +46,7 @@ pairwise_distance, pdist = function("pairwise_distance"), function("pdist")
 _logsigmoid = function("log_sigmoid")
 
 
-def code(size_average, reduce, reduction: str) -> int:
+def code(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
     """ATen's number of a reduction, the deprecated pair of flags included."""
     if size_average is not None or reduce is not None:
         warnings.warn("size_average and reduce args will be deprecated, please use reduction instead.", stacklevel=4)
@@ -59,7 +61,14 @@ def _reduced(loss, code: int):
 
 
 @overridable
-def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """target (log target - input), the input in logarithms. "batchmean" divides by the batch size.
 
     >>> torch.nn.functional.kl_div(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1., 0.]]), reduction='batchmean')
@@ -79,21 +88,23 @@ def kl_div(input, target, size_average=None, reduce=None, reduction: str = "mean
 
 @overridable
 def poisson_nll_loss(
-    input,
-    target,
+    input: Tensor,
+    target: Tensor,
     log_input: bool = True,
     full: bool = False,
-    size_average=None,
+    size_average: bool | None = None,
     eps: float = 1e-8,
-    reduce=None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-):
+) -> Tensor:
     """exp(x) - target x, or x - target log(x + eps); ``full`` adds Stirling's approximation of log target!."""
     return _poisson(input, target, log_input, full, eps, code(size_average, reduce, reduction))
 
 
 @overridable
-def gaussian_nll_loss(input, target, var, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """(log var + (x - target)^2 / var) / 2, the variance cut at ``eps``."""
     if isinstance(var, (int, float)):
         if var < 0:
@@ -118,15 +129,28 @@ def gaussian_nll_loss(input, target, var, full: bool = False, eps: float = 1e-6,
 
 
 @overridable
-def hinge_embedding_loss(input, target, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """x where target is 1, max(0, margin - x) where it is -1."""
     return _hinge(input, target, margin, code(size_average, reduce, reduction))
 
 
 @overridable
 def margin_ranking_loss(
-    input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, -target (x1 - x2) + margin)."""
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
         raise RuntimeError(
@@ -138,22 +162,37 @@ def margin_ranking_loss(
 
 @overridable
 def cosine_embedding_loss(
-    input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction: str = "mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
     return _cosine(input1, input2, target, margin, code(size_average, reduce, reduction))
 
 
 @overridable
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """log(1 + exp(-target x))."""
     return _soft(input, target, code(size_average, reduce, reduction))
 
 
 @overridable
 def multi_margin_loss(
-    input, target, p: int = 1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"
-):
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Hinge of each class against the right one, to the power ``p``."""
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -163,13 +202,22 @@ def multi_margin_loss(
 
 
 @overridable
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction: str = "mean"):
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """Hinge of each other class against each label; labels end at the first -1."""
     return _multilabel(input, target, code(size_average, reduce, reduction))
 
 
 @overridable
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Binary cross-entropy with logits, averaged over the classes."""
     number = code(size_average, reduce, reduction)
     loss = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
@@ -180,17 +228,17 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 @overridable
 def triplet_margin_loss(
-    anchor,
-    positive,
-    negative,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     margin: float = 1.0,
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average=None,
-    reduce=None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-):
+) -> Tensor:
     """max(0, distance to the positive - distance to the negative + margin)."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -199,15 +247,15 @@ def triplet_margin_loss(
 
 @overridable
 def triplet_margin_with_distance_loss(
-    anchor,
-    positive,
-    negative,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
-    distance_function=None,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-):
+) -> Tensor:
     """Triplet loss with a distance of one's own."""
     number = code(None, None, reduction)
     if margin <= 0:
@@ -226,13 +274,13 @@ def triplet_margin_with_distance_loss(
 
 @overridable
 def ctc_loss(
-    log_probs,
-    targets,
-    input_lengths,
-    target_lengths,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-):
+) -> Tensor:
     """Connectionist temporal classification. Graves et al. 2006. log_probs (T, N, C); targets (N, S) or one after the other."""
     return _ctc(log_probs, targets, input_lengths, target_lengths, blank, code(None, None, reduction), zero_infinity)

@@ -9,6 +9,7 @@ from flambeau.core import keys as K
 from flambeau.core.bindings import function
 from flambeau.core.dispatch import excluding
 from flambeau.core.overrides import overridable
+from flambeau.core.tensor import Tensor
 
 __all__ = ["embedding_bag", "instance_norm", "local_response_norm", "renormed"]
 
@@ -17,15 +18,15 @@ _instance_norm, _bag, _arange = function("instance_norm"), function("embedding_b
 
 @overridable
 def instance_norm(
-    input,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-):
+) -> Tensor:
     """Each channel of each sample of (N, C, *) by its own statistics.
 
     >>> torch.nn.functional.instance_norm(torch.ones(1, 2, 3))
@@ -42,7 +43,7 @@ def instance_norm(
 
 
 @overridable
-def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha mean of squares over ``size`` neighbouring channels)^beta. Krizhevsky et al. 2012."""
     from . import pooling
     from .vision import pad
@@ -64,7 +65,7 @@ def local_response_norm(input, size: int, alpha: float = 1e-4, beta: float = 0.7
     return input / mean.mul(alpha).add(k).pow(beta)
 
 
-def renormed(weight, indices, max_norm: float, norm_type: float) -> None:
+def renormed(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows of ``weight`` that are used and longer than ``max_norm``, in place. Derivatives, tangents too, don't see it."""
     with no_grad(), excluding(K.FORWARD):
         rows = indices.reshape(-1).unique() if hasattr(indices, "unique") else indices.reshape(-1)
@@ -76,18 +77,18 @@ def renormed(weight, indices, max_norm: float, norm_type: float) -> None:
 
 @overridable
 def embedding_bag(
-    input,
-    weight,
-    offsets=None,
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
     max_norm: float | None = None,
     norm_type: float = 2,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",
     sparse: bool = False,
-    per_sample_weights=None,
+    per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
-):
+) -> Tensor:
     """Sums, means or maxima of embeddings: bags are the rows of a 2-d ``input``, or begin at ``offsets`` of a 1-d one."""
     if weight.dtype.category == 1 and input.is_floating_point():
         warnings.warn(

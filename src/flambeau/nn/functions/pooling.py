@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
+from flambeau.core.tensor import Tensor
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d"]
 
@@ -27,8 +31,14 @@ def _public(**made):
 
 def _max_pool(n):
     def max_pool(
-        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
-    ):
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
         """The maximum of each window; with ``return_indices`` also its flat position in the input."""
         stride = [] if stride is None else stride
         if return_indices:
@@ -36,8 +46,14 @@ def _max_pool(n):
         return _maxima[n](input, kernel_size, stride, padding, dilation, ceil_mode)
 
     def with_indices(
-        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode: bool = False, return_indices: bool = False
-    ):
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> tuple[Tensor, Tensor]:
         """(maxima of windows, their flat positions in the input)."""
         return _indices[n](input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
@@ -62,15 +78,17 @@ def _sizes(input, output_size, n: int) -> list:
 
 
 def _adaptive(n):
-    def avg(input, output_size):
+    def avg(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
         """The mean of windows that share the input evenly; None keeps a size."""
         return _adaptive_avg[n](input, _sizes(input, output_size, n))
 
-    def with_indices(input, output_size, return_indices: bool = False):
+    def with_indices(
+        input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
+    ) -> tuple[Tensor, Tensor]:
         """(maxima of windows that share the input evenly, their flat positions)."""
         return _adaptive_max[n](input, _sizes(input, output_size, n))
 
-    def maximum(input, output_size, return_indices: bool = False):
+    def maximum(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
         """The maximum of windows that share the input evenly; None keeps a size."""
         out = _adaptive_max[n](input, _sizes(input, output_size, n))
         return tuple(out) if return_indices else out[0]
@@ -90,7 +108,13 @@ for _n in (1, 2, 3):
 
 
 def _lp_pool(n, average):
-    def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode: bool = False):
+    def lp_pool(
+        input: Tensor,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> Tensor:
         """(sum of x^p over each window)^(1/p)."""
         count = kernel_size if isinstance(kernel_size, int) else 1
         if not isinstance(kernel_size, int):
@@ -134,7 +158,14 @@ def _list(value, n):
 
 
 def _max_unpool(n):
-    def max_unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        output_size: int | Sequence[int] | None = None,
+    ) -> Tensor:
         """Zeros with the maxima at the places that ``return_indices`` gave."""
         kernel = _list(kernel_size, n)
         stride = kernel if stride is None else _list(stride, n)
@@ -155,8 +186,13 @@ for _n in (1, 2, 3):
 
 def _fractional_max_pool(n):
     def with_indices(
-        input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
-    ):
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """(maxima of windows at random places, their flat positions). Graham, arXiv:1412.6071."""
         if output_size is None and output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
@@ -169,8 +205,13 @@ def _fractional_max_pool(n):
         return _fractional[n](input, _list(kernel_size, n), _list(output_size, n), _random_samples)
 
     def fractional(
-        input, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
-    ):
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
         """Maxima of windows at random places. Graham, arXiv:1412.6071."""
         out = with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
         return tuple(out) if return_indices else out[0]

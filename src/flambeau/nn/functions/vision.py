@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 
 from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
 from flambeau.core.overrides import overridable
+from flambeau.core.tensor import Tensor
 
 __all__ = [
     "affine_grid",
@@ -51,7 +53,7 @@ _upsample = {
 
 
 @overridable
-def pad(input, pad, mode: str = "constant", value: float | None = None):
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Pad the last dimensions by pairs (before, after), last dimension first: by a constant, reflected, replicated or circular.
 
     >>> torch.nn.functional.pad(torch.tensor([1, 2]), (1, 2))
@@ -106,14 +108,14 @@ def _list(value, n):
 
 @overridable
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-):
+) -> Tensor:
     """Resample (N, C, ...) to ``size`` or by ``scale_factor``. ``mode``: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area.
 
     >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
@@ -180,13 +182,21 @@ def interpolate(
     )
 
 
-def upsample(input, size=None, scale_factor=None, mode: str = "nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """``interpolate`` under its old name."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """:func:`interpolate` by the nearest element. Deprecated."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
@@ -194,7 +204,9 @@ def upsample_nearest(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """:func:`interpolate`, bilinear with corners aligned. Deprecated."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
@@ -203,7 +215,9 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
 
 @overridable
-def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None):
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
     """The input (N, C, ...) at the positions ``grid`` (N, ..., n) in [-1, 1], x first.
 
     >>> torch.nn.functional.grid_sample(torch.ones(1, 1, 4, 4), torch.zeros(1, 2, 2, 2), align_corners=False).shape
@@ -229,7 +243,7 @@ def grid_sample(input, grid, mode: str = "bilinear", padding_mode: str = "zeros"
 
 
 @overridable
-def affine_grid(theta, size, align_corners: bool | None = None):
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Positions for ``grid_sample`` of affine maps theta (N, 2, 3) or (N, 3, 4); ``size``: the output's (N, C, ...).
 
     >>> torch.nn.functional.affine_grid(torch.tensor([[[1., 0., 0.], [0., 1., 0.]]]), (1, 1, 2, 2), align_corners=True)[0, 0]
@@ -261,7 +275,13 @@ def affine_grid(theta, size, align_corners: bool | None = None):
 
 
 @overridable
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
     """Sliding blocks of (N, C, H, W) as columns: (N, C * kernel elements, blocks).
 
     >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), 2).shape
@@ -271,7 +291,14 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @overridable
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: Tensor,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
     """The sum of blocks at their places: the transpose of ``unfold``."""
     return _col2im(
         input, _list(output_size, 2), _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2)

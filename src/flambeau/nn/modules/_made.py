@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.modules.module import Module
 from flambeau.nn.modules._tuples import _single
@@ -12,16 +14,16 @@ __all__ = ["layer"]
 
 def layer(
     name: str,
-    function,
+    function: Callable[..., Any],
     options: str,
     doc: str,
     *,
     inputs: str = "input",
     shown: str | None = None,
     check: str = "",
-    passed=None,
-    base=Module,
-):
+    passed: str | None = None,
+    base: type[Module] = Module,
+) -> type[Module]:
     """The class ``name``: ``__init__(options)`` keeps each option as an attribute, ``forward(inputs)`` is ``function(inputs, options)``.
 
     ``options`` is a parameter list as in Python ("kernel_size, stride=None"), ``shown`` the options in the repr (all; ``*name``: its

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import collections.abc
 import itertools
+from typing import Any
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(n: int, name: str = "parse"):
-    def parse(x):
+    def parse(x: Any) -> tuple[int, ...]:
         return tuple(x) if isinstance(x, collections.abc.Iterable) else tuple(itertools.repeat(x, n))
 
     parse.__name__ = name

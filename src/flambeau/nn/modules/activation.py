@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
@@ -46,7 +49,7 @@ __all__ = [
 class _InPlace(Module):
     """What activations with an ``inplace`` option share."""
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -61,7 +64,7 @@ class ReLU(_InPlace):
     tensor([0., 2.])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, inplace=self.inplace)
 
 
@@ -72,7 +75,7 @@ class ReLU6(_InPlace):
     tensor([0., 2., 6.])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input, inplace=self.inplace)
 
 
@@ -83,7 +86,7 @@ class SiLU(_InPlace):
     tensor([-0.2689,  0.0000,  0.7311])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
 
 
@@ -94,11 +97,11 @@ class LeakyReLU(_InPlace):
     tensor([-0.1000,  1.0000])
     """
 
-    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.negative_slope = negative_slope
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
@@ -112,11 +115,11 @@ class ELU(_InPlace):
     tensor([-0.6321,  1.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.alpha = alpha
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
@@ -130,11 +133,11 @@ class GELU(Module):
     tensor([-0.1587,  0.0000,  0.8413])
     """
 
-    def __init__(self, approximate: str = "none"):
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
@@ -144,7 +147,7 @@ class GELU(Module):
 class _MayReplace(Module):
     """An activation that may write its result into its input."""
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -155,21 +158,21 @@ class _MayReplace(Module):
 class Hardsigmoid(_MayReplace):
     """min(max(0, x + 3), 6) / 6. Any shape, floating dtypes; ``inplace`` writes the input."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
 class Hardswish(_MayReplace):
     """x min(max(0, x + 3), 6) / 6. Any shape, floating dtypes; ``inplace`` writes the input."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
 class Mish(_MayReplace):
     """x tanh(softplus(x)). Any shape, floating dtypes; ``inplace`` writes the input."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
@@ -183,7 +186,7 @@ class Sigmoid(Module):
     def __init__(self) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
 
@@ -193,7 +196,7 @@ class LogSigmoid(Module):
     def __init__(self) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
@@ -207,7 +210,7 @@ class Tanh(Module):
     def __init__(self) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)
 
 
@@ -218,12 +221,12 @@ class Softplus(Module):
     tensor([0.6931])
     """
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
@@ -237,11 +240,11 @@ class Softmax(Module):
     tensor([0.5000, 0.5000])
     """
 
-    def __init__(self, dim: int | None = None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
@@ -255,11 +258,11 @@ class LogSoftmax(Module):
     tensor([-0.6931, -0.6931])
     """
 
-    def __init__(self, dim: int | None = None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
     def extra_repr(self) -> str:
@@ -325,8 +328,13 @@ class Hardtanh(Module):
     """
 
     def __init__(
-        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value=None, max_value=None
-    ):
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
@@ -334,7 +342,7 @@ class Hardtanh(Module):
         if self.max_val <= self.min_val:
             raise AssertionError("max_val must be greater than min_val")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
@@ -347,7 +355,7 @@ class Softmax2d(Module):
     def __init__(self) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)
@@ -360,7 +368,13 @@ class PReLU(Module):
     tensor([-0.2500,  1.0000])
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(_full((num_parameters,), init, device=device, dtype=dtype))
@@ -370,7 +384,7 @@ class PReLU(Module):
 
         init.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
@@ -394,12 +408,12 @@ class MultiheadAttention(Module):
         bias: bool = True,
         add_bias_kv: bool = False,
         add_zero_attn: bool = False,
-        kdim=None,
-        vdim=None,
+        kdim: int | None = None,
+        vdim: int | None = None,
         batch_first: bool = False,
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
@@ -452,9 +466,16 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def forward(
-        self, query, key, value, key_padding_mask=None, need_weights: bool = True, attn_mask=None, average_attn_weights: bool = True,
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
         is_causal: bool = False,
-    ):  # fmt: skip
+    ) -> tuple[Tensor, Tensor | None]:
         if (
             self.batch_first and query.dim() == 3
         ):  # keeping which of them are one tensor: that decides how they are projected

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Sequence
 
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules.container import ModuleList, Sequential
@@ -20,9 +24,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """forward(input (N, in_features), target (N)): log-probability of each target, and their mean negated."""
 
     def __init__(
-        self, in_features: int, n_classes: int, cutoffs, div_value: float = 4.0, head_bias: bool = False, device=None, dtype=None, *,
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+        *,
         tail_bias: bool = False,
-    ):  # fmt: skip
+    ) -> None:
         super().__init__()
         made = {"device": device, "dtype": dtype}
         cutoffs = list(cutoffs)
@@ -59,7 +71,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             a.reset_parameters()
             b.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         if target_.dim() == 1:
             if input_.shape[0] != target_.shape[0]:
                 raise RuntimeError("Input and target should have the same size in the batch dimension.")
@@ -85,7 +97,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = (-output).mean()
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
-    def log_prob(self, input):
+    def log_prob(self, input: Tensor) -> Tensor:
         """(N, n_classes)."""
         head = F.log_softmax(self.head(input), dim=1)
         parts = [head[:, : self.shortlist_size]]
@@ -94,6 +106,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(inner + head[:, self.shortlist_size + i].unsqueeze(1))
         return _cat(parts, 1)
 
-    def predict(self, input):
+    def predict(self, input: Tensor) -> Tensor:
         """The likeliest class of each row."""
         return _argmax(self.log_prob(input), dim=1)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
@@ -39,11 +43,11 @@ class _NormBase(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device=None,
-        dtype=None,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
-    ):
+    ) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -100,7 +104,7 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     """Normalises each channel of (N, C, *): by the batch while training, by the running statistics in evaluation."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
@@ -159,19 +163,19 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        process_group=None,
-        device=None,
-        dtype=None,
-    ):
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.process_group = process_group
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         # Without the package there is no process group.
         distributed = sys.modules.get("flambeau.distributed.world")
         if distributed is None or not self.training or not distributed.is_initialized():
@@ -184,7 +188,7 @@ class SyncBatchNorm(_BatchNorm):
         return importlib.import_module("flambeau.distributed.sync_batch_norm").normalized(self, input)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module, process_group=None):
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """A copy of the tree of modules with each BatchNorm as a SyncBatchNorm."""
         out = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, KeysView, Mapping, ValuesView
+from typing import Any, Self
 
 from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
@@ -50,11 +51,11 @@ class _Numbered(Module):
         self._modules.clear()
         self._modules.update((str(i), m) for i, m in enumerate(modules))
 
-    def append(self, module: Module):
+    def append(self, module: Module) -> Self:
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Module):
+    def insert(self, index: int, module: Module) -> Self:
         modules = list(self._modules.values())
         if not isinstance(module, Module):
             raise TypeError(f"{type(module)} is not a Module subclass")
@@ -62,7 +63,7 @@ class _Numbered(Module):
         self._renumber(modules)
         return self
 
-    def extend(self, modules: Iterable[Module]):
+    def extend(self, modules: Iterable[Module]) -> Self:
         for module in modules:
             self.append(module)
         return self
@@ -83,7 +84,7 @@ class Sequential(_Numbered):
     torch.Size([5, 2])
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():
@@ -110,7 +111,7 @@ class Sequential(_Numbered):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
-    def forward(self, input):
+    def forward(self, input: Any) -> Any:
         for module in self:
             input = module(input)
         return input
@@ -124,7 +125,7 @@ class ModuleList(_Numbered):
     (2, 4)
     """
 
-    def __init__(self, modules: Iterable[Module] | None = None):
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
@@ -135,7 +136,7 @@ class ModuleList(_Numbered):
     def __add__(self, other: Iterable[Module]):
         return ModuleList([*self, *other])
 
-    def extend(self, modules: Iterable[Module]):
+    def extend(self, modules: Iterable[Module]) -> Self:
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         return super().extend(modules)
@@ -166,7 +167,7 @@ class ModuleDict(Module):
     torch.Size([9])
     """
 
-    def __init__(self, modules: Mapping[str, Module] | None = None):
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -195,16 +196,16 @@ class ModuleDict(Module):
     def pop(self, key: str) -> Module:
         return self._modules.pop(key)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         return self._modules.keys()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Module]:
         return self._modules.items()
 
-    def values(self):
+    def values(self) -> ValuesView[Module]:
         return self._modules.values()
 
-    def update(self, modules) -> None:
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         if not isinstance(modules, Iterable):
             raise TypeError(
                 "ModuleDict.update should be called with an iterable of key/value pairs, but got "
@@ -230,7 +231,7 @@ class ParameterList(Module):
     2
     """
 
-    def __init__(self, values: Iterable | None = None):
+    def __init__(self, values: Iterable | None = None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
@@ -255,12 +256,12 @@ class ParameterList(Module):
             value = Parameter(value)
         setattr(self, str(index), value)
 
-    def append(self, value):
+    def append(self, value: Any) -> Self:
         self._put(self._size, value)
         self._size += 1
         return self
 
-    def extend(self, values: Iterable):
+    def extend(self, values: Iterable) -> Self:
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
@@ -287,7 +288,7 @@ class ParameterDict(Module):
     ['scale']
     """
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
         self._keys: dict[str, None] = {}
         if parameters is not None:
@@ -321,25 +322,25 @@ class ParameterDict(Module):
     def __contains__(self, key: str) -> bool:
         return key in self._keys
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         return self._keys.keys()
 
-    def values(self):
+    def values(self) -> list[Any]:
         return [getattr(self, k) for k in self._keys]
 
-    def items(self):
+    def items(self) -> list[tuple[str, Any]]:
         return [(k, getattr(self, k)) for k in self._keys]
 
-    def get(self, key: str, default=None):
+    def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self._keys else default
 
-    def setdefault(self, key: str, default=None):
+    def setdefault(self, key: str, default: Any = None) -> Any:
         """The value of ``key``, which is ``default`` from now on when there is none."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
-    def pop(self, key: str):
+    def pop(self, key: str) -> Any:
         """Take ``key`` out: its value. KeyError when it is absent."""
         value = self[key]
         del self[key]
@@ -360,7 +361,7 @@ class ParameterDict(Module):
         """Another ParameterDict of the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
-    def fromkeys(self, keys, default=None) -> ParameterDict:
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new ParameterDict of these keys, each with the value ``default``."""
         return ParameterDict((key, default) for key in keys)
 
@@ -381,7 +382,7 @@ class ParameterDict(Module):
         self.update(other)
         return self
 
-    def update(self, parameters) -> None:
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Insert the items of a mapping, of a ParameterDict, or of an iterable of pairs. TypeError, ValueError for others."""
         if not isinstance(parameters, Iterable):
             raise TypeError(

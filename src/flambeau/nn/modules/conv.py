@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import functional as F
@@ -39,16 +43,16 @@ class _ConvNd(Module):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -110,7 +114,7 @@ class _ConvNd(Module):
             return self.convolve(padded, weight, bias, self.stride, (0,) * self.spatial, self.dilation, self.groups)
         return self.convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -188,17 +192,17 @@ class _ConvTransposeNd(_ConvNd):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation=1,
+        dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
@@ -236,7 +240,7 @@ class _ConvTransposeNd(_ConvNd):
                 )
         return tuple(o - m for o, m in zip(output_size, least))
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         extra = self._output_padding(input, output_size)
         return self.convolve(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation

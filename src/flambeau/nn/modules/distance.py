@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules._made import layer
@@ -15,12 +16,12 @@ __all__ = [
 class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps over the last dimension."""
 
-    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         # Not called p: whole modules in files have the attributes that PyTorch's have.
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
-    def forward(self, x1, x2):
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 

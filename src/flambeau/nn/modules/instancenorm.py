@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
+from flambeau.core.tensor import Tensor
 from flambeau.nn import functional as F
 from flambeau.nn.modules.batchnorm import _NormBase
 from flambeau.nn.modules.lazy import LazyNormMixin, lazy_layer
@@ -20,12 +23,20 @@ class _InstanceNorm(_NormBase):
     """Each channel of each sample by its own statistics (Ulyanov et al., arXiv:1607.08022); the batch may be absent."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False, device=None,
-        dtype=None, *, bias: bool = True,
-    ):  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         x = input.unsqueeze(0) if input.dim() == self.ranks[0] else input
         if x.size(1) != self.num_features and self.affine:

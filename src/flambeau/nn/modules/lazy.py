@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
+from flambeau.core.tensor import Tensor
 from flambeau.modules.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 __all__ = ["LazyModuleMixin"]
@@ -12,8 +18,13 @@ class LazyModuleMixin:
     ``cls_to_become``. State dicts load before that too, and give the shapes."""
 
     cls_to_become = None
+    # Of the Module beside it.
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _register_load_state_dict_pre_hook: Callable
+    register_forward_pre_hook: Callable
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
@@ -57,7 +68,20 @@ def _lazy_pair(module, shape_names: dict, made) -> None:
 class LazyConvMixin(LazyModuleMixin):
     """Convolutions whose input channels are those of the first input."""
 
-    def __init__(self, out_channels: int, *args, bias: bool = True, device=None, dtype=None, **kwargs):
+    # Of the convolution beside it.
+    spatial: int
+    groups: int
+    _weight_shape: Callable
+
+    def __init__(
+        self,
+        out_channels: int,
+        *args,
+        bias: bool = True,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+        **kwargs,
+    ) -> None:
         super().__init__(0, 0, *args, bias=False, **kwargs)
         self.out_channels = out_channels
         made = {"device": device, "dtype": dtype}
@@ -69,7 +93,7 @@ class LazyConvMixin(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input, *args, **kwargs) -> None:
+    def initialize_parameters(self, input: Tensor, *args, **kwargs) -> None:
         if self.has_uninitialized_params():
             if input.dim() not in (self.spatial + 1, self.spatial + 2):
                 raise RuntimeError(
@@ -88,7 +112,15 @@ class LazyConvMixin(LazyModuleMixin):
 class LazyNormMixin(LazyModuleMixin):
     """Normalisations whose features are those of the first input."""
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         made = {"device": device, "dtype": dtype}
         super().__init__(0, eps, momentum, False, False, **made)
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -104,7 +136,7 @@ class LazyNormMixin(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input) -> None:
+    def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
             for value in (self.weight, self.bias, self.running_mean, self.running_var):

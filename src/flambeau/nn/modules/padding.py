@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules._tuples import _ntuple
@@ -15,11 +18,11 @@ class _Pad(Module):
     mode = "constant"
     dimensions: int
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         self.padding = _ntuple(2 * self.dimensions)(padding)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
@@ -29,7 +32,7 @@ class _Pad(Module):
 class _CircularPad(_Pad):
     """Pads with the elements of the other end. ``padding``: one number, or (before, after) for each dimension, last first; at most its size."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         least = self.dimensions + 1
         if input.dim() not in (least, least + 1):
             raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
@@ -39,11 +42,11 @@ class _CircularPad(_Pad):
 class _ConstantPad(_Pad):
     """Pads with ``value``. ``padding``: one number, or (before, after) for each dimension, last first; negative numbers cut."""
 
-    def __init__(self, padding, value: float):
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
@@ -53,7 +56,7 @@ class _ConstantPad(_Pad):
 class _ZeroPad(_ConstantPad):
     """Pads with 0. ``padding``: one number, or (before, after) for each dimension, last first; negative numbers cut."""
 
-    def __init__(self, padding):
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:

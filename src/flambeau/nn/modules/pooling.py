@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 from flambeau.nn.modules._made import layer
@@ -94,8 +97,13 @@ class _FractionalMaxPool(Module):
     """Maxima of windows at random places. Graham, arXiv:1412.6071."""
 
     def __init__(
-        self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
-    ):
+        self,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
         super().__init__()
         each = _pair if self.dimensions == 2 else _triple
         self.kernel_size = each(kernel_size)
@@ -111,7 +119,7 @@ class _FractionalMaxPool(Module):
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         pool = F.fractional_max_pool2d if self.dimensions == 2 else F.fractional_max_pool3d
         return pool(
             input,

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Sequence
 
 from flambeau.amp.state import is_autocast_enabled
+from flambeau.base.device import Device
+from flambeau.base.dtypes import DType
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 from flambeau.nn import init
@@ -41,9 +45,9 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__()
         for name, value, kind in (
             ("bias", bias, bool),
@@ -128,7 +132,7 @@ class RNNBase(Module):
         sizes = [self.proj_size or self.hidden_size] + ([self.hidden_size] if self.mode == "LSTM" else [])
         return [_zeros((rows, batch, n), dtype=x.dtype, device=x.device) for n in sizes]
 
-    def check_forward_args(self, input, hidden, batch: int) -> None:
+    def check_forward_args(self, input: Tensor, hidden: Sequence[Tensor], batch: int) -> None:
         rows = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [self.proj_size or self.hidden_size] + ([self.hidden_size] if self.mode == "LSTM" else [])
         for k, (state, n) in enumerate(zip(hidden, sizes)):
@@ -185,7 +189,9 @@ class RNNBase(Module):
             return out.squeeze(0 if self.batch_first else 1), [s.squeeze(1) for s in final]
         return out, final
 
-    def forward(self, input, hx=None):
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | None = None
+    ) -> tuple[Tensor | PackedSequence, Tensor]:
         out, final = self._run(input, hx)
         return out, final[0]
 
@@ -223,9 +229,9 @@ class RNN(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: None = None,
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         _no_projection(proj_size)
         self.nonlinearity = nonlinearity
         modes = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
@@ -253,13 +259,15 @@ class LSTM(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         options = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
         super().__init__("LSTM", input_size, hidden_size, *options)
 
-    def forward(self, input, hx=None):
+    def forward(  # type: ignore[override]
+        self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
         out, final = self._run(input, hx)
         return out, tuple(final)
 
@@ -282,9 +290,9 @@ class GRU(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: None = None,
-        device=None,
-        dtype=None,
-    ):
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         _no_projection(proj_size)
         options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__("GRU", input_size, hidden_size, *options)
@@ -298,7 +306,15 @@ def _no_projection(proj_size) -> None:
 class RNNCellBase(Module):
     """One step: (batch, input_size) and the state to the next state."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = num_chunks * hidden_size
@@ -358,12 +374,18 @@ class RNNCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
-    ):
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         x, (h,) = self._states(input, hx, 1)
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
@@ -381,10 +403,17 @@ class GRUCell(RNNCellBase):
     torch.Size([2, 4])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         x, (h,) = self._states(input, hx, 1)
         out = _CELLS["gru_cell"](x, h, *self._weights())
         return out if input.dim() == 2 else out.squeeze(0)
@@ -401,10 +430,17 @@ class LSTMCell(RNNCellBase):
     (torch.Size([2, 4]), torch.Size([2, 4]))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Device | str | int | None = None,
+        dtype: DType | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         x, states = self._states(input, hx, 2)
         out = _CELLS["lstm_cell"](x, list(states), *self._weights())
         return tuple(out) if input.dim() == 2 else tuple(s.squeeze(0) for s in out)

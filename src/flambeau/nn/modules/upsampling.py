@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn import functional as F
 
@@ -20,8 +23,13 @@ class Upsample(Module):
     """
 
     def __init__(
-        self, size=None, scale_factor=None, mode: str = "nearest", align_corners=None, recompute_scale_factor=None
-    ):
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
@@ -36,7 +44,7 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
             input,
             self.size,
@@ -54,12 +62,16 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """:func:`torch.nn.functional.interpolate` by the nearest pixel: (N, C, H, W) to ``size``, or by ``scale_factor``."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """:func:`torch.nn.functional.interpolate`, bilinear with corners aligned: (N, C, H, W) to ``size``, or by ``scale_factor``."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ... import _C
+from ...core.tensor import Tensor
+from ...modules.module import Module
 
 __all__ = ["set_tensor", "swap_tensor"]
 
 
-def swap_tensor(module, name: str, tensor, allow_missing: bool = False):
+def swap_tensor(module: Module, name: str, tensor: Tensor | None, allow_missing: bool = False) -> Tensor | None:
     """Put ``tensor`` (None: nothing) in the place of the parameter, buffer or attribute ``name`` of ``module``; what was there.
 
     No hook runs, and a parameter may become a plain tensor. KeyError for a name with a dot or none at all, TypeError for what is no tensor;
@@ -30,6 +32,6 @@ def swap_tensor(module, name: str, tensor, allow_missing: bool = False):
     return before
 
 
-def set_tensor(module, name: str, tensor) -> None:
+def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
     """:func:`swap_tensor` for a name that may be new."""
     swap_tensor(module, name, tensor, allow_missing=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 
+from ...base.memory_format import MemoryFormat
+from ...modules.module import Module
+
 __all__ = [
     "skip_init",
     "convert_conv2d_weight_memory_format",
@@ -11,7 +14,7 @@ __all__ = [
 ]
 
 
-def skip_init(module_cls, *args, **kwargs):
+def skip_init(module_cls: type[Module], *args, **kwargs) -> Module:
     """The module without initialised parameters: made on the meta device, then given memory."""
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
@@ -26,11 +29,11 @@ def _convert_weights(module, memory_format, kinds: tuple[str, ...]):
     return module
 
 
-def convert_conv2d_weight_memory_format(module, memory_format):
+def convert_conv2d_weight_memory_format(module: Module, memory_format: MemoryFormat) -> Module:
     """Lay the weights of every two-dimensional convolution below ``module`` out in ``memory_format``. Returns ``module``."""
     return _convert_weights(module, memory_format, ("Conv2d", "ConvTranspose2d"))
 
 
-def convert_conv3d_weight_memory_format(module, memory_format):
+def convert_conv3d_weight_memory_format(module: Module, memory_format: MemoryFormat) -> Module:
     """Lay the weights of every three-dimensional convolution below ``module`` out in ``memory_format``. Returns ``module``."""
     return _convert_weights(module, memory_format, ("Conv3d", "ConvTranspose3d"))

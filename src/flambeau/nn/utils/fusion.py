@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
+from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
@@ -20,14 +22,25 @@ def _fold(weight, bias, mean, var, eps, gamma, beta, shape):
     return weight * scale.reshape(shape), (bias - mean) * scale + beta
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose: bool = False):
+def fuse_conv_bn_weights(
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
     """(weight, bias) of a convolution that does what convolution and batch norm did in eval mode."""
     shape = [1, -1] if transpose else [-1, 1]
     weight, bias = _fold(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape + [1] * (conv_w.dim() - 2))
     return Parameter(weight.detach(), conv_w.requires_grad), Parameter(bias.detach(), conv_w.requires_grad)
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+def fuse_linear_bn_weights(
+    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor, bn_b: Tensor
+) -> tuple[Parameter, Parameter]:
     """(weight, bias) of a linear layer that does what layer and batch norm did in eval mode."""
     weight, bias = _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
     return Parameter(weight.detach(), linear_w.requires_grad), Parameter(bias.detach(), linear_w.requires_grad)
@@ -45,11 +58,11 @@ def _fuse(layer, bn, fuse, *more):
     return out
 
 
-def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
+def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
     """A convolution that does what ``conv`` and ``bn`` do, in evaluation mode."""
     return _fuse(conv, bn, fuse_conv_bn_weights, transpose)
 
 
-def fuse_linear_bn_eval(linear, bn):
+def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
     """A linear layer that does what ``linear`` and the batch norm after it do in eval mode. AssertionError unless both are in eval mode."""
     return _fuse(linear, bn, fuse_linear_bn_weights)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Sequence
+from typing import Any
 
 from flambeau.base import dtypes
 from flambeau.base.public import public_in
@@ -21,10 +23,10 @@ __all__ = [
 __all__ += ["unpack_sequence", "unpad_sequence"]
 
 _cat, _sort, _arange, _empty_like = map(function, ("cat", "sort", "arange", "empty_like"))
-_base = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+_base = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])  # type: ignore[name-match]
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes one; None for None."""
     if permutation is None:
         return None
@@ -47,41 +49,41 @@ class PackedSequence(_base):
             return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
         return super().__new__(cls, data[0], data[1], sorted_indices, unsorted_indices)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
-    def cpu(self):
+    def cpu(self) -> PackedSequence:
         return self.to("cpu")
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args, **kwargs) -> PackedSequence:
         return type(self)(self.data.cuda(*args, **kwargs), *self[1:])
 
-    def double(self):
+    def double(self) -> PackedSequence:
         return self.to(dtypes.float64)
 
-    def float(self):
+    def float(self) -> PackedSequence:
         return self.to(dtypes.float32)
 
-    def half(self):
+    def half(self) -> PackedSequence:
         return self.to(dtypes.float16)
 
-    def long(self):
+    def long(self) -> PackedSequence:
         return self.to(dtypes.int64)
 
-    def int(self):
+    def int(self) -> PackedSequence:
         return self.to(dtypes.int32)
 
-    def short(self):
+    def short(self) -> PackedSequence:
         return self.to(dtypes.int16)
 
-    def char(self):
+    def char(self) -> PackedSequence:
         return self.to(dtypes.int8)
 
-    def byte(self):
+    def byte(self) -> PackedSequence:
         return self.to(dtypes.uint8)
 
-    def pin_memory(self):
+    def pin_memory(self) -> PackedSequence:
         return self
 
     @property
@@ -92,7 +94,9 @@ class PackedSequence(_base):
         return False
 
 
-def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sorted: bool = True):
+def pack_padded_sequence(
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Pack (T, B, *) of the given lengths; ``enforce_sorted``: they fall already."""
     if not isinstance(lengths, Tensor):
         lengths = as_tensor(list(lengths)).long()
@@ -131,8 +135,8 @@ def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sort
 
 
 def pad_packed_sequence(
-    sequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
-):
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
     """(padded, lengths), in the order the sequences had before packing."""
     data, sizes, _, back = sequence
     steps = sizes.tolist()
@@ -161,7 +165,9 @@ def pad_packed_sequence(
     return out, lengths
 
 
-def pad_sequence(sequences, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"):
+def pad_sequence(
+    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
     """Sequences (T_i, *) to one tensor (T, B, *)."""
     if not isinstance(sequences, Tensor | list | tuple):
         try:
@@ -186,20 +192,20 @@ def pad_sequence(sequences, batch_first: bool = False, padding_value: float = 0.
     return _cat(rows, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first: bool = False) -> list:
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list:
     """The sequences of a padded tensor."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [s[:n] for s, n in zip(padded_sequences.unbind(0), lengths.tolist())]
 
 
-def pack_sequence(sequences, enforce_sorted: bool = True):
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences (T_i, *)."""
     lengths = as_tensor([s.size(0) for s in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences) -> list:
+def unpack_sequence(packed_sequences: PackedSequence) -> list:
     """The sequences of a PackedSequence, each with its length."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.dtypes import finfo
 from flambeau.core.bindings import function
@@ -18,7 +20,7 @@ matrix_exp, geqrf, solve, qr, householder_product = map(
 )
 
 
-def norm_except(v, dim: int):
+def norm_except(v: Tensor, dim: int) -> Tensor:
     """The norm over all dimensions but ``dim``, kept; dim -1: over all."""
     if dim == -1:
         return v.norm()
@@ -27,22 +29,22 @@ def norm_except(v, dim: int):
 
 
 class _WeightNorm(Module):
-    def __init__(self, dim: int | None = 0):
+    def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g, weight_v):
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         return weight_v * (weight_g / norm_except(weight_v, self.dim))
 
-    def right_inverse(self, weight):
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         return norm_except(weight, self.dim), weight
 
 
-def weight_norm(module, name: str = "weight", dim: int = 0):
+def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
     """The tensor as length times direction: ``original0`` (g) and ``original1`` (v)."""
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def old_names(state_dict, prefix, *_):
+    def old_names(state_dict: dict[str, Any], prefix: str, *_) -> None:
         for suffix, original in (("g", "original0"), ("v", "original1")):
             key = f"{prefix}{name}_{suffix}"
             if key in state_dict:
@@ -53,7 +55,7 @@ def weight_norm(module, name: str = "weight", dim: int = 0):
 
 
 class _SpectralNorm(Module):
-    def __init__(self, weight, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         self.dim = dim if dim >= 0 else dim + weight.ndim
         self.eps, self.n_power_iterations = eps, n_power_iterations
@@ -75,7 +77,7 @@ class _SpectralNorm(Module):
                 self._u.copy_(F.normalize(mv(matrix, self._v), dim=0, eps=self.eps))
                 self._v.copy_(F.normalize(mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
-    def forward(self, weight):
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._matrix(weight)
@@ -84,13 +86,13 @@ class _SpectralNorm(Module):
         sigma = vdot(self._u.clone(), mv(matrix, self._v.clone()))
         return weight / sigma
 
-    def right_inverse(self, value):
+    def right_inverse(self, value: Tensor) -> Tensor:
         return value
 
 
 def spectral_norm(
-    module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
-):
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
     """The tensor divided by its largest singular value, followed by power iteration."""
     weight = getattr(module, name, None)
     if weight is None:
@@ -138,7 +140,7 @@ _MAPS = {"matrix_exp": _exponential, "cayley": _cayley, "householder": _househol
 class _Orthogonal(Module):
     """A map from matrices onto those with orthonormal rows or columns. A base before it makes the first value the weight's (Lezcano 2019)."""
 
-    def __init__(self, weight, orthogonal_map: str, use_trivialization: bool):
+    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -146,7 +148,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, X):  # noqa: N803
+    def forward(self, X: Tensor) -> Tensor:  # noqa: N803
         wide = X.shape[-2] < X.shape[-1]
         q = _MAPS[self.orthogonal_map](X.mT if wide else X)
         if hasattr(self, "base"):
@@ -154,7 +156,7 @@ class _Orthogonal(Module):
         return q.mT if wide else q
 
     @no_grad()
-    def right_inverse(self, Q):  # noqa: N803
+    def right_inverse(self, Q: Tensor) -> Tensor:  # noqa: N803
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -185,7 +187,9 @@ def _is_orthogonal(q) -> bool:
     return allclose(q.mH @ q, identity, atol=10.0 * q.shape[-2] * finfo(q.dtype).eps)
 
 
-def orthogonal(module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True):
+def orthogonal(
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Module:
     """Rows or columns that stay orthonormal, of the last two dimensions.
 
     ``orthogonal_map``: "matrix_exp" (the default of square and of complex matrices), "cayley" or "householder" (of others). With

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Iterator, Sequence
+from typing import Any, Never
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.tensor import Tensor
@@ -19,7 +21,7 @@ _caching: list[int] = [0]
 
 
 @contextlib.contextmanager
-def cached():
+def cached() -> Iterator[None]:
     """In the block each parametrized tensor is computed once."""
     _caching[0] += 1
     try:
@@ -33,7 +35,7 @@ def cached():
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, applied in order to ``original`` (or ``original0``, ``original1``, ...)."""
 
-    def __init__(self, modules, original, unsafe: bool = False):
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -83,7 +85,7 @@ class ParametrizationList(ModuleList):
             (self.original,) if self.is_tensor else tuple(getattr(self, f"original{k}") for k in range(self.ntensors))
         )
 
-    def right_inverse(self, value) -> None:
+    def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the tensor becomes ``value``."""
         with no_grad():
             for module in reversed(list(self)):
@@ -93,7 +95,7 @@ class ParametrizationList(ModuleList):
             for original, part in zip(self._originals(), (value,) if self.is_tensor else value):
                 original.data = part.detach()
 
-    def forward(self):
+    def forward(self) -> Tensor:
         x = self[0](*self._originals())
         for k in range(1, len(self)):
             x = self[k](x)
@@ -101,7 +103,7 @@ class ParametrizationList(ModuleList):
 
 
 def _property(name: str) -> property:
-    def get(self):
+    def get(self) -> Tensor:
         if not _caching[0]:
             return self.parametrizations[name]()
         key = (id(self), name)
@@ -109,7 +111,7 @@ def _property(name: str) -> property:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]
 
-    def put(self, value):
+    def put(self, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
 
     return property(get, put)
@@ -119,7 +121,7 @@ def _own_class(module) -> None:
     """Give the module a class of its own, where the properties go."""
     cls = type(module)
 
-    def deepcopied(self, memo):
+    def deepcopied(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
         out = self.__new__(type(self))
@@ -128,7 +130,7 @@ def _own_class(module) -> None:
         out.__class__ = type(cls.__name__, type(self).__bases__, dict(vars(type(self))))
         return out
 
-    def getstate(self):
+    def getstate(self) -> Never:
         raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
 
     module.__class__ = type(
@@ -169,7 +171,9 @@ def _check_next(parametrization, value, what: str) -> None:
                 )
 
 
-def register_parametrization(module, tensor_name: str, parametrization, *, unsafe: bool = False):
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
     """From now on ``module.tensor_name`` is ``parametrization`` of what it was; returns the module."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -199,7 +203,7 @@ def register_parametrization(module, tensor_name: str, parametrization, *, unsaf
     return module
 
 
-def is_parametrized(module, tensor_name: str | None = None) -> bool:
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a module has parametrized tensors, or its ``tensor_name`` is one."""
     parametrizations = module._modules.get("parametrizations") if isinstance(module, Module) else None
     if not isinstance(parametrizations, ModuleDict):
@@ -207,7 +211,7 @@ def is_parametrized(module, tensor_name: str | None = None) -> bool:
     return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
-def remove_parametrizations(module, tensor_name: str, leave_parametrized: bool = True):
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Make the tensor an ordinary one again: of its present value, or of the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -237,12 +241,14 @@ def remove_parametrizations(module, tensor_name: str, leave_parametrized: bool =
     return module
 
 
-def type_before_parametrizations(module) -> type:
+def type_before_parametrizations(module: Module) -> type:
     """The class of a module before parametrizations changed it."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module, to_module, tensor_name: str | None = None):
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
     """Give ``to_module`` the parametrizations of ``from_module`` and the values under them."""
     for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):
         if not hasattr(to_module, name):

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ...core.bindings import function
 from ...core.tensor import Tensor
+from ...modules.module import Module
 
 __all__ = [
     "BasePruningMethod",
@@ -41,10 +42,10 @@ class BasePruningMethod(ABC):
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """What stays (1) of what ``default_mask`` had left."""
 
-    def apply_mask(self, module):
+    def apply_mask(self, module: Module) -> Tensor:
         """The pruned parameter of the module: mask times original."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -53,7 +54,9 @@ class BasePruningMethod(ABC):
         return mask.to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+    def apply(
+        cls, module: Module, name: str, *args, importance_scores: Tensor | None = None, **kwargs
+    ) -> BasePruningMethod:
         """Prune ``module.name`` by ``cls(*args, **kwargs)``; on top of earlier methods where it is pruned already."""
         old = None
         for key, hook in list(module._forward_pre_hooks.items()):
@@ -91,7 +94,7 @@ class BasePruningMethod(ABC):
             raise
         return method
 
-    def prune(self, t, default_mask=None, importance_scores=None):
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
         """``t`` times the mask that this method computes for it (or for ``importance_scores``)."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
@@ -99,7 +102,7 @@ class BasePruningMethod(ABC):
         mask = _ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         """Make the pruned values the parameter; mask and original go."""
         name = self._tensor_name
         if name is None:
@@ -116,14 +119,14 @@ class BasePruningMethod(ABC):
 class PruningContainer(BasePruningMethod):
     """Methods applied one after another to one parameter."""
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         self._pruning_methods: tuple = ()
         if len(args) == 1:
             self._tensor_name = args[0]._tensor_name
         for method in args:
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method):
+    def add_pruning_method(self, method: BasePruningMethod | None) -> None:
         """TypeError for what isn't a method, ValueError for a method of another parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -143,7 +146,7 @@ class PruningContainer(BasePruningMethod):
     def __getitem__(self, index):
         return self._pruning_methods[index]
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The default mask with what the last method prunes among the entries (channels) that are left."""
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         if method.PRUNING_TYPE == "unstructured":
@@ -171,16 +174,16 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
     @classmethod
-    def apply(cls, module, name):
+    def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name)
 
 
 class _ByAmount(BasePruningMethod):
-    def __init__(self, amount):
+    def __init__(self, amount: float) -> None:
         _check_amount(amount)
         self.amount = amount
 
@@ -196,7 +199,7 @@ class RandomUnstructured(_ByAmount):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = self._count(t.nelement())
         mask = default_mask.clone()
         if count:
@@ -205,7 +208,7 @@ class RandomUnstructured(_ByAmount):
         return mask
 
     @classmethod
-    def apply(cls, module, name, amount):
+    def apply(cls, module: Module, name: str, amount: float) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, amount=amount)
 
 
@@ -214,7 +217,7 @@ class L1Unstructured(_ByAmount):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = self._count(t.nelement())
         mask = default_mask.clone()
         if count:
@@ -223,14 +226,16 @@ class L1Unstructured(_ByAmount):
         return mask
 
     @classmethod
-    def apply(cls, module, name, amount, importance_scores=None):
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, amount: float, importance_scores: Tensor | None = None
+    ) -> BasePruningMethod:
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
 class _Structured(_ByAmount):
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount, dim=-1):
+    def __init__(self, amount: float, dim: int = -1) -> None:
         super().__init__(amount)
         self.dim = dim
 
@@ -257,29 +262,37 @@ class _Structured(_ByAmount):
 class RandomStructured(_Structured):
     """Prunes channels along ``dim`` at random."""
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         mask = self._channels(t, function("rand"), True)
         return default_mask if mask is None else mask * default_mask.to(dtype=mask.dtype)
 
     @classmethod
-    def apply(cls, module, name, amount, dim=-1):
+    def apply(cls, module: Module, name: str, amount: float, dim: int = -1) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, amount=amount, dim=dim)
 
 
 class LnStructured(_Structured):
     """Prunes the channels along ``dim`` of the smallest ``n``-norms."""
 
-    def __init__(self, amount, n, dim=-1):
+    def __init__(self, amount: float, n: float | str, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         norms = lambda size: _norms(t, self.n, self.dim)  # noqa: E731
         mask = self._channels(t, norms, True)
         return default_mask if mask is None else mask * default_mask.to(dtype=mask.dtype)
 
     @classmethod
-    def apply(cls, module, name, amount, n, dim, importance_scores=None):
+    def apply(  # type: ignore[override]
+        cls,
+        module: Module,
+        name: str,
+        amount: float,
+        n: float | str,
+        dim: int,
+        importance_scores: Tensor | None = None,
+    ) -> BasePruningMethod:
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
@@ -288,10 +301,10 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask):
+    def __init__(self, mask: Tensor) -> None:
         self.mask = mask
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"custom_from_mask: mask has shape {tuple(self.mask.shape)}, the parameter {tuple(default_mask.shape)}"
@@ -299,23 +312,23 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
-    def apply(cls, module, name, mask):
+    def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
         return super().apply(module, name, mask=mask)
 
 
-def identity(module, name):
+def identity(module: Module, name: str) -> Module:
     """Make ``name`` of ``module`` a pruned tensor whose mask is 1 everywhere; the module."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module, name, amount):
+def random_unstructured(module: Module, name: str, amount: float) -> Module:
     """Prune ``amount`` (a share or a number) of the elements of ``module.name``, drawn at random; the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module, name, amount, importance_scores=None):
+def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
     """Prune the ``amount`` (a share or a number) of the elements of ``module.name`` with the least absolute values (or ``importance_scores``);
     the module.
     """
@@ -323,25 +336,37 @@ def l1_unstructured(module, name, amount, importance_scores=None):
     return module
 
 
-def random_structured(module, name, amount, dim):
+def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
     """Prune ``amount`` of the slices of ``module.name`` along ``dim``, drawn at random; the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module, name, amount, n, dim, importance_scores=None):
+def ln_structured(
+    module: Module,
+    name: str,
+    amount: float,
+    n: float | str,
+    dim: int,
+    importance_scores: Tensor | None = None,
+) -> Module:
     """Prune the ``amount`` of the slices of ``module.name`` along ``dim`` with the least ``n``-norm; the module."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module, name, mask):
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
     """Prune ``module.name`` where ``mask`` is 0; the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]],
+    pruning_method: type[BasePruningMethod],
+    importance_scores: dict[tuple[Module, str], Tensor] | None = None,
+    **kwargs,
+) -> None:
     """Prune ``[(module, name), ...]`` together: scores of all of them are compared. TypeError, ValueError for structured methods."""
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -374,7 +399,7 @@ def _vector(tensors):
     return function("cat")([t.reshape(-1) for t in tensors])
 
 
-def remove(module, name):
+def remove(module: Module, name: str) -> Module:
     """Make pruning of ``module.name`` permanent. ValueError when it isn't pruned."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
@@ -384,7 +409,7 @@ def remove(module, name):
     raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
 
 
-def is_pruned(module) -> bool:
+def is_pruned(module: Module) -> bool:
     """Whether the module or one below it has a pruning hook."""
     return any(
         isinstance(hook, BasePruningMethod) for _, m in module.named_modules() for hook in m._forward_pre_hooks.values()

@@ -8,6 +8,7 @@ import warnings
 
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
+from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter, is_lazy
 from flambeau.nn import functional as F
@@ -27,7 +28,7 @@ __all__ = [
 mv, dot = map(function, ("mv", "dot"))
 
 
-def _check_free(module: Module, kind: type, name: str, what: str) -> None:
+def _check_free(module: Module, kind: type[WeightNorm | SpectralNorm], name: str, what: str) -> None:
     """RuntimeError for a parameter that has such a hook, ValueError for one without a shape."""
     if any(isinstance(hook, kind) and hook.name == name for hook in module._forward_pre_hooks.values()):
         raise RuntimeError(f"Cannot register two {what} hooks on the same parameter {name}")
@@ -37,7 +38,7 @@ def _check_free(module: Module, kind: type, name: str, what: str) -> None:
         )
 
 
-def _remove(module: Module, kind: type, name: str, what: str) -> None:
+def _remove(module: Module, kind: type[WeightNorm | SpectralNorm], name: str, what: str) -> None:
     """Take the hook away and make its weight a parameter. ValueError where there is none."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, kind) and hook.name == name:
@@ -50,10 +51,10 @@ def _remove(module: Module, kind: type, name: str, what: str) -> None:
 class WeightNorm:
     """The hook: ``name`` is length (``name_g``) times direction (``name_v``), the length being over all dimensions but ``dim`` (-1: over all)."""
 
-    def __init__(self, name: str, dim: int | None):
+    def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
-    def compute_weight(self, module: Module):
+    def compute_weight(self, module: Module) -> Tensor:
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
         return v * (g / norm_except(v, self.dim))
 
@@ -104,20 +105,20 @@ class SpectralNorm:
 
     _version = 1  # of what the state holds: 1 has name_v
 
-    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12):
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
             raise ValueError(
                 f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
             )
         self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
-    def reshape_weight_to_matrix(self, weight):
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
         """The weight as a matrix whose rows are along ``dim``."""
         if self.dim != 0:
             weight = weight.permute(self.dim, *(d for d in range(weight.dim()) if d != self.dim))
         return weight.reshape(weight.size(0), -1)
 
-    def compute_weight(self, module: Module, do_power_iteration: bool):
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
@@ -163,7 +164,7 @@ class SpectralNorm:
 class SpectralNormStateDictHook:
     """Notes in the metadata of a state which version it is of."""
 
-    def __init__(self, fn: SpectralNorm):
+    def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
     def __call__(self, module, state_dict, prefix, local_metadata) -> None:
@@ -176,7 +177,7 @@ class SpectralNormStateDictHook:
 class SpectralNormLoadStateDictPreHook:
     """Makes a state of version 0, which holds the normalised weight and no ``name_v``, one of version 1."""
 
-    def __init__(self, fn: SpectralNorm):
+    def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
     def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) -> None:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from ...core.tensor import Tensor
 from ...func.modules import _swapped
+from ...modules.module import Module
 
 __all__ = ["functional_call"]
 
 
 def functional_call(
-    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights: bool = True, strict: bool = False
-):
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor] | Sequence[dict[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """``torch.func.functional_call`` under its old name."""
     from flambeau.func import functional_call as call
 
