@@ -221,3 +221,9 @@ def test_samples_that_make_no_batch_are_named(samples, kind, text):
         next(iter(data.DataLoader(samples, batch_size=2)))
     (note,) = caught.value.__notes__
     assert re.search(text, note) and "collate_fn" in note
+
+
+@pytest.mark.parametrize("make", [data.RandomSampler, lambda d: data.DataLoader(d, shuffle=True)])
+def test_nothing_has_no_random_order(make):
+    with pytest.raises(ValueError, match="num_samples should be a positive integer value, but got num_samples=0"):
+        make([])

@@ -1,5 +1,7 @@
 """Layers, losses and initialisers. Expected numbers were computed with PyTorch 2.13 from the same seeds."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -272,3 +274,21 @@ def test_an_encoder_leaves_padding_out_where_pytorch_does(where, kind):
     assert (
         encoder.use_nested_tensor and not nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 1).use_nested_tensor
     )
+
+
+# Parameters, and PyTorch's first four draws behind seed 1: bounds far from the mean, or narrow for the spread.
+TRUNCATED = [
+    ((9.0, 1.0, -2.0, 2.0), torch.float32, [1.96244, 1.83781, 1.99333, 1.76345]),
+    ((9.0, 1.0, -2.0, 2.0), torch.float64, [1.80573, 1.88409, 1.99899, 1.93679]),
+    ((9.0, 1.0, -2.0, 2.0), torch.bfloat16, [1.96094, 1.83594, 1.99219, 1.76562]),
+    ((-5.0, 1.0, -2.0, 2.0), torch.float32, [-1.64274, -1.82228, -1.90162, -1.95889]),
+    ((1.0, 3.0, 0.0, 2.0), torch.float32, [1.51526, 0.55862, 0.80614, 1.46937]),
+]
+
+
+@pytest.mark.parametrize(("parameters", "dtype", "draws"), TRUNCATED)
+def test_a_normal_cut_far_from_its_mean(parameters, dtype, draws):
+    torch.manual_seed(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        close(nn.init.trunc_normal_(torch.empty(4, dtype=dtype), *parameters).double(), draws, 1e-5, 1e-5)

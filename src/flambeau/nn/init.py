@@ -128,35 +128,41 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """A normal distribution cut to [a, b].
-
-    By rejection while more than 0.3 of the normal lies inside (the draws are PyTorch's), else by inverting its distribution
-    function at uniform draws (PyTorch rejects there too, from other distributions: the draws differ).
-    """
+    """A normal distribution cut to [a, b], by rejection: of normal draws while more than 0.3 of the normal lies inside, else of uniform ones."""
 
     def cdf(x: float) -> float:
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
 
+    if tensor.is_meta:
+        return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
             stacklevel=2,
         )
-    low, high = cdf(a), cdf(b)
     with no_grad():
-        if high - low > 0.3:
+        if cdf(b) - cdf(a) > 0.3:
+            # The bounds as the tensor's dtype holds them: a draw that equals one is inside.
+            low, high = (tensor.new_tensor(v).item() for v in (a, b))
             tensor.normal_(mean, std, generator=generator)
-            while (outside := (tensor < a) | (tensor > b)).any():
+            while (outside := (tensor < low) | (tensor > high)).any():
                 again = empty_like(tensor).normal_(mean, std, generator=generator)
                 tensor.copy_(where(outside, again, tensor))
         else:
-            if not hasattr(tensor, "erfinv_"):
-                raise NotImplementedError(
-                    "trunc_normal_: bounds this far from the mean need erfinv_, which is not implemented"
-                )
-            tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-            tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+            _reject_uniform(tensor, mean, std, a, b, generator)
     return tensor
+
+
+def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None) -> None:
+    """Draw from U(a, b), and keep each draw with the share that the normal's density has there of its largest in [a, b]."""
+    largest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    left = None
+    while left is None or left.any():
+        drawn = empty_like(tensor).uniform_(a, b, generator=generator)
+        share = drawn.clone().sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(largest)
+        refused = empty_like(tensor).uniform_(generator=generator).log_() > share
+        tensor.copy_(drawn if left is None else where(left, drawn, tensor))
+        left = refused if left is None else left & refused
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:

@@ -67,11 +67,7 @@ class RandomSampler(Sampler[int]):
         )
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if (
-            not isinstance(self.num_samples, int)
-            or self.num_samples < 0
-            or (num_samples is not None and num_samples <= 0)
-        ):
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
