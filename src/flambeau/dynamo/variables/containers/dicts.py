@@ -140,7 +140,7 @@ class DictVariable(Variable):
         return [(kv, self._lookup(tx, k)) for k, (kv, _) in list(self.entries.items())]
 
     def iter(self, tx):
-        return KeyedIteratorVariable(self.items(tx), self, self, iterator_type(self.cls))
+        return KeyedIteratorVariable(self.items(tx), self, self, type(iter(self.cls())))
 
     def rewritten(self):
         if (self.holder or self).source is None:
@@ -369,12 +369,6 @@ class DictVariable(Variable):
             replay.later(lambda r, key=key, value=value: r.store_item(target, key, value))
 
 
-def iterator_type(cls: type, view: str = "", way=iter) -> type:
-    """Of the iterators over dicts of a builtin class, or over one of their views."""
-    empty = cls()
-    return type(way(getattr(empty, view)() if view else empty))
-
-
 def is_mapping(tx, v: Variable) -> bool:
     """Whether dict() takes keys from it, and not pairs."""
     if isinstance(getattr(v, "shown", contents_of(v)), DictVariable):
@@ -436,9 +430,10 @@ class DictView(Variable):
     def __init__(self, owner: DictVariable, what: str):
         super().__init__()
         self.owner, self.what = owner, what
+        self.cls = owner.cls  # whose method gave it: dict.keys() of an OrderedDict is a dict's
 
     def python_type(self):
-        return type(getattr(self.owner.cls(), self.what)())
+        return type(getattr(self.cls, self.what)(self.owner.cls()))
 
     def items(self, tx):
         if self.what == "keys":
@@ -448,7 +443,7 @@ class DictView(Variable):
         return [TupleVariable([k, v]) for k, v in self.owner.pairs(tx)]
 
     def iter(self, tx):
-        cls = iterator_type(self.owner.cls, self.what)
+        cls = type(iter(getattr(self.cls, self.what)(self.owner.cls())))
         return KeyedIteratorVariable(self.items(tx), self, self.owner, cls)
 
     def rewritten(self):
@@ -478,6 +473,9 @@ class DictView(Variable):
         if self.owner.holder is not None:
             # Of an object that is derived from a dict, past what its class overrides.
             cg.call_function(getattr(self.owner.python_type(), self.what), lambda: cg(self.owner.holder), 1)
+            return
+        if self.cls is not self.owner.cls:
+            cg.call_function(getattr(self.cls, self.what), lambda: cg(self.owner), 1)
             return
 
         def load():

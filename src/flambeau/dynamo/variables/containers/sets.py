@@ -33,6 +33,9 @@ def taken_over(tx, v: Variable) -> SetHistory | Elements | None:
     v = v.unwrap()
     contents = getattr(v, "contents", v)
     if isinstance(contents, SetVariable):
+        if contents.dirty and len(contents.entries) > 1 and not contents.history.is_certain():
+            # Of one that existed before only the order is known: not where a changed one has its elements.
+            unsupported("set-order", f"taking the elements of {contents!r}", "Their order is not known while tracing.")
         return contents.history.snapshot()
     if v.python_type() is dict and v.is_container:
         return Elements(dict, v.items(tx))

@@ -21,7 +21,7 @@ from ...rules.reflect import ABSENT, flags_of, is_among, module_of, name_of, qua
 from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, Variable, never_called, refuse_arguments
-from ..containers.dicts import DictVariable
+from ..containers.dicts import DictVariable, DictView
 from ..containers.lists import RangeVariable, SequenceVariable, SliceVariable, TupleVariable
 from ..containers.sets import SetVariable
 from ..contexts.managers import ContextManagerVariable
@@ -188,7 +188,10 @@ class UnboundMethod(HeldVariable):
             return SlotMethod(o, self.name, self.value).call(tx, args[1:], kwargs)
         if o.is_container:
             refuse_arguments(tx, kind, self.name, args[1:], kwargs)
-        return o.call_method(tx, self.name, args[1:], kwargs)
+        made = o.call_method(tx, self.name, args[1:], kwargs)
+        if isinstance(made, DictView):
+            made.cls = owner
+        return made
 
 
 @handles(len)

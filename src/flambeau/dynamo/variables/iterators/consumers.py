@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterator
 
 from ...bytecode.versions import PY312
-from ...exc import unsupported
+from ...exc import UserRaises, unsupported
 from ..base import Variable, never_called
 from ..containers.dicts import DictVariable, each_pair
 from ..containers.lists import ListVariable, TupleVariable
@@ -23,7 +23,7 @@ from ..operators import binary, fold, same_or_equal
 from ..tensors.tensor import TensorVariable
 from ..values import text
 from ..values.constant import ConstantVariable, is_none
-from .protocol import all_of, each, is_iterable
+from .protocol import all_of, each, is_iterable, pulled
 
 __all__ = ["sort"]
 
@@ -113,7 +113,12 @@ _extreme(max, operator.gt)
 
 @handles(functools.reduce)
 def _(tx, args, kwargs):
-    elements = each(tx, args[1])
+    try:
+        elements = pulled(tx, args[1].iter(tx))
+    except UserRaises as e:
+        if not isinstance(e.exception, TypeError):
+            raise
+        tx.raise_user(TypeError("reduce() arg 2 must support iteration"))
     total = args[2] if len(args) > 2 else kwargs.get("initial") or next(elements, None)
     if total is None:
         tx.raise_user(TypeError("reduce() of empty iterable with no initial value"))

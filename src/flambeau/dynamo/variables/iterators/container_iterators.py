@@ -193,6 +193,10 @@ class BackwardsVariable(IteratorVariable):
     def _end(self) -> None:
         self.at = -1
 
+    def expected_length(self, tx):
+        if self.at >= 0:
+            self.over.length(tx)
+
     def parts(self):
         return backwards_at, [self.over.holder or self.over, ConstantVariable(self.at)]
 

@@ -60,7 +60,9 @@ class ExistingIteratorVariable(IteratorVariable):
             tx.output.guard(left, "LENGTH", len(values))
             self.known = [Lazy(v, ItemSource(left, i)) for i, v in enumerate(values)]
         for o in gc.get_referents(self.value):
-            if id(tx.output.objects.by_id.get(id(o))) in tx.side_effects.modified:
+            over = tx.output.objects.by_id.get(id(o))
+            # Of an object that is derived from a container, the elements are a variable of their own.
+            if any(id(v) in tx.side_effects.modified for v in (over, getattr(over, "contents", None))):
                 unsupported("iterate", f"iterating over a {self.cls.__name__}", "What it iterates over was written.")
         tx.root.unrolled = True
         self.taken += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...exc import unsupported
 from ..base import Variable
 from ..containers.deques import DequeVariable
-from ..containers.dicts import DictVariable, DictView, iterator_type
+from ..containers.dicts import DictVariable, DictView
 from ..containers.lists import ListVariable, RangeVariable
 from ..values.constant import ConstantVariable
 from .container_iterators import BackwardsVariable, DequeIteratorVariable, KeyedIteratorVariable
@@ -21,8 +21,10 @@ def backwards(tx, v: Variable) -> Variable:
         v.realized(tx)
         return BackwardsVariable(v, len(v.elements), lambda tx, at: v.elements[at], type(reversed([])))
     if isinstance(v, DictVariable | DictView):
-        keyed, view = (v.owner, v.what) if isinstance(v, DictView) else (v, "")
-        return KeyedIteratorVariable(v.items(tx)[::-1], v, keyed, iterator_type(keyed.cls, view, reversed), reversed)
+        keyed = v.owner if isinstance(v, DictView) else v
+        empty = keyed.cls()
+        cls = type(reversed(getattr(v.cls, v.what)(empty) if isinstance(v, DictView) else empty))
+        return KeyedIteratorVariable(v.items(tx)[::-1], v, keyed, cls, reversed)
     if isinstance(v, RangeVariable) and hasattr(v, "value"):
         return RangeVariable(v.value[::-1]).iter(tx)
     cls = v.python_type()
