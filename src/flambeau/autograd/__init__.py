@@ -6,6 +6,8 @@ next to it, or the rule of its kind (:mod:`.rules`). They call ATen operators th
 differentiated again. References: Griewank & Walther, Evaluating Derivatives (2008).
 """
 
+import importlib
+
 from ..base.packages import keep_exports
 from . import forward, graph, record, rules, whole  # noqa: F401
 from .anomaly import (
@@ -25,7 +27,6 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .node import Node
 
 __all__ = [
@@ -52,13 +53,17 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-keep_exports(__name__)
+keep_exports(__name__, "gradcheck")
 
 
 def __getattr__(name):
-    """``forward_ad`` is made of function transforms, a higher level; like ``functional`` it is imported when it is asked for."""
+    """What few programs ask for is imported then: the check of gradients, and ``functional`` and ``forward_ad``, which are of a higher level."""
     if name in ("forward_ad", "functional"):
-        import importlib
-
         return importlib.import_module(f"flambeau.autograd.{name}")
+    if name in ("GradcheckError", "gradcheck", "gradgradcheck"):
+        return getattr(importlib.import_module("flambeau.autograd.gradcheck"), name)
     raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

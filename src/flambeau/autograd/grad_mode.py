@@ -11,7 +11,6 @@ import warnings
 from typing import Any
 
 from .. import _C
-from .generator_mode import generator_under
 
 
 def is_grad_enabled() -> bool:
@@ -38,6 +37,8 @@ class _Switch(_C.Guard):
             fn.__init__ = self(fn.__init__)
             return fn
         if inspect.isgeneratorfunction(fn):
+            from .generator_mode import generator_under
+
             return generator_under(self.clone, fn)
 
         @functools.wraps(fn)

@@ -17,9 +17,17 @@ class _Package(types.ModuleType):
         held = self.__dict__.get(name)
         if isinstance(value, types.ModuleType) and held is not None and not isinstance(held, types.ModuleType):
             return
+        if isinstance(value, types.ModuleType) and name in self.__dict__.get("_exported_when_loaded", ()):
+            value = getattr(value, name)
         super().__setattr__(name, value)
 
 
-def keep_exports(package: str) -> None:
-    """From now on no import of a module takes the place of what ``package`` exports under the same name."""
-    sys.modules[package].__class__ = _Package
+def keep_exports(package: str, *later: str) -> None:
+    """No later import of a module replaces the export of ``package`` with the same name.
+
+    ``later`` names modules that aren't loaded yet: when one is, ``package`` exports its member of that name.
+    """
+    module = sys.modules[package]
+    module.__class__ = _Package
+    if later:
+        module._exported_when_loaded = later  # type: ignore[attr-defined]
