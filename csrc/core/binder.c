@@ -394,6 +394,7 @@ fail:
     Py_CLEAR(*dict);
     return -1;
 }
+int flb_is_out(PyObject *name) { return name == str_out || PyUnicode_Compare(name, str_out) == 0; }
 int flb_init_binder(void) {
     str_out = PyUnicode_InternFromString("out");
     str_input = PyUnicode_InternFromString("input");

@@ -92,6 +92,7 @@ int flb_bind_exact(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObjec
  * -2: exception. */
 int flb_bind_user(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **values);
 /* (args, kwargs) that call op with these values: defaults are left out. */
+int flb_is_out(PyObject *name); /* a keyword's name: the tensor that a result goes to */
 int flb_unbind(FlbOperator *op, PyObject *const *values, PyObject **args, PyObject **kwargs);
 int flb_unpack(PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **tuple, PyObject **dict);
 

@@ -8,22 +8,35 @@ typedef struct {
     PyObject *impl;                 /* called when there are no overloads, or native code can't tell which */
     PyObject *list;                 /* list() -> the overloads in order of declaration; or NULL */
     PyObject *overloads;            /* tuple of Operators, or NULL: not asked for yet */
+    PyObject *outs;                 /* for each of them the one that writes a result into `out`, or None; or NULL */
     PyObject *name, *module, *dict; /* module: where users find it, "torch" or one below; NULL is "torch" */
     vectorcallfunc vectorcall;
     uint8_t direct; /* __torch_function__ doesn't see its calls */
 } FlbFunction;
 
-static int learn_overloads(FlbFunction *f) {
-    PyObject *all = PyObject_CallNoArgs(f->list);
-    if (!all) return -1;
+/* A tuple of operators, and of None where `gaps`, that list(written) gives. */
+static PyObject *ask_for_overloads(FlbFunction *f, PyObject *written, int gaps) {
+    PyObject *all = PyObject_CallOneArg(f->list, written);
+    if (!all) return NULL;
     int good = PyTuple_CheckExact(all);
-    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(all); i++)
-        good = PyObject_TypeCheck(PyTuple_GET_ITEM(all, i), &FlbOperator_Type);
-    if (!good) {
-        Py_DECREF(all);
-        return PyErr_SetString(PyExc_TypeError, "overloads are a tuple of operators"), -1;
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(all); i++) {
+        PyObject *o = PyTuple_GET_ITEM(all, i);
+        good = PyObject_TypeCheck(o, &FlbOperator_Type) || (gaps && o == Py_None);
     }
+    if (good) return all;
+    Py_DECREF(all);
+    return PyErr_SetString(PyExc_TypeError, "overloads are a tuple of operators"), NULL;
+}
+static int learn_overloads(FlbFunction *f) {
+    PyObject *all = ask_for_overloads(f, Py_False, 0);
+    if (!all) return -1;
     Py_XSETREF(f->overloads, all);
+    return 0;
+}
+static int learn_outs(FlbFunction *f) {
+    PyObject *all = ask_for_overloads(f, Py_True, 1);
+    if (!all) return -1;
+    Py_XSETREF(f->outs, all);
     return 0;
 }
 static int any_zero_dim(PyObject *const *args, Py_ssize_t n) {
@@ -36,49 +49,87 @@ static int any_zero_dim(PyObject *const *args, Py_ssize_t n) {
     }
     return 0;
 }
-/* 1: done. 0: ask Python. -1: exception. */
-static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+/* What a user gets of an operator's results: named tuples, and tuples where operators and modes give and see
+ * lists. What a mode returns instead is left as it is. */
+static PyObject *for_user(FlbOperator *op, PyObject *result) {
+    if (!result) return NULL;
+    PyObject *plain = result;
+    if (op->named && PyTuple_CheckExact(result)) result = PyObject_CallObject(op->named, plain);
+    else if (PyList_CheckExact(result)) result = PyList_AsTuple(plain);
+    else return result;
+    Py_DECREF(plain);
+    return result;
+}
+/* 1: done. 0: ask Python. -1: exception. `out`: the tensor that the result goes to, or NULL; args don't have it. */
+static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject *out,
                          PyObject **result) {
     if (!f->overloads && learn_overloads(f) < 0) return -1;
+    if (out && !f->outs && learn_outs(f) < 0) return -1;
     PyObject *overloads = Py_NewRef(f->overloads); /* the call may define others */
+    PyObject *outs = out ? Py_NewRef(f->outs) : NULL;
     /* A tensor without dimensions is a tensor before it is a number: overloads that would read it are passed
      * over. */
     int pass_over = PyTuple_GET_SIZE(overloads) > 1 && any_zero_dim(args, n);
     PyObject *values[MAX_ARGUMENTS];
     int status = 0;
+    if (outs && PyTuple_GET_SIZE(outs) != PyTuple_GET_SIZE(overloads)) goto done;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(overloads) && !status; i++) {
-        FlbOperator *op = (FlbOperator *)PyTuple_GET_ITEM(overloads, i);
+        FlbOperator *op = (FlbOperator *)PyTuple_GET_ITEM(overloads, i), *called = op;
+        if (outs) {
+            called = (FlbOperator *)PyTuple_GET_ITEM(outs, i);
+            if ((PyObject *)called == Py_None) break;
+            if (!called->ready && flb_prepare(called) < 0) {
+                status = -1;
+                break;
+            }
+        }
         if (!op->ready && flb_prepare(op) < 0) {
             status = -1;
             break;
         }
+        if (outs && called->n_parameters != op->n_parameters + 1) break;
         int fits = flb_bind_user(op, args, n, kwnames, values);
         if (fits == 0 || (fits == -1 && pass_over)) continue;
         if (fits == 1) {
             int n_values = op->n_parameters;
+            if (outs) values[n_values++] = Py_NewRef(out);
             uint32_t keys = flb_scan(values, n_values);
-            *result = keys ? flb_call(op, keys, values) : NULL;
+            *result = for_user(called, keys ? flb_call(called, keys, values) : NULL);
             for (int k = 0; k < n_values; k++) Py_DECREF(values[k]);
-            if (*result && op->named &&
-                PyTuple_CheckExact(*result)) { /* what a mode returns instead is left as it is */
-                PyObject *plain = *result;
-                *result = PyObject_CallObject(op->named, plain);
-                Py_DECREF(plain);
-            } else if (*result &&
-                       PyList_CheckExact(
-                           *result)) { /* users get tuples; operators and modes give and see lists */
-                PyObject *list = *result;
-                *result = PyList_AsTuple(list);
-                Py_DECREF(list);
-            }
             status = *result ? 1 : -1;
         } else if (fits == -2) {
             status = -1;
         }
         break;
     }
+done:
     Py_DECREF(overloads);
+    Py_XDECREF(outs);
     return status;
+}
+/* As call_overload, for a call that names one tensor `out`. */
+static int call_with_out(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Py_ssize_t at,
+                         PyObject **result) {
+    PyObject *rest[MAX_ARGUMENTS], *names = NULL, *out = args[n + at];
+    Py_ssize_t more = PyTuple_GET_SIZE(kwnames) - 1;
+    if (n + more > MAX_ARGUMENTS) return 0;
+    for (Py_ssize_t i = 0; i < n; i++) rest[i] = args[i];
+    if (more && !(names = PyTuple_New(more))) return -1;
+    for (Py_ssize_t i = 0, k = 0; i <= more; i++) {
+        if (i == at) continue;
+        PyTuple_SET_ITEM(names, k, Py_NewRef(PyTuple_GET_ITEM(kwnames, i)));
+        rest[n + k++] = args[n + i];
+    }
+    int status = call_overload(f, rest, n, names, out, result);
+    Py_XDECREF(names);
+    return status;
+}
+/* The place of `out` among the keywords where it is a tensor; -1: it isn't there, -2: Python knows what it is. */
+static Py_ssize_t find_out(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+        if (flb_is_out(PyTuple_GET_ITEM(kwnames, i)))
+            return PyObject_TypeCheck(args[n + i], &FlbTensor_Type) ? i : -2;
+    return -1;
 }
 
 static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
@@ -100,7 +151,10 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
     }
     if (f->list) {
         PyObject *result;
-        int status = call_overload(f, args, n, kwnames, &result);
+        Py_ssize_t at = find_out(args, n, kwnames);
+        int status = at == -2 ? 0
+            : at >= 0         ? call_with_out(f, args, n, kwnames, at, &result)
+                              : call_overload(f, args, n, kwnames, NULL, &result);
         if (status) return status > 0 ? result : NULL;
     }
     return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
@@ -125,12 +179,14 @@ static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
     Py_VISIT(f->impl);
     Py_VISIT(f->list);
     Py_VISIT(f->overloads);
+    Py_VISIT(f->outs);
     Py_VISIT(f->dict);
     return 0;
 }
 /* Breaks cycles through what may be missing; a function that can be reached keeps its impl. */
 static int function_clear(FlbFunction *f) {
     Py_CLEAR(f->overloads);
+    Py_CLEAR(f->outs);
     Py_CLEAR(f->dict);
     return 0;
 }
@@ -145,6 +201,7 @@ static void function_dealloc(FlbFunction *f) {
 }
 static PyObject *function_forget(FlbFunction *f, PyObject *unused) {
     Py_CLEAR(f->overloads);
+    Py_CLEAR(f->outs);
     Py_RETURN_NONE;
 }
 static PyObject *function_descr_get(PyObject *self, PyObject *obj, PyObject *type) {

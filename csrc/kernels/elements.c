@@ -160,6 +160,13 @@ static const struct {
 #undef ROW
 };
 
+/* The loop of a function over elements side by side, a multiple of 16 of them. NULL: there is none of that name. */
+FlbElementBlock flb_element_block(const char *name, int wide) {
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
+        if (!strcmp(functions[f].name, name)) return functions[f].loops[wide].block;
+    return NULL;
+}
+
 enum { MOST = 4 };
 typedef struct {
     PyUFuncGenericFunction functions[MOST];

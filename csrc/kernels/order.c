@@ -5,6 +5,7 @@
  * so whatever finds the right elements finds those of a stable sort, and results depend neither on the method
  * nor on the number of threads. Lines go over the pool. */
 #include "runtime/graph.h"
+#include "runtime/levels.h"
 #include "kernels/order_keys.h"
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #endif
 
 #define MOST_DIMS 64
+#define RANKED 128 /* elements of a line that is sorted by comparing all pairs */
 #define FEW 16 /* first elements that are kept in order while the line is read */
 
 typedef struct {
@@ -45,15 +47,18 @@ static const char *gather(const char *from, int64_t step, int item, int64_t n, c
 }
 
 #define Key uint32_t
+#define Signed int32_t
 #define Pair uint64_t
 #define BITS 32
 #define NAME(x) x##_32
 #include "kernels/order_kernels.h"
 #undef Key
+#undef Signed
 #undef Pair
 #undef BITS
 #undef NAME
 #define Key uint64_t
+#define Signed int64_t
 #define Pair unsigned __int128
 #define BITS 64
 #define NAME(x) x##_64

@@ -1,4 +1,4 @@
-/* The methods of order.c for one width of keys: included with Key, Pair (a key with a place of BITS bits
+/* The methods of order.c for one width of keys: included with Key, Signed (as wide), Pair (a key with a place of BITS bits
  * behind it), BITS, NAME(x), and LONG for keys of 64 bits. */
 
 FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from, int64_t n, Pair *to) {
@@ -17,6 +17,156 @@ FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from,
 #endif
     }
 }
+
+#define KEYS_ONLY(T, of)                                                              \
+    for (int64_t i = 0; i < n; i++) to[i] = (Key)(of(((const T *)line)[i]) ^ flip); \
+    break;
+
+FAST static void NAME(keys)(const char *line, int kind, Key flip, int64_t n, Key *to) {
+    switch (kind) {
+#ifdef LONG
+    case ELEMENT_F64: KEYS_ONLY(uint64_t, of_f64)
+    case ELEMENT_I64: KEYS_ONLY(uint64_t, of_i64)
+#else
+    case ELEMENT_F32: KEYS_ONLY(uint32_t, of_f32)
+    case ELEMENT_I32: KEYS_ONLY(uint32_t, of_i32)
+    case ELEMENT_I16: KEYS_ONLY(uint16_t, of_i16)
+    case ELEMENT_I8: KEYS_ONLY(uint8_t, of_i8)
+    case ELEMENT_U8: KEYS_ONLY(uint8_t, of_u8)
+    case ELEMENT_F16: KEYS_ONLY(uint16_t, of_f16)
+    case ELEMENT_BF16: KEYS_ONLY(uint16_t, of_bf16)
+#endif
+    }
+}
+#undef KEYS_ONLY
+
+/* How many of up to RANKED keys are smaller than each: all pairs are compared, a vector at a time. `key` and `rank` have room for `whole`, a
+ * multiple of 16; behind the keys stands the greatest one. Their highest bit is turned, so that signed comparisons order them. */
+BY_LEVEL(static void, NAME(ranks), (const Signed *key, int64_t whole, Signed *rank), (key, whole, rank)) {
+    for (int64_t i = 0; i < whole; i++) rank[i] = 0;
+    for (int64_t j = 0; j < whole; j += 4) {
+        Signed x0 = key[j], x1 = key[j + 1], x2 = key[j + 2], x3 = key[j + 3];
+        for (int64_t i = 0; i < whole; i++) {
+            Signed y = key[i];
+            rank[i] += (x0 < y) + (x1 < y) + (x2 < y) + (x3 < y);
+        }
+    }
+}
+
+/* The rank that a median has in a line with nans, which are the greatest. */
+static int64_t NAME(middle)(const Order *o, const Key *keys, int64_t n) {
+    int64_t nans = 0;
+    if (o->what == ORDER_RANK) return o->k;
+    if (flb_is_floating(o->kind))
+        for (int64_t i = 0; i < n; i++) nans += keys[i] == (Key) ~(Key)0;
+    if (o->what == ORDER_MEDIAN) return nans ? n - nans : (n - 1) / 2;
+    return nans == n ? 0 : (n - nans - 1) / 2;
+}
+
+#define PUT(T, at, i) *(T *)(values + (at) * o->step[1]) = ((const T *)line)[i]
+#ifdef LONG
+#define PUT_ANY(at, i) PUT(uint64_t, at, i)
+#else
+#define PUT_ANY(at, i)                        \
+    if (item == 4) PUT(uint32_t, at, i);      \
+    else if (item == 2) PUT(uint16_t, at, i); \
+    else PUT(uint8_t, at, i)
+#endif
+
+/* All of a line of up to RANKED elements, or the first ones. */
+FAST static void NAME(by_ranks)(const Order *o, const char *line, Key flip, char *values, char *places) {
+    _Alignas(64) Key keys[RANKED];
+    _Alignas(64) Signed key[RANKED], rank[RANKED];
+    uint8_t equal[RANKED] = {0}; /* how many of that rank there were: equal ones keep their order */
+    int64_t n = o->n, whole = (n + 15) & -16, many = o->what == ORDER_WHOLE ? n : o->k;
+#ifndef LONG
+    int item = item_of[o->kind];
+#endif
+    NAME(keys)(line, o->kind, flip, n, keys);
+    for (int64_t i = n; i < whole; i++) keys[i] = ~(Key)0;
+    for (int64_t i = 0; i < whole; i++) key[i] = (Signed)(keys[i] ^ (Key)1 << (8 * sizeof(Key) - 1));
+    NAME(ranks)(key, whole, rank);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = rank[i] + equal[rank[i]]++;
+        if (at >= many) continue;
+        PUT_ANY(at, i);
+        *(int64_t *)(places + at * o->step[2]) = i;
+    }
+}
+
+static Key NAME(key_of_few)(const Key *keys, int64_t n, int64_t rank) {
+    Key few[40];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t j = i;
+        for (; j && few[j - 1] > keys[i]; j--) few[j] = few[j - 1];
+        few[j] = keys[i];
+    }
+    return few[rank];
+}
+
+/* The key that stands at `rank` in order, of up to RANKED: those on its side of one among them remain. */
+FAST static Key NAME(key_of_some)(const Key *keys, int64_t n, int64_t rank) {
+    Key room[3][RANKED], *less = room[0], *greater = room[1], *spare = room[2];
+    while (n > 16) {
+        Key x = keys[0], y = keys[n / 2], z = keys[n - 1], low = x < y ? x : y, high = x < y ? y : x,
+            pivot = z < low ? low : z > high ? high : z;
+        int64_t below = 0, above = 0;
+        for (int64_t i = 0; i < n; i++) {
+            Key key = keys[i];
+            less[below] = key, greater[above] = key;
+            below += key < pivot, above += key > pivot;
+        }
+        if (rank >= below && rank < n - above) return pivot;
+        Key *kept = rank < below ? less : greater; /* read while both others are written */
+        if (rank < below) n = below, less = spare;
+        else rank -= n - above, n = above, greater = spare;
+        keys = spare = kept;
+    }
+    return NAME(key_of_few)(keys, n, rank);
+}
+
+/* The key that stands at `rank` in order; b is as large. The digit below what all have in common is counted, and those of the wanted one
+ * remain. */
+FAST static Key NAME(key_at)(const Key *keys, Key *b, int64_t n, int64_t rank) {
+    uint32_t count[2048];
+    while (n > RANKED) {
+        Key all = keys[0], any = keys[0];
+        for (int64_t i = 0; i < n; i++) all &= keys[i], any |= keys[i];
+        if (all == any) return keys[0];
+        int bits = n < 2048 ? 8 : 11, top = 63 - __builtin_clzll((unsigned long long)(all ^ any)), shift = top < bits ? 0 : top + 1 - bits;
+        Key mask = ((Key)1 << bits) - 1;
+        memset(count, 0, sizeof *count << bits);
+        for (int64_t i = 0; i < n; i++) count[keys[i] >> shift & mask]++;
+        Key digit = 0;
+        while (rank >= count[digit]) rank -= count[digit++];
+        int64_t m = 0;
+        for (int64_t i = 0; i < n; i++) {
+            Key key = keys[i];
+            b[m] = key;
+            m += (key >> shift & mask) == digit;
+        }
+        keys = b, n = m;
+    }
+    return NAME(key_of_some)(keys, n, rank);
+}
+
+/* One element of a line; `a` and `b` have room for its keys. */
+FAST static void NAME(one)(const Order *o, const char *line, Key flip, Key *a, Key *b, char *values, char *places) {
+    int64_t n = o->n, less = 0, i = 0;
+#ifndef LONG
+    int item = item_of[o->kind];
+#endif
+    NAME(keys)(line, o->kind, flip, n, a);
+    int64_t wanted = NAME(middle)(o, a, n);
+    Key key = NAME(key_at)(a, b, n, wanted);
+    for (int64_t j = 0; j < n; j++) less += a[j] < key;
+    for (wanted -= less; a[i] != key || wanted--; i++)
+        ;
+    PUT_ANY(0, i);
+    *(int64_t *)places = i;
+}
+#undef PUT
+#undef PUT_ANY
 
 static void NAME(insert)(Pair *a, int64_t n) {
     for (int64_t i = 1; i < n; i++) {
@@ -130,7 +280,7 @@ FAST static void NAME(leading)(const Order *o, const char *line, Key flip, Pair 
 
 FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
     Order *o = context;
-    int item = item_of[o->kind], floats = flb_is_floating(o->kind);
+    int item = item_of[o->kind];
     int64_t n = o->n, pairs = n;
     Key flip = o->descending ? ~(Key)0 : 0;
     int few = o->what == ORDER_FIRST && o->k < n / 8;
@@ -152,29 +302,26 @@ FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
         }
         const char *line = gather(o->from + at[0], o->step[0], item, n, side);
         char *values = o->values + at[1], *places = o->places + at[2];
-        Pair *found = a, one;
+        Pair *found = a;
         int64_t many = n;
+        int some = o->what == ORDER_WHOLE || o->what == ORDER_FIRST;
         if (o->what == ORDER_FIRST && o->k <= FEW) {
             NAME(leading)(o, line, flip, a);
             many = o->k;
+        } else if (!some) {
+            NAME(one)(o, line, flip, (Key *)a, (Key *)b, values, places);
+            continue;
+        } else if (n <= RANKED) {
+            NAME(by_ranks)(o, line, flip, values, places);
+            continue;
         } else if (few) {
             NAME(first)(o, line, flip, a, b);
             many = o->k;
             found = NAME(sorted)(a, b, many);
         } else {
             NAME(pairs)(line, o->kind, flip, 0, n, a);
-            if (o->what == ORDER_WHOLE || o->what == ORDER_FIRST) {
-                found = NAME(sorted)(a, b, n);
-                many = o->what == ORDER_WHOLE ? n : o->k;
-            } else {
-                int64_t rank = o->k, nans = 0;
-                if (o->what != ORDER_RANK && floats)
-                    for (int64_t i = 0; i < n; i++) nans += (Key)(a[i] >> BITS) == (Key) ~(Key)0;
-                if (o->what == ORDER_MEDIAN) rank = nans ? n - nans : (n - 1) / 2;
-                if (o->what == ORDER_NANMEDIAN) rank = nans == n ? 0 : (n - nans - 1) / 2;
-                one = NAME(select)(a, b, n, rank);
-                found = &one, many = 1;
-            }
+            found = NAME(sorted)(a, b, n);
+            many = o->what == ORDER_WHOLE ? n : o->k;
         }
 #define WRITE(T)                                                    \
     for (int64_t i = 0; i < many; i++) {                            \

@@ -219,20 +219,39 @@ FLB_KERNEL(distinct) {
     return failed ? -1 : 0;
 }
 
+/* Where the longest run of equal elements of a line in order ends. */
+#define LONGEST(name, T, of)                                                     \
+    static int64_t longest_##name(const char *line, int64_t m) {                 \
+        const T *x = (const T *)line;                                            \
+        int64_t best = 0, begin = 0, found = 0;                                  \
+        for (int64_t i = 1; i <= m; i++) {                                       \
+            if (i < m && of(x[i]) == of(x[i - 1])) continue;                     \
+            if (i - begin > best) best = i - begin, found = i - 1;               \
+            begin = i;                                                           \
+        }                                                                        \
+        return found;                                                            \
+    }
+LONGEST(f32, uint32_t, of_f32)
+LONGEST(f64, uint64_t, of_f64)
+LONGEST(f16, uint16_t, of_f16)
+LONGEST(bf16, uint16_t, of_bf16)
+LONGEST(i64, uint64_t, )
+LONGEST(i32, uint32_t, )
+LONGEST(i16, uint16_t, )
+LONGEST(i8, uint8_t, )
+
 FLB_KERNEL(mode) {
+    static int64_t (*const longest[ELEMENT_COUNT])(const char *, int64_t) = {
+        [ELEMENT_F32] = longest_f32, [ELEMENT_F64] = longest_f64, [ELEMENT_F16] = longest_f16, [ELEMENT_BF16] = longest_bf16,
+        [ELEMENT_I64] = longest_i64, [ELEMENT_I32] = longest_i32, [ELEMENT_I16] = longest_i16, [ELEMENT_I8] = longest_i8,
+        [ELEMENT_U8] = longest_i8,
+    };
     int64_t lines = v->lines.shape[0], m = v->lines.shape[1];
     int kind = (int)n->element;
-    if (!flb_is_ordered(kind)) return 0;
-    KeyOf key = key_of[kind];
+    if (!flb_is_ordered(kind) || !m) return 0;
     for (int64_t l = 0; l < lines; l++) {
-        const char *x = v->lines.ptr + l * m * item_of[kind];
         const int64_t *at = (const int64_t *)v->places.ptr + l * m;
-        int64_t best = 0, begin = 0;
-        for (int64_t i = 1; i <= m; i++) {
-            if (i < m && key(x, i) == key(x, i - 1)) continue;
-            if (i - begin > best) best = i - begin, ((int64_t *)v->made.ptr)[l] = at[i - 1];
-            begin = i;
-        }
+        ((int64_t *)v->made.ptr)[l] = at[longest[kind](v->lines.ptr + l * m * item_of[kind], m)];
     }
     return 0;
 }

@@ -832,6 +832,8 @@ static PyMethodDef functions[] = {
     {"element_functions", flb_element_functions, METH_NOARGS, "element_functions(): the names that element_function knows"},
     {"element_function", flb_element_function, METH_VARARGS,
      "element_function(name, ufunc): a ufunc of float32 and float64 with the bits of compiled graphs; complex numbers go to ufunc, if given"},
+    {"pair_function", flb_pair_function, METH_VARARGS,
+     "pair_function(name, ufunc): a ufunc of two operands of float32 and float64 (csrc/kernels/pairs.c); some call the loop of ufunc"},
     {"use_ufunc", flb_use_ufunc, METH_VARARGS,
      "use_ufunc(slot, ufunc, types): the loop of a ufunc that the kernel \"ufunc\" runs for a slot"},
     {"launch", launch, METH_VARARGS,

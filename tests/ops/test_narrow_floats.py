@@ -1,5 +1,6 @@
 """Sorting, searching and comparing of nan, infinities and signed zeros, in every floating dtype, beside PyTorch (NumPy can't do it for bfloat16)."""
 
+import numpy as np
 import pytest
 
 import flambeau
@@ -67,3 +68,55 @@ def test_values(case, dtype):
             out = eval(case, {"m": m, "NAN": NAN, "x": x, "edges": m.tensor([-1.0, 0.0, 1.0], dtype=getattr(m, dtype))})
             seen.append((str(out.dtype), repr(out.tolist()).replace("-0.0", "0.0")))
     assert seen[0] == seen[1] == seen[2] == seen[3]
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("towards", [INF, -INF, 0.0, -0.0, 1.0, -2.5, NAN])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_neighbours_of_every_number(kind, towards, compiled):
+    """One step in the order of the bits, computed here with integers."""
+    bits = np.arange(65536, dtype=np.uint16)
+    x = flambeau.from_numpy(bits.view(np.int16).copy()).view(getattr(flambeau, kind))
+    y = flambeau.full((65536,), towards, dtype=x.dtype)
+    fn = flambeau.compile(flambeau.nextafter, fullgraph=True) if compiled else flambeau.nextafter
+    made = fn(x, y).view(flambeau.int16).numpy().view(np.uint16)
+    wide, at = x.float().numpy(), np.float32(towards)
+    step = np.where((wide < at) ^ (wide < 0), 1, -1).astype(np.int32)
+    want = (bits.astype(np.int32) + step).astype(np.uint16)
+    target = y.view(flambeau.int16).numpy().view(np.uint16)
+    want = np.where(wide == 0, (target & 0x8000) | 1, want)
+    want = np.where(wide == at, target, want)
+    nans = np.isnan(wide) | np.isnan(at)
+    assert np.array_equal(made[~nans], want[~nans])
+    assert np.isnan(flambeau.from_numpy(made.view(np.int16).copy()).view(x.dtype).float().numpy()[nans]).all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["float16", "bfloat16", "float32", "float64", "int64", "int32", "int16", "int8", "uint8"]
+)
+@pytest.mark.parametrize("n", [2, 15, 16, 17, 41, 127, 128, 129, 300, 2047, 2048, 3000])
+def test_orders_of_lines_of_every_length(kind, n):
+    """Each way of csrc/kernels/order.c (pairs of all keys, digits, parts of a line) gives the stable order, ties and nans included."""
+    rng = np.random.default_rng(n)
+    numbers = rng.integers(0, 100, (3, n)) if n % 2 else rng.standard_normal((3, n)) * 50
+    x = flambeau.from_numpy(np.abs(numbers) if kind == "uint8" else numbers).to(getattr(flambeau, kind))
+    if x.is_floating_point():
+        x[0, :2], x[1, -1], x[2, 0], x[2, 1] = NAN, NAN, 0.0, -0.0
+    keys = x.double().numpy()
+    nan = np.isnan(keys)
+    values = np.where(nan, 0, keys)
+    for descending in (False, True):
+        sign = -1 if descending else 1
+        want = np.stack([np.lexsort((np.arange(n), sign * values[r], sign * nan[r])) for r in range(3)])
+        places = x.sort(descending=descending, stable=True)[1].numpy()
+        assert np.array_equal(places, want)
+        assert np.array_equal(x.t().contiguous().t().sort(descending=descending, stable=True)[1].numpy(), want)
+        for k in {1, n // 2, min(n, 20)}:
+            assert np.array_equal(x.topk(k, largest=descending)[1].numpy(), want[:, :k])
+    order = x.sort(stable=True)[1]
+    for k in {1, 2, (n + 1) // 2, n}:
+        value, place = x.kthvalue(k)
+        assert flambeau.equal(place, order[:, k - 1])
+        assert np.array_equal(
+            value.double().numpy(), np.take_along_axis(keys, place.numpy()[:, None], 1)[:, 0], equal_nan=True
+        )

@@ -3,6 +3,7 @@
 import pytest
 
 import flambeau as torch
+from flambeau.core.bindings import Binder
 
 X = torch.arange(6.0).reshape(2, 3)
 S = X[:, :2] @ X[:, :2].T + 3 * torch.eye(2)
@@ -137,3 +138,39 @@ def test_what_is_read_may_not_be_written_in_part(name):
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         OVERLAPPING[name](room[:3], room[1:])
     assert torch.equal(room, before)
+
+
+Y = X + 1
+NATIVE = {
+    "a tensor": lambda out: torch.add(X, Y, out=out),
+    "keywords on both sides": lambda out: torch.add(X, other=Y, out=out, alpha=2),
+    "a number": lambda out: torch.mul(X, 2, out=out),
+    "a tensor without dimensions": lambda out: torch.mul(X, torch.tensor(2.0), out=out),
+    "a reduction": lambda out: torch.sum(X, 0, out=out),
+    "a list": lambda out: torch.cat([X, Y], out=out),
+    "sizes": lambda out: torch.permute_copy(X, (1, 0), out=out),
+    "another namespace": lambda out: torch.linalg.matrix_norm(X, out=out),
+    "a matrix product": lambda out: torch.mm(X, Y.t(), out=out),
+}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_native_code_chooses_the_overload(name, monkeypatch):
+    want = NATIVE[name](None)
+    out = torch.empty(0)
+    NATIVE[name](out)
+    monkeypatch.setattr(Binder, "_with_out", None)
+    assert torch.equal(NATIVE[name](out), want)
+
+
+@pytest.mark.parametrize("call,error", [
+    (lambda: torch.add(X, Y, out=torch.empty(0, dtype=torch.int32)), "result type Float can't be cast"),
+    (lambda: torch.add(X, Y, out=3), "argument 'out' must be Tensor, not int"),
+    (lambda: torch.add(X, "a", out=torch.empty(0)), "add.. received an invalid combination"),
+    (lambda: torch.add(X, Y, out=torch.empty(0), beta=2), "add.. received an invalid combination"),
+    (lambda: torch.numel(X, out=torch.empty(0)), "unexpected keyword argument 'out'"),
+    (lambda: X.add(Y, out=torch.empty(0)), "unexpected keyword argument 'out'"),
+])  # fmt: skip
+def test_errors_are_those_of_the_general_way(call, error):
+    with pytest.raises((TypeError, RuntimeError), match=error):
+        call()

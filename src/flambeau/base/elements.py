@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .. import _runtime
 
-__all__ = ["FUNCTIONS", "OWN", "element_function"]
+__all__ = ["FUNCTIONS", "OWN", "element_function", "pair_function"]
 
 OWN: set[np.ufunc] = set()
 """All that :func:`element_function` has made."""
@@ -19,5 +21,19 @@ def element_function(name: str, numpy: np.ufunc | None = None) -> np.ufunc:
     same function. Where NumPy has none, the ufunc raises no floating-point errors, as SciPy's don't; else it may raise more than NumPy's, and
     never less but underflow. LookupError where csrc/kernels/element_loops.h (written by tools/element_loops.py) has none of that name."""
     made = _runtime.element_function(name, numpy)
+    OWN.add(made)
+    return made
+
+
+@functools.cache
+def pair_function(name: str) -> np.ufunc:
+    """A ufunc of two operands (csrc/kernels/pairs.c): "gammainc", "gammaincc" and "zeta", which import SciPy, and "complex". LookupError where
+    there is none of that name."""
+    other = None
+    if name in ("gammainc", "gammaincc", "zeta"):
+        from scipy.special import _ufuncs
+
+        other = getattr(_ufuncs, "_zeta" if name == "zeta" else name)
+    made = _runtime.pair_function(name, other)
     OWN.add(made)
     return made

@@ -7,13 +7,15 @@ import functools
 import numpy
 
 from .. import _runtime
+from .elements import pair_function
 
 __all__ = ["NAMES", "ready", "slot_of"]
 
 # Name -> operands and results, where f stands for the floating type; a slot is a place here, doubled, and one more for float64.
+_PAIRS = ("gammainc", "gammaincc", "zeta")  # base/elements.py has them
 _TYPES = {
     **dict.fromkeys(("j0", "j1", "y0", "y1", "i0", "i1", "k0", "k1", "k0e", "k1e"), "f->f"),
-    **dict.fromkeys(("gammainc", "gammaincc", "_zeta"), "ff->f"),
+    **dict.fromkeys(_PAIRS, "ff->f"),
     "airy": "f->ffff",
     "frexp": "f->fi",
     "sin": "f->f",
@@ -31,7 +33,9 @@ def ready(slot: int) -> None:
     """Hands the loop of a slot to the runtime. A graph that is read from a file asks for it too."""
     name, letter = NAMES[slot // 2], "fd"[slot % 2]
     fn = getattr(numpy, name, None)
-    if not isinstance(fn, numpy.ufunc):
+    if name in _PAIRS:
+        fn = pair_function(name)
+    elif not isinstance(fn, numpy.ufunc):
         import scipy.special
 
         fn = getattr(scipy.special._ufuncs, name)

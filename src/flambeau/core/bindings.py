@@ -409,9 +409,27 @@ class Binder:
             if not any(a.name == word for sig in self.signatures for a in sig.args):
                 kwargs[_NUMPY_WORDS[word]] = kwargs.pop(word)
 
-    def overloads(self) -> tuple:
-        """The operators in order of declaration."""
-        return tuple(s.op for s in self.signatures)
+    def overloads(self, written: bool = False) -> tuple:
+        """The operators in order of declaration. ``written``: in place of each the one that writes its result into ``out``, its last argument;
+        None where :meth:`_with_out` has more to do than to call that."""
+        return tuple(self._written(s) if written else s.op for s in self.signatures)
+
+    def _written(self, sig: Signature) -> OpOverload | None:
+        named = return_type(sig.op) is not None
+        if (
+            not self.writes
+            or sig.makes
+            or named
+            or "out_copied" in sig.op.tags
+            or not getattr(sig.op, "has_out", False)
+        ):
+            return None
+        op = self._out_of(sig)
+        *args, last = [a.name for a in op._schema.arguments]
+        return op if last == "out" and args == [a.name for a in sig.args] else None
+
+    def _out_of(self, sig: Signature) -> OpOverload:
+        return getattr(self.packet, "out" if sig.op is self.signatures[0].op else f"{sig.op._overloadname}_out")
 
     def resolve(self, args, kwargs) -> OpOverload:
         """The overload that these arguments select."""
@@ -444,9 +462,7 @@ class Binder:
             return _copied(self.name, sig.call(*packed, **kwargs), out)
         if not getattr(sig.op, "has_out", False):
             raise TypeError(f"{self.name}() got an unexpected keyword argument 'out'")
-        packet = self.packet
-        name = "out" if sig.op is self.signatures[0].op else f"{sig.op._overloadname}_out"
-        op = getattr(packet, name)
+        op = self._out_of(sig)
         outs = [a.name for a in op._schema.arguments if a.is_out]
         values = out if isinstance(out, (tuple, list)) else (out,)
         if len(values) != len(outs):

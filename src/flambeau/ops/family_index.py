@@ -157,11 +157,11 @@ special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u sp
 special_shifted_chebyshev_polynomial_w
 """,
     "pointwise.real_functions": """
-_nan_to_num _trigamma absolute absolute_ acos acosh arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan_ arctanh
-arctanh_ asin asinh atan atan2 atanh bitwise_left_shift bitwise_right_shift copysign cosh deg2rad digamma erfc erfinv fix fix_ float_power
-fmax fmin frac gcd heaviside hypot isneginf isposinf lcm ldexp lgamma logaddexp logaddexp2 logit logit_backward nan_to_num negative
-negative_ nextafter positive rad2deg signbit sinc sinh special_entr special_erfcx special_i0 special_i0e special_i1 special_i1e
-special_log_ndtr special_ndtri special_xlog1py xlogy
+_nan_to_num _nextafter _nextafter_narrow _trigamma absolute absolute_ acos acosh arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh
+arcsinh_ arctan arctan_ arctanh arctanh_ asin asinh atan atan2 atanh bitwise_left_shift bitwise_right_shift copysign cosh deg2rad digamma
+erfc erfinv fix fix_ float_power fmax fmin frac gcd heaviside hypot isneginf isposinf lcm ldexp lgamma logaddexp logaddexp2 logit
+logit_backward nan_to_num negative negative_ nextafter positive rad2deg signbit sinc sinh special_entr special_erfcx special_i0
+special_i0e special_i1 special_i1e special_log_ndtr special_ndtri special_xlog1py xlogy
 """,
     "pointwise.special_functions": """
 i0 igamma igammac mvlgamma polygamma special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1

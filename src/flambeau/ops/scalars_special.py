@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..base.elements import element_function
+from ..base.elements import element_function, pair_function
 from ..core.body import real_only, scalar
 from .scalars import _no_sign, _special
 from .scalars import _special as special_function  # noqa: F401  (what families that load later build rows from)
@@ -122,6 +122,9 @@ def _complex(x, y):
     out = np.empty(np.broadcast(x, y).shape, np.result_type(x, y, np.complex64))
     out.real, out.imag = x, y
     return out
+
+
+_complex.ufunc = lambda: pair_function("complex")
 
 
 def _angle(x):

@@ -7,7 +7,7 @@ import math
 from ...base import dtypes
 from ...core.declare import COMPLEX, INTEGERS, composite, explicit, pointwise
 from ...core.operator import namespace
-from ...core.promotion import one_dtype
+from ...core.promotion import one_dtype, refused
 from .arithmetic import with_number
 from .comparison import NOT_BITS
 
@@ -215,13 +215,44 @@ def heaviside(s, self, values):
     return s.heaviside(self, values)
 
 
+_nextafter = pointwise(
+    "_nextafter(Tensor self, Tensor other) -> Tensor", numbers=False, variants="", inplace=False, has_out=False
+)(lambda s, self, other: s.nextafter(self, other))
+
+
 @pointwise(
-    "nextafter(Tensor self, Tensor other) -> Tensor",
+    "_nextafter_narrow(Tensor self, Tensor other, float step, float least, float most) -> Tensor",
     numbers=False,
-    refuse=("float16", "bfloat16", *INTEGERS),
+    variants="",
+    inplace=False,
+    has_out=False,
 )
-def nextafter(s, self, other):
-    return s.nextafter(self, other)
+def _nextafter_narrow(s, self, other, step, least, most):
+    """In 16 bits, computed in float32: a part of a step between half of one and one and a half, which rounding makes a whole one. ``step`` is
+    six tenths of the distance of 1 to its neighbour, ``least`` of the smallest number."""
+    size = s.abs(self)
+    part = s.maximum(s.mul(s.minimum(size, most), step), least)
+    moved = s.where(s.lt(self, other), s.add(self, part), s.sub(self, part))
+    moved = s.where(s.eq(size, math.inf), s.copysign(most, self), moved)
+    moved = s.where(s.eq(moved, 0.0), s.copysign(0.0, self), moved)
+    return s.where(s.eq(self, other), other, s.where(s.logical_or(s.isnan(self), s.isnan(other)), math.nan, moved))
+
+
+@explicit(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    variants="function method",
+    inplace=True,
+    tags=("pointwise",),
+)
+def nextafter(self, other):
+    """The neighbour of each number towards another one."""
+    kind = dtypes.result_type(self, other)
+    if not kind.is_floating_point:
+        refused("nextafter", kind)
+    if kind.itemsize > 2:
+        return _nextafter(self, other)
+    limits = dtypes.finfo(kind)
+    return _nextafter_narrow(self, other, 0.6 * limits.eps, 0.6 * limits.eps * limits.tiny, limits.max)
 
 
 @pointwise("gcd(Tensor self, Tensor other) -> Tensor", numbers=False, refuse=("bool", *NOT_BITS))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...base import dtypes
+from ...base.elements import pair_function
 from ...core.body import scalar
 from ...core.declare import composite, pointwise
 from ...core.operator import namespace
@@ -137,8 +138,19 @@ def _lower_spherical(lowering, val, x):
 # ---- incomplete gamma, zeta, polygamma ----------------------------------------------------------------------------------------
 
 
+def _pair(name):
+    """The ufunc of base/elements.py, made at its first call."""
+
+    def call(x, y):
+        with np.errstate(all="ignore"):
+            return pair_function(name)(x, y)
+
+    call.ufunc = lambda: pair_function(name)
+    return call
+
+
 for _name, _scipy in (("igamma", "gammainc"), ("igammac", "gammaincc")):
-    scalar(_name, 2, "float", special_function(_scipy), {})
+    scalar(_name, 2, "float", _pair(_scipy), {})
     pointwise(
         f"{_name}(Tensor self, Tensor other) -> Tensor",
         numbers=False,
@@ -167,19 +179,7 @@ for _name, _sign in (("igamma", 1), ("igammac", -1)):
     getattr(aten, _name).default.derivative(self=_no_parameter(_name), other=_igamma_vjp(_sign))
 
 
-def _zeta(x, q):
-    import scipy.special
-
-    x, q = np.asarray(x), np.asarray(q)
-    kind = np.result_type(x, q)
-    out = scipy.special.zeta(x.astype(np.float64), q.astype(np.float64))
-    # a pole at non-positive integers, undefined for other negative q unless x is an integer; as PyTorch (Cephes) has it
-    out = np.where((q <= 0) & (q == np.floor(q)) & (x > 1), np.inf, out)
-    out = np.where((q < 0) & (q != np.floor(q)) & (x != np.floor(x)), np.nan, out)
-    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, out)).astype(kind)
-
-
-scalar("special_zeta", 2, "float", _zeta, {})
+scalar("special_zeta", 2, "float", _pair("zeta"), {})
 special_zeta = pointwise(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     promote="float",
@@ -195,20 +195,7 @@ special_zeta.derivative(
 )
 
 
-@special_zeta.override("lower")
-def _lower_zeta(lowering, val, x, q):
-    wide = dtypes.float64
-    x, q = (lowering.as_dtype(lowering.as_dtype(t, val.dtype), wide) for t in (x, q))
-    (made,) = lowering.ufunc("_zeta", (x, q), wide, val.device)
-
-    def body(s, out, x, q):
-        whole = s.eq(q, s.floor(q))
-        pole = s.logical_and(s.logical_and(s.le(q, 0.0), whole), s.gt(x, 1.0))
-        none = s.logical_and(s.logical_and(s.lt(q, 0.0), s.logical_not(whole)), s.ne(x, s.floor(x)))
-        out = s.where(none, math.nan, s.where(pole, math.inf, out))
-        return s.where(s.eq(x, 1.0), math.inf, s.where(s.lt(x, 1.0), math.nan, out))
-
-    return lowering.mapped(body, made, val, x, q)
+_by_loop(special_zeta, "zeta")
 
 
 def _with_numbers(name, first="self", second="other"):
@@ -259,7 +246,7 @@ def _lower_polygamma(lowering, val, n, self):
     import scipy.special
 
     x = lowering.as_dtype(lowering.as_dtype(self, val.dtype), dtypes.float64)
-    (made,) = lowering.ufunc("_zeta", (n + 1, x), dtypes.float64, val.device)
+    (made,) = lowering.ufunc("zeta", (n + 1, x), dtypes.float64, val.device)
     scale = float((-1.0) ** (n + 1) * scipy.special.gamma(n + 1.0))
     return lowering.mapped(lambda s, z: s.mul(z, scale), made, val)
 

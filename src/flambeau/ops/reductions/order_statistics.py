@@ -14,6 +14,7 @@ from ...core.declare import COMPLEX, composite, explicit, extern
 from ...core.definition import TensorMeta
 from ...core.device_memory import elements
 from ...core.operator import namespace
+from .lines import by_lines
 
 aten = namespace("aten")
 
@@ -123,6 +124,7 @@ def _middle(name, pick, what):
         "lower",
         lambda lowering, val, self, dim, keepdim: lowering.arrange(val, what, self, dim, keepdim=keepdim),
     )
+    by_lines(along)
 
     def of_all(a):
         flat = a.reshape(-1)
@@ -158,6 +160,7 @@ mode = extern(
 )(lambda a, dim, keepdim: _choose(a, dim, keepdim, _mode_at))
 mode.derivative(self=_spread_back)
 mode.override("lower", lambda low, vals, self, dim, keepdim: low.mode(vals, self, dim, keepdim))
+by_lines(mode)
 
 # ---- running extremes ------------------------------------------------------------------------------------------------------
 

@@ -7,9 +7,8 @@ import numpy as np
 from ...base import blas, order
 from ...base.dtypes import bool_, int64, sortable
 from ...base.kernels import Order
-from ...base.memory_format import contiguous_format
 from ...base.shapes import contiguous_strides, normalize_dim
-from ...core.declare import COMPLEX, composite, explicit, extern, index
+from ...core.declare import COMPLEX, composite, extern, index
 from ...core.definition import TensorMeta
 from ...core.device_memory import elements
 from ...core.dispatch import derivatives_asked
@@ -17,6 +16,7 @@ from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
 from ...core.promotion import refused
 from ...core.sharding import Apart
+from .lines import by_lines
 
 aten = namespace("aten")
 
@@ -266,23 +266,45 @@ def msort(self):
     return aten.sort.default(self, 0)[0]
 
 
-@explicit(
+def _kth_meta(self, k, dim, keepdim):
+    shape = tuple(self.shape)
+    if not shape:
+        normalize_dim(dim, 0)
+        if k != 1:
+            raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+        return _pair_meta(self, ())
+    d = normalize_dim(dim, len(shape))
+    if shape[d] == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
+    if not 1 <= k <= shape[d]:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return _pair_meta(self, (*shape[:d], *((1,) if keepdim else ()), *shape[d + 1 :]))
+
+
+@extern(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    variants="function method",
     refuse=("bool", *COMPLEX),
+    meta=_kth_meta,
+    has_out=True,
+    tags=("shapes_first",),
     out_rules="outside",
 )
-def kthvalue(self, k, dim, keepdim):
-    if self.ndim and self.shape[normalize_dim(dim, self.ndim)] == 0:
-        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
-    if not 1 <= k <= (self.shape[dim] if self.ndim else 1):
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    if not self.ndim:
-        return aten.clone.default(self), aten.zeros.default([], dtype=int64, device=self.device)
-    found = [aten.narrow.default(t, dim, k - 1, 1) for t in aten.sort.default(self, dim)]
-    return tuple(
-        aten.clone.default(t if keepdim else aten.squeeze.dim(t, dim), memory_format=contiguous_format) for t in found
-    )
+def kthvalue(a, k, dim, keepdim):
+    if not a.ndim:
+        return a.copy(), np.zeros((), np.int64)
+    d = normalize_dim(dim, a.ndim)
+    made = order.arrange(Order.RANK, a, d, k=k - 1)
+    if made is None:
+        places = np.take(_order(sortable(a), d, False), [k - 1], axis=d)
+        made = np.take_along_axis(a, places, d), places
+    return made if keepdim else tuple(np.squeeze(x, d) for x in made)
+
+
+kthvalue.override("sharding", Apart("dim"))
+kthvalue.override(
+    "lower",
+    lambda lowering, val, self, k, dim, keepdim: lowering.arrange(val, Order.RANK, self, dim, k=k - 1, keepdim=keepdim),
+)
 
 
 def _kth_vjp(ct0, self_like, result1, dim, keepdim):
@@ -292,3 +314,7 @@ def _kth_vjp(ct0, self_like, result1, dim, keepdim):
 
 
 kthvalue.derivative(self=_kth_vjp)
+
+
+for _op in (sort, sort_stable, topk, kthvalue):
+    by_lines(_op)
