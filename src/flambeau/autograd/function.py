@@ -385,7 +385,7 @@ def _write_view(ctx, view, place: int) -> None:
 
 def tells_missing(node: Node) -> bool:
     """Whether the backward of a Function with several results gets None, not zeros, where no gradient comes."""
-    return isinstance(node, FunctionCtx) and not node.materialize and len(node.outputs) > 1
+    return isinstance(node, FunctionCtx) and not node.materialize and len(node.outputs) > 1  # type: ignore[attr-defined]
 
 
 class _Pushing(Function):

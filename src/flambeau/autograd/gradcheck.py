@@ -396,7 +396,7 @@ def _wanted(inputs) -> list:
     for k, x in enumerate(inputs):
         if not (isinstance(x, _C.TensorBase) and x._requires_grad):
             continue
-        if x.layout is not _C.from_array(np.zeros(0)).layout:
+        if x.layout is not _C.from_array(np.zeros(0)).layout:  # type: ignore[attr-defined]
             raise ValueError(
                 f"gradcheck of the sparse input {k}: differences are taken of values, so wrap it: "
                 "torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)"

@@ -29,4 +29,4 @@ class GraphFacts:
 
 def facts_of(gm: Any) -> GraphFacts:
     """Of a graph module; nothing is known of one that has none."""
-    return getattr(gm, "facts", None) or GraphFacts()
+    return getattr(gm, "facts", None) or GraphFacts()  # type: ignore[call-arg]

@@ -273,7 +273,7 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 
 
 def _rebuild_module(cls: type, graph: Graph, body: dict[str, Any]) -> GraphModule:
-    out = cls.__new__(cls)
+    out = cls.__new__(cls)  # type: ignore[call-overload]
     out.__dict__.update(body)
     type(out).__name__ = body["_class_name"]
     out.graph = graph

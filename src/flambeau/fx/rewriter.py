@@ -35,7 +35,7 @@ class AST_Rewriter(ast.NodeTransformer):
         # What it closes over are arguments of a function around it, so that it closes over them again.
         free = [ast.arg(name) for name in (*fn.__code__.co_freevars, _ASSERT, _ANNOTATE)]
         empty = ast.arguments(posonlyargs=[], args=free, kwonlyargs=[], kw_defaults=[], defaults=[])
-        outer = ast.FunctionDef(_OUTER, empty, [self.visit(definition)], [], type_params=[])
+        outer = ast.FunctionDef(_OUTER, empty, [self.visit(definition)], [], type_params=[])  # type: ignore[call-arg]
         made: dict[str, Any] = {}
         exec(compile(ast.fix_missing_locations(ast.Module([outer], [])), fn.__code__.co_filename, "exec"), made)
         code = next(
@@ -47,7 +47,7 @@ class AST_Rewriter(ast.NodeTransformer):
             code, fn.__globals__, fn.__name__, fn.__defaults__, tuple(cells[name] for name in code.co_freevars)
         )
         functools.update_wrapper(new, fn)
-        del new.__wrapped__
+        del new.__wrapped__  # type: ignore[attr-defined]
         new.__kwdefaults__ = fn.__kwdefaults__
         return new
 

@@ -214,7 +214,7 @@ class Tracer(TracerBase):
                 )
             concrete = dict(zip([p.name for p in parameters], concrete))
         for p in parameters:
-            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")  # type: ignore[call-overload]
             default = () if p.default is p.empty else (p.default,)
             if p.name not in concrete:
                 args.append(self.create_proxy("placeholder", stars + p.name, default, {}, name=p.name))

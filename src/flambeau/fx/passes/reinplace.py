@@ -95,8 +95,8 @@ class _Memory:
         return (
             a.dtype == b.dtype
             and same_shape(a.shape, b.shape)
-            and all(map(statically_equal, a.stride(), b.stride()))
-            and not overlaps_itself(a.shape, a.stride())
+            and all(map(statically_equal, a.stride(), b.stride()))  # type: ignore[attr-defined]
+            and not overlaps_itself(a.shape, a.stride())  # type: ignore[attr-defined]
         )
 
     def merge(self, node: Node, written: Node) -> None:
