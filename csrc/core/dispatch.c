@@ -303,10 +303,23 @@ static PyObject *call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     Py_DECREF(kwargs);
     return r;
 }
-/* Calls on tensors without data are a compiler's, and on the way down from one key to the next a call is met again:
+static int in_device_memory(PyObject *o) {
+    if (PyObject_TypeCheck(o, &FlbTensor_Type)) return ((FlbTensor *)o)->storage && ((FlbTensor *)o)->storage->device_memory;
+    if (!PyList_Check(o) && !PyTuple_Check(o)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (in_device_memory(PySequence_Fast_GET_ITEM(o, i))) return 1;
+    return 0;
+}
+static int on_device(const FlbOperator *op, PyObject *const *values) {
+    for (Py_ssize_t i = 0; i < op->n_parameters; i++)
+        if (values[i] && in_device_memory(values[i])) return 1;
+    return 0;
+}
+/* Calls on tensors without elements are a compiler's, and on the way down from one key to the next a call is met again:
  * neither is an event. */
 static PyObject *recorded_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
-    if ((keys & (NO_DATA | FLB_FUNCTIONALIZE)) || flb_event_inside((PyObject *)op)) return call(op, keys, values);
+    if ((keys & FLB_FUNCTIONALIZE) || ((keys & NO_DATA) && !on_device(op, values)) || flb_event_inside((PyObject *)op)) return call(op, keys, values);
     FlbOpen open;
     flb_event_begin(&open, EVENT_OPERATOR, (PyObject *)op);
     if (flb_events & EVENTS_SHAPES) flb_event_inputs(&open, values, op->n_parameters);

@@ -100,6 +100,8 @@ static int stream_wait_event(int device, FlbStream *s, FlbEvent *e) {
 }
 static int synchronize(int device) {
     FOR_DEVICE(device);
+    for (int i = 0; i < devices[device].n_streams; i++)
+        if (devices[device].streams[i]->capture) RETURN(FLB_CAPTURING);
     flb_finish_all(device);
     RETURN(flb_told(device));
 }

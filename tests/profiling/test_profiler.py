@@ -308,8 +308,7 @@ def test_two_at_once():
         X.exp()
     with pytest.raises(ValueError, match="should be one of"):
         prof.key_averages().table(sort_by="age")
-    with pytest.raises(ValueError, match="another device"):
-        prof.key_averages().table(sort_by="cuda_time_total")
+    assert "aten::exp" in prof.key_averages().table(sort_by="cuda_time_total")  # nothing took time of a device
 
 
 def test_modules_run_as_they_do_without():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from .. import _device as _driver
 from ..base.device import Device, as_device
 from ..core.generator import generator_on
+from . import legacy
 
 __all__ = [
     "Event",
@@ -101,9 +102,20 @@ def set_device(device) -> None:
     _driver.set_device(index)
 
 
-def get_device_properties(device=None) -> SimpleNamespace:
+class _CudaDeviceProperties(SimpleNamespace):
+    def __repr__(self):
+        shown = (
+            f"name={self.name!r}",
+            f"major={self.major}",
+            f"minor={self.minor}",
+            f"total_memory={self.total_memory >> 20}MB",
+        )
+        return f"_CudaDeviceProperties({', '.join(shown)}, multi_processor_count={self.multi_processor_count})"
+
+
+def get_device_properties(device=None) -> _CudaDeviceProperties:
     """What the device is: name, major, minor, total_memory, multi_processor_count, warp_size, and more."""
-    return SimpleNamespace(**_driver.properties(_index(device)), is_integrated=0, is_multi_gpu_board=0)
+    return _CudaDeviceProperties(**_driver.properties(_index(device)), is_integrated=0, is_multi_gpu_board=0)
 
 
 def get_device_name(device=None) -> str:
@@ -166,12 +178,13 @@ class Event(_driver.Event):
         if interprocess:
             raise NotImplementedError("torch.cuda.Event: events between processes are not built in flambeau")
         made = super().__new__(cls, _driver.current_device())
-        made.enable_timing = enable_timing
+        made.enable_timing, made.device, made._recorded = enable_timing, as_device("cuda"), False
         return made
 
     def record(self, stream=None) -> None:
         """Set the event behind all that ``stream`` (the current one) was given so far."""
         super().record(current_stream() if stream is None else stream)
+        self._recorded = True
 
     def wait(self, stream=None) -> None:
         """Work given to ``stream`` (the current one) from now on comes after the event."""
@@ -180,7 +193,12 @@ class Event(_driver.Event):
     def elapsed_time(self, end_event) -> float:
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if not (self._recorded and end_event._recorded):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
         return super().elapsed(end_event)
+
+    def __repr__(self):
+        return f"<torch.cuda.Event {id(self):#x}>"
 
 
 class Stream(_driver.Stream):
@@ -208,6 +226,15 @@ class Stream(_driver.Stream):
         event = Event() if event is None else event
         event.record(self)
         return event
+
+    def __enter__(self):
+        """Work of the block goes to it."""
+        self._contexts = [*getattr(self, "_contexts", ()), StreamContext(self)]
+        self._contexts[-1].__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        return self._contexts.pop().__exit__(*exc)
 
     def __eq__(self, other):
         return isinstance(other, Stream) and (self.device_index, self.stream_id) == (
@@ -398,6 +425,8 @@ def set_rng_state_all(new_states) -> None:
 
 
 def __getattr__(name):
+    if name.endswith("Tensor") and name in legacy.BY_DTYPE.values():
+        return legacy.cuda_type(name)
     if name == "default_generators":
         return tuple(_each())
     raise AttributeError(f"module 'torch.cuda' has no attribute {name!r}", name=name)

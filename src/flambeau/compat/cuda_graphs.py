@@ -8,6 +8,8 @@ from collections.abc import Callable
 from .. import _device as _driver
 from .. import autograd as _autograd
 from ..base import pytree
+from ..core import device_memory
+from ..core.generator import key_words
 from . import cuda_device
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
@@ -26,10 +28,11 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 class CUDAGraph:
-    """Work of a stream. ``replay`` gives it to the current one: it reads and writes the memory that it did when it was recorded."""
+    """Work of a stream. ``replay`` gives it to the current one: it reads and writes the memory that it did when it was recorded, and draws anew."""
 
     def __init__(self, keep_graph: bool = False):
         self._graph = None
+        self._keys: list = []
         self._device = None
         self._pool = graph_pool_handle()
 
@@ -37,21 +40,25 @@ class CUDAGraph:
         """From here on the current stream, which isn't the default one, records. RuntimeError where it does so already."""
         self._device = _driver.current_device()
         _driver.capture_begin(self._device)
+        device_memory.recorded_keys = []
 
     def capture_end(self) -> None:
         if self._device is None:
             raise RuntimeError("capture_end() called before capture_begin()")
+        self._keys, device_memory.recorded_keys = device_memory.recorded_keys or [], None
         self._graph = _driver.Graph(self._device)
 
     def replay(self) -> None:
         """Give the work to the current stream. RuntimeError before it was recorded."""
         if self._graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        for memory, device in self._keys:
+            memory.write(0, key_words(device))
         self._graph.launch()
 
     def reset(self) -> None:
         """Forget the work, and give back its memory."""
-        self._graph = None
+        self._graph, self._keys = None, []
 
     def pool(self) -> tuple[int, int]:
         return self._pool

@@ -135,7 +135,8 @@ context: __allow_nonbracketed_mutation flags
     "backends.cpu": "returns 'DEFAULT': get_cpu_capability\nmodule: amx",
     "backends.cuda": """
 why: Torch not compiled with CUDA enabled (flambeau runs on the CPU)
-returns False: is_built is_flash_attention_available is_ck_sdpa_available flash_sdp_enabled mem_efficient_sdp_enabled cudnn_sdp_enabled
+from compat.flags: is_built
+returns False: is_flash_attention_available is_ck_sdpa_available flash_sdp_enabled mem_efficient_sdp_enabled cudnn_sdp_enabled
 returns False: can_use_flash_attention can_use_efficient_attention can_use_cudnn_attention fp16_bf16_reduction_math_sdp_allowed
 returns True: math_sdp_enabled
 returns None: enable_flash_sdp enable_math_sdp enable_mem_efficient_sdp enable_cudnn_sdp allow_fp16_bf16_reduction_math_sdp

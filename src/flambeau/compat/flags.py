@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["cudnn", "cufft_plan_cache", "matmul"]
+from ..base import accelerator
+
+__all__ = ["cudnn", "cufft_plan_cache", "is_built", "matmul"]
+
+
+def is_built() -> bool:
+    """Whether this process has a CUDA device."""
+    return accelerator.count() > 0
 
 
 class _Switches:

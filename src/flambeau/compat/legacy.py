@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import types
 
 from .. import _C
@@ -25,25 +26,35 @@ BY_DTYPE = {d: f"{d.scalar_type}Tensor" for d in TYPED}
 
 
 class _TypedMeta(type):
-    """``isinstance(t, LongTensor)`` asks for a CPU tensor of that dtype; the class itself makes plain tensors."""
+    """``isinstance(t, LongTensor)`` asks for a tensor of that dtype on that device; the class itself makes plain tensors."""
 
     def __instancecheck__(cls, instance):
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == "cpu"
+        kind = "cuda" if cls.is_cuda else "cpu"
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.device.type == kind
 
     def __call__(cls, *args, device=None):
         if args and isinstance(args[0], _C.TensorBase):
             if args[0].dtype is not cls.dtype:
                 raise TypeError(f"expected a tensor of {cls.dtype} (got one of {args[0].dtype})")
             return args[0]
-        return conversion.from_numpy(old_style(args, cls.dtype))
+        made = conversion.from_numpy(old_style(args, cls.dtype))
+        return made.to(as_device("cuda")) if cls.is_cuda else made
 
     def __repr__(cls):
-        return f"<class 'torch.{cls.__name__}'>"
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
-def _tensor_type(kind: str, dtype: DType):
+@functools.cache
+def cuda_type(name: str):
+    """``torch.cuda.FloatTensor`` and the like. KeyError for another name."""
+    own = {f"{d.scalar_type}Tensor": d for d in TYPED if not d.is_complex}[name]
+    return _tensor_type(own.scalar_type, own, "torch.cuda")
+
+
+def _tensor_type(kind: str, dtype: DType, module: str = "torch"):
     doc = f"Tensors of {dtype}: a call makes one of sizes or of values, as PyTorch's first versions did; isinstance asks for the dtype."
-    return _TypedMeta(f"{kind}Tensor", (), {"dtype": dtype, "is_cuda": False, "__module__": "torch", "__doc__": doc})
+    names = {"dtype": dtype, "is_cuda": module == "torch.cuda", "__module__": module, "__doc__": doc}
+    return _TypedMeta(f"{kind}Tensor", (), names)
 
 
 _TensorMeta = type(Tensor)

@@ -40,7 +40,8 @@ from : meshgrid pca_lowrank split stft svd_lowrank tensordot unique unique_conse
     # The rest of the root namespace: names without code in flambeau/__init__.py.
     "": f"""
 why: TorchScript, quantised, sparse and vendor-library names exist so that programs can be imported
-class: {_SCRIPT} Event Stream
+class: {_SCRIPT}
+from compat.streams: Event Stream
 from compat.jit: CompilationUnit ScriptFunction
 refuses: {_VENDOR}
 refuses: {_QUANTISED}

@@ -26,6 +26,7 @@ import importlib
 import re
 import types
 
+from ..base import accelerator
 from ..base.nearest import Absent
 from ..core.overrides import wrap_function
 from .aliases import ALIASES
@@ -67,9 +68,15 @@ def parse(section: str) -> dict[str, tuple[str, str]]:
     return out
 
 
+def _unavailable(path: str, why: str) -> Unavailable:
+    if path.startswith(("torch.cuda.", "torch.backends.cuda.")) and accelerator.count():
+        why = "it is not built for the CUDA device"
+    return Unavailable(f"{path} is not available in flambeau: {why}")
+
+
 def _refuse(path: str, why: str):
     def refuse(*args, **kwargs):
-        raise Unavailable(f"{path} is not available in flambeau: {why}")
+        raise _unavailable(path, why)
 
     refuse.__name__ = refuse.__qualname__ = path.rpartition(".")[2]
     refuse.__doc__ = f"Refuses: {why}."
@@ -81,7 +88,7 @@ def _class(path: str, why: str, home: str = ""):
     name = path.rpartition(".")[2]
 
     def __init__(self, *args, **kwargs):
-        raise Unavailable(f"{path} is not available in flambeau: {why}")
+        raise _unavailable(path, why)
 
     return type(
         name,

@@ -169,16 +169,23 @@ def _converter(name, dtype):
 
 
 def type_(self, dtype=None, non_blocking=False):
-    """The old name of the tensor's type (``torch.FloatTensor``) without argument, else conversion to a dtype or a type by that name."""
+    """The old name of the tensor's type (``torch.FloatTensor``, ``torch.cuda.FloatTensor``) without argument, else conversion to a dtype or a type
+    by that name."""
     if dtype is None:
-        return f"torch.{self._dtype.scalar_type}Tensor"
+        where = "cuda." if self._device.type == "cuda" else ""
+        return f"torch.{where}{self._dtype.scalar_type}Tensor"
+    device = CPU if getattr(dtype, "is_cuda", None) is False else None
     if isinstance(dtype, str):
-        name = dtype.removeprefix("torch.").removesuffix("Tensor")
+        device = as_device("cuda") if dtype.startswith("torch.cuda.") else CPU
+        name = dtype.removeprefix("torch.").removeprefix("cuda.").removesuffix("Tensor")
         found = next((d for d in dtypes.ALL if d.scalar_type == name), None)
         if found is None:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = found
-    return to(self, dtype if isinstance(dtype, DType) else as_dtype(getattr(dtype, "dtype", dtype)))
+    if getattr(dtype, "is_cuda", False):
+        device = as_device("cuda")
+    wanted = dtype if isinstance(dtype, DType) else as_dtype(getattr(dtype, "dtype", dtype))
+    return to(self, wanted) if device is None or device.type == self._device.type else to(self, device, wanted)
 
 
 def is_tensor(x) -> bool:

@@ -26,6 +26,7 @@ __all__ = [
     "make",
     "described_at",
     "is_described",
+    "key_of",
     "on_device",
     "overwrite",
     "read",
@@ -36,6 +37,32 @@ __all__ = [
 
 
 EVENT = 7  # csrc/core/events.h: a launch or a copy, from when it is given to the device until the call returns
+
+
+# While a CUDA graph records: (memory of two words of a generator, its device) of each draw, which a replay writes anew. None otherwise.
+recorded_keys: list | None = None
+
+
+def key_of(driver, device, words) -> object:
+    """Two words of the generator of ``device``, which ``words(device)`` gives, in its memory."""
+    index = device.index or 0
+    if not driver.capturing(index):
+        memory = driver.Memory(index, 16)
+        memory.write(0, words(device))
+        return memory
+    # NOTE: memory that is taken on the recording stream would be made fresh by each replay.
+    if recorded_keys is None:
+        raise NotImplementedError("draws in work that is recorded by another than torch.cuda.CUDAGraph")
+    recording, side = driver.current_stream(index), driver.Stream(index)
+    driver.set_stream(side)
+    try:
+        memory = driver.Memory(index, 16)
+        side.synchronize()
+    finally:
+        driver.set_stream(recording)
+    memory.used_by_others()
+    recorded_keys.append((memory, device))
+    return memory
 
 
 def on_device(t) -> bool:

@@ -206,6 +206,11 @@ def generator_on(device) -> Generator:
     return found
 
 
+def key_words(device) -> np.ndarray:
+    """Two words of a device's generator, as the bytes that its kernels read."""
+    return generator_on(device).words(2).astype(np.int64).view(np.uint8)
+
+
 @contextlib.contextmanager
 def drawing_on(device):
     """Draws of the host's default generator are those of ``device`` in the block."""

@@ -72,9 +72,7 @@ def pin_memory(self, device=None):
     if not accelerator.count():
         raise RuntimeError("Cannot access accelerator device when none is available: pin_memory() needs one")
     if not self._has_data:
-        raise RuntimeError(
-            f"cannot pin '{self.type()}' on device '{self._device}': only dense CPU tensors can be pinned"
-        )
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     if is_pinned(self):
         return self
     out = aten.clone.default(self)

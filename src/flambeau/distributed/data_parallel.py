@@ -69,6 +69,10 @@ class DistributedDataParallel(Module, Joinable):
         ):
             if given is not None:
                 raise NotImplementedError(f"DistributedDataParallel: {name} isn't built")
+        if any(p.device.type == "cuda" for p in module.parameters()):
+            raise NotImplementedError(
+                "DistributedDataParallel of a module on device 'cuda' isn't built: the backend moves memory of the CPU"
+            )
         if device_ids or output_device is not None:
             raise ValueError(
                 "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU modules "

@@ -168,8 +168,10 @@ def backend(op: OpOverload, keys: int, args: tuple, kwargs: dict):
             return lazy.run(op, args, kwargs)
         found = sparse.among(args, kwargs)
         if found:
+            through_host.refuse("sparse", (*args, *kwargs.values()))
             return sparse.run(op, args, kwargs, found)
         if quantized.among(args, kwargs):
+            through_host.refuse("quantized", (*args, *kwargs.values()))
             return importlib.import_module("flambeau.eager.quantized").run(op, args, kwargs)
         if through_host.among((*args, *kwargs.values())) and not _wants_meta(args, kwargs):
             return through_host.run(op, args, kwargs)

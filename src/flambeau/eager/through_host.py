@@ -14,13 +14,13 @@ from ..base.device import CPU, Device, as_device
 from ..base.logs import artifact
 from ..core import device_memory
 from ..core import keys as K
-from ..core.generator import drawing_on
+from ..core.generator import Generator, drawing_on
 from ..core.lazy import resolved
 from ..core.operator import OpOverload
 from ..core.promotion import DIFFERENT_DEVICES
 from . import on_device
 
-__all__ = ["among", "device_of", "made_on", "observers", "run"]
+__all__ = ["among", "device_of", "made_on", "observers", "refuse", "run"]
 
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
 _HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
@@ -58,14 +58,41 @@ def device_of(op: OpOverload, full) -> Device:
             elif t._ndim and k not in indices:
                 other = other or CPU
     functional = getattr(op.definition, "functional", op)
+    if indices and all(t._device.type == "cpu" for k, v in enumerate(full) if k not in indices for t in _tensors((v,))):
+        raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
     if other is not None and "crosses_devices" not in functional.tags:
         raise RuntimeError(DIFFERENT_DEVICES.format(found, other))
     return found
 
 
+def refuse(kind: str, given) -> None:
+    """NotImplementedError where tensors of a kind that only the CPU has meet the device: a tensor there, or the device asked for."""
+    values = list(given)
+    found = next((x for x in values if isinstance(x, Device) and x.type == "cuda"), None)
+    found = found or next((t._device for t in _tensors(values) if device_memory.on_device(t)), None)
+    if found is not None:
+        raise NotImplementedError(f"{kind} tensors live on the CPU in flambeau; device '{found}' was asked for")
+
+
+def _check_kind(op: OpOverload, full) -> None:
+    """An operator that makes such tensors of dense ones has the same kernel for both."""
+    for kind in ("sparse", "quantized"):
+        own = op.overrides.get(kind)
+        if own is not None and own is getattr(op.definition, "fn", None):
+            refuse(kind, full)
+
+
+def _check_generator(op: OpOverload, full, device: Device) -> None:
+    """RuntimeError for a generator of another device."""
+    for x in full if "draws" in op.effects else ():
+        if isinstance(x, Generator) and x.device.type != device.type:
+            raise RuntimeError(f"Expected a '{device.type}' device type for generator but found '{x.device.type}'")
+
+
 def run(op: OpOverload, args, kwargs):
     """A call with tensors of a device among its arguments."""
     full = op.full(*args, **kwargs)
+    _check_kind(op, full)
     with _C.Guard(exclude=_ABOVE, push="devices", value=CPU):
         if op._schema.is_view and not op._schema.is_mutable:
             # A kernel that is the rule for lazy views, too, looks at no elements.
@@ -73,6 +100,7 @@ def run(op: OpOverload, args, kwargs):
             return own(*full) if own is not None and own is op.overrides.get("eager") else _view(op, full)
         device = device_of(op, full)
         wanted = next((as_device(x) for x in full if isinstance(x, Device)), None)
+        _check_generator(op, full, wanted or device)
         if op.kind == "factory" and op.definition.body is None and (wanted or device).type == "cuda":
             return _undefined(op, full, wanted or device)
         if wanted is None and _in_memory(op, full):
@@ -95,6 +123,7 @@ def made_on(op: OpOverload, device: Device, full):
     device = as_device(device)
     if op.kind == "factory" and op.definition.body is None:
         return _undefined(op, full, device)
+    _check_generator(op, full, device)
     with _C.Guard(exclude=_ABOVE, push="devices", value=CPU):
         made = on_device.run(op, full, device) if not any(True for _ in _tensors(full)) else NotImplemented
         return _through_host(op, full, device, device) if made is NotImplemented else made

@@ -38,7 +38,8 @@ class Interval:
 
 
 class _Times:
-    """What one event and a sum of events have in common. Times are in microseconds. The attributes of other devices are zero."""
+    """What one event and a sum of events have in common. Times are in microseconds. The time of a device is that of launches and copies from when
+    they are given to it until they are done."""
 
     key: str
     count: int
@@ -46,8 +47,8 @@ class _Times:
     self_cpu_time_total: float
     device_type = DeviceType.CPU
     use_device = None
-    device_time_total = self_device_time_total = device_time = 0.0
-    cuda_time_total = self_cuda_time_total = cuda_time = 0.0
+    device_time_total: float
+    self_device_time_total: float
     device_memory_usage = self_device_memory_usage = 0
     is_async = is_remote = is_legacy = False
 
@@ -55,6 +56,16 @@ class _Times:
     def cpu_time(self) -> float:
         """Microseconds of a call, on average."""
         return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        """Microseconds of the device for a call, on average."""
+        return self.device_time_total / self.count if self.count else 0.0
+
+    # The same under the names that CUDA's had.
+    cuda_time = property(lambda self: self.device_time)
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
 
 
 @public_in("autograd.profiler_util")
@@ -101,6 +112,16 @@ class FunctionEvent(_Times):
         return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
 
     @property
+    def self_device_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds of the device, where the event is a launch or a copy."""
+        return self.cpu_time_total if self.category == "device" else 0.0
+
+    @property
+    def device_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds of the device for the event and those within it."""
+        return self.self_device_time_total + sum(c.device_time_total for c in self.cpu_children)
+
+    @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes taken (given back: negative) by the event itself."""
         return self.cpu_memory_usage - sum(c.cpu_memory_usage for c in self.cpu_children)
@@ -131,17 +152,20 @@ class FunctionEventAvg(_Times):
         self.is_user_annotation = first.is_user_annotation
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.device_time_total = self.self_device_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = self.flops = self.bytes = 0
 
     def add(self, event: FunctionEvent) -> None:
         """Count an event. What runs within an event of the same key is counted once in the totals."""
         self.count += 1
         self.self_cpu_time_total += event.self_cpu_time_total
+        self.self_device_time_total += event.self_device_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
         self.flops += event.flops
         self.bytes += event.bytes
         if not _within_its_like(event):
             self.cpu_time_total += event.cpu_time_total
+            self.device_time_total += event.device_time_total
             self.cpu_memory_usage += event.cpu_memory_usage
 
     def __repr__(self) -> str:

@@ -62,7 +62,8 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
 
 def _tensors(indices, values, dtype, device):
-    where = as_device(device) if device is not None else CPU
+    given = (t.device for t in (values, *indices) if isinstance(t, _C.TensorBase))
+    where = as_device(device) if device is not None else next((d for d in given if d.type == "cuda"), CPU)
     if where.type not in ("cpu",):
         raise NotImplementedError(f"sparse tensors live on the CPU in flambeau; device '{where}' was asked for")
     values = values if isinstance(values, _C.TensorBase) else tensor(values, dtype=dtype)

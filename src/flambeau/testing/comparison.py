@@ -10,6 +10,7 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..core.conversion import as_tensor
+from ..core.device_memory import on_device
 from ..core.operator import namespace
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
@@ -77,6 +78,7 @@ def _compare_tensors(a, b, o):
     if o["check_stride"] and a.stride() != b.stride():
         raise _Mismatch(f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}.")
     a, b = (x.resolve_conj().resolve_neg() if x._array is None else x for x in (a, b))
+    a, b = (x.detach().cpu() if on_device(x) else x for x in (a, b))
     if a._array is None or b._array is None:
         raise NotImplementedError("comparing tensors without data (meta) is not possible")
     rtol, atol = (o["rtol"], o["atol"]) if o["rtol"] is not None else _default(a.dtype, b.dtype)

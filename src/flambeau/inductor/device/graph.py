@@ -14,7 +14,7 @@ from ...base.enums import Out
 from ...base.expr_walks import evaluate
 from ...base.records import slotted
 from ...core import device_memory
-from ...core.generator import generator_on
+from ...core.generator import key_words
 from ..ir.sizes import lone_symbol
 from .draws import KEY
 from .launches import STATUS, Launches, LaunchStep
@@ -166,11 +166,7 @@ class _Call:
 
     def _key(self):
         """Two words of the device's generator, in its memory."""
-        if self.driver.capturing(self.index):
-            raise NotImplementedError("draws in work that a CUDA graph records: replays would draw the same numbers")
-        memory = self.driver.Memory(self.index, 16)
-        memory.write(0, generator_on(self.graph.device).words(2).astype(np.int64).view(np.uint8))
-        return memory
+        return device_memory.key_of(self.driver, self.graph.device, key_words)
 
     def number(self, e) -> int:
         return evaluate(e, self.env)

@@ -98,17 +98,22 @@ class Launches:
         if event is None:
             plan.run(memories, offsets, numbers.packed)
         else:
-            plan.run(memories, offsets, numbers.packed, 0, 1)
-            _C.event_end(event)
-            for k in range(1, len(self.steps)):
-                event = _C.event_begin(device_memory.EVENT, self._told(k))
-                plan.run(memories, offsets, numbers.packed, k, k + 1)
-                _C.event_end(event)
+            self._run_watched(plan, event, memories, offsets, numbers.packed)
         for name, memory, before in zip(self.names, memories, given):
             if memory is None:
                 held.pop(name, None)
             elif before[0] is None:
                 held[name] = memory, 0
+
+    def _run_watched(self, plan, event, *given) -> None:
+        """Step by step, each an event of a profile: it ends when the device has done it."""
+        driver, index = accelerator.needed(), self.device.index or 0
+        for k in range(len(self.steps)):
+            event = event if k == 0 else _C.event_begin(device_memory.EVENT, self._told(k))
+            plan.run(*given, k, k + 1)
+            if not driver.capturing(index):
+                driver.synchronize(index)
+            _C.event_end(event)
 
     def _told(self, k: int) -> str:
         return f"launch {self.steps[k].name}"

@@ -144,6 +144,10 @@ def _ctc_checked(log_probs, targets, lengths, blank, reduction, zero_infinity):
         targets = aten._to_copy.default(targets, dtype=int64)
     if targets.ndim == 0:
         targets = aten.reshape.default(targets, [1])
+    given, wanted = (
+        t if t.device == log_probs.device else aten._to_copy.default(t, device=log_probs.device)
+        for t in (given, wanted)
+    )
     loss = aten._ctc_each.default(log_probs, targets, given, wanted, blank, zero_infinity)
     if loss.dtype is not kind:
         loss = aten._to_copy.default(loss, dtype=kind)

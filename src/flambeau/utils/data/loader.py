@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
+from ...base import accelerator
 from ...base.public import public_in
 from ...core import sending
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .errors import ExceptionWrapper
+from .pinning import pinned
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from .worker import Fetcher, IterableEnd, work
 
@@ -53,7 +55,7 @@ class DataLoader(Generic[T_co]):
 
     With ``num_workers`` the samples are made in that many processes; tensors come through shared memory; batches keep their order. Workers draw from
     seeds derived from the default generator (or ``generator``), an error in a worker is raised here with its traceback, and a worker that dies is
-    reported. ``pin_memory`` has no effect: there is no device to copy to.
+    reported. With ``pin_memory`` tensors of batches are pinned where there is a device to copy to.
     """
 
     def __init__(
@@ -235,6 +237,7 @@ class _BaseDataLoaderIter:
         self._indices = iter(loader._index_sampler)
         self._yielded = 0
         self._warned = False
+        self._pin = pinned if loader.pin_memory and accelerator.count() else lambda batch: batch
 
     def __iter__(self):
         return self
@@ -267,7 +270,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __next__(self):
         batch = self._fetch(next(self._indices))
         self._count()
-        return batch
+        return self._pin(batch)
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -397,7 +400,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 if isinstance(result, ExceptionWrapper):
                     result.reraise()
                 self._count()
-                return result
+                return self._pin(result)
             if self._closed or not self._at:
                 break
             self._receive()
