@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("mpi4py", reason="process groups of several processes need the extra `distributed`")
+
+from flambeau.distributed.rendezvous import first_host  # noqa: E402
 
 JOB = Path(__file__).with_name("job.py")
 LIMIT = 90
@@ -96,6 +99,21 @@ def test_everything_where_mpi_runs_already():
     assert "[rank 0] engine shared file\n" in done.stdout
 
 
+def _own_shm(size: str) -> list[str]:
+    """The beginning of a command that runs what follows with a /dev/shm of this size."""
+    return ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"', "sh"]
+
+
+def test_everything_where_shm_has_no_room_for_mpi():
+    """MPI itself would end its ranks by SIGBUS."""
+    if shutil.which("unshare") is None or subprocess.run([*_own_shm("1m"), "true"], capture_output=True).returncode:
+        pytest.skip("mounting a small /dev/shm isn't allowed here")
+    command = [*_own_shm("1m"), sys.executable, "-m", "flambeau.cli", "launch", "-n", "2", str(JOB), "everything"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert "[rank 0] engine shared file\n" in done.stdout
+
+
 ENDS = {
     "raises": (1, "rank 1 of 2 .* exited with status 1(.|\n)*ValueError: mine alone\n$"),
     "exits": (3, "rank 1 of 2 .* exited with status 3"),
@@ -173,6 +191,50 @@ def test_a_second_group_and_restarts():
     assert launched("again").returncode == 0
     done = launched("exits", options=["--max-restarts", "1"])
     assert done.returncode == 3 and "starting all ranks again (1 of 1)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "hosts, first",
+    [
+        ("node7", "node7"),
+        ("node1,node2", "node1"),
+        ("node[003-007,12],other", "node003"),
+        ("a,node[1-2]", "a"),
+        ("node[5,7-9]-ib", "node5-ib"),
+        ("rack[1-2]node[03,5],x", "rack1node03"),
+    ],
+)
+def test_first_of_the_hosts_that_slurm_names(hosts, first):
+    assert first_host(hosts) == first
+
+
+@pytest.mark.slow
+def test_variables_of_slurm():
+    """srun without MPI's own start: ranks, their number and the meeting place come from its variables."""
+    for number in range(1000):
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", 29500 + number)):
+                break
+    processes = []
+    for rank in range(2):
+        env = environment(
+            SLURM_PROCID=str(rank), SLURM_NTASKS="2", SLURM_JOB_ID=str(7000 + number), SLURM_JOB_NODELIST="localhost"
+        )
+        processes.append(
+            subprocess.Popen([sys.executable, str(JOB), "data_parallel"], env=env, stderr=subprocess.PIPE, text=True)
+        )
+    ends = [(p.communicate(timeout=LIMIT)[1], p.returncode) for p in processes]
+    assert [code for _, code in ends] == [0, 0], ends
+
+
+@pytest.mark.slow
+def test_mpiexec():
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if mpiexec is None:
+        pytest.skip("there is no mpiexec")
+    command = [mpiexec, "-n", "2", sys.executable, str(JOB), "data_parallel"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment())
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("how", ["env", pytest.param("file", marks=pytest.mark.slow)])

@@ -74,8 +74,11 @@ class Job:
         sock.sendall(b"\x02" + struct.pack(">I", rank))
         _exchange.watch(sock.detach(), rank)
         self.store.add("flambeau/foreign", int(mpi.is_foreign(rank, size)))
+        self.store.add("flambeau/without room", int(mpi.lacks_room(size)))
+        self.store.add("flambeau/apart", int(self.store.compare_set("flambeau/host", "", host) != host.encode()))
         self._meet("joined", timeout)
-        if self.store.add("flambeau/foreign", 0):
+        told = {name: self.store.add(f"flambeau/{name}", 0) for name in ("foreign", "without room", "apart")}
+        if told["foreign"] or (told["without room"] and not told["apart"]):
             self._engine = self._file_engine(tuple(range(size)))
             return
         self.MPI = mpi.start(rank, size, server.host, server.port)
@@ -110,7 +113,7 @@ class Job:
         return self._file_engine(ranks) if self.MPI is None else mpi.engine_of(self.MPI, ranks)
 
     def _file_engine(self, ranks: tuple[int, ...]) -> SharedFileEngine:
-        """Of ranks some of which run another MPI than this job's."""
+        """Of ranks some of which run another MPI than this job's, or have no room for it."""
         members = ",".join(map(str, ranks))
         self._made[members] = self._made.get(members, 0) + 1
         store = PrefixStore(f"flambeau/group/{members}/{self._made[members]}", self.store)

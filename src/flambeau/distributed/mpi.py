@@ -32,6 +32,7 @@ __all__ = [
     "check",
     "engine_of",
     "is_foreign",
+    "lacks_room",
     "start",
     "started_by",
 ]
@@ -70,6 +71,22 @@ def is_foreign(rank: int, size: int) -> bool:
     """Whether MPI runs in this process already, with other ranks: the program has imported ``mpi4py.MPI``, which starts it as a job of one rank."""
     MPI = sys.modules.get("mpi4py.MPI")  # noqa: N806
     return MPI is not None and MPI.Is_initialized() and (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size) != (rank, size)
+
+
+def _free() -> int:
+    """Bytes that are free in /dev/shm."""
+    try:
+        found = os.statvfs("/dev/shm")
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def lacks_room(size: int) -> bool:
+    """Whether /dev/shm is too small for MPI's own segments (MPICH and UCX take 4 to 8 MB a rank), which then end the process by a signal."""
+    MPI = sys.modules.get("mpi4py.MPI")  # noqa: N806
+    runs = started_by() is not None or (MPI is not None and MPI.Is_initialized())
+    return not runs and _free() < (4 + 8 * int(os.environ.get("LOCAL_WORLD_SIZE", size))) << 20
 
 
 def start(rank: int, size: int, host: str, port: int):
@@ -346,13 +363,8 @@ class WindowEngine(ExchangeEngine):
 
 def _room(comm, MPI, nbytes: int) -> bool:  # noqa: N803
     """Whether /dev/shm of every rank's machine has room for ``nbytes`` of each rank: a window beyond that is a signal when it is written."""
-    try:
-        found = os.statvfs("/dev/shm")
-        free = found.f_bavail * found.f_frsize
-    except OSError:
-        free = 0
     limit = os.environ.get("FLAMBEAU_SHM_LIMIT")
-    free = min(free, int(limit)) if limit else free
+    free = min(_free(), int(limit)) if limit else _free()
     mine = np.array([int(free > 1.1 * nbytes * comm.size)], np.int64)
     comm.Allreduce(MPI.IN_PLACE, [mine, MPI.INT64_T], MPI.MIN)
     return bool(mine[0])

@@ -87,11 +87,9 @@ def _first(*names: str) -> int | None:
 
 
 def first_host(hosts: str) -> str:
-    """The first of a list as Slurm writes them: ``node[003-007,12],other``."""
-    prefix, _, rest = hosts.partition("[")
-    if not rest or "," in prefix:
-        return prefix.split(",")[0]
-    return prefix + re.split("[-,\\]]", rest)[0]
+    """The first of a list as Slurm writes them: ``node[003-007,12],other`` or ``rack[1-2]node[3,5]``."""
+    first = re.match(r"(\[[^]]*\]|[^,\[])*", hosts)[0]
+    return re.sub(r"\[([^],-]*)[^]]*\]", r"\1", first)
 
 
 def _env(parts, rank, size, timeout):

@@ -1,5 +1,5 @@
-"""An engine without MPI, for ranks of one machine whose program has started MPI already, as a job of one rank: memory by a file that has no name,
-messages through the job's store."""
+"""An engine without MPI, for ranks of one machine whose program has started MPI already, as a job of one rank, or whose /dev/shm is full: memory by
+a file that has no name, messages through the job's store."""
 
 from __future__ import annotations
 
