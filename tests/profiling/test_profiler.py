@@ -317,3 +317,31 @@ def test_modules_run_as_they_do_without():
     want = model(x)
     with profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True):
         assert torch.equal(model(x), want) and torch.allclose(torch.compile(model)(x), want, atol=1e-6)
+
+
+def _of_numpy(x, n):
+    y = np.zeros(n)
+    for i in range(1, n):
+        y[i] = 0.5 * y[i - 1] + x[i]
+    return np.sum(np.histogram(y, bins=5)[0])
+
+
+def test_no_time_is_counted_twice():
+    """What a step of compiled code runs, a function of NumPy or a native loop, is within the step: the graph's own time isn't below zero."""
+    compiled, x = torch.compile(_of_numpy), np.random.default_rng(0).random(3000)
+    compiled(x, 3000)
+    with profile() as prof:
+        for _ in range(3):
+            compiled(x, 3000)
+    events = prof.events()
+    assert all(e.self_cpu_time_total >= 0 for e in events)
+    for e in events:
+        if e.cpu_parent is not None:
+            outer, inner = e.cpu_parent.time_range, e.time_range
+            assert outer.start <= inner.start and inner.end <= outer.end
+            assert events.index(e.cpu_parent) < events.index(e)
+    within = {e.name.split(" (")[0]: e.cpu_parent.name for e in events if e.cpu_parent is not None}
+    assert within["numpy::call"] == "call: numpy::call"
+    assert within["native loop _of_numpy"] == "call: flambeau::loop"
+    total = sum(e.self_cpu_time_total for e in events)
+    assert total == pytest.approx(sum(e.cpu_time_total for e in events if e.cpu_parent is None))

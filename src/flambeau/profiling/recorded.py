@@ -59,6 +59,7 @@ SHOWN = tuple(PACKAGE + part + os.sep for part in ("nn", "modules", "optim", "ex
 def events_of(rows: Iterable[_C.EventRow], flags: Flags, flops_wanted: bool) -> list[FunctionEvent]:
     """Events in the order of their beginnings, with parents and children."""
     made: list[FunctionEvent] = []
+    in_order: list[FunctionEvent] = []
     forward: dict[int, FunctionEvent] = {}  # number of a node -> the call that made it
     for number, row in enumerate(rows):
         kind = Kind(row.kind)
@@ -87,6 +88,8 @@ def events_of(rows: Iterable[_C.EventRow], flags: Flags, flops_wanted: bool) -> 
             event.cpu_memory_usage = row.bytes
         if 0 <= row.parent < len(made):
             event.cpu_parent = made[row.parent]
+            if kind is Kind.STEP:
+                _take_in(event, event.cpu_parent.cpu_children)
             event.cpu_parent.cpu_children.append(event)
         if kind is Kind.OPERATOR and row.sequence >= 0 and event.sequence_nr not in forward:
             forward[row.sequence] = event
@@ -94,13 +97,35 @@ def events_of(rows: Iterable[_C.EventRow], flags: Flags, flops_wanted: bool) -> 
             event.forward = forward[row.sequence]
             event.stack = event.stack if event.forward.stack is None else event.forward.stack
         made.append(event)
+        in_order.insert(_place(in_order, event), event)
     # A whole counts for its parts: whether they are shown depends on how the call ran, as a call plan or as its body.
-    for event in made:
+    for event in in_order:
         above = event.cpu_parent
         event.counted = event.flops > 0 or (above is not None and above.counted)
         if above is not None and above.counted:
             event.flops = 0
-    return made
+    return in_order
+
+
+def _take_in(step: FunctionEvent, before: list[FunctionEvent]) -> None:
+    """A step is written down when it ends: what ran inside it stands in front of it among the children of the graph, and becomes its own."""
+    first = len(before)
+    while first and before[first - 1].time_range.start >= step.time_range.start:
+        first -= 1
+    step.cpu_children, before[first:] = before[first:], []
+    for child in step.cpu_children:
+        child.cpu_parent = step
+
+
+def _place(events: list[FunctionEvent], event: FunctionEvent) -> int:
+    """Where an event stands among those before it: in front of what ran within it."""
+    at = len(events)
+    if event.cpu_children:
+        first = event.cpu_children[0]
+        while events[at - 1] is not first:
+            at -= 1
+        at -= 1
+    return at
 
 
 def _name(row: _C.EventRow, kind: Kind) -> str:
