@@ -14,6 +14,13 @@ from pathlib import Path
 __all__ = ["main"]
 
 
+class _Defaults(argparse.ArgumentDefaultsHelpFormatter):
+    """Help tells the defaults that say something: not that nothing is given, or that a switch is off."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, False) else super()._get_help_string(action)
+
+
 def _positive(text: str) -> int:
     try:
         value = int(text)
@@ -47,7 +54,7 @@ def _add_demo(commands) -> None:
         help="a NumPy function and a small GPT, plain and compiled",
         description="Run a NumPy function and train a character-level GPT, plain and compiled by turns; print first calls, times with their "
         "spread, memory, what was fused and a sample, and draw a picture.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Defaults,
     )
     parser.add_argument("--steps", type=_positive, default=900, help="training steps")
     parser.add_argument(
@@ -67,6 +74,9 @@ def _add_demo(commands) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the GPT is trained")
     parser.add_argument("--peers", action="store_true", help="also time torch and numba, where they are installed")
     parser.add_argument("--out", metavar="DIR", default=".", help="folder for the picture (PNG)")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON alone; what else is said goes to standard error"
+    )
     parser.set_defaults(run=_demo)
 
 
@@ -277,7 +287,10 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         peers=args.peers,
         device=args.device,
         out=args.out,
+        json=args.json,
     )
+    if args.json and "WORLD_SIZE" in os.environ:
+        parser.error("--json tells of one process: leave it away under flambeau launch")
     try:
         corpus = prepare(options)
     except (OSError, ValueError) as error:

@@ -1,7 +1,9 @@
 """The flambeau command: what it refuses, and a small demo from beginning to end."""
 
+import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,8 +62,32 @@ def test_small_demo(tmp_path, capsys, extra):
     assert "first compiled call" in out and "equal to 10 digits" in out and "-> one kernel" in out.replace("  ", " ")
     for line in ("first compiled step", "one more token", "the loss curves      agree", "launches"):
         assert (line in out) == (not extra), line
-    assert "pairs, half of them between" in out and "6 steps: loss" in out and "words occur in the text" in out
+    assert (
+        "(medians of" in out
+        and "pairs, half of them between" in out
+        and "6 steps: loss" in out
+        and "words occur in the text" in out
+    )
     assert (tmp_path / "flambeau_demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_as_json(tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("to be or not to be, that is the question\n" * 20)
+    assert main(["demo", "--json", "--steps", "6", "--text", str(text), "--out", str(tmp_path), *SMALL]) == 0
+    out, err = capsys.readouterr()
+    data = json.loads(out)
+    for part in (data["function"], data["gpt"]["step"], data["gpt"]["token"]):
+        assert part["speed_up"] == part["plain_seconds"] / part["compiled_seconds"] > 0
+    assert data["gpt"]["agree"] and data["training"]["steps"] == 6 and Path(data["picture"]).exists()
+    assert "first compiled call" in err
+
+
+def test_help_tells_only_defaults_that_say_something(capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    out = capsys.readouterr().out
+    assert "(default: 900)" in out and "default: None" not in out and "default: False" not in out
 
 
 def test_the_text_is_english():
@@ -81,7 +107,7 @@ def test_in_turn():
     assert (
         order == ["a", "b", "b", "a"] * 2
         and len(pairs.ratios) == 4
-        and pairs.middle_half[0] <= pairs.speed_up <= pairs.middle_half[1]
+        and pairs.speed_up == pairs.medians[0] / pairs.medians[1]
     )
 
 

@@ -78,7 +78,26 @@ def test_explain_knows_the_lines_of_what_was_compiled_before(script, monkeypatch
 def test_bench(script, capsys):
     assert main(["bench", f"{script}:scores", "--pairs", "3", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert data["pairs"] == 3 and data["quartiles"][0] <= data["speed_up"] <= data["quartiles"][1]
+    assert data["pairs"] == 3 and data["quartiles"][0] <= data["quartiles"][1]
+    assert data["speed_up"] == data["plain_seconds"] / data["compiled_seconds"]  # what is shown agrees
+
+
+@pytest.mark.parametrize("command", ["bench --pairs 2", "explain --calls 1"])
+def test_json_is_all_that_is_printed(command, script, tmp_path):
+    """What the program prints, from Python or below it, goes to standard error."""
+    prints = (
+        'import os\nprint("at import")\n'
+        + SCRIPT
+        + '\n\ndef loud(*args):\n    os.write(1, b"raw")\n    print("in it")\n    return scores(*args)\n'
+    )
+    Path(script).write_text(prints)
+    done = subprocess.run(
+        [sys.executable, "-m", "flambeau.cli", *command.split(), "--json", f"{script}:loud"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and json.loads(done.stdout)["function"] == "loud", done.stderr
+    assert all(text in done.stderr for text in ("at import", "raw", "in it"))
 
 
 def test_info(capsys):
@@ -95,6 +114,8 @@ def test_cache(monkeypatch, tmp_path, capsys):
 
     disk.write_entry("test/one", b"content")
     assert main(["cache", "size", "--json"]) == 0 and json.loads(capsys.readouterr().out)["entries"] == 1
+    (tmp_path / "cache" / "entries" / "swept").write_bytes(b"1")  # when the cache was last swept: no entry
+    disk.link_entry("test/other", "test/one")  # another name of one
     assert main(["cache", "verify"]) == 0
     (path,) = (tmp_path / "cache").rglob("one")
     path.write_bytes(b"damaged")
@@ -189,7 +210,7 @@ def test_an_interrupted_bench_tells_what_it_has(script, monkeypatch, capsys):
     monkeypatch.setattr(commands, "time", types.SimpleNamespace(perf_counter=clock))
     assert main(["bench", f"{script}:scores", "--pairs", "50"]) == 130
     told = capsys.readouterr()
-    assert "median of 1 pairs" in told.out and told.err == "interrupted: 1 of 50 pairs were timed\n"
+    assert "medians of 1 pairs" in told.out and told.err == "interrupted: 1 of 50 pairs were timed\n"
 
 
 def test_interrupted_before_there_is_a_result(script, monkeypatch, capsys):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import runpy
-import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["CommandError", "ProgramError", "bench", "cache", "explain", "info"]
@@ -62,6 +62,23 @@ def _target(text: str) -> tuple[str, Callable, list[Any]]:
     return name, names[name], list(given)
 
 
+@contextlib.contextmanager
+def _prints_aside(wanted: bool) -> Iterator[None]:
+    """Let standard output be the command's own: what the program prints, from Python or not, goes to standard error."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(own, 1)
+        os.close(own)
+
+
 def _own(call: Callable[[], Any]) -> Any:
     """What the program's own code gives. ProgramError, its traceback without our frames, when it fails."""
     try:
@@ -85,10 +102,11 @@ def _call(name: str, call: Callable[[], Any]) -> Any:
 
 def explain(args: argparse.Namespace) -> int:
     """What the compiler does with a function, as text or as an HTML file."""
-    name, fn, inputs = _target(args.target)
-    import flambeau as torch
+    with _prints_aside(args.json):
+        name, fn, inputs = _target(args.target)
+        import flambeau as torch
 
-    made = _call(name, lambda: torch.compiler.report(fn, calls=args.calls)(*inputs))
+        made = _call(name, lambda: torch.compiler.report(fn, calls=args.calls)(*inputs))
     if args.json:
         print(json.dumps(_as_data(made), indent=2))
     else:
@@ -148,19 +166,6 @@ def info(args: argparse.Namespace) -> int:
     return 0
 
 
-def _entries(root: str) -> list[tuple[str, int]]:
-    """(path, bytes) of the files of the cache."""
-    found = []
-    for folder, _, files in os.walk(root):
-        for name in files:
-            path = os.path.join(folder, name)
-            try:
-                found.append((path, os.path.getsize(path)))
-            except OSError:  # removed by another process in the meantime
-                continue
-    return found
-
-
 def cache(args: argparse.Namespace) -> int:
     """Size, entries, verification and removal of the compiler's files on disk."""
     from flambeau.base import disk
@@ -168,16 +173,12 @@ def cache(args: argparse.Namespace) -> int:
     root = disk.root()
     if trouble := disk.trouble():
         raise CommandError(f"nothing is kept in {root}: {trouble}")
-    entries = _entries(root)
-    kept = [(path, size) for path, size in entries if f"{os.sep}entries{os.sep}" in path]
+    links = [name for name, size in disk.entries() if size is None]
+    kept = sorted((name, size) for name, size in disk.entries() if size is not None)
     if args.action == "clear":
-        removed = 0
-        for path, size in kept:
-            try:
-                os.unlink(path)
-            except OSError as error:
-                raise CommandError(f"can't remove {path}: {error.strerror}") from error
-            removed += size
+        for name in (*links, *(name for name, _ in kept)):
+            _remove(os.path.join(root, "entries", name))
+        removed = sum(size for _, size in kept)
         _say(
             args,
             {"folder": root, "removed": len(kept), "bytes": removed},
@@ -185,13 +186,12 @@ def cache(args: argparse.Namespace) -> int:
         )
         return 0
     if args.action == "verify":
-        entries_root = os.path.join(root, "entries")
-        damaged = [path for path, _ in kept if disk.read_entry(os.path.relpath(path, entries_root)) is None]
+        damaged = [os.path.join(root, "entries", name) for name, _ in kept if disk.read_entry(name) is None]
         text = "\n".join([*damaged, f"{len(kept)} entries, {len(damaged)} damaged"])
         _say(args, {"folder": root, "entries": len(kept), "damaged": damaged}, text)
         return 1 if damaged else 0
     if args.action == "entries":
-        rows = [{"path": os.path.relpath(path, root), "bytes": size} for path, size in sorted(kept)]
+        rows = [{"path": os.path.join("entries", name), "bytes": size} for name, size in kept]
         _say(args, rows, "\n".join(f"{r['bytes']:>10}  {r['path']}" for r in rows))
         return 0
     total = sum(size for _, size in kept)
@@ -203,45 +203,57 @@ def cache(args: argparse.Namespace) -> int:
     return 0
 
 
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # another process has
+    except OSError as error:
+        raise CommandError(f"can't remove {path}: {error.strerror}") from error
+
+
 def _say(args: argparse.Namespace, data: Any, text: str) -> None:
     print(json.dumps(data, indent=2) if args.json else text)
 
 
 def bench(args: argparse.Namespace) -> int:
     """Time a function of a script, plain and compiled by turns."""
-    name, fn, inputs = _target(args.target)
-    import flambeau as torch
+    with _prints_aside(args.json):
+        name, fn, inputs = _target(args.target)
+        import flambeau as torch
+        from flambeau.demo.timing import Pairs
 
-    compiled = torch.compile(fn)
-    begin = time.perf_counter()
-    _call(name, lambda: compiled(*inputs))
-    first = time.perf_counter() - begin
-    times: dict[str, list[float]] = {"plain": [], "compiled": []}
-    interrupted = False
+        compiled = torch.compile(fn)
+        begin = time.perf_counter()
+        _call(name, lambda: compiled(*inputs))
+        first = time.perf_counter() - begin
+        times, interrupted = _by_turns({"plain": fn, "compiled": compiled}, inputs, args.pairs)
+    pairs = Pairs(times["plain"], times["compiled"])
+    plain, fast = (1000 * t for t in pairs.medians)
+    _say(
+        args,
+        {"function": name, "first_call_seconds": first, **pairs.as_data()},
+        f"{name}: first compiled call {first:.2f} s\nplain {plain:.3f} ms, compiled {fast:.3f} ms: {pairs}",
+    )
+    if interrupted:
+        print(f"interrupted: {len(pairs.plain)} of {args.pairs} pairs were timed", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _by_turns(ways: dict[str, Callable], inputs: list[Any], pairs: int) -> tuple[dict[str, list[float]], bool]:
+    """(seconds of the calls of each way, whether the user stopped it)."""
+    times: dict[str, list[float]] = {way: [] for way in ways}
     try:
-        for _ in range(2):
-            fn(*inputs), compiled(*inputs)
-        for i in range(args.pairs):
-            for way, call in (("plain", fn), ("compiled", compiled))[:: 1 if i % 2 == 0 else -1]:
+        for call in (*ways.values(), *ways.values()):
+            call(*inputs)
+        for i in range(pairs):
+            for way, call in list(ways.items())[:: 1 if i % 2 == 0 else -1]:
                 begin = time.perf_counter()
                 call(*inputs)
                 times[way].append(time.perf_counter() - begin)
     except KeyboardInterrupt:
-        if not (times["plain"] and times["compiled"]):
+        if not all(times.values()):
             raise
-        interrupted = True
-    ratios = [a / b for a, b in zip(times["plain"], times["compiled"])]
-    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
-    middle = {way: statistics.median(t) for way, t in times.items()}
-    data = {"function": name, "first_call_seconds": first, "pairs": len(ratios), "plain_seconds": middle["plain"],
-            "compiled_seconds": middle["compiled"], "speed_up": statistics.median(ratios), "quartiles": [low, high]}  # fmt: skip
-    _say(
-        args,
-        data,
-        f"{name}: first compiled call {first:.2f} s\nplain {1000 * middle['plain']:.3f} ms, compiled {1000 * middle['compiled']:.3f} ms: "
-        f"{data['speed_up']:.2f}x (median of {len(ratios)} pairs, half of them between {low:.2f}x and {high:.2f}x)",
-    )
-    if interrupted:
-        print(f"interrupted: {len(ratios)} of {args.pairs} pairs were timed", file=sys.stderr)
-        return 130
-    return 0
+        return times, True
+    return times, False

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 
+import numpy as np
 import pytest
 from helpers import Graphs, check
 
@@ -290,3 +291,35 @@ def test_a_recursion_that_branches_runs_plainly(monkeypatch):
     assert torch.equal(g(torch.ones(2)), torch.full((2,), 611.0))
     with pytest.raises(torch._dynamo.exc.Unsupported, match="more than 50 recursive calls"):
         torch.compile(fibonacci, backend="eager", fullgraph=True)(15)
+
+
+def _asks(x):
+    y = x * 2
+
+    if y > 1:
+        return 1
+    return 0
+
+
+def _asks_again(x):
+    y = x * 2
+    z = y > 0 and x
+    return z
+
+
+def _asserts(x):
+    y = x + 1
+    while y:
+        y = y - 1
+    return y
+
+
+@pytest.mark.parametrize("f", [_asks, _asks_again, _asserts])
+@pytest.mark.parametrize("make", [np.arange, torch.arange])
+def test_an_ambiguous_truth_is_at_its_line(f, make):
+    lines = []
+    for call in (f, torch.compile(f, backend="eager")):
+        with pytest.raises((ValueError, RuntimeError), match="ambiguous") as raised:
+            call(make(3))
+        lines.append([e.lineno for e in raised.traceback if e.name == f.__name__])
+    assert lines[0] == lines[1]

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from .config import Knob
 
-__all__ = ["link_entry", "linked_entry", "read_entry", "root", "sweep", "trouble", "write_entry"]
+__all__ = ["entries", "link_entry", "linked_entry", "read_entry", "root", "sweep", "trouble", "write_entry"]
 
 log = logging.getLogger("flambeau")
 
@@ -236,6 +236,12 @@ def _files(parts: list[str]) -> Iterator[tuple[list[str], str, os.stat_result]]:
             yield from _files([*parts, name])
         elif _mine(status) and (parts or name != _SWEPT):
             yield parts, name, status
+
+
+def entries() -> Iterator[tuple[str, int | None]]:
+    """(name, bytes) of all entries that are ours; None for the bytes of a link, which is another name of an entry."""
+    for parts, name, status in _files([]):
+        yield os.path.join(*parts, name), None if stat.S_ISLNK(status.st_mode) else status.st_size
 
 
 def sweep(limit: int, days: float) -> int:

@@ -64,7 +64,8 @@ def compile(
     ``options["fastmath"]`` lets native loops round as suits them, ``options["cache"] = False`` keeps machine code off the disk
     (docs/guide/from-numba.md).
 
-    Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode, backend or option of inductor's."""
+    Raises RuntimeError when both ``mode`` and ``options`` are given, and for an unknown mode, backend or option of inductor's; AssertionError for
+    a ``dynamic`` that is no bool."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
@@ -88,6 +89,8 @@ def compile(
         raise RuntimeError(f"torch.compile expects a callable or a module, got {type(model).__name__}")
     if disable or config.disable:
         return model
+    if dynamic is not None and type(dynamic) is not bool:
+        raise AssertionError(f"Expected dynamic to be a bool or None, got {type(dynamic)}")
     if options and (backend or get_default_backend()) == "inductor":
         check_options(options)
     shapes = shape_specs(model, dynamic_shapes) if dynamic_shapes is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,16 @@ class ArrayResult:
     memory: tuple[int, int]  # most bytes beside the arguments: plain, compiled
     agree: bool
     fused: Fused
+
+    def as_data(self) -> dict[str, Any]:
+        """What a program reads of it."""
+        return {
+            "first_call_seconds": self.first,
+            **self.pairs.as_data(),
+            "memory_bytes": {"plain": self.memory[0], "compiled": self.memory[1]},
+            "agree": self.agree,
+            **self.fused.as_data(),
+        }
 
 
 def peak_bytes(fn) -> int:

@@ -20,6 +20,10 @@ class Fused:
     launches: list[FunctionEvent]
     operators: int
 
+    def as_data(self) -> dict[str, int]:
+        """What a program reads of it."""
+        return {"operators": self.operators, "launches": len(self.launches)}
+
     def largest(self, n: int) -> list[str]:
         """The kernels that are made of the most different operators, a line each."""
         made = {e.note.symbol or e.name: e for e in self.launches if e.note is not None and e.note.kind != "product"}

@@ -7,12 +7,14 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from flambeau.demo.training import Options
 from flambeau.examples import gpt
 
-__all__ = ["lines"]
+__all__ = ["Peer", "run"]
 
 TIMED = """
 import json, time
@@ -98,21 +100,38 @@ def _programs(options: Options) -> list[tuple[str, str, str]]:
     return found
 
 
-def lines(options: Options) -> list[str]:
-    """A line for each: first call and median."""
-    out = []
-    for what, package, program in _programs(options):
-        if importlib.util.find_spec(package) is None:
-            out.append(f"{what:<46} not installed")
-            continue
-        if package == "torch" and not Path(importlib.util.find_spec("torch").origin or "").with_name("nn").is_dir():
-            out.append(f"{what:<46} the installed torch is flambeau's shim")
-            continue
-        done = subprocess.run([sys.executable, "-c", TIMED + program], capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            out.append(f"{what:<46} failed: {reason[:90]}")
-            continue
-        first, middle = json.loads(done.stdout.splitlines()[-1])
-        out.append(f"{what:<46} first {first:6.2f} s, then {1000 * middle:8.2f} ms")
-    return out
+@dataclass
+class Peer:
+    """How one library did: seconds of the first call and the median of the others, or why there are none."""
+
+    what: str
+    first: float | None = None
+    middle: float | None = None
+    why: str | None = None
+
+    def __str__(self) -> str:
+        if self.first is None or self.middle is None:
+            return f"{self.what:<46} {self.why}"
+        return f"{self.what:<46} first {self.first:6.2f} s, then {1000 * self.middle:8.2f} ms"
+
+    def as_data(self) -> dict[str, Any]:
+        """What a program reads of it."""
+        return {"what": self.what, "first_seconds": self.first, "seconds": self.middle, "why_not": self.why}
+
+
+def run(options: Options) -> list[Peer]:
+    """Time all, one after the other."""
+    return [_timed(*found) for found in _programs(options)]
+
+
+def _timed(what: str, package: str, program: str) -> Peer:
+    if importlib.util.find_spec(package) is None:
+        return Peer(what, why="not installed")
+    if package == "torch" and not Path(importlib.util.find_spec("torch").origin or "").with_name("nn").is_dir():
+        return Peer(what, why="the installed torch is flambeau's shim")
+    done = subprocess.run([sys.executable, "-c", TIMED + program], capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return Peer(what, why=f"failed: {reason[:90]}")
+    first, middle = json.loads(done.stdout.splitlines()[-1])
+    return Peer(what, first, middle)

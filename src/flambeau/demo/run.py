@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from time import perf_counter
@@ -70,18 +71,13 @@ def _arrays(console: Any, options: Options) -> arrays.ArrayResult:
     say = console.print
     say("\n[bold]A NumPy function[/]  np.sum(X[:, :, None] * Y[:, None, :], axis=(-2, -1)), X and Y of (1024, 64)")
     say(f"  first compiled call  {result.first:.2f} s")
-    say(
-        f"  NumPy {milliseconds(_median(result.pairs.plain))}, compiled {milliseconds(_median(result.pairs.compiled))}: {result.pairs}"
-    )
+    plain, compiled = result.pairs.medians
+    say(f"  NumPy {milliseconds(plain)}, compiled {milliseconds(compiled)}: {result.pairs}")
     say(f"  memory at most       NumPy {megabytes(result.memory[0])}, compiled {megabytes(result.memory[1])}")
     say("  results              " + ("equal to 10 digits" if result.agree else "[red]DIFFER[/]"))
     for line in fused_lines(result.fused, 1):
         say(f"  {line}", markup=False)
     return result
-
-
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 def _race(console: Any, options: Options, corpus: Corpus, batches: Any, steps: int) -> tuple[Race, bool]:
@@ -90,10 +86,10 @@ def _race(console: Any, options: Options, corpus: Corpus, batches: Any, steps: i
     say = console.print
     say(f"  first compiled step  {result.first:.2f} s, forward, backward and optimizer")
     if result.pairs.plain:
-        plain, compiled = _median(result.pairs.plain), _median(result.pairs.compiled)
+        plain, compiled = result.pairs.medians
         say(f"  a step               eager {milliseconds(plain)}, compiled {milliseconds(compiled)}: {result.pairs}")
         say(f"                       compiled {options.tokens / compiled:,.0f} tokens a second")
-    plain, compiled = _median(result.token.plain), _median(result.token.compiled)
+    plain, compiled = result.token.medians
     say(f"  one more token       eager {milliseconds(plain)}, compiled {milliseconds(compiled)}: {result.token}")
     if result.memory[0]:
         say(
@@ -131,7 +127,7 @@ def demo(options: Options, corpus: Corpus) -> int:
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=options.json)
     say = console.print
     begin = perf_counter()
     say("[bold]flambeau demo[/]: plain and compiled run by turns, so that what the machine does beside meets both")
@@ -143,12 +139,14 @@ def demo(options: Options, corpus: Corpus) -> int:
     say(f"\n[bold]A GPT[/]  {options.n_layer} layers, width {options.n_embd}, {options.tokens} tokens a step")
     say(f"  {len(corpus):,} characters of {escape(source)}, {corpus.vocab_size} different ones")
     steps, fused, same, interrupted = None, None, True, False
+    data: dict[str, Any] = {"function": numbers.as_data()}
     eager_losses: list[float] = []
     try:
         if options.compile:
             result, same = _race(console, options, corpus, batches, min(PAIRS, options.steps - 1))
             trainer, eager_losses = result.compiled, result.eager.losses
             steps, fused = result.pairs if result.pairs.plain else None, result.fused
+            data["gpt"] = {**result.as_data(), "agree": same}
         else:
             trainer = Trainer(options, corpus, False)
         left = options.steps - len(trainer.losses)
@@ -160,6 +158,7 @@ def demo(options: Options, corpus: Corpus) -> int:
         except KeyboardInterrupt:
             interrupted = True
         first, last = trainer.losses[0], trainer.losses[-20:]
+        data["training"] = {"steps": len(trainer.losses), "first_loss": first, "last_loss": sum(last) / len(last)}
         say(
             f"  {len(trainer.losses)} steps{' (interrupted)' if interrupted else ''}: loss {first:.3f} -> {sum(last) / len(last):.3f}"
         )
@@ -173,7 +172,12 @@ def demo(options: Options, corpus: Corpus) -> int:
     plot(picture, numbers.pairs, eager_losses or trainer.losses, compiled_losses, steps, fused)
     if options.peers:
         say("\n[bold]Beside others[/], each in a process of its own, the median of as many calls")
-        for line in peers.lines(options):
-            say(f"  {line}", markup=False)
-    say(f"\npicture: {escape(str(picture))}    {perf_counter() - begin:.0f} s in all")
+        found = peers.run(options)
+        data["peers"] = [peer.as_data() for peer in found]
+        for peer in found:
+            say(f"  {peer}", markup=False)
+    seconds = perf_counter() - begin
+    say(f"\npicture: {escape(str(picture))}    {seconds:.0f} s in all")
+    if options.json:
+        print(json.dumps({**data, "picture": str(picture), "seconds": seconds, "interrupted": interrupted}, indent=2))
     return 130 if interrupted else 0 if same and numbers.agree else 1

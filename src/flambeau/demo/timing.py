@@ -24,9 +24,15 @@ class Pairs:
         return [a / b for a, b in zip(self.plain, self.compiled)]
 
     @property
+    def medians(self) -> tuple[float, float]:
+        """The median of the plain runs and that of the compiled ones."""
+        return median(self.plain), median(self.compiled)
+
+    @property
     def speed_up(self) -> float:
-        """The median of the ratios."""
-        return median(self.ratios)
+        """How much longer the plain median is."""
+        plain, compiled = self.medians
+        return plain / compiled
 
     @property
     def middle_half(self) -> tuple[float, float]:
@@ -38,9 +44,18 @@ class Pairs:
 
     def __str__(self) -> str:
         low, high = self.middle_half
-        return (
-            f"{self.speed_up:.2f}x (median of {len(self.plain)} pairs, half of them between {low:.2f}x and {high:.2f}x)"
-        )
+        return f"{self.speed_up:.2f}x (medians of {len(self.plain)} pairs, half of them between {low:.2f}x and {high:.2f}x)"
+
+    def as_data(self) -> dict[str, object]:
+        """What a program reads: seconds, and how much faster."""
+        plain, compiled = self.medians
+        return {
+            "pairs": len(self.plain),
+            "plain_seconds": plain,
+            "compiled_seconds": compiled,
+            "speed_up": self.speed_up,
+            "quartiles": list(self.middle_half),
+        }
 
 
 def in_turn(plain: Callable, compiled: Callable, pairs: int, seconds: float = float("inf")) -> Pairs:

@@ -34,6 +34,7 @@ class Options:
     peers: bool = False
     device: str = "cpu"
     out: str = "."
+    json: bool = False
 
     @property
     def tokens(self) -> int:
@@ -105,6 +106,17 @@ class Race:
     memory: tuple[int, int]
     fused: Fused
     differences: list[float] = field(default_factory=list)  # of the losses, step by step
+
+    def as_data(self) -> dict[str, Any]:
+        """What a program reads of it."""
+        return {
+            "first_step_seconds": self.first,
+            "step": self.pairs.as_data() if self.pairs.plain else None,
+            "token": self.token.as_data(),
+            "memory_bytes": {"plain": self.memory[0], "compiled": self.memory[1]},
+            "greatest_difference_of_losses": max(self.differences),
+            **self.fused.as_data(),
+        }
 
 
 def race(options: Options, corpus: Corpus, batches: Iterable, steps: int, on_step: Callable) -> Race:

@@ -48,6 +48,7 @@ from .exc import (
 )
 from .graph import tensor_queries
 from .graph.output_graph import OutputGraph
+from .guards.advice import advice
 from .guards.dynamic import Seen
 from .guards.source import CellSource, ClosureCellSource, LocalSource
 from .modes.ambient import ActiveModes
@@ -335,7 +336,8 @@ class Compiler(_frame.Context):
             f"torch._dynamo hit config.recompile_limit ({self.limit})\n"
             f"   function: '{shown_name(code)}' ({code.co_filename}:{code.co_firstlineno})\n"
             f"   last reason: {failed}\n"
-            "It runs as ordinary Python from now on."
+            f"   why:         {advice(failed, shown_name(code))}\n"
+            "It runs as ordinary Python from now on. TORCH_LOGS=recompiles tells each reason."
         )
         counters["frames"]["recompile_limit"] += 1
         if config.fail_on_recompile_limit_hit or self.fullgraph:

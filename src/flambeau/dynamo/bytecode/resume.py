@@ -227,7 +227,7 @@ def _place(cg, start: int, line: int) -> None:
     """Instructions from number ``start`` on belong to ``line``."""
     cg.code[start:] = instrs(cg.code[start:])
     for i in cg.code[start:]:
-        if isinstance(i, Instr) and i.lineno is None:
+        if isinstance(i, Instr) and type(i.lineno) is not int:  # None, or UNSET
             i.lineno = line
 
 

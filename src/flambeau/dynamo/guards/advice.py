@@ -1,0 +1,56 @@
+"""What to do about a guard that fails again and again, in the words of somebody who has never heard of guards."""
+
+from __future__ import annotations
+
+import re
+
+from ..bytecode.codegen import STACK_ARGUMENT
+
+__all__ = ["advice"]
+
+VALUE = (
+    "{what} has another value at each call, and captured code is for one value. If it is a number, give it as a tensor, torch.tensor(...); "
+    "else leave what depends on it out of the compiled function"
+)
+SIZE = (
+    "{what} is of another shape, dtype or stride each time. torch._dynamo.mark_dynamic(x, dim) or compile(dynamic=True) makes one variant for all "
+    "sizes; for other differences, bring the arguments to a few kinds"
+)
+OBJECT = "{what} is another object at each call, and captured code is for one. Make it once, outside of the loop that calls the compiled function"
+NUMBER = (
+    "{where} asks which number {what} is, and it is another one at each call. Keep what depends on the number itself (texts, keys, branches, float() "
+    "of a tensor) out of the loop, or out of the compiled function"
+)
+KIND = "{what} is of another class, or has other keys or another length each time: captured code is for one kind"
+BY_GUARD = {
+    "EQUALS_MATCH": VALUE,
+    "TENSOR_MATCH": SIZE,
+    "NDARRAY_MATCH": SIZE,
+    "SIZES": SIZE,
+    "ID_MATCH": OBJECT,
+    "CODE_MATCH": OBJECT,
+}
+LOCAL = re.compile(r"[LG]\['(\w+)'\]")
+
+
+def advice(failed: str, function: str) -> str:
+    """A line for the guard ``failed``, as its tree describes it: why ``function`` was compiled again and again, and what to do."""
+    if failed.startswith("SIZES:"):
+        found = re.search(rf" is ({LOCAL.pattern}[^,)]*)", failed)
+        what = LOCAL.sub(lambda m: _named(m[1], function), found[1]) if found else "a size"
+        at = re.search(r", line (\d+), in ", failed)
+        return NUMBER.format(what=what, where=f"the code in line {at[1]}" if at else "the code") + "."
+    place, _, rest = failed.partition(": ")
+    kind = rest.partition(":")[0].split(" ")[0]
+    if kind.isupper():
+        what = LOCAL.sub(lambda m: _named(m[1], function), place)
+        return BY_GUARD.get(kind, KIND).format(what=what) + "."
+    return "What it depends on is different at each call."
+
+
+def _named(name: str, function: str) -> str:
+    """What the user calls a local: values that were on the stack at a graph break have no name."""
+    if not name.startswith(STACK_ARGUMENT):
+        return name
+    line = re.search(r"_at_(\d+)$", function)
+    return f"the value that the graph break in line {line[1]} gave" if line else "a value at a graph break"
