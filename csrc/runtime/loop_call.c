@@ -23,6 +23,16 @@ typedef struct {
                          nothing */
 } Loop;
 
+struct Container; /* containers.c */
+void *flb_container_new(struct Container **chain, int64_t nkey, int64_t nvalue);
+void flb_container_end(struct Container *chain);
+void flb_container_clear(struct Container *c);
+int64_t *flb_list_append(struct Container *c);
+void flb_list_shift(struct Container *c, int64_t *out);
+int64_t *flb_table_find(struct Container *c, const int64_t *key);
+int64_t *flb_table_put(struct Container *c, const int64_t *key);
+void flb_table_remove(struct Container *c, int64_t *e);
+
 /* ---- interrupts ---------------------------------------------------------------------------------------- */
 
 static _Thread_local PyThreadState *waiting; /* of the thread whose kernel runs without the GIL */
@@ -210,7 +220,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
-    const int nfunctions = 7;
+    const int nfunctions = 15;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
     int64_t *data = PyMem_Calloc(size, sizeof(int64_t)), *at = data;
     if (!data) return PyErr_NoMemory(), -2;
@@ -222,6 +232,14 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     *at++ = (int64_t)(uintptr_t)flb_strided_product;
     *at++ = (int64_t)(uintptr_t)flb_loop_python;
     *at++ = (int64_t)(uintptr_t)flb_loop_spread;
+    *at++ = (int64_t)(uintptr_t)flb_container_new;
+    *at++ = (int64_t)(uintptr_t)flb_container_end;
+    *at++ = (int64_t)(uintptr_t)flb_container_clear;
+    *at++ = (int64_t)(uintptr_t)flb_list_append;
+    *at++ = (int64_t)(uintptr_t)flb_list_shift;
+    *at++ = (int64_t)(uintptr_t)flb_table_find;
+    *at++ = (int64_t)(uintptr_t)flb_table_put;
+    *at++ = (int64_t)(uintptr_t)flb_table_remove;
     for (int k = 0; k < f->total; k++) *at++ = (int64_t)(uintptr_t)PyArray_DATA(f->arrays[k]);
     int64_t *meta = at;
     for (int k = 0; k < f->total; k++) {

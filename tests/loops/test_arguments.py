@@ -61,6 +61,27 @@ def rows(m, out):
         out[i] = s
 
 
+def queued(a):
+    line, first = [], 0
+    for i in range(len(a)):
+        line.append(i)
+        if a[i] > 0.5:
+            first += line.pop(0)
+        if a[i] > 0.99:
+            line.clear()
+    return line, first
+
+
+def counted(a):
+    counts = {}
+    for i in range(len(a)):
+        k = int(a[i] * 10)
+        counts[k] = counts.get(k, 0) + 1
+        if counts[k] > 5:
+            del counts[k]
+    return counts
+
+
 A, M = R.rand(300), R.rand(300, 300)
 WIDE = R.rand(300000)  # long enough for several threads, and for asking whether Python has been interrupted
 # The function that a loop calls, the loop, and what it is called with.
@@ -72,6 +93,8 @@ USES = {
     "product": (products, A[:30], M[:30, :30]),
     "python": (called, A),
     "spread": (rows, M, np.zeros(300)),
+    **dict.fromkeys(("container_new", "container_end", "container_clear", "list_append", "list_shift"), (queued, A)),
+    **dict.fromkeys(("table_find", "table_put", "table_remove"), (counted, A)),
 }
 
 

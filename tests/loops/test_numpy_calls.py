@@ -334,8 +334,8 @@ def test_slice_that_turns():
 def counted(x, n):
     seen, s = {}, 0.0
     for i in range(n):
-        seen[i % 7] = x[i % 10] * 2
-        s += seen[i % 7]
+        seen[str(i % 7)] = x[i % 10] * 2
+        s += seen[str(i % 7)]
     return s
 
 

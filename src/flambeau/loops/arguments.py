@@ -7,7 +7,23 @@ from ..inductor.assembly.instructions import Operand, ParameterOperand
 
 __all__ = ["DATA", "FLOATS", "GIVEN", "INTS", "META", "NULL", "OUT", "RUNTIME"]
 
-RUNTIME = ("malloc", "free", "parallel", "interrupted", "product", "python", "spread")
+RUNTIME = (
+    "malloc",
+    "free",
+    "parallel",
+    "interrupted",
+    "product",
+    "python",
+    "spread",
+    "container_new",
+    "container_end",
+    "container_clear",
+    "list_append",
+    "list_shift",
+    "table_find",
+    "table_put",
+    "table_remove",
+)
 NULL = Operand("null", llvm.PTR)
 DATA, META, INTS, FLOATS, OUT = GIVEN = [
     ParameterOperand(f"%{name}", llvm.PTR, "noalias") for name in ("data", "meta", "ints", "floats", "out")

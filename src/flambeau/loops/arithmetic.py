@@ -53,6 +53,8 @@ BITS = {np.dtype(f"{k}{n}"): 8 * n for k in "iu" for n in (1, 2, 4, 8)}
 INSTEAD = "; run it with torch._dynamo.config.native_loops = False"  # what native loops have no place for
 TOO_LONG = f"an integer of a compiled loop needs more than 64 bits{INSTEAD}"
 # Flags of numbers, see Scalar; UNKNOWN: it isn't known whether it is Python's.
+EXACT = 1 << 53  # integers up to this are floats
+HIGHEST = 16  # power of NumPy's integers that is written out
 NUMPYS, PYTHONS, KEPT, UNKNOWN = (llvm.constant(llvm.I8, n) for n in range(4))
 EITHER = "division by zero in a compiled loop, by a number that may be Python's or NumPy's"
 
@@ -239,11 +241,21 @@ def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     compute, result = loop_dtypes(BINARY[op], a, b)
     if op == "**" and b.const is not None and compute.kind == "f":
         return power(e, cast(e, a, compute), b, weak)
+    if op == "**" and compute.kind in "iu" and type(b.const) is int and 0 <= b.const <= HIGHEST:
+        return Scalar(result, weak, _whole_power(e, fitting(e, a, compute), b.const, compute))
     if op == "**" and compute.kind == "c":
         return Scalar(result, weak, complexes.power(e, cast(e, a, compute).v, b.const))
     x, y = fitting(e, a, compute), fitting(e, b, compute)
     rest = op == "%" and compute == I64 and type(b.const) is int and b.const > 0
     return Scalar(result, weak, numpy_operation(e, op, compute, x, y), (0, b.const - 1) if rest else None)
+
+
+def _whole_power(e: Emitter, x: Operand, n: int, dtype: np.dtype) -> Operand:
+    """A power of NumPy's integer, which wraps around."""
+    out: Operand = llvm.constant(register_type(dtype), 1)
+    for _ in range(n):
+        out = e.op("mul", out, x)
+    return out
 
 
 def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
@@ -558,7 +570,7 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
         if v.dtype != out.dtype:
             if {v.dtype, out.dtype} != {I64, F64} or not (v if v.dtype == I64 else out).weak:
                 raise Declined("max or min of numbers of different types")
-            v, out = cast(e, v, F64, None), cast(e, out, F64, None)
+            v, out = (_exact(e, s) if s.dtype == I64 else cast(e, s, F64, None) for s in (v, out))
         flag = None
         if v.weak is not out.weak or v.weak is None:
             x, y = flag_of(e, v), flag_of(e, out)
@@ -571,6 +583,14 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
         weak = v.weak if v.weak is out.weak else None
         out = Scalar(v.dtype, weak, e.select(better, v.v, out.v), bounds, None, flag)
     return out
+
+
+def _exact(e: Emitter, s: Scalar) -> Scalar:
+    """Python's int as a float of the same value."""
+    if s.bounds and -EXACT <= s.bounds[0] and s.bounds[1] <= EXACT:
+        return cast(e, s, F64, None)
+    out = met(e, s, F64)
+    return replace(out, weak=None, flag=None)
 
 
 def extreme(e: Emitter, greater: bool, a: Scalar, b: Scalar) -> Scalar:

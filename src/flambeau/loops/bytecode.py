@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..base.records import replace
-from . import arithmetic, arrays, assembly, gathers, numpy_calls, reductions
+from ..inductor.assembly import instructions as llvm
+from . import arithmetic, arrays, assembly, byte_strings, gathers, numpy_calls, reductions
 from . import bounds as between
 from .arrays import OnElements
+from .containers import Containers
 from .emitter import I64, constant
 from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
     ArrayView,
+    Container,
     Declined,
     Expression,
     Known,
@@ -43,8 +48,10 @@ class Instructions(InterpreterPart):
         variables: Variables,
         inlining: Inlining,
         attribute: Callable[[Known, str], Any],
+        containers: Containers,
     ):
         super().__init__(machine)
+        self.containers = containers
         self.operands, self.variables, self.inlining, self._known_attribute = operands, variables, inlining, attribute
         self.begin()
 
@@ -99,7 +106,60 @@ class Instructions(InterpreterPart):
         self.stack.append(Tuple(tuple(self.machine.taken(inst.arg))))
 
     def BUILD_LIST(self, inst):
+        insts = self.machine.insts
+        following = {i.name for i in insts[inst.index + 1 : inst.index + 3]}
+        if (inst.arg == 0 and "LIST_EXTEND" not in following) or self._is_changed(insts[inst.index + 1]):
+            made = self.containers.create(self.machine.at, "list")
+            for item in self.machine.taken(inst.arg):
+                self.containers.append(made, item)
+            self.stack.append(made)
+            return
         self.stack.append(Tuple(tuple(self.machine.taken(inst.arg)), listed=True))
+
+    def _is_changed(self, store) -> bool:
+        """Whether the variable that an instruction stores into is a list that grows or shrinks."""
+        insts, name = self.machine.insts, store.argval
+        return store.name == "STORE_FAST" and any(
+            i.name == "LOAD_FAST" and i.argval == name and j.argval in ("append", "pop", "clear")
+            for i, j in itertools.pairwise(insts)
+        )
+
+    def BUILD_MAP(self, inst):
+        if inst.arg:
+            raise Declined("a dict with items")
+        self.stack.append(self.containers.create(self.machine.at, "dict"))
+
+    def CONTAINS_OP(self, inst):
+        c, key = self.machine.pop(), self.machine.pop()
+        if byte_strings.is_bytes(c):
+            c = Tuple(tuple(map(constant, c.value)))
+        found = self.containers.contains(c, key) if isinstance(c, Container) else self._among(key, c)
+        self.stack.append(Scalar(np.dtype(bool), True, self.e.flip(found) if inst.arg else found))
+
+    def _among(self, key, c):
+        """Whether an integer, or a tuple of integers, equals one of a tuple's items."""
+        if not isinstance(c, Tuple) or len(c.items) > 64:
+            raise Declined(f"in, of a {type(c).__name__.lower()}")
+        found = llvm.constant(llvm.I1, False)
+        for item in c.items:
+            found = self.e.op("or", found, self._equal(key, item))
+        return found
+
+    def _equal(self, a, b):
+        if isinstance(a, Tuple) and isinstance(b, Tuple) and not a.listed and not b.listed:
+            if len(a.items) != len(b.items):
+                return llvm.constant(llvm.I1, False)
+            pairs = [self._equal(x, y) for x, y in zip(a.items, b.items)]
+            return functools.reduce(lambda x, y: self.e.op("and", x, y), pairs, llvm.constant(llvm.I1, True))
+        if not all(isinstance(s, Scalar) and s.kind in "biu" for s in (a, b)):
+            raise Declined("in, of other things than integers")  # a nan is in a list that holds it
+        return arithmetic.compare(self.e, "==", a, b).v
+
+    def DELETE_SUBSCR(self, inst):
+        key, c = self.machine.pop(), self.machine.pop()
+        if not isinstance(c, Container) or c.kind != "dict":
+            raise Declined("del of an item")
+        self.containers.remove(c, key, True)
 
     def LIST_EXTEND(self, inst):
         more, made = self.machine.pop(), self.stack[-inst.arg]
@@ -181,6 +241,10 @@ class Instructions(InterpreterPart):
         self.stack.append(self.subscript(owner, Slice(start, stop, Known(None))))
 
     def subscript(self, owner, key):
+        if isinstance(owner, Container):
+            return self.containers.subscript(owner, key)
+        if byte_strings.is_bytes(owner):
+            return byte_strings.subscript(self.e, owner.value, key)
         if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
             return owner.items[key.const]
         if isinstance(owner, Tuple) and isinstance(key, Slice):
@@ -227,6 +291,9 @@ class Instructions(InterpreterPart):
         self.store_subscript(owner, Slice(start, stop, Known(None)), value)
 
     def store_subscript(self, owner, key, value):
+        if isinstance(owner, Container):
+            self.containers.store_subscript(owner, key, value)
+            return
         if not isinstance(owner, ArrayView):
             raise Declined(f"an item of a {type(owner).__name__.lower()} is set")
         key = self.indices(key)
@@ -285,7 +352,7 @@ class Instructions(InterpreterPart):
             return constant(n) if type(n) is int or isinstance(n, np.floating) else Known(n)
         if isinstance(owner, Known):
             return self.operands.given(self._known_attribute(owner, name))
-        if isinstance(owner, Stream):
+        if isinstance(owner, Stream | Container):
             return Method(owner, name)
         if isinstance(owner, ArrayView):
             if name == "shape":

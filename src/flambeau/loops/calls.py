@@ -7,14 +7,15 @@ import types
 
 import numpy as np
 
-from . import arithmetic, arrays, assembly, complexes, draws, numpy_calls, reductions
+from . import arithmetic, arrays, assembly, byte_strings, complexes, draws, numpy_calls, reductions
 from .arrays import OnElements
 from .assembly import FUNCTIONS
+from .containers import Containers
 from .emitter import constant
 from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
-from .values import ArrayView, Declined, Expression, Known, Method, Null, Scalar, Stream, Tuple, memory_type
+from .values import ArrayView, Container, Declined, Expression, Known, Method, Null, Scalar, Stream, Tuple, memory_type
 from .variables import Variables
 
 __all__ = ["Calls"]
@@ -24,11 +25,17 @@ class Calls(InterpreterPart):
     """The call instructions."""
 
     def __init__(
-        self, machine: Machine, operands: Operands, variables: Variables, inlining: Inlining, rerunnable: bool
+        self,
+        machine: Machine,
+        operands: Operands,
+        variables: Variables,
+        inlining: Inlining,
+        rerunnable: bool,
+        containers: Containers,
     ):
         """``rerunnable``: see Inputs."""
         super().__init__(machine)
-        self.rerunnable = rerunnable
+        self.rerunnable, self.containers = rerunnable, containers
         self.operands, self.variables, self.inlining = operands, variables, inlining
         self.kw_names: tuple[str, ...] = ()
 
@@ -73,6 +80,10 @@ class Calls(InterpreterPart):
 
     def own_code(self, fn, args, kwargs):
         e = self.e
+        if isinstance(fn, Method) and isinstance(fn.owner, Container):
+            if kwargs:
+                raise Declined(f"{fn.name}() with keyword arguments")
+            return self.containers.method(fn.owner, fn.name, list(args))
         if isinstance(fn, Method) and isinstance(fn.owner, Stream):
             self.operands.drawn[fn.owner.n] = self.operands.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
             if fn.name == "shuffle" and args and isinstance(args[0], ArrayView):
@@ -119,6 +130,12 @@ class Calls(InterpreterPart):
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
+        if f is set and not args:
+            return self.containers.create(self.machine.at, "set")
+        if f is len and isinstance(args[0], Container):
+            return self.containers.count(args[0])
+        if f is len and byte_strings.is_bytes(args[0]):
+            return constant(len(args[0].value))
         if f is len and isinstance(args[0], ArrayView):
             return arrays.size(e, args[0].sizes[0])
         if isinstance(f, type) and issubclass(f, np.generic) and len(args) == 1 and isinstance(args[0], Scalar):

@@ -7,6 +7,7 @@ better than its type (constants, bounds).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from . import arithmetic, arrays, bindings, complexes, inner
 from .arguments import NULL
 from .bytecode import Instructions
 from .calls import Calls
+from .containers import Changed, Containers, Empty
 from .emitter import CLEANUP, EXIT, Emitter, block_label, turn_label
 from .inlining import Inlining
 from .inner import InnerLoop
@@ -35,6 +37,7 @@ from .values import (
     CONFLICT,
     RETURNED,
     ArrayView,
+    ContainerType,
     Declined,
     Known,
     Scalar,
@@ -57,12 +60,14 @@ _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``tuples``: those that are tuples of
-    results, with their types; ``ints`` and ``floats``: numbers read; ``sizes``: of each array, sizes that it always has, -1 for others;
-    ``results``: (variable, dtype, whether it is Python's number, None where another result, an int8, tells), ``name.k`` for the items of a tuple;
-    ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a generator's table, whether its spare normal number matters).
-    ``returned``: type of what the function returns, named RETURNED among the results, where the region ends with ``return``; else None.
-    ``in_order``: why the turns run on one thread; None where they are spread over several.
-    ``listed``: the kernel that lists what it does, for further derivatives, where ``text`` is one with a tape."""
+    results, with their types; ``grown``: lists, dicts and sets that it changed or made, their kinds,
+    and whether they were there before: a number for each follows the other results; ``held``: variables that hold those of other variables
+    before the loop; ``ints`` and ``floats``: numbers read; ``sizes``: of
+    each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's number, None where another
+    result, an int8, tells), ``name.k`` for the items of a tuple; ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a
+    generator's table, whether its spare normal number matters). ``returned``: type of what the function returns, named RETURNED among the
+    results, where the region ends with ``return``; else None. ``in_order``: why the turns run on one thread; None where they are spread over
+    several. ``listed``: the kernel that lists what it does, for further derivatives, where ``text`` is one with a tape."""
 
     text: str
     arrays: list[Any]
@@ -71,6 +76,8 @@ class Compiled:
     fresh: list[tuple[str, int]]
     same: list[tuple[str, int]]
     tuples: list[tuple[str, TupleType]]
+    grown: list[tuple[str, str, bool]]
+    held: list[tuple[str, str]]
     ints: list[Any]
     floats: list[Any]
     results: list[tuple[str, np.dtype, bool | None]]
@@ -113,11 +120,14 @@ class Interpreter:
         self.sizes: dict[Operand, tuple[int, int]] = {}
         self.machine = Machine(list(insts), region, Emitter(self.sizes))
         self.operands = Operands(self.machine, self.sizes)
-        self.iteration = Iteration(self.machine, self.operands, inputs.trip, self.index)
+        self.containers = Containers(self.machine, inputs.rerunnable)
+        self.iteration = Iteration(self.machine, self.operands, inputs.trip, self.index, self.containers)
         self.variables = self.iteration.variables
         inlining = Inlining(self.machine, self.operands, self.variables, inputs)
-        calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.rerunnable)
-        self.others = Instructions(self.machine, self.operands, self.variables, inlining, inputs.attribute)
+        calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.rerunnable, self.containers)
+        self.others = Instructions(
+            self.machine, self.operands, self.variables, inlining, inputs.attribute, self.containers
+        )
         self.handlers: dict[str, Callable] = {}
         for part in (self.others, calls, inlining, self.iteration):
             self.handlers.update(part.instructions())
@@ -125,6 +135,8 @@ class Interpreter:
         self.made: list[tuple[str, ArrayView]] = []  # what these variables hold at the end
         self.same: list[tuple[str, int]] = []
         self.tuples: list[tuple[str, TupleType]] = []
+        self.grown: list[tuple[str, str, bool]] = []
+        self.held: list[tuple[str, str]] = []
         self.states: dict[int, State] = {}
         self.joins: dict[int, int] = {}  # how often paths met at a block
         self.ways: dict[int, set[int | None]] = {}  # blocks -> those that follow
@@ -149,8 +161,18 @@ class Interpreter:
             if rounds > 50 * (len(self.region.blocks) + 1):
                 raise Declined("types don't settle")
             at = todo.pop()
-            for target, state in self.block(at):
-                self.meet(target, state, todo)
+            with contextlib.suppress(Empty):
+                for target, state in self.block(at):
+                    self.meet(target, state, todo)
+
+    def types_of_items(self) -> None:
+        """Types of the region, run again where more has become known of what containers hold."""
+        while True:
+            try:
+                return self.types_until_stable()
+            except Changed:
+                self.machine.stack = []
+                self.states, self.joins, self.ways = {}, {}, {}
 
     def meet(self, target: int, state: State, todo: list) -> None:
         known = self.states.get(target)
@@ -238,7 +260,7 @@ class Interpreter:
         return self.region.exit if leads_to(self.machine.insts, target, self.region.exit) else target
 
     def compile(self) -> Compiled:
-        self.types_until_stable()
+        self.types_of_items()
         exit_state = self.states.get(self.region.exit)
         if exit_state is None:
             raise Declined("the loop never ends")
@@ -251,7 +273,7 @@ class Interpreter:
         within: dict[int, InnerLoop] = {}
         if isinstance(spread, Spread):
             self.write_text(exit_state, True)
-        elif self.spread:
+        elif self.spread and not self.containers.sites:
             within = inner.found(self, self.live)
             if within:
                 self.write_again(exit_state, within)
@@ -262,7 +284,7 @@ class Interpreter:
         text = module(self.e, layout, spread if isinstance(spread, Spread) else None, list(within.values()))
         return Compiled(
             text,
-            given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples,
+            given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples, self.grown, self.held,
             list(given.ints.values()), list(given.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [[n if type(n) is int else -1 for n in what] for what in given.always],
@@ -275,7 +297,7 @@ class Interpreter:
         """The text with calls of the functions of loops within."""
         errors, metadata = self.e.errors, self.e.metadata
         self.iteration.parallel = within
-        for made in (self.fresh, self.made, self.same, self.tuples):
+        for made in (self.fresh, self.made, self.same, self.tuples, self.grown, self.held):
             made.clear()
         self.write_text(exit_state, shares=(errors, metadata))
 
@@ -288,7 +310,7 @@ class Interpreter:
 
     def listed(self, exit_state: State, layout: KernelArguments) -> str:
         """The text once more, of a kernel that lists its operations."""
-        for made in (self.fresh, self.made, self.same, self.tuples):
+        for made in (self.fresh, self.made, self.same, self.tuples, self.grown, self.held):
             made.clear()
         self.write_text(exit_state, emitter=ListEmitter)
         return module(self.e, layout)
@@ -378,6 +400,8 @@ class Interpreter:
     def _in_order(self) -> str | None:
         """Why the turns have to be taken in order, but for variables that are carried."""
         written, e = self.operands.written, self.e
+        if self.containers.sites:
+            return "it has a list, dict or set that changes"
         if self.inputs.trip is None or (self.index is None and self.inputs.trip[0] != "over"):
             return "it is no loop over a range or arrays, or its variable is assigned in it too"
         shared = [n for n in sorted(written) if not e.touched.get(n)]
@@ -483,8 +507,15 @@ class Interpreter:
         else:
             names = sorted(self.live_out & self.region.assigned(self.machine.insts))
         out: list[tuple[str, np.dtype, bool | None]] = []
+        self.made_containers: list[tuple[str, ContainerType]] = []
         for name in names:
             self.result(name, state.locals.get(name), out)
+        for name, container in self.containers.changed(self.variables.given_containers()):
+            self.e.result(self.containers.result(container))
+            self.grown.append((name, container.kind, True))
+        for name, t in self.made_containers:
+            self.e.result(self.containers.result(self.variables.fetch(name, t)))
+            self.grown.append((name, t.kind, False))
         self.e.jump(CLEANUP)
         return out
 
@@ -500,6 +531,9 @@ class Interpreter:
             return
         if isinstance(t, ViewType):
             self.array_result(name, t)
+            return
+        if isinstance(t, ContainerType):
+            self.container_result(name, t)
             return
         if not isinstance(t, ScalarType):
             raise Declined(f"{name} is used after the loop, and is not a number on all paths")
@@ -517,6 +551,16 @@ class Interpreter:
             )
             self.e.result(Scalar(np.dtype(np.int8), True, value.flag))
         out.append((name, t.dtype, t.weak))
+
+    def container_result(self, name: str, t: ContainerType) -> None:
+        """A list, dict or set is used later: one that the loop was given, or one that it made, of which no other variable holds one."""
+        given = set(self.variables.given_containers())
+        if len(t.sites) == 1 and t.sites <= given:
+            self.held.append((name, *t.sites))
+        elif t.sites & given or any(t.sites & other.sites for _, other in self.made_containers):
+            raise Declined(f"{name} is used after the loop, and is a {t.kind} that another variable may hold too")
+        else:
+            self.made_containers.append((name, t))
 
     def array_result(self, name: str, t: ViewType) -> None:
         """An array that the loop made is used later. Its shape has to be known before the loop has run: it is that of the array which the
@@ -571,7 +615,9 @@ def _index_of(insts, region: LoopRegion, trip: tuple | None) -> str | None:
     at = region.header + 1
     if trip and trip[0] == "over":
         item = trip[1]
-        if not (isinstance(item[0], Known) and item[0].value is enumerate and item[1][1].const == 0):
+        if not isinstance(item, tuple) or not (
+            isinstance(item[0], Known) and item[0].value is enumerate and item[1][1].const == 0
+        ):
             return None
         if insts[at].name != "UNPACK_SEQUENCE":
             return None
@@ -609,6 +655,6 @@ def compile_region(
     run = Interpreter(insts, region, inputs, names, live_out, fast, spread and not recorded, recorded, reordered)
     try:
         return run.compile()
-    except Declined as reason:
+    except (Declined, Empty) as reason:
         line = run.machine.insts[max(run.machine.at, header)].line
         raise reason if f"line {line}" in str(reason) else Declined(f"{reason} (line {line})") from None

@@ -7,13 +7,15 @@ import numpy as np
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, inner
+from . import arithmetic, arrays, byte_strings, inner
 from .bounds import LARGEST
+from .containers import Containers
 from .emitter import I64, SMALL_SIZE, block_label, constant, turn_label
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
     ArrayView,
+    Container,
     Declined,
     Element,
     Expression,
@@ -38,10 +40,12 @@ class Iteration(InterpreterPart):
     """Iterators: a counter and its end in slots of the kernel. ``trip``: of the loop itself, see Inputs; ``index``: the variable of its range.
     ``alike``: whether the variables lie alike before and behind its FOR_ITER; ``pending``: what is on the stack where it is entered."""
 
-    def __init__(self, machine: Machine, operands: Operands, trip: tuple | None, index: str | None):
+    def __init__(
+        self, machine: Machine, operands: Operands, trip: tuple | None, index: str | None, containers: Containers
+    ):
         super().__init__(machine)
-        self.operands, self.trip = operands, trip
-        self.variables = Variables(machine, operands, index, self.element)
+        self.operands, self.trip, self.containers = operands, trip, containers
+        self.variables = Variables(machine, operands, index, self.element, containers)
         self.alike = False
         self.parallel: dict[
             int, inner.InnerLoop
@@ -128,8 +132,8 @@ class Iteration(InterpreterPart):
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
     def part(self, v, key: str, lengths: list) -> tuple:
-        """How to make the elements of ``v``: ("array", variable), ("items", variables), ("range", slot, step, or its slot), ("enumerate",
-        slot, or None for numbers from 0, part) or ("zip", *parts). Appends to ``lengths`` how many there are."""
+        """How to make the elements of ``v``: ("array", variable), ("bytes", a constant), ("items", variables), ("range", slot, step, or its slot),
+        ("enumerate", slot, or None for numbers from 0, part) or ("zip", *parts). Appends to ``lengths`` how many there are."""
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
             v = self.variables.passing(v)
@@ -137,6 +141,9 @@ class Iteration(InterpreterPart):
             self.variables.write(name, v)
             lengths.append(v.sizes[0])
             return "array", name
+        if byte_strings.is_bytes(v) and v.value:
+            lengths.append(len(v.value))
+            return "bytes", v
         if _is_call(v, range):
             start, stop, step = self.ends(v[1])
             e = self.e
@@ -185,6 +192,8 @@ class Iteration(InterpreterPart):
                 outermost = name.startswith(f"it{self.machine.region.header}.") and not self.variables.strange
                 index = Scalar(I64, True, at, bounds or (0, LARGEST), turn=0 if outermost else None)
                 return arrays.subscript(e, self.variables.read(name), index)
+            case ("bytes", text):
+                return byte_strings.element(self.e, text.value, at)
             case ("items", names):
                 return self.chosen([self.variables.read(name) for name in names], at)
             case ("range", name, step):
@@ -251,6 +260,12 @@ class Iteration(InterpreterPart):
     # ---- instructions ----------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
         v = self.machine.pop()
+        if isinstance(v, Container) and v.kind == "list":
+            key = f"it{inst.index}"
+            self.variables.write(f"{key}.0", v)
+            self.e.set(f"{key}.cur", llvm.I64, 0)
+            self.stack.append(Iterator(key, 1, ("list", f"{key}.0"), None))
+            return
         if not _is_call(v, range):
             it = self.over(v, f"it{inst.index}", 0)
             if _turns(it) <= STRIP:
@@ -271,10 +286,27 @@ class Iteration(InterpreterPart):
             self.strip(it, e.get(f"{it.key}.cur", llvm.I64) if self.parallel else start.v)
         self.stack.append(it)
 
+    def _over_list(self, inst, it: Iterator, name: str):
+        """FOR_ITER of a list that may grow and shrink in the loop."""
+        e = self.e
+        e.jump(turn_label(inst.index))
+        e.label(turn_label(inst.index))
+        e.spend(1)
+        c = self.variables.fetch(name, self.variables.types[name])
+        at, more = self.containers.next(c, it.key)
+        body, done = e.new_label(), e.new_label()
+        e.branch(more, body, done)
+        e.label(body)
+        e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, 1))
+        ways = [(inst.index + 1, [*self.stack, self.containers.item(c, at)]), (inst.target, self.stack[:-1])]
+        return (body, done), ways
+
     def FOR_ITER(self, inst):
         it = self.stack[-1]
         if not isinstance(it, Iterator):
             raise Declined(f"a loop over a {type(it).__name__.lower()}")
+        if it.parts is not None and it.parts[0] == "list":
+            return self._over_list(inst, it, it.parts[1])
         e = self.e
         # Two loops: one over strips, at whose start it is asked whether the loop has been interrupted, one over the turns of a strip, to which
         # the body jumps back.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..inductor.assembly import instructions as llvm
 from .emitter import Emitter
 from .region import LoopRegion
-from .values import Declined, Null, Scalar
+from .values import Container, Declined, Null, Scalar
 
 __all__ = ["Machine", "InterpreterPart"]
 
@@ -32,6 +35,9 @@ class Machine:
 
     def number(self) -> Scalar:
         v = self.pop()
+        if isinstance(v, Container):  # its truth is asked for
+            n = self.e.read(llvm.I64, self.e.place(llvm.I64, v.ptr, 2))
+            return Scalar(np.dtype(np.int64), True, n, (0, 1 << 48))
         if not isinstance(v, Scalar):
             raise Declined(f"a {type(v).__name__.lower()} where a number is wanted")
         return v

@@ -14,6 +14,7 @@ from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
 from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
+from .containers import CHAIN
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, SMALL_BUFFER, Emitter
 from .inner import InnerLoop
 from .spreading import ERRORS, SLOTS, WHOLE, Spread, blocks, field, functions, turns
@@ -139,6 +140,9 @@ def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
             code.call(llvm.VOID, "@flb_drop", code.named(f"{slot.text}.last", "load", llvm.PTR, slot), LIMBO)
         code.call(llvm.VOID, "@flb_flush", LIMBO, e.freeing)
         code.call(llvm.VOID, "@flb_end", LIMBO, e.freeing)
+    if (CHAIN, llvm.PTR) in e.slots:
+        chain = code.read(llvm.PTR, e.slots[CHAIN, llvm.PTR])
+        code.call(llvm.VOID, "%container_end", chain)
     end = code.named("%end", "load", llvm.I64, CODE)
     if not part:
         code.do("ret", end)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..base.numpy_kernels import served
-from . import arrays
+from . import arrays, containers
 from .emitter import Emitter
 from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Tuple, memory_type
 
@@ -382,6 +382,8 @@ _GIVEN = {"a": lambda a: a, "s": lambda a: a[()], "n": lambda a: a.item()}
 
 def perform(call: str, given: tuple[np.ndarray, ...]) -> int:
     """What the kernel calls: the results go into the last of the arrays. The floating-point flags that NumPy would have told of."""
+    if call.startswith("container "):
+        return containers.made(call, given)
     count, raised = _parsed(call)[3], 0
 
     def note(kind: str, flag: int) -> None:

@@ -61,7 +61,8 @@ def program(
                 d
                 for _, dtype, weak in compiled.results
                 for d in (*_numbers(dtype), *(("|i1",) if weak is None else ()))
-            ],
+            ]
+            + ["<i8"] * len(compiled.grown),
             "errors": compiled.errors,
             "shapes": compiled.sizes,
             "first": first,

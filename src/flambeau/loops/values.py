@@ -15,6 +15,8 @@ from . import bounds as between
 __all__ = [
     "Array",
     "CONFLICT",
+    "Container",
+    "ContainerType",
     "Declined",
     "Element",
     "Expression",
@@ -226,7 +228,7 @@ class Known:
 
 @slotted
 class Method:
-    """A method of an array."""
+    """A method of an array, a random generator or a container."""
 
     owner: Any
     name: str
@@ -285,6 +287,24 @@ class TupleType:
     listed: bool = False
 
 
+@slotted
+class ContainerType:
+    """``sites``: where it may be made, see containers.py. ``method``: that of its methods which is on the stack."""
+
+    sites: frozenset
+    kind: str
+    method: str | None = None
+
+
+@slotted
+class Container:
+    """A list, dict or set that the loop changes: where the object lies, and where it may be made."""
+
+    sites: frozenset
+    kind: str
+    ptr: Operand
+
+
 class _Conflict:
     """Different on different paths: reading it declines the region."""
 
@@ -313,6 +333,12 @@ def type_of(value):
         if any(isinstance(item, ArrayView) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)), value.listed)
+    if isinstance(value, Container):
+        return ContainerType(value.sites, value.kind)
+    if isinstance(value, Method) and isinstance(value.owner, Container):
+        return ContainerType(value.owner.sites, value.owner.kind, value.name)
+    if isinstance(value, Method) and isinstance(value.owner, Stream):
+        return value
     if isinstance(value, (Element, Iterator, Known, Null, Stream)):
         return value
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
@@ -354,6 +380,8 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
         )
     if isinstance(a, TupleType) and isinstance(b, TupleType) and (len(a.items), a.listed) == (len(b.items), b.listed):
         return TupleType(tuple(join(x, y, thresholds) for x, y in zip(a.items, b.items)), a.listed)
+    if isinstance(a, ContainerType) and isinstance(b, ContainerType) and (a.kind, a.method) == (b.kind, b.method):
+        return ContainerType(a.sites | b.sites, a.kind, a.method)
     if isinstance(a, Element) and isinstance(b, Element):
         it = join(a.of, b.of, thresholds)
         return it if it is CONFLICT else Element(it)

@@ -12,15 +12,19 @@ from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays
 from .arguments import NULL
+from .containers import Containers, Given
 from .emitter import I64
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
     CONFLICT,
     ArrayView,
+    Container,
+    ContainerType,
     Declined,
     Element,
     Expression,
+    Method,
     Scalar,
     ScalarType,
     State,
@@ -39,8 +43,11 @@ class Variables(InterpreterPart):
     variable that only the range of the outermost loop assigns. ``element``: makes an iterator's element, see :mod:`.iteration`. ``initial``: what
     variables hold before the loop, or why that isn't known. ``owned``: those that may hold an array made in the loop."""
 
-    def __init__(self, machine: Machine, operands: Operands, index: str | None, element: Callable):
+    def __init__(
+        self, machine: Machine, operands: Operands, index: str | None, element: Callable, containers: Containers
+    ):
         super().__init__(machine)
+        self.containers = containers
         self.operands, self.index, self._element = operands, index, element
         self.types: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
@@ -74,10 +81,19 @@ class Variables(InterpreterPart):
             what = self.initial[name]
             if isinstance(what, Declined) or what is None:
                 continue
-            value = self.operands.given(what, name)
+            if isinstance(what, Given):
+                value: Any = self.containers.given(
+                    name, replace(what, items=tuple(map(self.operands.given, what.items)))
+                )
+            else:
+                value = self.operands.given(what, name)
             self.keep(name, value)
             types[name] = type_of(value)
         return State(types)
+
+    def given_containers(self) -> list[str]:
+        """Variables that held a list, dict or set before the loop."""
+        return [name for name, what in self.initial.items() if isinstance(what, Given)]
 
     def keep(self, name: str, value) -> None:
         """Store into the slots of a variable."""
@@ -92,6 +108,10 @@ class Variables(InterpreterPart):
             for d, (n, s) in enumerate(zip(value.sizes, value.strides)):
                 e.set(f"{name}.n{d}", llvm.I64, n)
                 e.set(f"{name}.s{d}", llvm.I64, s)
+        elif isinstance(value, Method) and isinstance(value.owner, Container):
+            self.keep(name, value.owner)
+        elif isinstance(value, Container):
+            e.set(f"{name}.p", llvm.PTR, value.ptr)
         elif isinstance(value, Tuple):
             for k, item in enumerate(value.items):
                 self.keep(f"{name}.{k}", item)
@@ -123,6 +143,9 @@ class Variables(InterpreterPart):
             return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)
         if isinstance(t, TupleType):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)), t.listed)
+        if isinstance(t, ContainerType):
+            container = Container(t.sites, t.kind, e.get(f"{name}.p", llvm.PTR))
+            return container if t.method is None else Method(container, t.method)
         if t is CONFLICT:
             raise Declined("a variable has different types on different paths")
         return t

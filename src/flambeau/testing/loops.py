@@ -22,7 +22,10 @@ def run(f, *args):
 def same(got, want):
     """Assert equal types and values, float64 to 1e-12, float32 to 1e-5."""
     assert type(got) is type(want), (got, want)
-    if isinstance(want, tuple):
+    if isinstance(want, dict):
+        same(list(got), list(want))
+        same(list(got.values()), list(want.values()))
+    elif isinstance(want, tuple | list):
         assert len(got) == len(want)
         for g, w in zip(got, want):
             same(g, w)

@@ -17,11 +17,12 @@ from flambeau.base.symint import sym_min
 from flambeau.base.weak import remembered
 from flambeau.loops import Declined, compile_region, operator
 from flambeau.loops.bytecode import binary_name
+from flambeau.loops.containers import MOST, Given
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
 from flambeau.loops.operands import Generator, Inputs, Items
 from flambeau.loops.region import find
-from flambeau.loops.values import RETURNED, Known, Symbolic, TupleType, memory_type
+from flambeau.loops.values import RETURNED, ContainerType, Known, Symbolic, TupleType, memory_type
 
 from ...base.records import slotted
 from ..bytecode.instructions import decode, live_locals
@@ -33,7 +34,10 @@ from ..numpy import numpy_bridge
 from ..rules.reflect import name_of
 from ..rules.trace_rules import inline_reason
 from ..utils import counters
+from ..variables.containers.dicts import DictVariable
+from ..variables.containers.grown import GrownVariable, grown
 from ..variables.containers.lists import ListVariable, RangeVariable, TupleVariable
+from ..variables.containers.sets import SetVariable
 from ..variables.functions.python_functions import NestedFunctionVariable, UserFunctionVariable
 from ..variables.iterators.builtin_iterators import EnumerateVariable, ZipVariable
 from ..variables.iterators.container_iterators import NumpyIteratorVariable
@@ -112,6 +116,29 @@ def _describe(tx, operands: dict, v):
     if value is None:
         raise Declined(f"a value of class {name_of(v.python_type())}")
     return Known(value, v)
+
+
+def _container(v, described) -> Given | None:
+    """A list, dict or set of a few numbers that is made in the frame, which a loop may change."""
+    kind = {ListVariable: "list", DictVariable: "dict", SetVariable: "set"}.get(type(v))
+    if kind is None or v.source is not None or v.python_type().__name__ != kind:
+        return None
+    items = [*v.entries.values()] if kind != "list" else v.elements
+    if len(items) > MOST or (kind == "dict" and (v.base is not None or v.factory is not None)):
+        return None
+
+    def item(x):
+        return Items(tuple(map(item, x.elements))) if type(x) is TupleVariable and x.cls is tuple else _number_of(x)
+
+    return Given(kind, tuple(Items(tuple(map(item, x))) if kind == "dict" else item(x) for x in items))
+
+
+def _number_of(x):
+    if not x.is_constant() or type(x.as_constant()) not in (bool, int, float):
+        raise Declined("a container of other things than known numbers")
+    if type(x.as_constant()) is int and not -(1 << 62) < x.as_constant() < 1 << 62:
+        raise Declined("a very large integer")
+    return constant(x.as_constant())
 
 
 def _records() -> bool:
@@ -197,7 +224,8 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
     def local(name):
         if name not in live or name not in tx.locals or tx.locals[name] is None:
             raise Declined("it may have no value")
-        return described(tx.locals[name])
+        v = tx.realize(tx.locals[name])
+        return _container(v, described) or described(v)
 
     def function(known):
         f = known.origin
@@ -245,7 +273,7 @@ def _compiled(tx, header: int, operands: dict, inputs: Inputs):
         return compile_region(tx.insts, header, inputs, live, fast, spread, tape, reordered is True)
 
     done = compiled(spread)
-    if not done.arrays and not done.results:
+    if not done.arrays and not done.results and not done.grown:
         raise Declined("it computes nothing")
     _refuse_shared_memory([operands[id(node)] for node in done.arrays], done.written)
     asked = any(operands[id(node)].val.requires_grad for node in done.arrays)
@@ -330,6 +358,7 @@ def _place_results(tx, loop: Compiled, operands: list, outs: list, header: int) 
     done = loop.done
     for n, new in zip(done.written, outs):
         operands[n].setitem(tx, ConstantVariable(...), as_ndarray(new, scalar=False))
+    before = dict(tx.locals)
     for name in find(tx.insts, header).assigned(tx.insts):
         tx.locals.pop(name, None)
     rest = iter(outs[len(done.written) :])
@@ -349,6 +378,12 @@ def _place_results(tx, loop: Compiled, operands: list, outs: list, header: int) 
             tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
         else:
             tx.locals[name] = as_ndarray(out)
+    for name, kind, given in done.grown:
+        if not given:
+            tx.locals[name] = GrownVariable()
+        grown(tx.realize(before[name]) if given else tx.locals[name], next(rest), kind)
+    for name, of in done.held:
+        tx.locals[name] = before[of]
     for name, t in done.tuples:
         tx.locals[name] = _returned(tx, name, t)
 
@@ -358,6 +393,8 @@ def _returned(tx, name: str, t):
     if isinstance(t, TupleType):
         items = [_returned(tx, f"{name}.{k}", item) for k, item in enumerate(t.items)]
         return ListVariable(items) if t.listed else TupleVariable(items)
+    if isinstance(t, ContainerType):
+        return tx.locals[name]
     if isinstance(t, Known):
         return t.origin if t.origin is not None else tx.wrap_known(t.value)
     return tx.locals.pop(name)
@@ -448,6 +485,9 @@ def _iterable(tx, operands: dict, v):
     """(what flambeau.loops is to iterate over, about how many elements, how many), or None. It isn't empty."""
     if isinstance(v, NumpyIteratorVariable) and v.over is not None and not v.at:
         v = v.over
+    if v.is_constant() and type(v.as_constant()) is bytes and v.as_constant():
+        n = len(v.as_constant())
+        return Known(v.as_constant(), v), n, n
     if isinstance(v, NumpyNdarrayVariable) and v.val.ndim:
         n = v.val.shape[0]
         if not n > 0:

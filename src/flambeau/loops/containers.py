@@ -1,0 +1,441 @@
+"""Lists, dicts and sets of numbers that a loop changes: objects of the kernel's own (csrc/runtime/containers.c), which become Python's behind it.
+
+Where a container is made, or given empty or with a few numbers, is its *site*; what its items are is found while the region is run on types, and
+where a site learns more the region is run again. Items are words of 8 bytes: numbers, and tuples of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base.records import slotted
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import Operand
+from . import arithmetic
+from .arguments import NULL
+from .emitter import BOOL, F64, I64, constant
+from .machine import InterpreterPart, Machine
+from .values import Container, Declined, Known, Scalar, ScalarType, Tuple, TupleType
+
+__all__ = ["CHAIN", "Changed", "Containers", "Empty", "Given", "Site", "made", "take"]
+
+CHAIN = "@containers.b"  # the slot of the chain; its name has it begin as NULL
+ITEMS, COUNT, USED = 1, 2, 3  # words of the object
+MOST = 64  # items that a container may have before the loop
+
+
+class Changed(Exception):
+    """More is known of a site: the region has to be run again."""
+
+
+class Empty(Exception):
+    """An item is read of a container into which nothing has been put so far: what follows isn't reached yet. The text is why the region is declined
+    if that stays so."""
+
+
+@slotted
+class Given:
+    """A container from outside: ``items`` of a list or set, pairs of a dict, as what the loop may read (see operands.py)."""
+
+    kind: str
+    items: tuple
+
+
+@slotted(frozen=False)
+class Site:
+    """``kind``: "list", "dict" or "set"; the types of what it holds: None where nothing is known yet. ``key`` is also that of a set's elements."""
+
+    kind: str
+    key: Any = None
+    value: Any = None
+    changes: bool = False
+    """Whether the loop changes it."""
+    removes: bool = False
+    """Whether elements leave it: the order of a set's others is then Python's own."""
+
+    @property
+    def nkey(self) -> int:
+        return words(self.key) if self.kind != "list" else 0
+
+    @property
+    def nvalue(self) -> int:
+        return words(self.value) if self.kind != "set" else 0
+
+    @property
+    def width(self) -> int:
+        return self.nkey + self.nvalue + (self.kind != "list")
+
+
+def words(t) -> int:
+    if t is None:
+        return 1
+    return sum(map(words, t.items)) if isinstance(t, TupleType) else 1
+
+
+def plain_type(value):
+    """The type of an item. Declined for what isn't one."""
+    if isinstance(value, Tuple) and not value.listed and value.items:
+        return TupleType(tuple(map(plain_type, value.items)))
+    if not isinstance(value, Scalar) or value.kind not in "biuf" or value.dtype.itemsize < 8 and value.kind != "b":
+        raise Declined("a container of other things than numbers")
+    if value.weak is None:
+        raise Declined("a container of numbers of which it isn't known whether they are Python's")
+    return ScalarType(value.dtype, value.weak)
+
+
+class Containers(InterpreterPart):
+    """``sites``: by name of a variable from outside, or number of the instruction that makes one."""
+
+    def __init__(self, machine: Machine, rerunnable: bool):
+        super().__init__(machine)
+        self.sites: dict[Any, Site] = {}
+        self.rerunnable = rerunnable
+
+    # ---- making ----------------------------------------------------------------------------------------------------------
+    def create(self, key, kind: str) -> Container:
+        """A new one, empty."""
+        if not self.rerunnable:
+            raise Declined(f"a {kind} that changes, after something that can't be done twice")
+        if self.e.noting or self.e.turns:
+            raise Declined(f"a {kind} that changes, where a gradient is asked for")
+        site = self.sites.setdefault(key, Site(kind))
+        e = self.e
+        chain = e.slot(CHAIN, llvm.PTR)
+        e.leaves_to_python = True  # its turns are taken in order
+        p = e.call(llvm.PTR, Operand("%container_new", llvm.PTR), chain, constant(site.nkey).v, constant(site.nvalue).v)
+        e.check(e.cmp("ne", p, NULL), "MemoryError", "")
+        return Container(frozenset((key,)), kind, p)
+
+    def given(self, key, what: Given) -> Container:
+        """A container from outside, with what it holds."""
+        c = self.create(key, what.kind)
+        self.e.set(f"given {key}", llvm.PTR, c.ptr)
+        for item in what.items:
+            if what.kind == "list":
+                self.append(c, item)
+            elif what.kind == "set":
+                self.put(c, item, None)
+            else:
+                self.put(c, *item.items)
+        return c
+
+    def changed(self, names: list[str]) -> list[tuple[str, Container]]:
+        """Those of the containers from outside that the loop may have changed."""
+        out = []
+        for name in names:
+            if self.sites[name].changes:
+                c = Container(frozenset((name,)), self.sites[name].kind, self.e.get(f"given {name}", llvm.PTR))
+                out.append((name, c))
+        return out
+
+    # ---- words -----------------------------------------------------------------------------------------------------------
+    def site(self, c: Container) -> Site:
+        """What is known of a container, which may be one of several sites: the same of all of them."""
+        members = [self.sites[key] for key in c.sites]
+        for what in ("key", "value"):
+            known = {t for m in members if (t := getattr(m, what)) is not None}
+            if len(known) > 1:
+                raise Declined(f"a {c.kind} of things of different types")
+            if known and any(getattr(m, what) is None for m in members):
+                for m in members:
+                    setattr(m, what, *known)
+                raise Changed
+        return members[0]
+
+    def changes(self, c: Container, removes: bool = False) -> None:
+        for key in c.sites:
+            self.sites[key].changes = True
+            self.sites[key].removes |= removes
+
+    def learn(self, c: Container, what: str, value) -> None:
+        """An item of this type is one of the container's."""
+        site, t = self.site(c), plain_type(value)
+        known = getattr(site, what)
+        if known is None:
+            setattr(site, what, t)
+            raise Changed
+        if known != t:
+            raise Declined(f"a {c.kind} of things of different types")
+
+    def store(self, p: Operand, value, at: int = 0) -> int:
+        """Write an item's words; the number of the next word."""
+        e = self.e
+        if isinstance(value, Tuple):
+            for item in value.items:
+                at = self.store(p, item, at)
+            return at
+        v = e.to("zext", value.v, llvm.I64) if value.kind == "b" else value.v
+        e.write(v, e.place(llvm.I64, p, at))
+        return at + 1
+
+    def load(self, p: Operand, t, at: int = 0) -> tuple[Any, int]:
+        """An item, and the number of the word behind it."""
+        e = self.e
+        if isinstance(t, TupleType):
+            items = []
+            for part in t.items:
+                item, at = self.load(p, part, at)
+                items.append(item)
+            return Tuple(tuple(items)), at
+        place = e.place(llvm.I64, p, at)
+        if t.dtype == BOOL:
+            return Scalar(BOOL, t.weak, e.cmp("ne", e.read(llvm.I64, place), 0)), at + 1
+        v = e.read(llvm.DOUBLE if t.dtype == F64 else llvm.I64, place)
+        return Scalar(t.dtype, t.weak, v), at + 1
+
+    def field(self, c: Container, n: int, type=llvm.I64) -> Operand:
+        return self.e.read(type, self.e.place(llvm.I64, c.ptr, n))
+
+    def count(self, c: Container) -> Scalar:
+        return Scalar(I64, True, self.field(c, COUNT), (0, 1 << 48))
+
+    # ---- lists -----------------------------------------------------------------------------------------------------------
+    def append(self, c: Container, value) -> None:
+        self.learn(c, "value", value)
+        e = self.e
+        p = e.call(llvm.PTR, Operand("%list_append", llvm.PTR), c.ptr)
+        e.check(e.cmp("ne", p, NULL), "MemoryError", "")
+        self.store(p, value)
+
+    def item_of(self, c: Container) -> Any:
+        """The type of a list's items. An empty list's are asked for in vain."""
+        t = self.site(c).value
+        if t is None:
+            raise Empty("an item of a list that stays empty")
+        return t
+
+    def place(self, c: Container, key, text: str) -> Operand:
+        """Where an item of a list lies."""
+        if not isinstance(key, Scalar) or key.kind != "i":
+            raise Declined("a subscript of a list that isn't an integer")
+        e, n = self.e, self.field(c, USED)
+        k = arithmetic.to_int(e, key).v
+        if not (key.bounds and key.bounds[0] >= 0):
+            k = e.select(e.cmp("slt", k, 0), e.op("add", k, n), k)
+        e.check(e.cmp("ult", k, n), "IndexError", text)
+        return e.place(llvm.I64, self.field(c, ITEMS, llvm.PTR), e.mul(k, self.site(c).width))
+
+    def pop(self, c: Container):
+        e, t = self.e, self.item_of(c)
+        n = self.field(c, USED)
+        e.check(e.cmp("ne", n, 0), "IndexError", "pop from empty list")
+        n = e.op("sub", n, 1)
+        for word in (COUNT, USED):
+            e.write(n, e.place(llvm.I64, c.ptr, word))
+        p = e.place(llvm.I64, self.field(c, ITEMS, llvm.PTR), e.mul(n, self.site(c).width))
+        return self.load(p, t)[0]
+
+    def shift(self, c: Container):
+        e, t = self.e, self.item_of(c)
+        e.check(e.cmp("ne", self.field(c, USED), 0), "IndexError", "pop from empty list")
+        out = self._room(f"shift@{self.machine.at}", self.site(c).width)
+        e.call(llvm.VOID, Operand("%list_shift", llvm.PTR), c.ptr, out)
+        return self.load(out, t)[0]
+
+    def _room(self, name: str, n: int) -> Operand:
+        return self.e.slot(name, llvm.aggregate(f"[{n} x i64]"))
+
+    def next(self, c: Container, key: str) -> tuple[Operand, Operand]:
+        """For a loop over a list that counts in slot ``key``: the number of the next item, and whether there is one. A list may grow meanwhile."""
+        at = self.e.get(f"{key}.cur", llvm.I64)
+        return at, self.e.cmp("slt", at, self.field(c, USED))
+
+    def item(self, c: Container, at: Operand):
+        """The item with this number, which was there when the turn began; the list may have shrunk."""
+        k = Scalar(I64, True, at, (0, 1 << 48))
+        return self.load(self.place(c, k, "list index out of range"), self.item_of(c))[0]
+
+    # ---- dicts and sets --------------------------------------------------------------------------------------------------
+    def key(self, c: Container, key) -> Operand:
+        """The words of a key."""
+        for item in key.items if isinstance(key, Tuple) else (key,):
+            if not isinstance(item, Scalar) or item.kind not in "iu":
+                raise Declined("a key that is no integer, nor a tuple of integers")
+        self.learn(c, "key", key)
+        out = self._room(f"key@{self.machine.at}", self.site(c).nkey)
+        self.store(out, key)
+        return out
+
+    def find(self, c: Container, key) -> Operand:
+        """Where the entry of a key is, or null."""
+        return self.e.call(llvm.PTR, Operand("%table_find", llvm.PTR), c.ptr, self.key(c, key))
+
+    def contains(self, c: Container, key) -> Operand:
+        if c.kind == "list":
+            raise Declined("in, of a list that changes")
+        return self.e.cmp("ne", self.find(c, key), NULL)
+
+    def put(self, c: Container, key, value) -> None:
+        e, words_ = self.e, self.key(c, key)
+        if value is not None:
+            self.learn(c, "value", value)
+        p = e.call(llvm.PTR, Operand("%table_put", llvm.PTR), c.ptr, words_)
+        e.check(e.cmp("ne", p, NULL), "MemoryError", "")
+        if value is not None:
+            self.store(p, value, self.site(c).nkey)
+
+    def value(self, c: Container, p: Operand):
+        site = self.site(c)
+        if site.value is None:
+            raise Empty("a value of a dict that stays empty")
+        return self.load(p, site.value, site.nkey)[0]
+
+    def get(self, c: Container, key, default):
+        """``d.get(key, default)``."""
+        self.learn(c, "value", default)
+        e = self.e
+        p = self.find(c, key)
+        own = self._room(f"default@{self.machine.at}", self.site(c).width)
+        self.store(own, default, self.site(c).nkey)
+        return self.value(c, e.select(e.cmp("ne", p, NULL), p, own))
+
+    def setdefault(self, c: Container, key, default):
+        e = self.e
+        there, on = e.new_label(), e.new_label()
+        missing = e.new_label()
+        e.branch(e.cmp("ne", self.find(c, key), NULL), there, missing)
+        e.label(missing)
+        self.put(c, key, default)
+        e.jump(on)
+        e.label(there)
+        e.jump(on)
+        e.label(on)
+        return self.value(c, self.find(c, key))
+
+    def remove(self, c: Container, key, error: bool) -> None:
+        e, p = self.e, self.find(c, key)
+        self.changes(c, True)
+        found = e.cmp("ne", p, NULL)
+        if error:
+            e.check(found, "KeyError", f"a key that a {c.kind} of a compiled loop doesn't have")
+            e.call(llvm.VOID, Operand("%table_remove", llvm.PTR), c.ptr, p)
+            return
+        yes, on = e.new_label(), e.new_label()
+        e.branch(found, yes, on)
+        e.label(yes)
+        e.call(llvm.VOID, Operand("%table_remove", llvm.PTR), c.ptr, p)
+        e.jump(on)
+        e.label(on)
+
+    # ---- what programs write ---------------------------------------------------------------------------------------------
+    def subscript(self, c: Container, key):
+        if c.kind == "list":
+            return self.load(self.place(c, key, "list index out of range"), self.item_of(c))[0]
+        if c.kind == "set":
+            raise Declined("a subscript of a set")
+        p = self.find(c, key)
+        self.e.check(self.e.cmp("ne", p, NULL), "KeyError", "a key that a dict of a compiled loop doesn't have")
+        return self.value(c, p)
+
+    def store_subscript(self, c: Container, key, value) -> None:
+        self.changes(c)
+        if c.kind == "dict":
+            self.put(c, key, value)
+            return
+        if c.kind == "set":
+            raise Declined("a subscript of a set")
+        self.learn(c, "value", value)
+        self.store(self.place(c, key, "list assignment index out of range"), value)
+
+    def method(self, c: Container, name: str, args: list):
+        """The result of a method."""
+        if name != "get":
+            self.changes(c)
+        match c.kind, name, len(args):
+            case "list", "append", 1:
+                self.append(c, *args)
+            case "list", "pop", 0:
+                return self.pop(c)
+            case "list", "pop", 1 if getattr(args[0], "const", None) == 0:
+                return self.shift(c)
+            case "dict", "get", 2:
+                return self.get(c, *args)
+            case "dict", "setdefault", 2:
+                return self.setdefault(c, *args)
+            case "set", "add", 1:
+                self.put(c, args[0], None)
+            case "set", "discard" | "remove", 1:
+                self.remove(c, args[0], name == "remove")
+            case _, "clear", 0:
+                self.e.call(llvm.VOID, Operand("%container_clear", llvm.PTR), c.ptr)
+            case _:
+                raise Declined(f"{name}() of a {c.kind} that changes")
+        return Known(None)
+
+    # ---- behind the loop -------------------------------------------------------------------------------------------------
+    def result(self, c: Container) -> Scalar:
+        """The number under which Python has the object: see :func:`take`."""
+        site = self.site(c)
+        if c.kind == "set" and site.removes:
+            raise Declined("a set is used after the loop, and elements leave it in the loop")
+        from . import arrays
+
+        e = self.e
+        call = f"container {c.kind} {_said(site.key)} {_said(site.value)}"
+        n = self.field(c, USED)
+        items = self.field(c, ITEMS, llvm.PTR)
+        made_ = arrays.ArrayView(items, I64, (n, site.width), (8 * site.width, 8), frozenset())
+        out = arrays.temporary(e, I64, (1,), f"handle {sorted(map(str, c.sites))}")
+        e.python(call, self.rerunnable, [made_, out])
+        return Scalar(I64, True, e.load(out.ptr, I64))
+
+
+def _said(t) -> str:
+    """A type as text: the dtype and whether it is Python's, or several of them."""
+    if t is None:
+        return "-"
+    if isinstance(t, TupleType):
+        return "(" + ",".join(map(_said, t.items)) + ")"
+    return f"{t.dtype.str}{'p' if t.weak else 'n'}"
+
+
+# ---- Python's objects ------------------------------------------------------------------------------------------------------
+_TAKEN: dict[int, Any] = {}
+_NUMBERS = iter(range(1, 1 << 62))
+KEPT = 1000  # objects that nobody has asked for (a call that was made again plainly)
+
+
+def made(call: str, arrays_: tuple[np.ndarray, ...]) -> int:
+    """Make the object that a kernel tells of; its number goes into the last array."""
+    _, kind, key, value = call.split(" ")
+    table, out = arrays_
+    if kind != "list":
+        table = table[table[:, -1] != 0]
+    keys, at = _column(table, key, 0) if kind != "list" else ([], 0)
+    if kind == "set":
+        it: Any = set(keys)
+    else:
+        values, _ = _column(table, value, at)
+        it = values if kind == "list" else dict(zip(keys, values))
+    n = next(_NUMBERS)
+    _TAKEN[n] = it
+    while len(_TAKEN) > KEPT:
+        _TAKEN.pop(next(iter(_TAKEN)), None)
+    out[0] = n
+    return 0
+
+
+def _column(table: np.ndarray, said: str, at: int) -> tuple[list, int]:
+    """The objects of some words of each entry, and the number of the word behind them."""
+    if said == "-":
+        return [], at + 1
+    if said.startswith("("):
+        columns, depth, start = [], 0, 1
+        for k, c in enumerate(said):
+            depth += (c == "(") - (c == ")")
+            if (c == "," and depth == 1) or (c == ")" and depth == 0):
+                part, at = _column(table, said[start:k], at)
+                columns.append(part)
+                start = k + 1
+        return list(zip(*columns)), at
+    dtype = np.dtype(said[:-1])
+    words_ = np.ascontiguousarray(table[:, at])
+    column: np.ndarray = words_ != 0 if dtype == BOOL else words_.view(dtype)
+    return (column.tolist() if said.endswith("p") else list(column)), at + 1
+
+
+def take(number) -> Any:
+    """The object with this number (a tensor), which is asked for once."""
+    return _TAKEN.pop(int(number.item()))
