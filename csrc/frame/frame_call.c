@@ -41,8 +41,7 @@ PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     return (PyObject *)t;
 }
 
-PyObject *flb_release_arguments(PyObject *module, PyObject *unused) {
-    TailCall *t = flb_running;
+void flb_release(TailCall *t) {
     for (Py_ssize_t i = 1; t && i < Py_SIZE(t);
          i++) { /* the frame has references of its own; nobody runs the call a second time */
         PyObject *old = t->items[i];
@@ -50,6 +49,10 @@ PyObject *flb_release_arguments(PyObject *module, PyObject *unused) {
         Py_DECREF(old);
     }
     if (t) t->released = 1;
+}
+
+PyObject *flb_release_arguments(PyObject *module, PyObject *unused) {
+    flb_release(flb_running);
     Py_RETURN_NONE;
 }
 
@@ -195,6 +198,7 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
         Py_INCREF(code);
         Py_XSETREF(self->cache_code, (PyObject *)code);
     }
+    TailCall *mine = flb_handed;
     PyObject *small[16], **flat = small, *const *use = args;
     int owned = 0, ran;
     if (kwnames || nargs != code->co_argcount || n != nargs) {
@@ -214,9 +218,9 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
     PyObject *r = flb_dispatch(ctx, cache, f, use, n, self->mode == MODE_RUN, &ran);
     if (ran == FLB_PLAINLY) r = call_plainly(NULL, self->fn, args, nargsf, kwnames);
     else if (!ran) {
-        flb_plain_once(code);
+        flb_plain_once(code, mine);
         r = call_plainly(self->mode == MODE_RUN ? NULL : ctx, self->fn, args, nargsf, kwnames);
-        flb_plain_once(NULL);
+        flb_plain_once(NULL, NULL);
     }
     Py_DECREF(cache);
     Py_DECREF(self);

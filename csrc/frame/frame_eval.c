@@ -14,6 +14,7 @@
 static _Thread_local Context *current; /* strong */
 static _Thread_local PyCodeObject
     *plain_once;           /* the next frame of this code has just been found to run plainly */
+static _Thread_local TailCall *plain_by; /* by this call */
 static int active_threads; /* threads whose current is set; guarded by the GIL */
 
 static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
@@ -28,7 +29,10 @@ Context *flb_enter(Context *next) {
     return prev;
 }
 
-void flb_plain_once(PyCodeObject *code) { plain_once = code; }
+void flb_plain_once(PyCodeObject *code, TailCall *by) {
+    plain_once = code;
+    plain_by = by;
+}
 
 /* ---- running an entry ---------------------------------------------------------------------------------- */
 
@@ -252,7 +256,9 @@ static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag) 
         (code->co_flags & CO_ITERABLE_COROUTINE))
         return flb_default_eval(ts, frame, throwflag);
     if (code == plain_once) {
-        plain_once = NULL;
+        TailCall *by = plain_by;
+        flb_plain_once(NULL, NULL);
+        flb_release(by);
         return flb_default_eval(ts, frame, 0);
     }
     Extra *e = flb_extra_get((PyObject *)code);

@@ -97,12 +97,14 @@ Context *flb_enter(Context *next);
 #define FLB_PLAINLY (-1)
 PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args,
                        Py_ssize_t n, int run_only, int *ran);
-/* The next frame of this code, if any, has just been found to run plainly. */
-void flb_plain_once(PyCodeObject *code);
+/* The next frame of this code, if any, has just been found to run plainly. What `by` holds is the frame's alone
+ * once that has begun. */
+void flb_plain_once(PyCodeObject *code, TailCall *by);
 
 /* frame_call.c */
 PyObject *flb_settle(PyObject *r); /* makes the calls that captured code left to its caller; steals r */
 PyObject *flb_tail_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
+void flb_release(TailCall *t); /* of its arguments; of NULL nothing */
 /* Captured code that a tail call started says that it alone holds the call's arguments from here on. */
 PyObject *flb_release_arguments(PyObject *module, PyObject *unused);
 /* The tail call whose code is about to run, and the one whose code runs: borrowed, NULL for others. */

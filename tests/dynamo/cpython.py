@@ -41,6 +41,9 @@ MODULES = (
     "test_unpack",
     "test_unpack_ex",
     "test_operator",
+    "test_functools",
+    "test_coroutines",
+    "test_enum",
 )
 
 # Tests that don't hold for captured code, and why. A name that ends with a dot stands for a class.
@@ -64,6 +67,16 @@ LEFT_OUT = {
     "ClassPropertiesAndMethods.test_remove_subclass": "the guards of a captured function hold the classes that they look at",
     "ClassPropertiesAndMethods.test_slots": "counts all objects of the process",
     "ClassPropertiesAndMethods.test_vicious_descriptor_nonsense": "a key whose comparison deletes what is looked up; capture looks it up, too",
+    "TestLRUC.test_lru_cache_weakrefable": "asks whether a class that is captured as a constant of a guard is gone",
+    "TestLRUPy.test_lru_cache_weakrefable": "asks whether a class that is captured as a constant of a guard is gone",
+    "TestPartialC.test_nested_optimization": "a second copy of the C module, whose partial is any class in C: what is made of it has its dict",
+    "CoroutineTest.test_bpo_45813_1": "asks whether a coroutine is gone while its frame is still looked at",
+    "CoroutineTest.test_for_2": "counts references",
+    "CoroutineTest.test_for_3": "counts references",
+    "CoroutineTest.test_for_4": "counts references",
+    "CoroutineTest.test_for_6": "counts references",
+    "OriginTrackingTest.test_origin_tracking": "sys.set_coroutine_origin_tracking_depth() sees what makes a captured coroutine",
+    "OriginTrackingTest.test_origin_tracking_warning": "sys.set_coroutine_origin_tracking_depth() sees what makes a captured coroutine",
     "MiscTests.test_type_lookup_mro_reference": "a key whose comparison changes the MRO that is walked; capture walks it, too",
 }
 

@@ -236,6 +236,25 @@ async def fails(x, log):
         raise KeyError(4)
 
 
+class HalfManager:
+    def __init__(self, method):
+        self.method = method
+
+    def __aenter__(self):
+        return 3 if self.method == "__aenter__" else asyncio.sleep(0)
+
+    def __aexit__(self, *error):
+        return 3
+
+
+async def not_awaitable(x, method):
+    y = x + 1
+    async with HalfManager(method):
+        y = y * 2
+        await asyncio.sleep(0)
+    return y
+
+
 async def driven(C, x):
     g = C(stream)(x, 4)
     out = [await g.asend(None), await g.asend(3), await g.__anext__()]
@@ -257,6 +276,8 @@ def run(coroutine):
 PROGRAMS |= {
     "async awaits": lambda C: [run(C(awaits)(X(), log := [])), log],
     "async everything": lambda C: [run(C(everything)(X(), log := [])), log],
+    "async with a number to enter": lambda C: run(C(not_awaitable)(X(), "__aenter__")),
+    "async with a number to exit": lambda C: run(C(not_awaitable)(X(), "__aexit__")),
     "async fails": lambda C: [run(C(fails)(X(), log := [])), log],
     "async generator": lambda C: run(driven(C, X())),
 }

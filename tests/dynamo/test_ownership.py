@@ -431,3 +431,34 @@ def test_a_log_that_keeps_its_records_keeps_no_graph(caplog, monkeypatch, tmp_pa
     kept = {f"graph {i}": r for i, r in enumerate(made.graphs)} | {"backend": weakref.ref(made)}
     del f, made
     assert [k for k, r in kept.items() if r() is not None] == []
+
+
+class Proxied:
+    field = 1
+
+
+def held_by_nobody_else(x):
+    held = Proxied()
+    proxy = weakref.proxy(held)
+    assert held.field == proxy.field
+    held = None
+    try:
+        proxy.field  # noqa: B018
+    except ReferenceError:
+        return x + 1
+    return x - 1
+
+
+def held_in_a_list(x):
+    held = [Proxied()]
+    known = weakref.ref(held[0])
+    torch._dynamo.graph_break()
+    del held[0]
+    torch._dynamo.graph_break()
+    return x + 1 if known() is None else x - 1
+
+
+@pytest.mark.parametrize("fn", [held_by_nobody_else, held_in_a_list], ids=lambda f: f.__name__)
+def test_what_follows_a_break_holds_its_values_alone(fn):
+    """Also where it runs plainly, as a use of a weak proxy does: nobody else holds what the frame lets go."""
+    assert compile(fn, backend="eager")(torch.zeros(1)).item() == fn(torch.zeros(1)).item() == 1

@@ -134,6 +134,16 @@ LATE = frozenset((uint16, uint32, uint64, float8_e4m3fn, float8_e5m2))
 globals()["bool"] = bool_  # DType.__reduce__ finds it by name
 
 
+def saturated(array, dtype):
+    """What is to be converted to a NumPy dtype: beyond float8_e4m3fn, which has no infinity, its greatest number."""
+    if dtype == _E4M3 and array.dtype != dtype:
+        return np.clip(array.astype(np.float32), -448, 448)
+    return array
+
+
+_E4M3 = float8_e4m3fn.np
+
+
 class NamedDType(DType):
     """A dtype of PyTorch's that can be named, compared and asked for its facts; tensors of it are not built."""
 

@@ -173,7 +173,7 @@ def array_from(data, dtype, plain: bool | None = None):
                 return array_of(data, dtype)
             for extreme in (a.min(), a.max()):
                 check_number(extreme.item(), dtype)
-        return a.astype(dtype.np)
+        return dtypes.saturated(a, dtype.np).astype(dtype.np)
     if a.dtype.kind == "f":
         return a.astype(dtypes.get_default_dtype().np)
     if a.dtype.kind == "c":

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _C
 from ..base import blas
+from ..base.dtypes import saturated
 from ..core.contractions import check
 from ..core.operator import OpOverload
 from .backend import PRODUCTS, rule
@@ -35,6 +36,6 @@ def contraction(op: OpOverload):
         if out is None:
             out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
             out = np.asarray(out)
-        return from_array(out if out.dtype == dtype else out.astype(dtype))
+        return from_array(out if out.dtype == dtype else saturated(out, dtype).astype(dtype))
 
     return run

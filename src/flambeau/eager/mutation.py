@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from .. import _C
+from ..base.dtypes import saturated
 from ..base.shapes import contiguous_strides
 from ..core.layouts import copy_strides, empty_strided, refuse_overlap
 from ..core.lazy import resolved
@@ -91,7 +92,7 @@ def fit(target, result, rows=False) -> None:
 def copy_into(target, result, rows=False) -> None:
     """``rows``: see :func:`fit`."""
     fit(target, result, rows)
-    np.copyto(target._array, result._array, casting="unsafe")
+    np.copyto(target._array, saturated(result._array, target._array.dtype), casting="unsafe")
     target._bump_version()
 
 

@@ -35,11 +35,11 @@ def _cast(x, dtype):
     x = np.asarray(x)
     if dtype in _WIDE and x.dtype != dtype.np:
         x = x.astype(np.float32, copy=False)  # as PyTorch: rounded twice where it had more than 24 bits
-    return x.astype(dtype.np, copy=False)
+    return dtypes.saturated(x, dtype.np).astype(dtype.np, copy=False)
 
 
 NUMPY = NumpyHandler()
-_WIDE = {dtypes.float16: np.dtype(np.float32), dtypes.bfloat16: np.dtype(np.float32)}
+_WIDE = dict.fromkeys((dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2), np.dtype(np.float32))
 
 
 @rule("pointwise")
@@ -77,7 +77,7 @@ def pointwise(op: OpOverload):
         if type(result) is not np.ndarray:
             result = np.asarray(result)
         if result.dtype != out_dtype.np:
-            result = result.astype(out_dtype.np)
+            result = dtypes.saturated(result, out_dtype.np).astype(out_dtype.np)
         plain = True
         shape = result.shape
         for t in tensors:

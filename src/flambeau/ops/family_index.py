@@ -42,6 +42,9 @@ lu_unpack orgqr ormqr qr
     "linear_algebra.prepacked": """
 _mm_prepacked _prepack
 """,
+    "linear_algebra.scaled": """
+_scaled_mm
+""",
     "linear_algebra.spectra": """
 _linalg_eigh _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_lstsq linalg_matrix_norm
 linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
@@ -242,7 +245,7 @@ _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign 
 _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_
 _foreach_trunc _foreach_trunc_ _foreach_zero_ _fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_ _histogramdd_bin_edges
 _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _kept_bits _lu_with_info _make_per_channel_quantized_tensor
-_make_per_tensor_quantized_tensor _native_batch_norm_legit _native_batch_norm_legit_functional _neg_view_copy _sample_dirichlet
+_make_per_tensor_quantized_tensor _native_batch_norm_legit _native_batch_norm_legit_functional _neg_view_copy _sample_dirichlet _scaled_mm
 _standard_gamma _standard_gamma_grad _unique _unsafe_masked_index _unsafe_masked_index_put_accumulate _weight_int4pack_mm_for_cpu
 _weight_int8pack_mm absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d adjoint affine_grid_generator alias_copy
 alpha_dropout aminmax angle arccos arccosh arcsin arcsinh arctan arctanh argsort argwhere as_strided as_strided_ as_strided_copy

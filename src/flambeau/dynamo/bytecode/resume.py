@@ -31,13 +31,15 @@ from ..variables.objects.weak_references import is_weakly_known
 from .assembler import instrs
 from .codegen import STACK_ARGUMENT, TEMP, flat_argument_names, original_instr, remainder_code, resume_code
 from .instructions import Inst, decode, live_locals
-from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, segment
+from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, entered, exited, segment
 from .versions import BREAKABLE, FOR_END, NULL_FIRST, PY312, PY313
 
 __all__ = ["SUSPENSIONS", "emit_break", "emit_suspension"]
 
 # What a generator or coroutine is suspended by.
 SUSPENSIONS = {"GET_AWAITABLE": AWAIT, "GET_YIELD_FROM_ITER": DELEGATE, "SEND": AWAIT, "YIELD_VALUE": YIELD}
+# What GET_AWAITABLE says of where its operand comes from.
+OF_WITH = {1: entered, 2: exited}
 # They look at the frame they are called from, of which a resume function shows a part.
 FRAME_READERS = ("locals", "vars", "dir", "eval", "exec")
 
@@ -336,8 +338,9 @@ def emit_suspension(tx, inst: Inst) -> None:
 
         cg.push_callable(lambda: cg.load_const(Step))
         cg.load_const(SUSPENSIONS[inst.name])
-        if inst.name == "SEND":
-            cg.call_function(awaitable, lambda: cg.emit("LOAD_FAST", value), 1)
+        checked = awaitable if inst.name == "SEND" else OF_WITH.get(inst.arg) if inst.name == "GET_AWAITABLE" else None
+        if checked is not None:
+            cg.call_function(checked, lambda: cg.emit("LOAD_FAST", value), 1)
         else:
             cg.emit("LOAD_FAST", value)
         go_on(after, slots, ["v"])

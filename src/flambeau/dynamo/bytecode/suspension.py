@@ -138,7 +138,8 @@ def at_place(e: BaseException, step: Step) -> None:
     if step.handled is not None and e is not step.handled:
         e.__context__ = step.handled
     if e.__traceback__ is not None:
-        e.__traceback__ = _frame.traceback_entry(e.__traceback__.tb_next, *step.place)
+        below = None if isinstance(step.value, NotAwaitable) else e.__traceback__.tb_next
+        e.__traceback__ = _frame.traceback_entry(below, *step.place)
 
 
 class Awaitable:
@@ -153,6 +154,26 @@ class Awaitable:
 
 def awaitable(x):
     return x if hasattr(type(x), "__await__") else Awaitable(x)
+
+
+class NotAwaitable:
+    """Where ``async with`` awaits something else: awaited, it raises what the interpreter does."""
+
+    def __init__(self, method: str, kind: type):
+        self.method, self.kind = method, kind
+
+    def __await__(self):
+        raise TypeError(
+            f"'async with' received an object from {self.method} that does not implement __await__: {self.kind.__name__:.100}"
+        )
+
+
+def entered(x):
+    return x if inspect.isawaitable(x) else NotAwaitable("__aenter__", type(x))
+
+
+def exited(x):
+    return x if inspect.isawaitable(x) else NotAwaitable("__aexit__", type(x))
 
 
 # In the drivers ``resumes`` keeps the segments alive. An exception that is thrown in is handed on outside of the handler that caught it: the

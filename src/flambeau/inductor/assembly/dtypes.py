@@ -39,6 +39,7 @@ SIZE = {
     "u16": 2,
     "u32": 4,
     "u64": 8,
+    "opaque": 1,  # float8: kernels don't compute with it
 }
 
 

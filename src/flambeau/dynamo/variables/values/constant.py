@@ -40,7 +40,10 @@ class ConstantVariable(KnownVariable):
         self.value = value
 
     def __repr__(self):
-        return repr(self.value)
+        try:
+            return repr(self.value)
+        except Exception as e:  # the program's: an enumeration's member that is being made
+            return f"<{type(self.value).__name__}, whose repr raises {type(e).__name__}>"
 
     def is_constant(self):
         return True
