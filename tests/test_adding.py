@@ -16,6 +16,9 @@ PLACES = [
 ]
 ONLY = r"Only these files:\s+`(.*)` in ((?:`[\w/]+`(?:, )?)+)"
 MOST = {"A lowering": 2, "A native kernel": 5, "A scalar operation": 3, "A backend": 1}
+CAPTURE = (ROOT / "docs/design/capture.md").read_text()
+# The numbered places of capture.md, of which tests/dynamo/test_places.py shows that they are enough.
+MOST_OF_CAPTURE = {"a Variable": 3, "an instruction": 3, "a version of CPython": 3}
 
 
 @pytest.mark.parametrize("place, example", PLACES)
@@ -40,3 +43,12 @@ def test_lists_are_complete(title):
 @pytest.mark.parametrize("title", MOST)
 def test_lists_are_short(title):
     assert len(re.findall(r"^\| `", SECTIONS[title], re.MULTILINE)) <= MOST[title]
+
+
+@pytest.mark.parametrize("title", MOST_OF_CAPTURE)
+def test_lists_of_capture_are_short_and_their_files_exist(title):
+    places = re.findall(r"^\d+\. .*$", CAPTURE.split(f"### To add {title}\n")[1].split("\n### ")[0], re.MULTILINE)
+    assert 0 < len(places) <= MOST_OF_CAPTURE[title]
+    for place in places:
+        file = re.search(r"`([\w/]+(?:\.\w+)?)`", place)[1].replace("3xx", "3*")
+        assert list(ROOT.glob(file)) or list((ROOT / "src/flambeau/dynamo").glob(file)), place
