@@ -533,6 +533,31 @@ def no_class_hears_of_guards(C, torch):
     return [f(t(2).requires_grad_(k < 2)) for k in range(3)], heard
 
 
+@program
+def functions_of_the_program_keep_the_class(C, torch):
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            seen.append(type(x).__name__)
+            return x * 2, x.double()
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 2 + h
+
+    def f(x):
+        a, b = Two.apply(x)
+        c = torch.utils.checkpoint.checkpoint(lambda t: Two.apply(t)[0], x, use_reentrant=False)
+        d = torch.cond(torch.tensor(True), lambda t: t * 2, lambda t: t, (x,))
+        return [type(v).__name__ for v in (a, b, c, d, a + b)], a, b, c, d
+
+    seen, out, g = [], [], C(f)
+    for asked in (False, True):
+        x = torch.Tensor._make_subclass(Plain, torch.ones(2), asked)
+        out.append([g(x), g(x * 1)])
+    return out, seen
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     agree(PROGRAMS[name])

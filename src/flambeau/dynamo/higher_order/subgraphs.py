@@ -33,6 +33,7 @@ from ..variables.functions.python_functions import FunctionVariable, PartialVari
 from ..variables.modules.module import ModuleVariable
 from ..variables.objects.instance import ObjectVariable
 from ..variables.tensors.tensor import NumpyNdarrayVariable, Opaque, TensorVariable, wrap_result
+from ..variables.tensors.tensor_subclass import SubclassVariable
 from ..variables.values.constant import ConstantVariable
 
 __all__ = [
@@ -80,6 +81,9 @@ class Template:
 
     def of(self, v: Variable) -> Any:
         v = v.real(self.tx) if isinstance(v, Lazy) else v
+        if isinstance(v, SubclassVariable):
+            # Bodies are called with plain tensors, and give plain ones: what has a class of the program's would lose it.
+            unsupported("tensor-subclass", f"{v!r} as an operand or a result of a body that is captured by itself")
         if isinstance(v, TensorVariable):
             self.operands.append(v)
             return Slot("operand", len(self.operands) - 1)

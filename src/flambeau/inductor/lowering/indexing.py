@@ -8,7 +8,7 @@ from ...base.expr import const, linear, of, terms, variable
 from ..assembly.dtypes import compute_type
 from ..ir.nodes import Pointwise, Region, dense_strides
 from ..ir.sizes import IndexOps, sizes
-from ..ir.values import Value, loaded_atoms, short
+from ..ir.values import Value, loaded_atoms, short, walk
 from .eager_call import NotLowered
 from .lazy import LazyTensor, broadcast_coords, strides_of
 from .native import data_sizes
@@ -46,7 +46,7 @@ def index(lowering, op, full, val):
         return lowering.lazy(
             shape,
             source.dtype,
-            lambda coords: source.at(position(coords, source.sizes)),
+            lambda coords: _looked_at(lowering, source, position(coords, source.sizes)),
             strides=strides_of(val),
             device=source.device,
         )
@@ -70,6 +70,19 @@ def index(lowering, op, full, val):
     return lowering.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
 
 
+def _looked_at(lowering, source, place) -> Value:
+    """The element of ``source`` at ``place``. A constant, or an expanded dimension, has the same element everywhere: the place is checked all the
+    same."""
+    values, element = lowering.values, source.at(place)
+    checks = [v for p in place for v in loaded_atoms(p) if v.op == "checked"]
+    seen = set(walk(element)) if checks else ()
+    for v in checks:
+        if v not in seen:
+            inside = values.make("ge", (v, values.const(0, "i64")), "bool")
+            element = values.make("where", (inside, element, values.const(0, element.dtype)), element.dtype)
+    return element
+
+
 def take(lowering, x, indices, val) -> LazyTensor:
     """``x[indices]``."""
     if 0 in x.sizes:
@@ -77,7 +90,11 @@ def take(lowering, x, indices, val) -> LazyTensor:
     indices = data_sizes.masked(lowering, x.sizes, indices, lambda at: val.shape[at])
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index")
     return lowering.lazy(
-        shape, x.dtype, lambda coords: x.at(position(coords)), strides=strides_of(val), device=x.device
+        shape,
+        x.dtype,
+        lambda coords: _looked_at(lowering, x, position(coords)),
+        strides=strides_of(val),
+        device=x.device,
     )
 
 
