@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["defined_in", "public_in"]
+__all__ = ["NamedConstant", "defined_in", "public_in"]
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -34,3 +34,16 @@ def public_in(module: str, name: str | None = None) -> Callable[[_Class], _Class
 def defined_in(cls: type) -> tuple[str, str]:
     """(module, qualified name) of the statement that defines a class."""
     return _DEFINED.get(id(cls)) or (cls.__module__, cls.__qualname__)
+
+
+class NamedConstant:
+    """A constant that programs find under a name in ``torch``: its repr is that name, copies and pickles are the constant itself."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name

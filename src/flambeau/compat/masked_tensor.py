@@ -6,14 +6,13 @@ views are taken of both, reductions are those of ``torch.masked`` (masked.py).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from .. import _C
 from ..base import dtypes
 from ..base.public import public_in
 from ..compiler.controls import assume_constant_result
-from ..core.function_kinds import body_of, is_elementwise, is_view, name_of
+from ..core.function_kinds import FunctionRules, is_elementwise, is_view, name_of
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from . import masked
@@ -22,18 +21,9 @@ __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tenso
 
 aten = namespace("aten")
 NOT_SUPPORTED = (dtypes.complex64, dtypes.complex128)
-RULES: dict[str, Callable] = {}
-
-
-def rule(*names: str):
-    """Register what the functions of these names do: ``fn(func, *args, **kwargs)``, where ``func`` works on plain tensors."""
-
-    def wrap(fn):
-        for name in names:
-            RULES[name] = fn
-        return fn
-
-    return wrap
+# ``func`` of a rule works on plain tensors.
+RULES = FunctionRules()
+rule = RULES.rule
 
 
 def _of_data(name: str, doc: str) -> property:
@@ -217,22 +207,7 @@ def call(func, args, kwargs):
 @assume_constant_result
 def rule_of(func) -> Callable | None:
     """The rule of a public function, a method or an operator; None without one."""
-    return _rule_of(func)
-
-
-@functools.cache
-def _rule_of(func) -> Callable | None:
-    name = name_of(func)
-    if getattr(masked, name or "", None) is func:
-        return with_mask
-    if name in RULES:
-        return RULES[name]
-    if is_elementwise(func):
-        return elementwise
-    if is_view(func):
-        return of_both
-    body = body_of(func)
-    return None if body is None else lambda _, *args, **kwargs: body(*args, **kwargs)
+    return with_mask if getattr(masked, name_of(func) or "", None) is func else RULES.of(func)
 
 
 def with_mask(func, input, *args, mask=None, **kwargs):
@@ -250,6 +225,7 @@ def _masks_match(a, b) -> bool:
     return a is b or (a.shape == b.shape and bool((a == b).all()))
 
 
+@RULES.rule_of_kind(is_elementwise)
 def elementwise(func, *args, **kwargs):
     """A function of one element of each argument. ValueError where masks differ."""
     given = [x for x in (*args, *kwargs.values()) if isinstance(x, MaskedTensor)]
@@ -269,6 +245,7 @@ def type_(func, x, *args, **kwargs):
     return elementwise(func, x, *args, **kwargs) if args or kwargs else func(x._masked_data)
 
 
+@RULES.rule_of_kind(is_view)
 def of_both(func, x, *args, **kwargs):
     """Elements that only move: data and mask alike."""
     args = tuple(_data(a) for a in args)

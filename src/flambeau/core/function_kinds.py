@@ -10,7 +10,7 @@ from .. import _C
 from .bindings import Binder
 from .definition import Pointwise, View
 
-__all__ = ["body_of", "is_elementwise", "is_view", "name_of"]
+__all__ = ["FunctionRules", "body_of", "is_elementwise", "is_view", "name_of"]
 
 # Functions of each element that aren't declared as such: composites, casts and copies, activations in Python, numbers drawn.
 _ALSO = frozenset(
@@ -64,3 +64,48 @@ def body_of(func) -> Callable | None:
     body = types.FunctionType(func.__code__, never, func.__name__, func.__defaults__)
     body.__kwdefaults__ = func.__kwdefaults__
     return body
+
+
+class FunctionRules:
+    """What a class with ``__torch_function__`` does instead of functions: ``rule(func, *args, **kwargs)`` by name, then by kind.
+
+    A function in Python without a rule runs its own body, whose calls are asked themselves.
+    """
+
+    def __init__(self):
+        self.by_name: dict[str, Callable] = {}
+        self.by_kind: list[tuple[Callable[[Callable], bool], Callable]] = []
+        self._found: dict[Callable, Callable | None] = {}
+
+    def rule(self, *names: str) -> Callable[[Callable], Callable]:
+        """Decorator: the rule of the functions of these names."""
+
+        def wrap(fn: Callable) -> Callable:
+            self.by_name.update(dict.fromkeys(names, fn))
+            return fn
+
+        return wrap
+
+    def rule_of_kind(self, asked: Callable[[Callable], bool]) -> Callable[[Callable], Callable]:
+        """Decorator: the rule of the functions for which ``asked(func)`` is true."""
+
+        def wrap(fn: Callable) -> Callable:
+            self.by_kind.append((asked, fn))
+            return fn
+
+        return wrap
+
+    def of(self, func: Callable) -> Callable | None:
+        """The rule of a public function, a method or an operator; None without one."""
+        if func not in self._found:
+            self._found[func] = self._look_up(func)
+        return self._found[func]
+
+    def _look_up(self, func: Callable) -> Callable | None:
+        if (found := self.by_name.get(name_of(func) or "")) is not None:
+            return found
+        for asked, rule in self.by_kind:
+            if asked(func):
+                return rule
+        body = body_of(func)
+        return None if body is None else lambda _, *args, **kwargs: body(*args, **kwargs)

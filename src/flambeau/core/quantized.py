@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _C
 from ..base import affine, dtypes
-from ..base.public import public_in
+from ..base.public import NamedConstant, public_in
 from ..base.records import slotted
 from .operator import OpOverload
 from .tensor import CPU, Tensor
@@ -39,17 +39,8 @@ __all__ = [
 
 
 @public_in("", "qscheme")
-class QScheme:
+class QScheme(NamedConstant):
     """How codes are read: ``torch.per_tensor_affine`` and the like."""
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def __repr__(self):
-        return f"torch.{self._name}"
-
-    def __reduce__(self):
-        return self._name
 
 
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(

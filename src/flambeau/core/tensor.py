@@ -16,7 +16,7 @@ from ..base import dtypes, shapes
 from ..base.device import CPU, META, Device, as_device
 from ..base.dtypes import DType
 from ..base.memory_format import MemoryFormat, contiguous_format, has_format
-from ..base.public import public_in
+from ..base.public import NamedConstant, public_in
 from ..base.symint import is_number, is_symbolic
 from . import keys as K
 from . import own_metadata
@@ -579,17 +579,8 @@ def _as_class(result, cls):
 
 
 @public_in("", "layout")
-class Layout:
+class Layout(NamedConstant):
     """How a tensor keeps its elements: ``strided``, ``jagged`` (flambeau/nested) or one of the sparse layouts (core/sparse.py)."""
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def __repr__(self):
-        return f"torch.{self._name}"
-
-    def __reduce__(self):
-        return self._name
 
 
 strided, jagged = Layout("strided"), Layout("jagged")

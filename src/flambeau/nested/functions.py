@@ -6,12 +6,11 @@ body, which calls functions that have rules.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from flambeau import _C
 from flambeau.compiler.controls import assume_constant_result
-from flambeau.core.function_kinds import body_of, is_elementwise, name_of
+from flambeau.core.function_kinds import FunctionRules, is_elementwise
 from flambeau.core.operator import namespace
 
 from . import tensor as _tensor
@@ -20,18 +19,9 @@ from .sizes import Extremes
 __all__ = ["RULES", "call", "call_operator", "extremes", "like", "matching", "only_element", "rule"]
 
 aten = namespace("aten")
-RULES: dict[str, Callable] = {}  # by the function's name: rule(func, *args, **kwargs)
-
-
-def rule(*names: str):
-    """Register what the functions of these names do: ``fn(func, *args, **kwargs)``, where ``func`` works on dense tensors."""
-
-    def wrap(fn):
-        for name in names:
-            RULES[name] = fn
-        return fn
-
-    return wrap
+# ``func`` of a rule works on dense tensors.
+RULES = FunctionRules()
+rule = RULES.rule
 
 
 def is_nested(x) -> bool:
@@ -123,18 +113,7 @@ def call_operator(op, args, kwargs):
 @assume_constant_result
 def rule_of(func) -> Callable | None:
     """The rule of a public function, a method or an operator; None without one."""
-    return _rule_of(func)
-
-
-@functools.cache
-def _rule_of(func) -> Callable | None:
-    name = name_of(func)
-    if name in RULES:
-        return RULES[name]
-    if is_elementwise(func):
-        return elementwise
-    body = body_of(func)
-    return None if body is None else lambda _, *args, **kwargs: body(*args, **kwargs)
+    return RULES.of(func)
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------------
@@ -171,6 +150,7 @@ def operand(name: str, t, x):
     return unpadded(x.expand(len(t), *x.shape[1:]), t)
 
 
+@RULES.rule_of_kind(is_elementwise)
 def elementwise(func, *args, **kwargs):
     """A function of one element of each argument. RuntimeError for nested tensors with other sequences."""
     nested = [x for x in (*args, *kwargs.values()) if is_nested(x)]

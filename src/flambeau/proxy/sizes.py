@@ -20,11 +20,7 @@ __all__ = ["FUNCTIONS", "SizeNodes"]
 aten = namespace("aten")
 
 FUNCTIONS = {
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "lshift": operator.lshift,
-    "rshift": operator.rshift,
+    **E.FUNCTIONS,
     "float": symint.sym_float,
     "abs": operator.abs,
     "min": symint.sym_min,
