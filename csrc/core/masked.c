@@ -3,6 +3,9 @@
 #include "core/calls.h"
 
 enum { MOST_DIMS = 64 };
+typedef struct {
+    uint64_t low, high;
+} wide_t; /* a complex128 */
 
 /* count_T(a, n): how many aren't zero. places_T: their coordinates, those of one dimension side by side. */
 #define WITH(T)                                                                                               \
@@ -89,8 +92,11 @@ static PyObject *take_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
         ((T *)to)[k] = ((const T *)from)[i];                \
         k += holds[i] != 0;                                 \
     }
-    if (block == 4) TAKE(uint32_t)
+    if (block == 1) TAKE(uint8_t)
+    else if (block == 2) TAKE(uint16_t)
+    else if (block == 4) TAKE(uint32_t)
     else if (block == 8) TAKE(uint64_t)
+    else if (block == 16) TAKE(wide_t)
     else
         for (npy_intp i = 0; i < n && k < count; i++)
             if (holds[i]) memcpy(to + k++ * block, from + i * block, (size_t)block);
@@ -98,30 +104,68 @@ static PyObject *take_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
     return (PyObject *)made;
 }
 
-/* put_mask(array, mask, value): the one element of `value` where a mask of the first dimensions holds; False:
+/* By bits, not by a jump: a processor can't tell beforehand what a mask holds. */
+#define CHOOSE(T, PLACE, VALUE, HOLDS)                                              \
+    {                                                                               \
+        T keep = (T)((T)((HOLDS) != 0) - 1);                                        \
+        PLACE = (T)((PLACE & keep) | (VALUE & (T)~keep));                           \
+    }
+
+static int overlap(PyArrayObject *a, PyArrayObject *b) {
+    const char *p = PyArray_BYTES(a), *q = PyArray_BYTES(b);
+    return p < q + PyArray_NBYTES(b) && q < p + PyArray_NBYTES(a);
+}
+
+/* The elements of `v`, one for each place of the mask; 0: it has not just these. */
+static int put_each(PyArrayObject *x, const uint8_t *holds, npy_intp n, npy_intp block, PyArrayObject *v, int nd) {
+    npy_intp count = count_uint8_t((const char *)holds, n), k = 0;
+    if (PyArray_NDIM(v) != PyArray_NDIM(x) - nd + 1 || PyArray_DIM(v, 0) != count || !PyArray_IS_C_CONTIGUOUS(v)) return 0;
+    for (int d = 1; d < PyArray_NDIM(v); d++)
+        if (PyArray_DIM(v, d) != PyArray_DIM(x, nd + d - 1)) return 0;
+    char *to = PyArray_BYTES(x);
+    const char *from = PyArray_BYTES(v);
+#define PUT_EACH(T, WORDS)                                                          \
+    for (npy_intp i = 0; i < n && k < count; i++) {                                 \
+        for (int w = 0; w < WORDS; w++)                                             \
+            CHOOSE(T, ((T *)to)[WORDS * i + w], ((const T *)from)[WORDS * k + w], holds[i]) \
+        k += holds[i] != 0;                                                         \
+    }
+    if (block == 1) PUT_EACH(uint8_t, 1)
+    else if (block == 2) PUT_EACH(uint16_t, 1)
+    else if (block == 4) PUT_EACH(uint32_t, 1)
+    else if (block == 8) PUT_EACH(uint64_t, 1)
+    else if (block == 16) PUT_EACH(uint64_t, 2)
+    else
+        for (npy_intp i = 0; i < n && k < count; i++)
+            if (holds[i]) memcpy(to + i * block, from + k++ * block, (size_t)block);
+    return 1;
+}
+
+/* put_mask(array, mask, value): `value` where a mask of the first dimensions holds, one element for all places or one for each; False:
  * not for these arrays. */
 static PyObject *put_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 3 || !in_c_order(args[0]) || !in_c_order(args[1]) || !PyArray_Check(args[2])) Py_RETURN_FALSE;
     PyArrayObject *x = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1], *v = (PyArrayObject *)args[2];
     int nd = PyArray_NDIM(mask), num = PyArray_DESCR(x)->type_num;
-    if (PyArray_DESCR(mask)->type_num != NPY_BOOL || nd > PyArray_NDIM(x) || PyArray_SIZE(v) != 1 ||
-        PyArray_DESCR(v)->type_num != num || num == NPY_OBJECT || !PyArray_ISWRITEABLE(x))
+    if (PyArray_DESCR(mask)->type_num != NPY_BOOL || nd > PyArray_NDIM(x) || PyArray_DESCR(v)->type_num != num ||
+        num == NPY_OBJECT || !PyArray_ISWRITEABLE(x) || overlap(x, mask))
         Py_RETURN_FALSE;
     for (int d = 0; d < nd; d++)
         if (PyArray_DIM(x, d) != PyArray_DIM(mask, d)) Py_RETURN_FALSE;
     npy_intp n = PyArray_SIZE(mask), item = PyArray_ITEMSIZE(x), inner = n ? PyArray_SIZE(x) / n : 0;
     const uint8_t *holds = (const uint8_t *)PyArray_BYTES(mask);
+    if (PyArray_SIZE(v) != 1) return PyBool_FromLong(!overlap(x, v) && put_each(x, holds, n, inner * item, v, nd));
     char *to = PyArray_BYTES(x), one[64] __attribute__((aligned(16)));
     if (item > (npy_intp)sizeof one) Py_RETURN_FALSE;
     memcpy(one, PyArray_BYTES(v), (size_t)item);
-#define PUT(T)                                                                  \
-    {                                                                           \
-        T value = *(T *)one;                                                    \
-        for (npy_intp i = 0; i < n; i++)                                        \
-            ((T *)to)[i] = holds[i] ? value : ((T *)to)[i];                     \
-    }
-    if (inner == 1 && item == 4) PUT(uint32_t)
-    else if (inner == 1 && item == 8) PUT(uint64_t)
+#define PUT(T, WORDS)                                                               \
+    for (npy_intp i = 0; i < n; i++)                                                \
+        for (int w = 0; w < WORDS; w++) CHOOSE(T, ((T *)to)[WORDS * i + w], ((T *)one)[w], holds[i])
+    if (inner == 1 && item == 1) PUT(uint8_t, 1)
+    else if (inner == 1 && item == 2) PUT(uint16_t, 1)
+    else if (inner == 1 && item == 4) PUT(uint32_t, 1)
+    else if (inner == 1 && item == 8) PUT(uint64_t, 1)
+    else if (inner == 1 && item == 16) PUT(uint64_t, 2)
     else
         for (npy_intp i = 0; i < n; i++)
             for (npy_intp j = 0; holds[i] && j < inner; j++) memcpy(to + (i * inner + j) * item, one, (size_t)item);
@@ -130,7 +174,7 @@ static PyObject *put_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) 
 
 static PyMethodDef functions[] = {
     {"put_mask", (PyCFunction)(void (*)(void))put_mask, METH_FASTCALL,
-     "put_mask(array, mask, value): writes one element under a mask of the first dimensions; False: not for these arrays."},
+     "put_mask(array, mask, value): writes one element, or one each, under a mask of the first dimensions; False: not for these."},
     {"nonzero", nonzero, METH_O, "nonzero(array): coordinates (count, dimensions) of what isn't zero; None: not for this array."},
     {"take_mask", (PyCFunction)(void (*)(void))take_mask, METH_FASTCALL,
      "take_mask(array, mask): the elements under a mask of the first dimensions; None: not for these arrays."},

@@ -563,7 +563,7 @@ def index_put(self, indices, values, accumulate):
     try:
         if accumulate:
             np.add.at(out, _key(indices), values)
-        else:
+        elif len(indices) != 1 or not _C.put_mask(out, indices[0], values):
             out[_key(indices)] = values
     except IndexError:
         raise _index_error(self.shape, indices) from None
@@ -608,13 +608,13 @@ def _values_vjp(ct, values_like, indices):
 
 @index_put.override("lower")
 def _lower_index_put(lowering, val, self, indices, values, accumulate):
-    if val.dtype.is_complex:
-        raise NotImplementedError("writes of complex numbers by index")
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype.name in ("bool", "uint8"):
         made = lowering.for_all(val, self, mask, values, accumulate)
         if made is not None:
             return made
+    if val.dtype.is_complex:
+        raise NotImplementedError("writes of complex numbers by index")
     return lowering.put(self, indices, values, accumulate, val)
 
 

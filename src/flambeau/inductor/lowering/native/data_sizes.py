@@ -241,7 +241,7 @@ def for_all(lowering, val, x, mask, source, accumulate):
             there = values.cast(handler.add(*both), t)
         wide = (values.cast(v, compute_type(t)) for v in (there, kept))
         holds = values.cast(mask.at(c[: mask.ndim]), "bool")
-        return values.cast(values.make("where", (holds, *wide), compute_type(t)), t)
+        return values.cast(handler.where(holds, *wide), t)
 
     return lowering.lazy(x.sizes, x.dtype, at, strides=sizes(val.stride()), device=val.device)
 
