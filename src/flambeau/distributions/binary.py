@@ -9,12 +9,24 @@ from ..base.shapes import Size
 from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, one_of, probs_to_logits
 
-__all__ = ["BinaryEvent"]
+__all__ = ["BinaryEvent", "ProbsOrLogits"]
 
 
-class BinaryEvent(Distribution):
+class ProbsOrLogits(Distribution):
+    """Given by probabilities or their log-odds; the other one is computed when it is first read."""
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        return logits_to_probs(self.logits, is_binary=True)
+
+
+class BinaryEvent(ProbsOrLogits):
     """Given by ``probs`` or ``logits``."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -25,9 +37,7 @@ class BinaryEvent(Distribution):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        name, value = ("probs", probs) if probs is not None else ("logits", logits)
+        name, value = one_of(probs, logits)
         (value,) = broadcast_all(value)
         self.__dict__[name] = value
         self._param = value
@@ -35,14 +45,6 @@ class BinaryEvent(Distribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         return self._expanded(batch_shape, ("probs", "logits", "_param"), (), _instance)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:

@@ -14,7 +14,7 @@ from ..core.tensor import Tensor
 from . import constraints
 from .constraints import Constraint
 from .distribution import Distribution
-from .utils import lazy_property, logits_to_probs, probs_to_logits
+from .utils import lazy_property, logits_to_probs, one_of, probs_to_logits
 
 __all__ = ["Categorical"]
 
@@ -30,13 +30,9 @@ class Categorical(Distribution):
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given = probs if probs is not None else logits
+        name, given = one_of(probs, logits)
         if given.dim() < 1:
-            raise ValueError(
-                f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional."
-            )
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         if probs is not None:
             self.probs = probs / probs.sum(-1, keepdim=True)
         else:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Self
 
 from ..core.tensor import Tensor
+from .binary import ProbsOrLogits
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, one_of
 
 __all__ = ["NumberOfSuccesses"]
 
 
-class NumberOfSuccesses(Distribution):
+class NumberOfSuccesses(ProbsOrLogits):
     """``total_count`` with ``probs`` or ``logits``."""
 
     def __init__(
@@ -22,9 +23,7 @@ class NumberOfSuccesses(Distribution):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        name, value = ("probs", probs) if probs is not None else ("logits", logits)
+        name, value = one_of(probs, logits)
         self.total_count, value = broadcast_all(total_count, value)
         self.__dict__[name] = self._param = value
         self.total_count = self.total_count.type_as(value)
@@ -32,13 +31,5 @@ class NumberOfSuccesses(Distribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         return self._expanded(batch_shape, ("total_count", "probs", "logits", "_param"), (), _instance)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        return logits_to_probs(self.logits, is_binary=True)
 
     param_shape = property(lambda self: self._param.size())

@@ -8,17 +8,18 @@ from typing import Self
 from ..core.bindings import function
 from ..core.tensor import Tensor
 from . import constraints
+from .binary import ProbsOrLogits
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, clamp_probs, one_of
 
 __all__ = ["RelaxedBernoulli"]
 
 _log, _rand, _scalar_tensor = map(function, ("log", "rand", "scalar_tensor"))
 
 
-class _LogitRelaxedBernoulli(Distribution):
+class _LogitRelaxedBernoulli(ProbsOrLogits):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
@@ -30,10 +31,8 @@ class _LogitRelaxedBernoulli(Distribution):
         logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         self.temperature = temperature
-        name, value = ("probs", probs) if probs is not None else ("logits", logits)
+        name, value = one_of(probs, logits)
         (self._param,) = broadcast_all(value)
         self.__dict__[name] = self._param
         super().__init__(self._param.size(), validate_args=validate_args)
@@ -42,14 +41,6 @@ class _LogitRelaxedBernoulli(Distribution):
         out = self._expanded(batch_shape, ("probs", "logits", "_param"), (), _instance)
         out.temperature = self.temperature
         return out
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        return logits_to_probs(self.logits, is_binary=True)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

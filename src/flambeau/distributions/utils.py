@@ -43,6 +43,13 @@ def logits_to_probs(logits: Tensor | float, is_binary: bool = False) -> Tensor:
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
+def one_of(probs: Tensor | float | None, logits: Tensor | float | None) -> tuple[str, Tensor | float]:
+    """Name and value of the parameter that is given. ValueError unless it is just one."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+    return ("logits", logits) if probs is None else ("probs", probs)
+
+
 def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     """Numbers and tensors, or what stands for tensors, as tensors of one shape."""
     tensors = [v for v in values if hasattr(type(v), "__torch_function__")]
