@@ -62,6 +62,7 @@ from .base.symint import (  # noqa: F401
     sym_sqrt,
     sym_sum,
 )
+from .core.overrides import checked_input as _checked_input
 from .core.overrides import wrap_function as _wrap_function
 from .core.tensor import Tensor, strided  # noqa: F401
 from . import ops  # noqa: E402, F401, I001
@@ -170,15 +171,13 @@ if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
 @_wrap_function
 def is_floating_point(input):
     """Whether the dtype of ``input`` is floating."""
-    return input.is_floating_point()
+    return _checked_input("is_floating_point", input).is_floating_point()
 
 
 @_wrap_function
 def numel(input):
     """Number of elements."""
-    if not isinstance(input, _C.TensorBase):
-        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input.numel()
+    return _checked_input("numel", input).numel()
 
 
 # Name -> module (the attribute is the module itself) or (module, attribute). Imported when first asked for.

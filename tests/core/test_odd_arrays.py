@@ -160,3 +160,43 @@ def test_other_operators_with_an_array():
     assert (t == a).tolist() == [False, True] and (np.int64(2) ** t).tolist() == [2.0, 4.0]
     with pytest.raises(RuntimeError, match="requires grad"):
         t.requires_grad_() + a
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.tensor(1e40),
+        lambda: torch.tensor([1e40], dtype=torch.float16),
+        lambda: torch.tensor([1e300]).bfloat16(),
+        lambda: torch.as_tensor(1e40),
+        lambda: torch.ones(1).new_tensor(1e40),
+        lambda: torch.tensor(np.float64(1e40), dtype=torch.float32),
+        lambda: torch.tensor(np.array([1e40]), dtype=torch.float32),
+        lambda: torch.Tensor([1e40]),
+        lambda: torch.arange(1e40, 3e40, 1e40)[:1],
+        lambda: 1e40 ** torch.ones(1),
+        lambda: torch.nan_to_num(torch.tensor([float("nan")]), nan=1e40),
+    ],
+)
+def test_numbers_beyond_the_dtype_are_infinite_without_a_warning(make):
+    for _ in range(3):
+        assert torch.isinf(make()).all()
+
+
+@pytest.mark.parametrize("value", [3, True, 2.5, np.float32(2), np.int64(4)])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("backend", [None, "eager", "inductor"])
+def test_a_number_is_copied_to_all_elements(shape, value, backend):
+    def f(x):
+        return x.copy_(value)
+
+    fn = f if backend is None else torch.compile(f, backend=backend)
+    x = torch.zeros(shape)
+    assert fn(x) is x and torch.equal(x, torch.full(shape, float(value)))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(float, torch.float64), (complex, torch.complex128)])
+def test_to_takes_pythons_types_by_keyword(kind, dtype):
+    assert torch.ones(2).to(dtype=kind).dtype is dtype
+    assert torch.compile(lambda x: x.to(dtype=kind), backend="eager")(torch.ones(2)).dtype is dtype
+    assert torch.nn.Linear(2, 2).to(dtype=kind).weight.dtype is dtype

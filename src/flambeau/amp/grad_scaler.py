@@ -71,10 +71,18 @@ class GradScaler:
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
+    def _check_scaled(self, what: str) -> None:
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {what} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in "
+                "the iteration."
+            )
+
     def unscale_(self, optimizer) -> None:
         """Divide the gradients by the scale, once between updates."""
         if not self._enabled:
             return
+        self._check_scaled("unscale_")
         own = self._optimizers[id(optimizer)]
         if own["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
@@ -95,6 +103,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scaled("step")
         own = self._optimizers[id(optimizer)]
         if own["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -108,6 +117,7 @@ class GradScaler:
         """The scale for the next iteration: less after an infinity, more after ``growth_interval`` steps without."""
         if not self._enabled:
             return
+        self._check_scaled("update")
         scale = self._current()
         if new_scale is not None:
             scale.fill_(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)

@@ -77,6 +77,10 @@ class set_grad_enabled(_Switch):
     """Takes effect at once; as a context manager it restores the state before."""
 
     def __init__(self, mode: bool):
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         self.mode = bool(mode)
         self._initial = _C.tls("grad_enabled")
         super().__init__(grad_enabled=int(self.mode), grad_before=self._initial)

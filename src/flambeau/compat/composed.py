@@ -14,7 +14,7 @@ from ..base.symint import SymInt
 from ..core.bindings import function
 from ..core.conversion import as_tensor, tensor
 from ..core.operator import namespace
-from ..core.overrides import wrap_function
+from ..core.overrides import checked_input, wrap_function
 from .dlpack import from_dlpack, to_dlpack
 
 __all__ = [
@@ -98,8 +98,7 @@ def cartesian_prod(*tensors):
 
 def combinations(input, r: int = 2, with_replacement: bool = False):
     """All combinations of ``r`` elements of a vector, in order."""
-    if not isinstance(input, _C.TensorBase):
-        raise TypeError(f"combinations(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    checked_input("combinations", input)
     if r == 0:
         return input.new_empty(0)
     if input.ndim != 1:

@@ -30,10 +30,10 @@ def get_device_module(device=None):
 
 def set_default_tensor_type(t) -> None:
     """The element type of ``t`` (``torch.DoubleTensor``, ``torch.cuda.FloatTensor``, or its name) becomes the default, and its device."""
-    name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
+    name = t if isinstance(t, str) else f"{getattr(t, '__module__', '')}.{getattr(t, '__name__', '')}"
     kind = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16"}
     if name.rpartition(".")[2] not in kind:
-        raise TypeError("only floating-point types are supported as the default type")
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
     device = "cuda" if name.startswith("torch.cuda.") else "cpu"
     if device != current_device().type:
         set_default_device(device)

@@ -22,6 +22,8 @@ def _check_beside(number, tensor):
 
 def where(condition, input=None, other=None, *, out=None):
     """``where(condition)``: the indices of true elements, a tuple; ``where(condition, input, other)``: elements of one or the other."""
+    if not isinstance(condition, _C.TensorBase):
+        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if input is None and other is None:
         return (
             tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
@@ -43,6 +45,9 @@ def einsum(equation, *operands):
         return _from_lists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    for k, t in enumerate(operands):
+        if not isinstance(t, _C.TensorBase):
+            raise TypeError(f"einsum(): expected Tensor as element {k} in argument 1, but got {type(t).__name__}")
     known = all(isinstance(t, _C.TensorBase) and t._array is not None for t in operands)
     key = (equation, *_sames(operands), *(t._shape for t in operands)) if known else None
     steps = _steps.get(key)

@@ -11,7 +11,7 @@ from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
 from ..base.symint import SymInt
 from ..core.operator import namespace
-from ..core.overrides import wrap_function
+from ..core.overrides import checked_input, wrap_function
 from .legacy import TypedStorage, UntypedStorage
 
 __all__ = [
@@ -44,37 +44,37 @@ def _assert_async(input, assert_msg="Expected Tensor with single nonzero value, 
 @wrap_function
 def is_complex(input) -> bool:
     """Whether the dtype of ``input`` is complex."""
-    return input.is_complex()
+    return checked_input("is_complex", input).is_complex()
 
 
 @wrap_function
 def is_conj(input) -> bool:
     """Whether the elements of ``input`` are the conjugates of what lies in memory."""
-    return input.is_conj()
+    return checked_input("is_conj", input).is_conj()
 
 
 @wrap_function
 def is_neg(input) -> bool:
     """Whether the elements of ``input`` are the negatives of what lies in memory."""
-    return input.is_neg()
+    return checked_input("is_neg", input).is_neg()
 
 
 @wrap_function
 def is_inference(input) -> bool:
     """Whether ``input`` was made in inference mode."""
-    return input.is_inference()
+    return checked_input("is_inference", input).is_inference()
 
 
 @wrap_function
 def is_signed(input) -> bool:
     """Whether the dtype of ``input`` has negative numbers."""
-    return input.is_signed()
+    return checked_input("is_signed", input).is_signed()
 
 
 @wrap_function
 def is_nonzero(input) -> bool:
     """Whether the only element differs from zero."""
-    return bool(input)
+    return bool(checked_input("is_nonzero", input))
 
 
 def _storage_id(tensor) -> int:

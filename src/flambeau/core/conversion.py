@@ -137,6 +137,13 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             continue  # non_blocking: nothing is asynchronous here
         elif a is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
+    if dtype is not None and not isinstance(dtype, DType):
+        try:
+            dtype = as_dtype(dtype)
+        except TypeError:
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got (dtype={type(dtype).__name__})"
+            ) from None
     for name, given, kind in (
         ("non_blocking", non_blocking, bool),
         ("copy", copy, bool),

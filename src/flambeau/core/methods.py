@@ -214,6 +214,10 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         flat, storage = source, source._storage
     else:
         storage = getattr(source, "_untyped_storage", source)
+        if not isinstance(storage, _C.UntypedStorage):
+            raise TypeError(
+                f"set_() received an invalid combination of arguments - got ({type(source).__name__}), but expected a Tensor or a Storage"
+            )
         rows = _storage.span(storage) // self.dtype.itemsize
         flat = None if is_described(self) else rebuild.make(storage, self.dtype, 0, (rows,), (1,))
         size = (rows - storage_offset,) if size is None else size

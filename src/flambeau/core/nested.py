@@ -146,8 +146,15 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     out = np.empty(sizes, dtype.np)
     # The first length of 0 ends the sizes; what lies deeper is not looked at.
     if out.size:
-        _store(out, data, sizes, dtype)
+        with np.errstate(over="ignore"):
+            _store(out, data, sizes, dtype)
     return out
+
+
+def _cast(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in ``dtype``. A number beyond it becomes infinite, as in PyTorch without a warning."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return a.astype(dtype)
 
 
 def array_from(data, dtype, plain: bool | None = None):
@@ -155,7 +162,7 @@ def array_from(data, dtype, plain: bool | None = None):
     Python floats become the default dtype, ints int64; NumPy data keeps its dtype. ``plain``: what ``is_plain`` says of it, where that is known."""
     if isinstance(data, (np.ndarray, np.generic)):
         a = np.array(data)
-        return a if dtype is None else a.astype(dtype.np)
+        return a if dtype is None else _cast(a, dtype.np)
     if not (is_plain(data) if plain is None else plain):
         return array_of(data, dtype)
     try:
@@ -173,11 +180,11 @@ def array_from(data, dtype, plain: bool | None = None):
                 return array_of(data, dtype)
             for extreme in (a.min(), a.max()):
                 check_number(extreme.item(), dtype)
-        return dtypes.saturated(a, dtype.np).astype(dtype.np)
+        return _cast(dtypes.saturated(a, dtype.np), dtype.np)
     if a.dtype.kind == "f":
-        return a.astype(dtypes.get_default_dtype().np)
+        return _cast(a, dtypes.get_default_dtype().np)
     if a.dtype.kind == "c":
-        return a.astype(dtypes.get_default_dtype().to_complex().np)
+        return _cast(a, dtypes.get_default_dtype().to_complex().np)
     return a
 
 

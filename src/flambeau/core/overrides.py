@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from typing import Any
 
 from .. import _C
 from ..base.public import public_in
@@ -12,6 +13,7 @@ from . import modes
 __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "checked_input",
     "handle_torch_function",
     "has_torch_function",
     "overridable",
@@ -107,6 +109,13 @@ def wrap_function(fn, operands_from: int | None = None, module: str | None = Non
         out.operands_from = operands_from
     functools.update_wrapper(out, fn, assigned=("__qualname__",), updated=())
     return out
+
+
+def checked_input(name: str, value: Any) -> Any:
+    """``value``, the argument ``input`` of function ``name``. TypeError when it is no tensor."""
+    if not isinstance(value, _C.TensorBase):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
+    return value
 
 
 def overridable(fn=None, *, overloads=None):

@@ -184,6 +184,10 @@ def resize_(self, *sizes, memory_format=None):
 
 def resize_as_(self, the_template, *, memory_format=None):
     """:meth:`resize_` to the shape of another tensor; with ``preserve_format`` also to the memory format that its strides suggest."""
+    if not isinstance(the_template, _C.TensorBase):
+        raise TypeError(
+            f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type(the_template).__name__}"
+        )
     if memory_format is preserve_format:
         memory_format = suggested_format(the_template._shape, the_template._strides)
     return resize_(self, tuple(the_template._shape), memory_format=memory_format)

@@ -557,7 +557,9 @@ def _factory(p: Program, op: OpOverload, values, out):
     value = np.asarray(value)
     if value.size > _KERNEL:
         raise NotPlanned
-    return p.copy(p.constant(value.astype(dtype)), to)
+    with np.errstate(over="ignore"):
+        value = value.astype(dtype)
+    return p.copy(p.constant(value), to)
 
 
 # ---- composites, and operators that give their coordinates ---------------------------------------------------------------

@@ -86,7 +86,7 @@ def pointwise(op: OpOverload):
                 plain = False
                 break
         strides = None
-        if not plain or format_at is not None or not result.flags.c_contiguous or 1 in shape or 0 in shape:
+        if not plain or format_at is not None or not result.flags.c_contiguous or not shape or 1 in shape or 0 in shape:
             shape = broadcast_shapes(*[t._shape for t in tensors])
             strides = layout(shape, args)
             if result.shape != shape:

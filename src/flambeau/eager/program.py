@@ -156,8 +156,10 @@ class Program:
         return v
 
     def constant(self, value, dtype=None) -> PlanValue:
-        a = np.array(value, dtype, order="C")  # OverflowError when it doesn't fit
-        if isinstance(value, float) and dtype is not None and a.dtype.kind in "iub":
+        # An integer that doesn't fit is an OverflowError; what is said to a finite number that doesn't is the operator's own.
+        with np.errstate(over="ignore"):
+            a = np.array(value, dtype, order="C")
+        if isinstance(value, float) and dtype is not None and (a.dtype.kind in "iub" or np.isinf(a) != np.isinf(value)):
             raise NotPlanned
         v = PlanValue(("constant", self._next("constant")), a.shape, a.strides, a.dtype)
         self.constants.append(a)

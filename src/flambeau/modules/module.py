@@ -570,6 +570,7 @@ def _typename(value) -> str:
 def _parse_to(args, kwargs):
     """(dtype, device, non_blocking, memory_format) from the spellings of ``to``."""
     from flambeau.base.dtypes import DType
+    from flambeau.core.bindings import as_dtype
 
     kwargs = dict(kwargs)
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
@@ -590,6 +591,8 @@ def _parse_to(args, kwargs):
             device = arg
         else:
             raise TypeError(f"to() received an invalid argument {arg!r}")
+    if dtype is not None and not isinstance(dtype, DType):
+        dtype = as_dtype(dtype)
     return dtype, device, non_blocking, memory_format
 
 

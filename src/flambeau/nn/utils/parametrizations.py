@@ -58,6 +58,10 @@ class _SpectralNorm(Module):
     def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         self.dim = dim if dim >= 0 else dim + weight.ndim
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.eps, self.n_power_iterations = eps, n_power_iterations
         if weight.ndim > 1:
             matrix = self._matrix(weight)

@@ -166,11 +166,11 @@ def ends_dtype(name, start, end, dtype):
     if dtype is dtypes.bool_:
         refused(name, dtype)
     if not any(isinstance(v, complex) for v in (start, end)):
-        if dtype is not None:
-            for v in (start, end):
-                if v.__class__ is float:
-                    dtypes.check_number(v, dtype)
-        return default(dtype)
+        made = default(dtype)
+        for v in (start, end):
+            if v.__class__ is float:
+                dtypes.check_number(v, made)
+        return made
     found = dtypes.get_default_dtype().to_complex()
     if dtype is not None and not dtype.is_complex:
         raise RuntimeError(f"torch.{name}(): inferred dtype {found} can't be safely cast to passed dtype {dtype}")
