@@ -89,6 +89,16 @@ def resized(a):
     return b, c
 
 
+def to_less_than_nothing(a):
+    out = []
+    for shape in (-1, (-1,), (-1, 6), (0, -1)):
+        try:
+            np.broadcast_to(a, shape)
+        except ValueError as e:
+            out.append(str(e))
+    return tuple(out)
+
+
 def rounded(a):
     x = a[2] * 13.7
     return round(x), round(x, 1), round(x, None), round(a.astype(np.int64)[3]), round(np.float32(x), 1)
@@ -99,7 +109,7 @@ def rounded(a):
     "fn, a",
     [
         *((f, A) for f in (swapped, read_before_written, unpacked, iterated, shuffled, row_stays_a_view)),
-        *((f, A) for f in (of_a_class_of_scalars, of_many_parts, resized, rounded)),
+        *((f, A) for f in (of_a_class_of_scalars, of_many_parts, resized, rounded, to_less_than_nothing)),
         (complex_scalars, Z),
         (complex_in_place, Z),
     ],

@@ -126,6 +126,17 @@ def test_integers():
     check(g, makers()["RandomState"], np.array([3, 9, 100]))
 
 
+@pytest.mark.parametrize("kind", ["Generator", "RandomState"])
+def test_numbers_of_pythons_dtypes_are_pythons(kind):
+    def f(rng):
+        draw = rng.integers if kind == "Generator" else rng.randint
+        return tuple(draw(0, 2, dtype=t) for t in (bool, int, np.bool_, np.int64, np.int8)) + (
+            draw(2, size=2, dtype=bool),
+        )
+
+    check(f, makers()[kind], graphs=None)
+
+
 def test_made_inside():
     def f(seed, x):
         rng, old = np.random.default_rng(seed), np.random.RandomState(seed)

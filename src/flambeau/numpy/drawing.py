@@ -53,7 +53,10 @@ TABLE = FIRST + len(DISTRIBUTIONS)  # numbers of a table
 
 
 def _written(x, arrays: list, ints: list, floats: list):
-    """A value as opaque.py writes it, with ("i", number) and ("f", number) in the place of numbers that differ between calls."""
+    """A value as opaque.py writes it, with ("i", number) and ("f", number) in the place of numbers that differ between calls, and ("p", name) for
+    Python's types of numbers: draws of these dtypes are Python's."""
+    if isinstance(x, type) and x in (bool, int):
+        return "p", x.__name__
     if isinstance(x, NUMBERS):
         kept, kind = (floats, "f") if x.__sym__ == "float" else (ints, "i")
         kept.append(x)
@@ -65,6 +68,8 @@ def _written(x, arrays: list, ints: list, floats: list):
 
 def _read(item, arrays, ints, floats):
     kind = item[0]
+    if kind == "p":
+        return {"bool": bool, "int": int}[item[1]]
     if kind in "if":
         return (ints if kind == "i" else floats)[item[1]]
     if kind in "lt":

@@ -165,7 +165,10 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Tensor:
 @implements(np.broadcast_to, gives_array=True, read_only=always)
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int], subok: bool = False) -> Tensor:
     """np.broadcast_to."""
-    return as_tensor(array).expand(_sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)])
+    sizes = _sizes((shape,)) if isinstance(shape, (tuple, list)) else [operator.index(shape)]
+    if any(n < 0 for n in sizes):
+        raise ValueError("all elements of broadcast shape must be non-negative")
+    return as_tensor(array).expand(sizes)
 
 
 @implements(np.broadcast_arrays, gives_array=True)
