@@ -179,6 +179,24 @@ def test_names_can_be_allowed():
     assert serialization.get_safe_globals() == []
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_damage_anywhere_is_an_error(zipped):
+    """A bit turned, or the end cut off, at places all over the file: the same object or an error that says what is wrong. Streams have no sums."""
+    file = io.BytesIO()
+    torch.save({"a": torch.arange(6.0), "b": [1.5, 7, "x", (None, True)]}, file, _use_new_zipfile_serialization=zipped)
+    data = file.getvalue()
+    want = repr(torch.load(io.BytesIO(data)))
+    for at in range(0, len(data), 1 + len(data) // 400):
+        turned = bytearray(data)
+        turned[at] ^= 1 << at % 8
+        for damaged in (bytes(turned), data[:at]):
+            try:
+                found = repr(torch.load(io.BytesIO(damaged)))
+            except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError):
+                continue
+            assert found == want or not zipped, at
+
+
 def test_broken_files():
     good = saved({"a": torch.arange(100.0)})
     data = good.getvalue()

@@ -101,6 +101,8 @@ class Restricted(pickle._Unpickler):
         """The object. UnpicklingError for what isn't such a pickle; EOFError for one that ends early."""
         try:
             return super().load()
+        except struct.error as error:
+            raise EOFError(f"Ran out of input: the pickle ends inside an opcode ({error})") from None
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise _refuse(f"not a pickle of a checkpoint ({type(error).__name__}: {error})") from None
 
