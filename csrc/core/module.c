@@ -11,7 +11,10 @@ extern PyMethodDef flb_node_functions[], flb_saved_functions[], flb_record_funct
 
 static PyTypeObject *tensor_class(void) { return flb_tensor_class; }
 
-static PyArrayObject *array_of(PyObject *tensor) { return (PyArrayObject *)((FlbTensor *)tensor)->array; }
+/* Of a tensor, or the array that captured code passes in its place. */
+static PyArrayObject *array_of(PyObject *x) {
+    return PyArray_Check(x) ? (PyArrayObject *)x : (PyArrayObject *)((FlbTensor *)x)->array;
+}
 
 static Py_ssize_t nbytes(PyObject *tensor) { return PyArray_NBYTES(array_of(tensor)); }
 

@@ -624,7 +624,14 @@ static PyObject *get_seconds(Graph *g, void *closure) {
     return list;
 }
 
+static PyObject *takes_arrays(Graph *g, void *unused) {
+    int whole = 1;
+    for (int i = 0; i < g->noutputs; i++) whole &= g->outputs[i].kind != OUT_INPUT;
+    return PyBool_FromLong(whole);
+}
+
 static PyGetSetDef graph_getset[] = {
+    {"takes_arrays", (getter)takes_arrays, NULL, "whether its inputs may be ndarrays: none of them is among its outputs"},
     {"step_seconds", (getter)get_seconds, NULL,
      "seconds that each step has taken while time_steps was on, over all calls"},
     {"arena_size", (getter)get_arena, NULL,

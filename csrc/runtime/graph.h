@@ -173,6 +173,7 @@ extern int flb_timing; /* the clock by which launches add up the time of each st
 extern FlbApi *flb_api;
 extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
 
+int flb_init_writing(PyObject *module);
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *flb_graph_consume(PyObject *self, PyObject *list);
 /* How a product is made where somebody has measured: a PRODUCT of kernels.def, plus BY_ROWS or BY_COLUMNS for

@@ -126,9 +126,11 @@ static int matches(PyArrayObject *a, const Layout *l, const Frame *f) {
     return strided || empty;
 }
 
-static PyArrayObject *array_of(PyObject *tensor) {
-    return PyObject_TypeCheck(tensor, flb_api->tensor_type) ? (PyArrayObject *)((FlbTensor *)tensor)->array
-                                                            : NULL;
+/* The array of an input: a tensor's, or captured code gives it as it is. */
+static PyArrayObject *array_of(PyObject *x) {
+    return PyObject_TypeCheck(x, flb_api->tensor_type) ? (PyArrayObject *)((FlbTensor *)x)->array
+        : PyArray_CheckExact(x)                        ? (PyArrayObject *)x
+                                                       : NULL;
 }
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
@@ -279,6 +281,13 @@ static PyArrayObject *input_array(Call *c, int k, PyObject *tensor, PyObject **k
         *keep = PyArray_SimpleNew(0, NULL, NPY_DOUBLE);
         if (*keep) *(double *)PyArray_DATA((PyArrayObject *)*keep) = PyFloat_AS_DOUBLE(tensor);
         return (PyArrayObject *)*keep;
+    }
+    if (PyArray_Check(tensor)) {
+        PyObject *wrapped = flb_api->from_array(tensor);
+        PyArrayObject *found = wrapped ? input_array(c, k, wrapped, keep) : NULL;
+        if (found && !*keep) *keep = Py_NewRef((PyObject *)found);
+        Py_XDECREF(wrapped);
+        return found;
     }
     PyObject *shape = PyTuple_New(l->ndim), *strides = PyTuple_New(l->ndim), *made = NULL;
     for (int i = 0; shape && strides && i < l->ndim; i++) {
@@ -870,7 +879,7 @@ PyMODINIT_FUNC PyInit__runtime(void) {
     if (PyType_Ready(&FlbGraph_Type) < 0 || PyType_Ready(&FlbLoop_Type) < 0) return NULL;
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
-    if (PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
+    if (flb_init_writing(m) < 0 || PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
         PyModule_AddObjectRef(m, "Loop", (PyObject *)&FlbLoop_Type) < 0 || flb_add_kernels(m) < 0) {
         Py_DECREF(m);
         return NULL;

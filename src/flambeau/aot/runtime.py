@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .. import _C, _frame
+from .. import _C, _frame, _runtime
 from ..autograd.node import set_history
 from ..base.relations import as_symbol, evaluate
 from ..base.symint import NUMBERS
@@ -68,6 +68,22 @@ def _node_of(k: int, outs: tuple) -> CompiledFunctionBackward | None:
     return node if isinstance(node, CompiledFunctionBackward) else None
 
 
+def _copy(tensor: Any, value: Any) -> None:
+    with _C.Guard(grad_enabled=0):
+        tensor.copy_(value)
+
+
+def _written_natively(traced: Traced, run: Callable, lifted: list[Any]) -> Callable | None:
+    """The call of a native graph that does nothing beside but write inputs (csrc/runtime/writing.c), or None."""
+    special = traced.reshaped or traced.mutated_with_grad or traced.uncounted or traced.kept or lifted
+    plain = all(isinstance(o, (Computed, InputAlias)) for o in traced.outputs)
+    if special or not plain or not traced.mutated or not isinstance(run, _runtime.Graph):
+        return None
+    outputs = tuple(o.index if isinstance(o, Computed) else -1 - o.index for o in traced.outputs)
+    asked = tuple(sorted(traced.mutated_under_grad))
+    return _runtime.Writing(run, tuple(traced.mutated), asked, outputs, _frame.tell_floating_errors, _copy)
+
+
 def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
     """``call(*args)`` giving the function's outputs as a tuple. ``run(*lifted, *args)`` gives the forward outputs, or
     more.
@@ -83,6 +99,9 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     )
     if direct:
         return run
+    written = _written_natively(traced, run, lifted)
+    if written is not None:
+        return written
     scope: dict[str, Any] = {"run": run, "Guard": _C.Guard}
     n = len(lifted)
     for i, t in enumerate(lifted):

@@ -34,6 +34,7 @@ class Emission:
         """The derivative, when wrappers have a history."""
         self.graph_module = None
         self.compile_seconds = 0.0
+        self.takes_arrays = False
 
     def emit(
         self,
@@ -116,7 +117,7 @@ class Emission:
         inputs = self.output.recorder.inputs
         with cg.sharing([i.source for i in inputs], self.output.guards.node):
             for i in inputs:
-                if i.ndarray:
+                if i.ndarray and not (self.takes_arrays and not i.carried):
                     convert = numpy_bridge.tensor_of if i.carried else _C.from_array
                     cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
                 else:
@@ -213,6 +214,7 @@ class Emission:
             again = output.under_handler or output.shapes.has_data_numbers
             fn = drawing_again(fn) if again else fn
         graph = _frame.DisabledFunction(fn)
+        self.takes_arrays = getattr(fn, "takes_arrays", False)
         if not again:
             return graph
         if not written:
