@@ -1,13 +1,18 @@
 """A CUDA device in ten minutes: is it there, does each part of the driver work, values of all samples beside the CPU's, then times.
 
     FLAMBEAU_CUDA=nvidia python benchmarks/cuda.py [--out table.md] [--json found.json] [--only REGEX] [--seconds 540] [--torch-python PATH]
+    FLAMBEAU_CUDA=nvidia python benchmarks/cuda.py --parts cpu --seconds 210 --torch-python PATH [--out cpu.md]
 
-Each part is a process of its own with a limit of time: a part that fails, hangs or ends the process says so in the report, and the others go on. The
-report is written anew after each part, so that a visit which is cut short leaves what was found.
+The first command keeps within its 540 seconds, so it fits where a command may take ten minutes; both fit where a machine is lent for fifteen.
+Each part is a process of its own with a limit of time: a part that fails, hangs or ends the process says so in the report, and the others go on.
+The report is written anew after each part, so that a visit which is cut short leaves what was found. It begins with what was to be reached, and
+whether it was.
 
-Parts: ``device`` (driver, memory, streams, events, a kernel, a recorded graph, a compiled step, one line each), ``times`` (fused kernels as
-a share of the bandwidth of the driver's own copies, the launch of a small kernel, a product), ``steps`` (training steps, eager and compiled),
-with ``--torch-python`` the same programs in PyTorch, and ``values`` (each row of the sample table on the device and on the CPU, in chunks).
+Parts: ``build`` (the native parts, where this Python has none), ``device`` (driver, memory, streams, events, a kernel, a recorded graph, a compiled
+step, one line each), ``times`` (fused kernels as a share of the bandwidth of the driver's own copies, a launch from C, a small launch from Python, a
+product), ``steps`` (training steps, eager and compiled, of GPT and a residual network too), with ``--torch-python`` the same programs in PyTorch,
+and ``values`` (each row of the sample table on the device and on the CPU, in chunks). ``cpu``, asked for by its name: steps of networks.py
+on this machine's processors, at 1, 2, 4, 8 and 16 threads beside PyTorch.
 A kernel that fails to compile is an error here. On the simulated device (``FLAMBEAU_CUDA=simulated``) only values mean something.
 """
 
@@ -18,6 +23,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -47,6 +53,9 @@ STEPS = {
         "randn(B // 4, 64, 128)",
     ),
 }
+NETWORK = "benchmarks/networks.py: "  # models with inputs and targets of their own
+STEPS = {f"{NETWORK}{name}": ("", "") for name in ("GPT 4x256, 8x128 tokens", "PreActResNet18, 8x3x32x32")} | STEPS
+THREADS = (1, 2, 4, 8, 16)
 CHUNK = 60  # rows of the sample table to a process
 
 
@@ -179,6 +188,41 @@ def values(names: list[str]) -> None:
                 told(wrong=name, said=f"{type(e).__name__} {first.strip()}")
 
 
+def _chain(torch):
+    """A compiled function of twenty kernels, each after the other, and what it is called with."""
+
+    def chain(x):
+        for _ in range(20):
+            x = x - x.sum(0, keepdim=True) * 0.01
+        return x
+
+    return torch.compile(chain), torch.ones(3, 4, device="cuda")
+
+
+def _launch_from_c(torch) -> float:
+    """Seconds of the host for a launch, of a graph's twenty that C gives to the device; the least of thirty."""
+    from flambeau.inductor.device import launches
+
+    f, x = _chain(torch)
+    f(x)
+    seen, run = [], launches.Launches.run
+    launches.Launches.run = lambda own, held, numbers: (
+        seen.append((own, dict(held), numbers)) or run(own, held, numbers)
+    )
+    f(x)
+    launches.Launches.run = run
+    own, held, numbers = seen[-1]
+    given = [held.get(n, (None, 0)) for n in own.names]
+    plan, found = own._plan(numbers.wide), []
+    for _ in range(30):
+        memories, offsets = [m for m, _ in given], [at for _, at in given]
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        plan.run(memories, offsets, numbers.packed)
+        found.append((time.perf_counter() - begin) / len(own.steps))
+    return min(found)
+
+
 def _timed(call, synchronize, many: int) -> tuple[float, float]:
     """Seconds of the first call, and of a later one (the median of five)."""
     begin = time.perf_counter()
@@ -199,6 +243,11 @@ def times(library: str, size: int) -> None:
     randn = lambda *s: torch.randn(*s, device="cuda")  # noqa: E731
     a, b = randn(size), randn(size)
     told(program="copies", seconds=_timed(lambda: a.copy_(b), torch.cuda.synchronize, 10)[1])
+    if library == "flambeau":
+        try:
+            told(program="launch from C", seconds=_launch_from_c(torch))
+        except Exception as e:
+            told(program="launch from C", said=f"{type(e).__name__}: {e}")
     for name, (setup, program, _) in PROGRAMS.items():
         here = {"torch": torch, "N": size, "M": min(4096, int(size**0.5)), "randn": randn, "compiled": torch.compile}
         try:
@@ -210,22 +259,38 @@ def times(library: str, size: int) -> None:
             told(program=name, said=f"{type(e).__name__}: {e}")
 
 
+def _model(torch, name: str, modules: str, inputs: str, large: bool):
+    """(model, input, targets) of a program; small where the device is simulated."""
+    if name.startswith(NETWORK):
+        import networks
+
+        with torch.device("cuda"):
+            if large:
+                return networks.NETWORKS[name.removeprefix(NETWORK)](torch)
+            if "GPT" in name:
+                return networks._gpt(torch, 16, 1, 2, 2, 8, 16)
+            model, x, target = networks.NETWORKS[name.removeprefix(NETWORK)](torch)
+            return model, x[:2, :, :8, :8].contiguous(), target[:2]
+    x = eval(inputs, {"randn": lambda *s: torch.randn(*s, device="cuda"), "B": 256 if large else 4})
+    model = eval(modules, dict(vars(torch.nn))).cuda()
+    return model, x, torch.zeros(x.shape[0], dtype=torch.int64, device="cuda")
+
+
 def steps(library: str, size: int) -> None:
     torch = __import__(library)
     large = size >= 1 << 20
     for name, (modules, inputs) in STEPS.items():
         for way in ("eager", "compiled"):
             try:
-                x = eval(inputs, {"randn": lambda *s: torch.randn(*s, device="cuda"), "B": 256 if large else 4})
-                model = eval(modules, dict(vars(torch.nn))).cuda()
+                model, x, target = _model(torch, name, modules, inputs, large)
                 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-                target = torch.zeros(x.shape[0], dtype=torch.int64, device="cuda")
                 loss = lambda: torch.nn.functional.cross_entropy(model(x), target)  # noqa: B023, E731
                 loss = torch.compile(loss) if way == "compiled" else loss
 
                 def step(loss=loss, optimizer=optimizer):
                     optimizer.zero_grad()
-                    loss().backward()
+                    with torch.device("cuda"):
+                        loss().backward()
                     optimizer.step()
 
                 first, later = _timed(step, torch.cuda.synchronize, 20 if large else 1)
@@ -274,6 +339,61 @@ class Visit:
             Path(self.options.json).write_text(json.dumps(self.found, indent=1))
 
 
+def on_processors(visit: Visit) -> None:
+    """benchmarks/models.py at each number of threads that the machine has processors for; a table for each."""
+    models, counts = Path(__file__).with_name("models.py"), [n for n in THREADS if n <= (os.cpu_count() or 1)]
+    for k, n in enumerate(counts):
+        seconds = visit.left() / (len(counts) - k)
+        said = f"{n} threads: no time was left"
+        if seconds > 20:
+            out = Path(tempfile.mkdtemp()) / "found.json"
+            peers = ["flambeau compiled"] + (["torch compiled"] if visit.options.torch_python else [])
+            command = [
+                sys.executable,
+                models,
+                "--rows",
+                "GPT,PreActResNet18",
+                "--rounds",
+                "2",
+                "--threads",
+                str(n),
+                "--out",
+                out,
+            ]
+            command += [
+                "--minutes",
+                f"{seconds / 60 * 0.6:.2f}",
+                "--limit",
+                f"{seconds * 0.4:.0f}",
+                "--peers",
+                ",".join(peers),
+            ]
+            command += ["--torch-python", visit.options.torch_python] if visit.options.torch_python else []
+            environment = {k: v for k, v in os.environ.items() if k != "FLAMBEAU_CUDA"}
+            try:
+                done = subprocess.run(
+                    list(map(str, command)), capture_output=True, text=True, timeout=seconds, env=environment
+                )
+                said = f"### {n} threads\n\n{done.stdout.strip()}" + (
+                    f"\n{_last(done.stderr)}" if done.returncode else ""
+                )
+            except subprocess.TimeoutExpired:
+                said = f"{n} threads: stopped after {seconds:.0f} s"
+        visit.found.setdefault("cpu", []).append({"said": said})
+        visit.write()
+
+
+def build(visit: Visit) -> None:
+    """The native parts, where this Python has none."""
+    if subprocess.run([sys.executable, "-c", "import flambeau"], capture_output=True).returncode == 0:
+        return
+    root = Path(__file__).resolve().parents[1]
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=max(visit.left(), 1))
+    visit.found["build"] = [{"said": f"the native parts were built: {done.returncode}", "error": done.stderr[-2000:]}]
+    visit.write()
+
+
 def _last(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "nothing was said"
@@ -309,7 +429,36 @@ def all_values(visit: Visit, only: str, seconds: float) -> None:
 
 def report(found: dict) -> str:
     """What was found as Markdown."""
-    return "\n".join([*_of_device(found), *_of_values(found.get("values")), *_of_times(found)]) + "\n"
+    parts = (_of_device(found), _of_bars(found), _of_values(found.get("values")), _of_times(found), _of_cpu(found))
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _of_bars(found: dict) -> list[str]:
+    """What was to be reached."""
+    own = {x["program"]: x for part in ("times", "steps") for x in found.get(part, []) if "seconds" in x}
+    other = {x["program"]: x for x in found.get("PyTorch's steps", []) if "seconds" in x}
+    size, copies, out = found.get("size", 0), own.get("copies", {}).get("seconds"), []
+    for name, (_, _, moved) in PROGRAMS.items():
+        if moved and copies and name in own:
+            share = eval(moved, {"N": size}) / own[name]["seconds"] / (8 * size / copies)
+            out.append((f"{name}: {share:.2f} of the copies' bandwidth, 0.8 wanted", share >= 0.8))
+    if "launch from C" in own:
+        took = own["launch from C"]["seconds"] * 1e6
+        out.append((f"a launch from C: {took:.2f} µs, 4 wanted", took <= 4))
+    for name, x in own.items():
+        if name.startswith(NETWORK) and name.endswith("compiled"):
+            if name in other:
+                ratio = x["seconds"] / other[name]["seconds"]
+                out.append((f"{name}: {ratio:.2f} of PyTorch's time, 1.2 wanted", ratio <= 1.2))
+            out.append((f"{name}: first call {x['first']:.2f} s, 1 wanted", x["first"] <= 1))
+    return [*(f"- {'reached' if reached else 'NOT REACHED'}: {text}" for text, reached in out), ""] if out else []
+
+
+def _of_cpu(found: dict) -> list[str]:
+    lines = found.get("cpu", [])
+    if not lines:
+        return []
+    return ["## Processors", "", *(line["said"] for line in lines if "said" in line), ""]
 
 
 def _of_device(found: dict) -> list[str]:
@@ -369,7 +518,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=1 << 26, help="elements of large tensors")
     parser.add_argument("--seconds", type=float, default=540, help="how long all of it may take")
     parser.add_argument("--torch-python", help="a Python that has PyTorch with CUDA")
-    parser.add_argument("--parts", default="device,times,steps,values", help="which parts run")
+    parser.add_argument("--parts", default="device,times,steps,values", help="which parts run; cpu is one more")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
@@ -385,6 +534,11 @@ def main() -> int:
     visit = Visit(options)
     visit.found["size"] = options.size
     wanted = options.parts.split(",")
+    build(visit)
+    if wanted == ["cpu"]:
+        on_processors(visit)
+        print(report(visit.found))
+        return 0
     reached = any("what" in line for line in visit.part("device", ["device"], 120))
     # What only a visit can tell comes first; the rows of the table fill what is left.
     for part in ("times", "steps") if reached else ():
@@ -395,6 +549,8 @@ def main() -> int:
             visit.part(f"PyTorch's {part}", [part, "torch", options.size], 60, options.torch_python)
     if reached and "values" in wanted:
         all_values(visit, options.only, visit.left())
+    if "cpu" in wanted:
+        on_processors(visit)
     print(report(visit.found))
     return 0 if reached else 1
 

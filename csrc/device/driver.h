@@ -69,6 +69,10 @@ typedef struct {
     int (*copy)(int device, uint64_t to, int from_device, uint64_t from, size_t bytes, FlbStream *stream);
     int (*fill)(int device, uint64_t to, int byte, size_t bytes, FlbStream *stream);
 
+    /* Memory of the host that copies go from and to without a detour; it stays where it is until it is let go. */
+    int (*pin)(void *at, size_t bytes);
+    int (*unpin)(void *at);
+
     /* Streams last as long as the process. */
     int (*stream_create)(int device, FlbStream **out);
     int (*stream_done)(int device, FlbStream *stream);

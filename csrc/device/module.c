@@ -265,6 +265,37 @@ static PyTypeObject Event_Type = {
     .tp_methods = event_methods,
 };
 
+/* ---- pinned memory ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    void *at;
+} Pinned;
+static PyObject *pinned_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    unsigned long long address;
+    Py_ssize_t nbytes;
+    if (!PyArg_ParseTuple(args, "Kn", &address, &nbytes)) return NULL;
+    if (!driver) return failed(FLB_INVALID_DEVICE);
+    Pinned *p = (Pinned *)type->tp_alloc(type, 0);
+    if (!p || !nbytes) return (PyObject *)p;
+    int status = WITHOUT_GIL(driver->pin((void *)(uintptr_t)address, (size_t)nbytes));
+    if (status) return Py_DECREF(p), failed(status);
+    p->at = (void *)(uintptr_t)address;
+    return (PyObject *)p;
+}
+static void pinned_dealloc(Pinned *p) {
+    if (p->at) driver->unpin(p->at);
+    Py_TYPE(p)->tp_free(p);
+}
+static PyTypeObject Pinned_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._device.Pinned",
+    .tp_basicsize = sizeof(Pinned),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Pinned(address, nbytes): this memory of the host is pinned as long as the object lives, which the memory has to outlive.",
+    .tp_new = pinned_new,
+    .tp_dealloc = (destructor)pinned_dealloc,
+};
+
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -537,13 +568,14 @@ static PyMethodDef functions[] = {
     {NULL}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "flambeau._device", "The devices of this process.", -1, functions};
 PyMODINIT_FUNC PyInit__device(void) {
-    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0 || PyType_Ready(flb_plan_type) < 0) return NULL;
+    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0 || PyType_Ready(&Pinned_Type) < 0 || PyType_Ready(flb_plan_type) < 0) return NULL;
     Stream_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     Event_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     if (PyType_Ready(&Stream_Type) < 0 || PyType_Ready(&Event_Type) < 0) return NULL;
     PyObject *m = PyModule_Create(&module);
     if (!m || PyModule_AddObjectRef(m, "Memory", (PyObject *)&Memory_Type) < 0 ||
         PyModule_AddObjectRef(m, "Graph", (PyObject *)&Graph_Type) < 0 ||
+        PyModule_AddObjectRef(m, "Pinned", (PyObject *)&Pinned_Type) < 0 ||
         PyModule_AddObjectRef(m, "Plan", (PyObject *)flb_plan_type) < 0 ||
         PyModule_AddObjectRef(m, "Stream", (PyObject *)&Stream_Type) < 0 ||
         PyModule_AddObjectRef(m, "Event", (PyObject *)&Event_Type) < 0)

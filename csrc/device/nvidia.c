@@ -50,6 +50,8 @@ enum { POOL_THRESHOLD = 4, POOL_RESERVED = 5, POOL_RESERVED_PEAK = 6, POOL_USED 
     F(cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, FlbStream *))                                                        \
     F(cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, FlbStream *))                                  \
     F(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, FlbStream *))                                                        \
+    F(cuMemHostRegister, (void *, size_t, unsigned))                                                                             \
+    F(cuMemHostUnregister, (void *))                                                                                             \
     F(cuStreamCreate, (FlbStream **, unsigned))                                                                                  \
     F(cuStreamQuery, (FlbStream *))                                                                                              \
     F(cuStreamSynchronize, (FlbStream *))                                                                                        \
@@ -180,10 +182,26 @@ static int release(int device, uint64_t address, FlbStream *s) {
     TRY(cu.cuCtxSynchronize()); /* work of any stream may use it */
     return status_of(cu.cuMemFree(address));
 }
-/* Memory of the host is pageable: the copy has been read when the call returns. */
+static __thread FlbStream *recording; /* this thread's stream that records its work */
+static int64_t pinned; /* how many pieces of the host's memory are */
+static int pin(void *at, size_t bytes) {
+    ENTER(0);
+    TRY(cu.cuMemHostRegister(at, bytes, 1)); /* for all devices */
+    __atomic_fetch_add(&pinned, 1, __ATOMIC_RELAXED);
+    return FLB_DONE;
+}
+static int unpin(void *at) {
+    ENTER(0);
+    __atomic_fetch_sub(&pinned, 1, __ATOMIC_RELAXED);
+    return status_of(cu.cuMemHostUnregister(at));
+}
+/* What is copied from pageable memory has been read when the call returns. From pinned memory it is read later, while the program may write there: it is
+ * waited for. (A recording can't wait: the program has to leave it alone.) */
 static int copy_in(int device, uint64_t to, const void *from, size_t bytes, FlbStream *s) {
     ENTER(device);
-    return status_of(cu.cuMemcpyHtoDAsync(to, from, bytes, s));
+    TRY(cu.cuMemcpyHtoDAsync(to, from, bytes, s));
+    if (!__atomic_load_n(&pinned, __ATOMIC_RELAXED) || (s && s == recording)) return FLB_DONE;
+    return status_of(cu.cuStreamSynchronize(s));
 }
 static int copy_out(int device, void *to, uint64_t from, size_t bytes, FlbStream *s) {
     ENTER(device);
@@ -277,12 +295,15 @@ static int choose(int what, int value) { return value ? FLB_INVALID_HANDLE : FLB
 
 static int capture_begin(int device, FlbStream *s) {
     ENTER(device);
-    return status_of(cu.cuStreamBeginCapture(s, 1)); /* unsafe calls of this thread are errors */
+    TRY(cu.cuStreamBeginCapture(s, 1)); /* unsafe calls of this thread are errors */
+    recording = s;
+    return FLB_DONE;
 }
 static int capture_end(int device, FlbStream *s, FlbGraph **out) {
     ENTER(device);
     CUgraph graph;
     CUgraphExec made;
+    recording = NULL;
     TRY(cu.cuStreamEndCapture(s, &graph));
     CUresult r = cu.cuGraphInstantiateWithFlags(&made, graph, 0);
     cu.cuGraphDestroy(graph);
@@ -300,7 +321,7 @@ static int graph_destroy(int device, FlbGraph *g) {
 
 static const FlbDriver driver = {
     .name = "nvidia", .count = count, .properties = properties, .memory = memory, .counters = counters, .trim = trim,
-    .allocate = allocate, .release = release, .copy_in = copy_in, .copy_out = copy_out, .copy = copy, .fill = fill,
+    .allocate = allocate, .release = release, .copy_in = copy_in, .copy_out = copy_out, .copy = copy, .fill = fill, .pin = pin, .unpin = unpin,
     .stream_create = stream_create, .stream_done = stream_done, .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,

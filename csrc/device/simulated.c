@@ -291,6 +291,10 @@ static int fill(int device, uint64_t to, int byte, size_t bytes, FlbStream *s) {
     if (!at) RETURN(FLB_INVALID_ADDRESS);
     RETURN(flb_give(stream_of(device, s), (Work){.kind = FILL, .device = device, .to = at, .byte = byte, .bytes = bytes}));
 }
+/* Copies go from any memory; what is pinned is only counted, so that a test sees that it is let go. */
+static int64_t pinned;
+static int pin(void *at, size_t bytes) { return at && bytes ? __atomic_fetch_add(&pinned, 1, __ATOMIC_RELAXED), FLB_DONE : FLB_INVALID_ADDRESS; }
+static int unpin(void *at) { return at && __atomic_fetch_sub(&pinned, 1, __ATOMIC_RELAXED) > 0 ? FLB_DONE : FLB_INVALID_ADDRESS; }
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
@@ -413,7 +417,7 @@ static int properties(int device, FlbDeviceProperties *out) {
 
 static const FlbDriver driver = {
     .name = "simulated", .count = count, .properties = properties, .memory = memory, .counters = counters, .trim = trim,
-    .allocate = allocate, .release = release, .copy_in = copy_in, .copy_out = copy_out, .copy = copy, .fill = fill,
+    .allocate = allocate, .release = release, .copy_in = copy_in, .copy_out = copy_out, .copy = copy, .fill = fill, .pin = pin, .unpin = unpin,
     .stream_create = stream_create, .stream_done = stream_done, .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
     .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,

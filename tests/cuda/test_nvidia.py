@@ -1,5 +1,6 @@
 """The driver for NVIDIA's devices (csrc/device/nvidia.c) on a library that has libcuda's functions and keeps a record: how it is called, not what a GPU does."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -125,6 +126,27 @@ print(library.fake_log().decode())
     )
 
 
+def test_pinned_memory(library):
+    """It is let go before it is freed, and copies from it are waited for: the program may write there."""
+    program = """
+x = torch.ones(3)
+x.cuda()
+assert "waited" not in library.fake_log().decode()
+p = x.pin_memory()
+assert p.is_pinned() and p.pin_memory() is p
+begin = len(library.fake_log())
+y = p.cuda(non_blocking=True)
+p.zero_()
+assert y.cpu().tolist() == [1, 1, 1]
+del p
+print(library.fake_log()[begin - 10:].decode())
+"""
+    found = run(library, BEGIN + program)
+    assert found.returncode == 0, found.stderr
+    lines = found.stdout.splitlines()
+    assert lines.index("pinned 12") < lines.index("stream waited for") < lines.index("let go")
+
+
 def test_a_device_that_cannot_be_had(library):
     found = run(library, BEGIN + "torch.ones(3).cuda()", "context")
     assert "CUDA out of memory" in found.stderr.splitlines()[-1]
@@ -183,11 +205,59 @@ def benchmark(tmp_path, setting, *arguments):
 
 def test_the_command_for_a_visit(tmp_path):
     code, report = benchmark(
-        tmp_path, "simulated", "--parts", "device,values", "--only", "^(sigmoid|_linalg_svd|_softmax)$"
+        tmp_path,
+        "simulated",
+        "--parts",
+        "device,times,values",
+        "--size",
+        "1024",
+        "--only",
+        "^(sigmoid|_linalg_svd|_softmax)$",
     )
+    assert "- reached: a launch from C: " in report and "| product |" in report
     assert code == 0 and "WRONG" not in report and "the rest" not in report
     assert report.count(": right") == 9 and ", 0 don't" in report and "\n0 samples" not in report
     assert json.loads((tmp_path / "found.json").read_text())["values"]
+
+
+def test_a_report_of_a_part_that_ended():
+    """What was found stands in it, and what was to be reached is compared."""
+    spec = importlib.util.spec_from_file_location("visit", BENCHMARK)
+    visit = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(visit)
+    gpt, residual = (f"{n}, compiled" for n in list(visit.STEPS)[:2])
+    found = {
+        "size": 1 << 20,
+        "device": [{"what": "name", "said": "a device"}, {"ended": "stopped after 5 s"}],
+        "times": [
+            {"program": "copies", "seconds": 8e-6},
+            {"program": "launch from C", "seconds": 5e-6},
+            {"program": "add", "first": 0.1, "seconds": 13e-6},
+            {"program": "sum", "first": 0.1, "seconds": 8e-6},
+            {"program": "product", "said": "RuntimeError: no"},
+        ],
+        "steps": [
+            {"program": gpt, "first": 0.9, "seconds": 1.0},
+            {"program": residual, "first": 2.0, "seconds": 1.0},
+            {"ended": "ended with -11: x"},
+        ],
+        "PyTorch's steps": [
+            {"program": gpt, "first": 1, "seconds": 0.9},
+            {"program": residual, "first": 1, "seconds": 0.5},
+        ],
+        "cpu": [{"said": "2 threads: stopped after 4 s"}],
+    }
+    text = visit.report(found)
+    assert (
+        "the rest: stopped after 5 s" in text
+        and "- steps: ended with -11: x" in text
+        and "| product | RuntimeError: no |" in text
+    )
+    assert "- reached: add: 0.92 of the copies' bandwidth" in text and "- NOT REACHED: sum: 0.50" in text
+    assert "- NOT REACHED: a launch from C: 5.00" in text and "- reached: benchmarks/networks.py: GPT" in text
+    assert (
+        "2.00 of PyTorch's time, 1.2 wanted" in text and text.count("first call") == 4 and "2 threads: stopped" in text
+    )
 
 
 def test_a_visit_without_a_driver(tmp_path):

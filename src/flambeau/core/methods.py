@@ -63,12 +63,14 @@ def xpu(self, device=None, non_blocking=False, memory_format=None):
     return to(self, as_device("xpu" if device is None else device))
 
 
-_pinned: weakref.WeakSet = weakref.WeakSet()  # storages
+_pinned: weakref.WeakKeyDictionary = (
+    weakref.WeakKeyDictionary()
+)  # storage -> what keeps its memory pinned, and goes before it
 
 
 def pin_memory(self, device=None):
-    """The elements in memory that is meant for copies to a device; the simulated one copies from any. RuntimeError where there is no device, and for
-    tensors on it."""
+    """The elements in memory that the device's driver copies from and to without a detour. RuntimeError where there is no device, and for tensors
+    on it."""
     if not accelerator.count():
         raise RuntimeError("Cannot access accelerator device when none is available: pin_memory() needs one")
     if not self._has_data:
@@ -76,7 +78,7 @@ def pin_memory(self, device=None):
     if is_pinned(self):
         return self
     out = aten.clone.default(self)
-    _pinned.add(out._storage)
+    _pinned[out._storage] = accelerator.needed().Pinned(out._storage.data_ptr(), out._storage.nbytes())
     return out
 
 
