@@ -43,6 +43,41 @@ def _load(module, state_dict, prefix: str, load: Callable, keys) -> None:
             )
 
 
+def _take(module: StateDict, name: str, value: Tensor, given: Tensor, assign: bool) -> None:
+    """Put ``given`` in the place of the parameter or buffer ``value``: swapped, copied into it, or assigned."""
+    from flambeau.autograd.grad_mode import no_grad
+
+    with no_grad():
+        if swaps():
+            made = value.module_load(given, assign=assign)
+            if made is value or made is given:
+                raise RuntimeError(
+                    "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+                    "module_load"
+                )
+            exchange(value, made)
+        elif not assign:
+            value.copy_(given)
+        elif name in module._parameters and not (type(given) is type(value) and isinstance(given, Parameter)):
+            # A wrapper that stands for a parameter is no class of parameters.
+            made = type(value) if Parameter in type(value).__mro__ else Parameter
+            setattr(module, name, made(given, requires_grad=value.requires_grad))
+        else:
+            setattr(module, name, given)
+
+
+def _unexpected(module: StateDict, state_dict: Mapping[str, Any], prefix: str, own: Mapping[str, Tensor]) -> list[str]:
+    """The keys below ``prefix`` that name neither an entry of this module nor a child."""
+    found = []
+    for key in state_dict:
+        if not key.startswith(prefix) or key == prefix + EXTRA:
+            continue
+        name, _, rest = key[len(prefix) :].partition(".")
+        if name not in (module._modules if rest else own):
+            found.append(key)
+    return found
+
+
 class StateDict:
     """The part of Module that saves and loads."""
 
@@ -86,8 +121,6 @@ class StateDict:
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
         """Copy this module's own entries; what is missing, extra or wrong is appended to the three lists."""
-        from flambeau.autograd.grad_mode import no_grad
-
         for hook in list(self._load_state_dict_pre_hooks.values()):
             hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
@@ -123,23 +156,7 @@ class StateDict:
                     stacklevel=2,
                 )
             try:
-                with no_grad():
-                    if swaps():
-                        made = value.module_load(given, assign=assign)
-                        if made is value or made is given:
-                            raise RuntimeError(
-                                "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
-                                "module_load"
-                            )
-                        exchange(value, made)
-                    elif not assign:
-                        value.copy_(given)
-                    elif name in self._parameters and not (type(given) is type(value) and isinstance(given, Parameter)):
-                        # A wrapper that stands for a parameter is no class of parameters.
-                        made = type(value) if Parameter in type(value).__mro__ else Parameter
-                        setattr(self, name, made(given, requires_grad=value.requires_grad))
-                    else:
-                        setattr(self, name, given)
+                _take(self, name, value, given, assign)
             except Exception as error:
                 doing = "swapping" if swaps() else "copying"
                 error_msgs.append(
@@ -152,15 +169,7 @@ class StateDict:
             elif strict:
                 missing_keys.append(prefix + EXTRA)
         if strict:
-            for key in state_dict:
-                if not key.startswith(prefix) or key == prefix + EXTRA:
-                    continue
-                name, _, rest = key[len(prefix) :].partition(".")
-                if rest:
-                    if name not in self._modules:
-                        unexpected_keys.append(key)
-                elif name not in own:
-                    unexpected_keys.append(key)
+            unexpected_keys += _unexpected(self, state_dict, prefix, own)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):
         """Copy parameters and buffers from ``state_dict``. Returns ``(missing_keys, unexpected_keys)``.

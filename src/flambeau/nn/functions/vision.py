@@ -106,29 +106,14 @@ def _list(value, n):
     return list(value) if isinstance(value, (tuple, list)) else [value] * n
 
 
-@overridable
-def interpolate(
+def _sizes_and_scales(
     input: Tensor,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Tensor:
-    """Resample (N, C, ...) to ``size`` or by ``scale_factor``. ``mode``: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area.
-
-    >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
-    tensor([[[1., 1., 2., 2.]]])
-    """
+    size: int | Sequence[int] | None,
+    scale_factor: float | Sequence[float] | None,
+    recompute_scale_factor: bool | None,
+) -> tuple[list[int], list[float | None]]:
+    """The spatial sizes of the result, and the scales that the kernel takes instead of the sizes' ratios. ValueError unless one of them is given."""
     n = input.dim() - 2
-    if mode in ("nearest", "area", "nearest-exact"):
-        if align_corners is not None:
-            raise ValueError(
-                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
-            )
-    elif align_corners is None:
-        align_corners = False
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     scales = [None] * n
@@ -153,6 +138,33 @@ def interpolate(
             scales = [None] * n
     else:
         raise ValueError("either size or scale_factor should be defined")
+    return size, scales
+
+
+@overridable
+def interpolate(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resample (N, C, ...) to ``size`` or by ``scale_factor``. ``mode``: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area.
+
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1., 2.]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    n = input.dim() - 2
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+            )
+    elif align_corners is None:
+        align_corners = False
+    size, scales = _sizes_and_scales(input, size, scale_factor, recompute_scale_factor)
     if antialias and not (mode in ("bilinear", "bicubic") and n == 2):
         raise ValueError(
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
