@@ -159,7 +159,10 @@ def main(argv: list[str] | None = None) -> int:
 
     step()
     seconds = _median(step, 7)
-    data = torch.ones(max(sum(p.numel() for p in model.parameters()), 1 << 16))
+    size = max(sum(p.numel() for p in model.parameters()), 1 << 16)
+    # Buckets lie in memory that the ranks share, where there is such.
+    shared = dist.group.WORLD._engine.shared(4 * size)
+    data = torch.ones(size) if shared is None else torch.from_numpy(shared[: 4 * size].view("float32"))
     n = dist.get_world_size()
     spent = _median(lambda: dist.all_reduce(data), 7)
     if dist.get_rank() == 0:
