@@ -494,6 +494,48 @@ static int compile_often(FlbOperator *self, PyObject *call_plan, Description *d,
     Py_XDECREF(all);
     return status;
 }
+/* A number of a call; 0: another value, or none. */
+static int number(PyObject *o, npy_intp otherwise, npy_intp *to) {
+    int overflow;
+    if (o == Py_None) return *to = otherwise, 1;
+    if (!PyLong_CheckExact(o)) return 0;
+    *to = (npy_intp)PyLong_AsLongLongAndOverflow(o, &overflow);
+    return !overflow;
+}
+static npy_intp within(npy_intp at, npy_intp n) {
+    at = at < 0 ? at + n : at;
+    return at < 0 ? 0 : at > n ? n : at;
+}
+/* One index, or a slice, along one dimension of a plain tensor: the numbers are others at every call, so there is
+ * no plan for each. 0: what is wrong with them is told elsewhere. */
+static int view_by_numbers(FlbOperator *op, Description *d, PyObject *const *values, PyObject **result) {
+    FlbTensor *base = d->tensors[0];
+    PyArrayObject *a = (PyArrayObject *)base->array;
+    npy_intp dim, first, last, step = 1;
+    int nd = PyArray_NDIM(a), slice = op->by_numbers == BY_SLICE;
+    if (!number(values[1], 0, &dim) || dim < -nd || dim >= nd || !number(values[2], 0, &first)) return 0;
+    dim = dim < 0 ? dim + nd : dim;
+    npy_intp size = PyArray_DIM(a, (int)dim), stride = PyArray_STRIDE(a, (int)dim);
+    Result view = {.n_dims = slice ? nd : nd - 1};
+    for (int i = 0, k = 0; i < nd; i++) {
+        if (i == dim && !slice) continue;
+        view.dims[k] = PyArray_DIM(a, i), view.strides[k++] = PyArray_STRIDE(a, i);
+    }
+    if (slice) {
+        if (!number(values[3], size, &last) || !number(values[4], 1, &step) || step < 1) return 0;
+        first = within(first, size), last = within(last, size);
+        last = last < first ? first : last;
+        view.dims[dim] = last == first ? 0 : (last - first - 1) / step + 1;
+        view.strides[dim] = stride * step;
+    } else {
+        if (values[2] == Py_None || first < -size || first >= size) return 0;
+        first = first < 0 ? first + size : first;
+    }
+    view.offset = first * stride;
+    FlbCallPlan plan = {.results = &view, .n_results = 1, .n_tensors = 1, .view = 1, .tracked = 1};
+    *result = make_views(&plan, base, (PyObject *)op, values, op->n_parameters);
+    return *result ? 1 : -1;
+}
 int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **result) {
     PyObject *op = (PyObject *)self, *make_plan = flb_call_planner;
     FlbCallPlans *table = &self->call_plans;
@@ -502,6 +544,10 @@ int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **re
     Description d;
     uint64_t hash;
     if (!flb_describe(&d, NULL, by_type, factors, values, n)) return 0;
+    if (self->by_numbers && d.n_tensors == 1) {
+        int status = view_by_numbers(self, &d, values, result);
+        if (status) return status;
+    }
     CallPlanEntry *found = flb_call_plan_find(table, &d, &hash);
     PyObject *call_plan;
     if (found && found->call_plan) {

@@ -153,6 +153,7 @@ static PyObject *set_subscript(PyObject *m, PyObject *args) {
         return NULL;
     FlbOperator **to[5] = {&select_op, &slice_op, &unsqueeze_op, &alias_op, &index_op};
     for (int i = 0; i < 5; i++) Py_XSETREF(*to[i], (FlbOperator *)Py_NewRef(o[i]));
+    select_op->by_numbers = BY_INDEX, slice_op->by_numbers = BY_SLICE;
     Py_XSETREF(general, Py_NewRef(g));
     Py_RETURN_NONE;
 }
