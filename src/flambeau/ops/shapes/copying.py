@@ -22,6 +22,7 @@ from ...base.shape_env import (
     is_user_frame,
 )
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim, same_shape
+from ...base.symint import is_symbolic
 from ...core.declare import composite, explicit, extern, pointwise
 from ...core.definition import TensorMeta
 from ...core.device_memory import in_rows
@@ -183,6 +184,15 @@ def _cat_meta(tensors, dim):
     return TensorMeta(shape, strides, dtype, first.device)
 
 
+def _are_rows(arrays, dim: int) -> bool:
+    """Whether the arrays are of one kind, so many that looking at each for itself would take longer than to move them."""
+    a = arrays[0] if len(arrays) > 4 else None
+    if a is None or not 0 < a.ndim < 4 or not -a.ndim <= dim < a.ndim or not a.size or not a.flags.c_contiguous:
+        return False
+    facts = [(b.shape, b.strides, b.dtype) for b in arrays]
+    return facts.count((a.shape, a.strides, a.dtype)) == len(facts)
+
+
 class _Like:
     """Shape, strides and dtype of an ndarray as the shape rule wants them."""
 
@@ -205,6 +215,8 @@ class _Like:
     out_rules="casts outside",
 )
 def cat(arrays, dim):
+    if _are_rows(arrays, dim):
+        return np.concatenate(arrays, axis=dim)
     meta = _cat_meta([_Like(a) for a in arrays], dim)
     # NOTE: NumPy has no common dtype of bfloat16 and int64, and would keep the order of transposed parts.
     parts = [a.astype(meta.dtype.np, copy=False) for a in arrays if a.shape != (0,)] or arrays
@@ -262,7 +274,9 @@ def stack(tensors, dim):
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     shape = tensors[0].shape
-    for k, t in enumerate(tensors):
+    shapes = [t.shape for t in tensors]
+    alike = not is_symbolic(shape) and shapes.count(shape) == len(shapes)
+    for k, t in enumerate(() if alike else tensors):
         if not same_shape(t.shape, shape):
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(t.shape)} at entry {k}"
