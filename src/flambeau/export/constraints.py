@@ -212,13 +212,17 @@ class Symbols:
             )
         if problems:
             raise self._violated(list(names), problems, fixes)
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        """ValueError for a bound of the user's that the program's own assumptions exclude."""
         conflicts = [
             f"- Received user-specified {'min' if low else 'max'} bound of {bound} on {where}, but the program assumes "
             f"{s.lo} <= {where} <= {'int_oo' if s.hi >= LARGEST else s.hi}.{_asked(self._line(s))}"
             for s, (spec, where) in self.hints.items()
             for low, bound in ((True, spec.min), (False, spec.max))
             if bound is not None
-            and not isinstance(env.replacements.get(s), int)
+            and not isinstance(self.env.replacements.get(s), int)
             and (s.lo > max(bound, 2) if low else s.hi < bound)
         ]
         if conflicts:

@@ -97,6 +97,20 @@ def _strong_wolfe(evaluate, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance=1e-9,
     return fs[low], gs[low], ts[low], count
 
 
+def _direction(
+    g: Tensor, ys: list[Tensor], ss: list[Tensor], ro: list[Tensor], al: list, scale: Tensor | float
+) -> Tensor:
+    """The approximate inverse Hessian times ``-g``, by the two loops over the kept steps ``ss`` and changes of gradient ``ys``."""
+    q = g.neg()
+    for i in range(len(ys) - 1, -1, -1):
+        al[i] = ss[i].dot(q) * ro[i]
+        q.add_(ys[i] * -al[i])
+    d = q.mul(scale)
+    for i in range(len(ys)):
+        d.add_(ss[i] * (al[i] - ys[i].dot(d) * ro[i]))
+    return d
+
+
 class LBFGS(Optimizer):
     """``step(closure)`` makes up to ``max_iter`` iterations, each evaluating the closure. One group of parameters only."""
 
@@ -185,13 +199,7 @@ class LBFGS(Optimizer):
                     ys.append(y), ss.append(s), ro.append(1.0 / ys_now)
                     scale = ys_now / y.dot(y)
                 al = state.setdefault("al", [None] * group["history_size"])
-                q = g.neg()
-                for i in range(len(ys) - 1, -1, -1):
-                    al[i] = ss[i].dot(q) * ro[i]
-                    q.add_(ys[i] * -al[i])
-                d = q.mul(scale)
-                for i in range(len(ys)):
-                    d.add_(ss[i] * (al[i] - ys[i].dot(d) * ro[i]))
+                d = _direction(g, ys, ss, ro, al, scale)
             g_before = g.clone() if g_before is None else g_before.copy_(g)
             loss_before = loss
             t = min(1.0, 1.0 / g.abs().sum().item()) * lr if state["n_iter"] == 1 else lr

@@ -286,11 +286,7 @@ class DictVariable(Variable):
                 self.setitem(tx, args[0], v)
             return v
         if name == "update":
-            for a in args:
-                for k, v in each_pair(tx, a, self.cls is collections.OrderedDict):
-                    self.setitem(tx, k, v)
-            for k, v in kwargs.items():
-                self.setitem(tx, ConstantVariable(k), v)
+            self.update(tx, args, kwargs)
             return none
         if name == "clear":
             self._close(tx)
@@ -299,19 +295,7 @@ class DictVariable(Variable):
             self.entries.clear()
             return none
         if name == "popitem":
-            pairs = self.pairs(tx)
-            if not pairs:
-                tx.raise_user(
-                    KeyError(
-                        "dictionary is empty"
-                        if self.cls is collections.OrderedDict
-                        else "popitem(): dictionary is empty"
-                    )
-                )
-            last = [*args, *kwargs.values()]
-            key, v = pairs[-1 if not last or last[0].truth(tx) else 0]
-            self.delitem(tx, key)
-            return tx.make_tuple([key, v])
+            return self.popitem(tx, *args, *kwargs.values())
         if name == "move_to_end" and self.cls is collections.OrderedDict:
             return self.move_to_end(tx, *args, **kwargs)
         if name == "copy":
@@ -319,6 +303,23 @@ class DictVariable(Variable):
                 {k: (kv, v) for (kv, v), k in zip(self.pairs(tx), self.entries)}, cls=self.cls, factory=self.factory
             )
         unsupported("dict-method", f"calling {name} of {self!r}", f"dict.{name} is not traced.")
+
+    def update(self, tx, others, named):
+        for other in others:
+            for k, v in each_pair(tx, other, self.cls is collections.OrderedDict):
+                self.setitem(tx, k, v)
+        for k, v in named.items():
+            self.setitem(tx, ConstantVariable(k), v)
+
+    def popitem(self, tx, last=None):
+        """The pair that was put in last; of an OrderedDict with ``last=False`` the first."""
+        pairs = self.pairs(tx)
+        if not pairs:
+            ordered = self.cls is collections.OrderedDict
+            tx.raise_user(KeyError("dictionary is empty" if ordered else "popitem(): dictionary is empty"))
+        key, v = pairs[-1 if last is None or last.truth(tx) else 0]
+        self.delitem(tx, key)
+        return tx.make_tuple([key, v])
 
     def move_to_end(self, tx, key, last=None):
         """Of OrderedDict: what comes behind is put in again, in its order."""
