@@ -45,6 +45,33 @@ def test_functions(f, dynamic):
         assert found[0].is_cuda or f is FUNCTIONS[5]
 
 
+# Numbers that become symbols when a later call brings another: each call has its own result.
+NUMBERS = [
+    lambda x, n: torch.conv2d(x, x[:1, :, :3, :3], None, n, n, n),
+    lambda x, n: torch.conv_transpose2d(x, x[:1, :, :3, :3].transpose(0, 1), None, n),
+    lambda x, n: x.cumsum(n),
+    lambda x, n: x.cummax(n).indices,
+    lambda x, n: x.logcumsumexp(n),
+    lambda x, n: x.sort(n).values,
+    lambda x, n: x.softmax(n),
+    lambda x, n: x.topk(n, dim=2).values,
+    lambda x, n: torch.nn.functional.avg_pool2d(x, n),
+    lambda x, n: x.roll(n, 1).tril(n),
+    lambda x, n: x.kthvalue(n, dim=3).values,
+    lambda x, n: torch.gather(x, n, torch.zeros_like(x, dtype=torch.int64)),
+]
+
+
+@pytest.mark.parametrize("f", NUMBERS, ids=range(len(NUMBERS)))
+def test_numbers_that_calls_bring(f):
+    x = torch.linspace(0, 30, 2 * 3 * 6 * 6).sin().reshape(2, 3, 6, 6)
+    if f is NUMBERS[1]:
+        x = x[:, :1]
+    compiled, moved = torch.compile(f), x.cuda()
+    for n in (1, 2, 3):
+        torch.testing.assert_close(compiled(moved, n).cpu(), f(x, n), rtol=1e-5, atol=1e-5)
+
+
 def test_a_training_step():
     torch.manual_seed(0)
     plain = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Linear(8, 2))

@@ -14,6 +14,7 @@ from ...base.kernels import Conv
 from ..assembly.dtypes import compute_type
 from ..codegen.accumulators import identity
 from ..ir.nodes import Pointwise, dense_strides
+from ..ir.sizes import size
 from ..ir.values import short
 from . import draws
 from .attention import attention, attention_backward
@@ -28,6 +29,9 @@ def launched(lowering, kernel, operands, outs, numbers) -> list:
     make = LOOPS.get(kernel.name)
     if make is None:
         raise NotImplementedError(f"{kernel.name} is a kernel of the CPU's")
+    for name in ("dim", "groups"):
+        if type(size(numbers.get(name, 0))) is not int:  # loops are written for it
+            raise NotImplementedError(f"{kernel.name} along what only a call says")
     return make(lowering, operands, outs, **numbers)
 
 
@@ -131,7 +135,7 @@ def categories(lowering, operands, outs, f64, negative, not_finite, no_mass):
 def convolution(lowering, operands, outs, direction, f64, groups, stride, padding, dilation, way):
     (a, b, bias), (out,) = operands, outs
     n = len(out.shape) - 2
-    how = [tuple(x[3 - n :]) for x in (stride, padding, dilation)]
+    how = [tuple(map(size, x[3 - n :])) for x in (stride, padding, dilation)]  # a gradient's may depend on sizes
     if 0 in out.shape:
         return [lowering.full(out.shape, out.dtype, 0, out.device)]
     if 0 in a.shape or 0 in b.shape:

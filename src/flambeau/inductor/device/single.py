@@ -73,9 +73,10 @@ def run(op, full, device: Device):
     tensors = list(_tensors(full))
     what = op, device, get_default_dtype()  # which bodies and shape rules ask for
     try:
-        found = _find(what, full, tensors, lambda metas: _compile(op, full, metas, device))
+        hash(tuple([_describe(x, _layout) for x in full]))
     except TypeError:  # an argument that can't be hashed
         return NotImplemented
+    found = _find(what, full, tensors, lambda metas: _compile(op, full, metas, device))
     if found is _REFUSED:
         return NotImplemented
     results = found.graph(*tensors)
