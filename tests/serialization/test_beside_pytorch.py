@@ -104,6 +104,26 @@ MODULES = {
     "Softmax": (1,),
     "Threshold": (0.1, 2),
     "Hardtanh": (),
+    **{f"{kind}Pool{d}d": (2,) for kind in ("Max", "Avg") for d in (1, 3)},
+    **{f"Adaptive{kind}Pool{d}d": (2,) for kind in ("Avg", "Max") for d in (1, 2, 3) if (kind, d) != ("Avg", 2)},
+    **{f"MaxUnpool{d}d": (2,) for d in (1, 3)},
+    **{f"LPPool{d}d": (2, 2) for d in (1, 3)},
+    "FractionalMaxPool3d": (2, 3),
+    "PixelUnshuffle": (2,),
+    "CrossMapLRN2d": (2,),
+    **{f"ReflectionPad{d}d": (1,) for d in (2, 3)},
+    **{f"ReplicationPad{d}d": (1,) for d in (1, 2)},
+    **{f"CircularPad{d}d": (1,) for d in (1, 3)},
+    **{f"ZeroPad{d}d": (1,) for d in (1, 3)},
+    **{f"ConstantPad{d}d": (1, 2.0) for d in (2, 3)},
+    **{f"Upsampling{kind}2d": (None, 2) for kind in ("Nearest", "Bilinear")},
+    **{f"LazyConv{d}d": (2, 3) for d in (1, 2, 3)},
+    **{f"LazyConvTranspose{d}d": (2, 3) for d in (1, 2, 3)},
+    **{f"LazyBatchNorm{d}d": () for d in (1, 2, 3)},
+    **{f"LazyInstanceNorm{d}d": (1e-5, 0.1, True, True) for d in (1, 2, 3)},
+    "LinearCrossEntropyLoss": (4, 3),
+    "RNNBase": ("GRU", 3, 4),
+    "RNNCellBase": (3, 4, True, 2),
     **{
         name: ()
         for name in "ReLU GELU SiLU Mish ELU CELU SELU GLU Hardshrink Hardsigmoid Hardswish LeakyReLU LogSigmoid LogSoftmax ReLU6 RReLU Sigmoid "
@@ -123,6 +143,11 @@ def _nets(lib):
     yield "Sequential", nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Sequential(nn.ReLU()))
     yield "ModuleList", nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
     yield "ModuleDict", nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.PReLU()})
+    yield (
+        "TransformerEncoder",
+        nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 2, enable_nested_tensor=False),
+    )
+    yield "TransformerDecoder", nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 2)
     yield "ParameterList", nn.ParameterList([nn.Parameter(lib.ones(2)), nn.Parameter(lib.zeros(3))])
     yield "ParameterDict", nn.ParameterDict({"a": nn.Parameter(lib.ones(2))})
     with warnings.catch_warnings():
@@ -147,6 +172,21 @@ def _module(lib, name):
 ALL_MODULES = [*MODULES, *(name for name, _ in _nets(torch))]
 
 
+# Container and NLLLoss2d are old names of others; DataParallel without devices is what it is given.
+NOT_MODULES = {"Module", "Container", "NLLLoss2d", "DataParallel"}
+
+
+def test_the_tables_have_every_public_class():
+    def public(module, base):
+        found = {n: v for n, v in vars(module).items() if inspect.isclass(v) and issubclass(v, base) and v is not base}
+        return {n for n in found if not n.startswith("_")}
+
+    assert public(torch.nn, torch.nn.Module) - {type(_module(torch, n)).__name__ for n in ALL_MODULES} <= NOT_MODULES
+    assert public(torch.optim, torch.optim.Optimizer) == {name for name, _ in OPTIMIZERS}
+    schedulers = {name.split()[0] for name in SCHEDULERS}
+    assert public(torch.optim.lr_scheduler, torch.optim.lr_scheduler.LRScheduler) <= schedulers
+
+
 @pytest.mark.parametrize("name", ALL_MODULES)
 def test_state_dicts_of_modules(name):
     if "Lazy" in name:
@@ -166,7 +206,7 @@ def test_state_dicts_of_modules(name):
 def _lazy(name):
     for source, target in ((torch, flambeau), (flambeau, torch)):
         module = _module(source, name)
-        module(source.ones(2, 4))
+        module(source.ones(2, 4, *[5] * int(name[-2] if name.endswith("d") else 0)))
         other = _module(target, name)
         other.load_state_dict(_moved(module.state_dict(), source, target))
         assert _values(other.state_dict()) == _values(module.state_dict())

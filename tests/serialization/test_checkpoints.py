@@ -179,6 +179,18 @@ def test_names_can_be_allowed():
     assert serialization.get_safe_globals() == []
 
 
+def test_functions_are_named_as_in_pytorch():
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8)
+    layer.others = [torch.nn.functional.gelu, torch.sin, torch.linalg.norm, torch.special.expit, torch.nn.init.zeros_]
+    file = saved(layer)
+    with zipfile.ZipFile(file) as archive:
+        pickled = archive.read("archive/data.pkl")
+    assert b"flambeau" not in pickled and b"ctorch.nn.functional\nrelu\n" in pickled
+    file.seek(0)
+    again = torch.load(file, weights_only=False)
+    assert again.others == layer.others and again.linear1.weight.equal(layer.linear1.weight)
+
+
 @pytest.mark.parametrize("zipped", [True, False])
 def test_damage_anywhere_is_an_error(zipped):
     """A bit turned, or the end cut off, at places all over the file: the same object or an error that says what is wrong. Streams have no sums."""

@@ -78,8 +78,8 @@ _HOMES = {
         "distance": "CosineSimilarity PairwiseDistance",
         "flatten": "Flatten Unflatten",
         "fold": "Fold Unfold",
-        "linear_cross_entropy": "LinearCrossEntropyLoss",
-        "loss": "CTCLoss CosineEmbeddingLoss GaussianNLLLoss HingeEmbeddingLoss KLDivLoss MarginRankingLoss MultiLabelMarginLoss "
+        "loss": "CTCLoss CosineEmbeddingLoss GaussianNLLLoss HingeEmbeddingLoss KLDivLoss LinearCrossEntropyLoss MarginRankingLoss "
+        "MultiLabelMarginLoss "
         "MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
         "normalization": "LocalResponseNorm",
         "pixelshuffle": "PixelShuffle PixelUnshuffle",

@@ -12,6 +12,7 @@ from .. import _C
 from ..base.device import Device
 from ..base.dtypes import DType
 from ..base.shapes import Size
+from ..core.pickling import public_path
 from ..core.quantized import QScheme
 from ..core.sparse import is_sparse
 from ..core.storage import Storage, seen, span
@@ -26,6 +27,12 @@ __all__ = ["write", "write_stream"]
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
+
+
+def _public(function: _C.Function) -> tuple[str, str] | None:
+    """PyTorch's module that has the function, and its name there; None of methods, which globals can't name."""
+    place, path = public_path(function) or ("", ".")
+    return None if "." in path else ("torch" + place.removeprefix("flambeau"), path)
 
 
 class Pickler(pickle._Pickler):
@@ -64,12 +71,14 @@ class Pickler(pickle._Pickler):
             return (
                 self.save_global(obj) if self.memo.get(id(obj)) is None else self.write(self.get(self.memo[id(obj)][0]))
             )
+        if isinstance(obj, _C.Function) and self.memo.get(id(obj)) is None and _public(obj) is not None:
+            return self.save_global(obj)
         if isinstance(obj, _C.TensorBase) and self.memo.get(id(obj)) is None and is_sparse(obj):
             return self.save_reduce(*rebuild.sparse_parts(obj), obj=obj)
         return super().save(obj, save_persistent_id)
 
     def save_global(self, obj, name=None):
-        named = global_name(obj)
+        named = _public(obj) if isinstance(obj, _C.Function) else global_name(obj)
         if named is None:
             return super().save_global(obj, name)
         module, name = named

@@ -41,6 +41,7 @@ CrossMapLRN2d = layer(
     lambda input, size, alpha, beta, k: F.local_response_norm(input, size, alpha, beta, k),
     "size, alpha=1e-4, beta=0.75, k=1",
     "LocalResponseNorm of (N, C, H, W) under its old name.",
+    shown="*size alpha beta k",
 )
 
 
