@@ -83,6 +83,26 @@ def test_the_demo_as_json(tmp_path, capsys):
     assert "first compiled call" in err
 
 
+def test_peers_are_told_one_by_one(monkeypatch):
+    from flambeau.demo import peers
+    from flambeau.demo.training import Options
+
+    monkeypatch.setattr(peers, "_programs", lambda options: [
+        ("quick", "numpy", "timed(lambda: X + 1, 3)"),
+        ("wrong", "numpy", "1 / 0"),
+        ("slow", "numpy", "time.sleep(60)"),
+        ("absent", "no_such_package", ""),
+    ])  # fmt: skip
+    monkeypatch.setattr(peers, "PATIENCE", 5)
+    quick, wrong, slow, absent = peers.run(Options())
+    assert 0 < quick.middle <= quick.first and "ms" in str(quick)
+    assert (wrong.why, slow.why, absent.why) == (
+        "failed: ZeroDivisionError: division by zero",
+        "not done after 5 s",
+        "not installed",
+    )
+
+
 def test_help_tells_only_defaults_that_say_something(capsys):
     with pytest.raises(SystemExit):
         main(["demo", "--help"])

@@ -7,6 +7,7 @@ import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from flambeau.examples import gpt
 
 __all__ = ["Peer", "run"]
 
+PATIENCE = 300  # seconds for each
 TIMED = """
 import json, time
 from statistics import median
@@ -119,9 +121,10 @@ class Peer:
         return {"what": self.what, "first_seconds": self.first, "seconds": self.middle, "why_not": self.why}
 
 
-def run(options: Options) -> list[Peer]:
-    """Time all, one after the other."""
-    return [_timed(*found) for found in _programs(options)]
+def run(options: Options) -> Iterator[Peer]:
+    """Time all, one after the other; each is told when it is done."""
+    for found in _programs(options):
+        yield _timed(*found)
 
 
 def _timed(what: str, package: str, program: str) -> Peer:
@@ -129,7 +132,10 @@ def _timed(what: str, package: str, program: str) -> Peer:
         return Peer(what, why="not installed")
     if package == "torch" and not Path(importlib.util.find_spec("torch").origin or "").with_name("nn").is_dir():
         return Peer(what, why="the installed torch is flambeau's shim")
-    done = subprocess.run([sys.executable, "-c", TIMED + program], capture_output=True, text=True, timeout=300)
+    try:
+        done = subprocess.run([sys.executable, "-c", TIMED + program], capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return Peer(what, why=f"not done after {PATIENCE} s")
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return Peer(what, why=f"failed: {reason[:90]}")

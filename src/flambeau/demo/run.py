@@ -172,10 +172,13 @@ def demo(options: Options, corpus: Corpus) -> int:
     plot(picture, numbers.pairs, eager_losses or trainer.losses, compiled_losses, steps, fused)
     if options.peers:
         say("\n[bold]Beside others[/], each in a process of its own, the median of as many calls")
-        found = peers.run(options)
-        data["peers"] = [peer.as_data() for peer in found]
-        for peer in found:
-            say(f"  {peer}", markup=False)
+        data["peers"] = told = []
+        try:
+            for peer in peers.run(options):
+                told.append(peer.as_data())
+                say(f"  {peer}", markup=False)
+        except KeyboardInterrupt:
+            interrupted = True
     seconds = perf_counter() - begin
     say(f"\npicture: {escape(str(picture))}    {seconds:.0f} s in all")
     if options.json:
