@@ -22,9 +22,8 @@ typedef struct {
     uint64_t hits;
 } Entry;
 
-/* Who owns a cache: the callables that compile() made of the function; for frames that only the evaluator
- * reaches, the code object
- * (`of_code`), until the Context goes. Cache, code and Context find each other by borrowed pointers, which
+/* The owners of a cache: the callables that compile() made of the function; for frames that only the
+ * evaluator reaches, the code object (`of_code`), until the Context goes. Cache, code and Context find each other by borrowed pointers, which
  * the first of them to die clears. */
 typedef struct Cache {
     PyObject_HEAD

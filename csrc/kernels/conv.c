@@ -511,7 +511,7 @@ static int convolve(const flb_convolution_views *v, const flb_convolution_number
 
 FLB_KERNEL(convolution) { return convolve(v, n, NULL); }
 
-/* The kernel `convolution` with somebody who takes finished planes of the result (CONV_FORWARD, CONV_INPUT)
+/* The kernel `convolution` with a consumer of finished planes of the result (CONV_FORWARD, CONV_INPUT)
  * while others are made. */
 int flb_convolve_planes(const View *v, const int64_t *numbers, Planes *planes) {
     return convolve((const flb_convolution_views *)v, (const flb_convolution_numbers *)numbers, planes);

@@ -190,7 +190,7 @@ int flb_multiply_packed(int f64, int at, int64_t m, int64_t n, int64_t k, const 
     return (f64 ? multiply_packed_f64 : multiply_packed_f32)(at, m, n, k, a, lda, b, c, ldc);
 }
 
-/* The parts of a product for those who keep what is packed (attention.c): see product_kernels.h. Room for
+/* The parts of a product for callers that keep packed operands (attention.c): see product_kernels.h. Room for
  * panels of m rows: m rounded up to TALL. */
 void flb_pack_rows(int f64, int along, int64_t m, int64_t k, const void *a, int64_t lda, void *to) {
     (f64 ? pack_rows_f64 : pack_rows_f32)(along, m, k, a, lda, to);

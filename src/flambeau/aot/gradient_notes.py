@@ -1,4 +1,4 @@
-"""Notes about gradients in a backward graph: who reduces them wants to know of each as soon as it is computed, not when the graph has ended.
+"""Notes about gradients in a backward graph: a reducer is told of each gradient as soon as it is computed, not when the graph has ended.
 
 While :func:`noting` is active in a thread, backward graphs that are traced there get a node behind each gradient that ``note(place, input)`` answers
 a call for: ``(operator, arguments)``, called as ``operator(gradient, *arguments)``. Such graphs aren't cached on disk.

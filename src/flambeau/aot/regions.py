@@ -190,7 +190,7 @@ def returns(gm: GraphModule, results: list) -> None:
 
 
 def apart(gm: GraphModule) -> None:
-    """Every result of the body is a dense tensor in memory of its own: whoever runs it needn't look."""
+    """Every result of the body is a dense tensor in memory of its own, which callers need not check."""
     seen = {n for n in gm.graph.nodes if n.op == "placeholder"}
     output = gm.graph.output_node()
     results = []

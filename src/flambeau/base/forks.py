@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 __all__ = ["at_rest", "held_while_forking"]
 
-held_while_forking = threading.RLock()  # one for all who need one, so that there is no order to get wrong
+held_while_forking = threading.RLock()  # a single lock for every use, so that no order of locking can be wrong
 
 at_rest: list[Callable[[], object]] = []  # called by a fork that has the lock: native threads come to rest
 

@@ -8,7 +8,7 @@ __all__ = ["Absent"]
 
 
 class Absent:
-    """An error's argument. Looking for a near name takes milliseconds, and most who ask only want to know whether there is one."""
+    """An error's argument. Looking for a near name takes milliseconds, and most callers only ask whether there is an attribute."""
 
     def __init__(self, text: str, name: str, names: Callable[[], Iterable[str]], prefix: str = ""):
         self.text, self.name, self.names, self.prefix = text, name, names, prefix

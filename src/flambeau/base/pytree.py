@@ -406,7 +406,7 @@ def treespec_dumps(treespec, protocol=None) -> str:
         raise TypeError(
             f"treespec_dumps(spec): Expected `spec` to be instance of TreeSpec but got item of type {type(treespec)}."
         )
-    from .pytree_json import dumps  # json is imported by those who write it
+    from .pytree_json import dumps  # json is imported when a tree is written as JSON
 
     return dumps(treespec.unflatten([0] * treespec.num_leaves), protocol)
 

@@ -48,7 +48,7 @@ def _on_a_device(ext_tensor):
     if not hasattr(ext_tensor, "__dlpack__"):
         return from_capsule(ext_tensor)
     kind, _ = ext_tensor.__dlpack_device__()
-    # The legacy default stream: whoever gives the memory away waits for it.
+    # The legacy default stream: the producer of the memory waits for it.
     return from_capsule(ext_tensor.__dlpack__(stream=1)) if kind == DLDeviceType.kDLCUDA else None
 
 

@@ -147,7 +147,7 @@ def in_rows(t) -> bool:
 
 
 def elements(t) -> np.ndarray | None:
-    """The elements as an array, for those who look at them before an operator runs; None where there are none, or they aren't known yet."""
+    """The elements as an array, for code that reads them before an operator runs; None where there are none, or they aren't known yet."""
     return t._array if t._has_data else read(t) if not t._keys and on_device(t) else None
 
 

@@ -164,7 +164,7 @@ def _subclasses(op, types, args, kwargs, tried):
 
 
 def _count_writes(op, args, kwargs):
-    """A handler wrote what a wrapper holds: its own version counts that, for those who saved the wrapper."""
+    """A handler wrote what a wrapper holds: the wrapper's own version counts that, so that a saved wrapper is known to be changed."""
     for argument, value in zip(op._schema.arguments, op.full(*args, **kwargs)):
         if argument.is_write:
             for t in value if isinstance(value, list) else [value]:

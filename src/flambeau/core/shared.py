@@ -1,7 +1,7 @@
 """Storages in memory that other processes can map: anonymous files, which have no name and end with the last process that has them.
 
 :func:`share` moves a storage there in place, with every tensor over it. core/sending.py sends the file's descriptor to another process, which
-maps it (:func:`attach`). Who receives one storage twice has it once.
+maps it (:func:`attach`). A storage that arrives twice is mapped once.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Tensor(_C.TensorBase):
             and hasattr(handler, "__code__")
         ):
             cls.__torch_dispatch__ = classmethod(handler)
-        # As in PyTorch: whoever takes operators over is not asked for functions too, unless it says how.
+        # As in PyTorch: a class with __torch_dispatch__ is not asked for functions too, unless it defines __torch_function__.
         if cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
             inherited = getattr(cls.__torch_function__, "__func__", None)
             if inherited is Tensor.__dict__["__torch_function__"].__func__:

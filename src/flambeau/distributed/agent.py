@@ -244,7 +244,7 @@ def _traceback(rank: _Rank) -> bytes:
 
 
 def _report(first: _Rank, size: int) -> int:
-    """Say who failed, with its traceback last; the exit status."""
+    """Print the rank that failed, its traceback last. Returns the exit status."""
     code = first.code
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
     text = f"flambeau launch: rank {first.number} of {size} (process {first.process.pid}) {how}; the other ranks were ended\n".encode()
@@ -295,7 +295,9 @@ def launch(options: Options) -> int:
 
 
 def node_rank(host: str, port: int, nodes: int, run_id: str) -> int:
-    """The number of this machine among ``nodes`` that meet at one address, whose machine keeps the server: who can listen there is number 0."""
+    """The number of this machine among ``nodes`` that meet at one address, whose machine keeps the server.
+
+    The machine that can listen there is number 0."""
     local = {"localhost", "127.0.0.1", socket.gethostname(), socket.getfqdn()}
     with contextlib.suppress(OSError):
         local.add(socket.gethostbyname(socket.gethostname()))

@@ -253,7 +253,7 @@ class DistributedDataParallel(Module, Joinable):
         return state
 
     def __setstate__(self, state) -> None:
-        """In the default process group of who reads it; all ranks do."""
+        """In the default process group of the process that unpickles it; all ranks do."""
         super().__setstate__(state)
         self.__dict__["process_group"] = world.of(None)
         self.require_backward_grad_sync = self.require_forward_param_sync = True
@@ -261,7 +261,9 @@ class DistributedDataParallel(Module, Joinable):
 
 
 def _around_capture(ddp):
-    """Graphs that are captured in this block are made for the buckets, as the setting optimize_ddp says. Who compiles has imported capture."""
+    """Graphs that are captured in this block are made for the buckets, as the setting optimize_ddp says.
+
+    A program that compiles has imported capture already."""
     if "flambeau.dynamo.wrapped_backends" not in sys.modules:
         return contextlib.nullcontext()
     return importlib.import_module("flambeau.distributed.graph_splitting").around_capture(

@@ -71,7 +71,7 @@ class ExchangeEngine(Engine):
         return "\n".join([head, *self.report(disagreed=status == _MISMATCH)])
 
     def report(self, disagreed: bool = False) -> list[str]:
-        """Who did what: a line for each rank; of the last operation that they disagreed about, or now."""
+        """A line for each rank with its operation: of the last operation that the ranks disagreed about, else of the current one."""
         lines = []
         for rank, (started, ended, *header) in zip(self.ranks, self.exchange.states(disagreed)):
             where = (

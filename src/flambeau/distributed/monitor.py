@@ -1,4 +1,4 @@
-"""Who hasn't come: monitored_barrier, over the group's store."""
+"""monitored_barrier over the group's store: it names the ranks that have not arrived."""
 
 from __future__ import annotations
 

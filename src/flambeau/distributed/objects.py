@@ -1,4 +1,4 @@
-"""Collectives of Python objects: pickled, and moved as bytes. Who receives runs what the sender pickled: only among processes that trust each
+"""Collectives of Python objects: pickled, and moved as bytes. The receiver runs what the sender pickled: only among processes that trust each
 other."""
 
 from __future__ import annotations

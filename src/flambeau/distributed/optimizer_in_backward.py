@@ -36,7 +36,7 @@ def get_in_backward_optimizers(module: Module) -> list[Optimizer]:
 
 
 def take_over(parameters: Iterable) -> set[int]:
-    """For who reduces gradients and runs the optimizers behind that: their own hooks go. The places of the parameters that have some."""
+    """Remove the hooks that step optimizers, for a reducer that steps them after reduction. Returns the indices of the parameters that had hooks."""
     found = set()
     for i, p in enumerate(parameters):
         if getattr(p, "_in_backward_optimizers", None):

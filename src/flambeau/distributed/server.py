@@ -1,7 +1,7 @@
 """The server of a job: its store, the start of MPI by PMI-1, and the watch over its ranks, on one port.
 
 It is Python's standard library alone, because it also runs as a program of its own (``python -I -S server.py``): MPI_Init holds the GIL of the
-process that calls it, so whoever starts MPI can't serve at the same time. The first byte of a connection tells what it speaks:
+process that calls it, so the process that starts MPI can't serve at the same time. The first byte of a connection tells what it speaks:
 
 - ``\\x01``: requests of ``store.py``: an op, then fields, each a length of four bytes and that many bytes. The reply is a status and fields.
 - ``c``: PMI-1, lines of text (``cmd=init ...``), the protocol of MPICH's simple PMI client.
@@ -54,7 +54,7 @@ class Connection:
 
 
 class Server:
-    """Listens from the start; :meth:`serve` runs until :meth:`finished`. ``on_event(text)`` is told who died."""
+    """Listens from the start; :meth:`serve` runs until :meth:`finished`. ``on_event(text)`` is told which process died."""
 
     def __init__(self, host: str = "", port: int = 0, owner: int | None = None, on_event=None):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -153,7 +153,7 @@ class Server:
         return status.st_uid == os.getuid() and status.st_ctime >= self.born
 
     def _owner_gone(self) -> None:
-        """The process that started this one closed the store or ended; who is connected is still served."""
+        """The process that started this one closed the store or ended; connected processes are still served."""
         if os.read(self.owner, 1):
             return
         self.selector.unregister(self.owner)

@@ -88,7 +88,7 @@ class Work:
 
 
 class MessageWork(Work):
-    """A message: whoever waits moves it on. ``arrived()`` runs once, when it is there."""
+    """A message: the waiting thread moves it on. ``arrived()`` runs once, when it is complete."""
 
     def __init__(self, pending, timeout: float, what: str, result, arrived=None, source=None):
         super().__init__(what, result)

@@ -281,7 +281,7 @@ def new_group(
     sort_ranks: bool = True,
 ):
     """A group of some ranks of the default one (all by default). All ranks call it in the same order, members only with
-    ``use_local_synchronization``. Who isn't a member gets ``GroupMember.NON_GROUP_MEMBER``."""
+    ``use_local_synchronization``. Ranks outside the group get ``GroupMember.NON_GROUP_MEMBER``."""
     world, default = current(), of(None)
     warn_of_options(pg_options)
     members = list(range(default.size())) if ranks is None else list(ranks)

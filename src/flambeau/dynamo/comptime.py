@@ -249,9 +249,9 @@ class ComptimeVariable(HeldVariable):
         elif self.returns:
             context.print_value_stack(**{k: v.as_constant() for k, v in kwargs.items()})
         elif isinstance(self.value, types.MethodType):
-            import pdb  # only whoever asks pays for it
+            import pdb  # loaded for a program that asks for a debugger
 
-            ctx = context  # noqa: F841  for whoever looks
+            ctx = context  # noqa: F841  a name for the debugger's user
             pdb.set_trace()
         else:
             real_function(args[0].unwrap())(context)

@@ -1,4 +1,4 @@
-"""Who stands between capture and the backend in this thread: data parallelism, which splits graphs while its module's forward runs."""
+"""A wrapper between capture and the backend in this thread: data parallelism splits graphs while its module's forward runs."""
 
 from __future__ import annotations
 

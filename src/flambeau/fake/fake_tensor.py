@@ -148,7 +148,9 @@ class FakeTensorMode(TorchDispatchMode):
     def __init__(self, *, allow_non_fake_inputs=False, allow_fallback_kernels=True, shape_env=None, static_shapes=None):
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env = shape_env
-        self.effects: set[str] = set()  # of the operators that ran; whoever wants to know empties it before
+        self.effects: set[str] = (
+            set()
+        )  # of the operators that ran; a caller empties it before the run that it asks about
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self.traces = False  # whether its tensors stand for those of a program that is captured
         self.asked_offsets: list = []  # storages of tensors whose storage_offset() was asked for, likewise

@@ -293,7 +293,7 @@ def chunk_vmap(
 
 
 def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str) -> Callable:
-    """As :func:`vmap`, for those who write batching rules: the batch size is given, no input has to be mapped, and ``(out, out_dims)`` comes back.
+    """As :func:`vmap`, for authors of batching rules: the batch size is given, no input has to be mapped, and ``(out, out_dims)`` comes back.
 
     The batch of a result is where ``out_dims`` says, None for results that are the same for all examples.
     """

@@ -1,4 +1,4 @@
-"""The Functionalize key: tensors that look mutable to whoever holds them and never are underneath.
+"""The Functionalize key: tensors that look mutable from outside and never are underneath.
 
 A :class:`FunctionalTensor` carries a :class:`FunctionalValue` as its payload. Calls on it arrive here below autograd, run on
 the Values, and what is underneath (plain, fake, or traced by a mode) sees functional operators only."""

@@ -1,4 +1,4 @@
-"""A node of a graph: one operation, its arguments and who uses its result.
+"""A node of a graph: one operation, its arguments and the users of its result.
 
 Invariant: ``b in a.users`` exactly when ``a`` occurs somewhere in ``b.args`` or ``b.kwargs``; the setters keep it.
 Nodes form a doubly linked ring around the graph's root, which makes insertion and removal O(1)."""

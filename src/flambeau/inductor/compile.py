@@ -213,7 +213,7 @@ def _numbers(val):
 
 @slotted(frozen=False)
 class CompiledParts:
-    """What the passes made on the way, for those who look."""
+    """The intermediate results of the passes, for dumps and reports."""
 
     nodes: list
     groups: list

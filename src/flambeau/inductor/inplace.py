@@ -77,7 +77,7 @@ def _compile(fn, tensors, count):
         targets = [position for position, _ in pairs]
         graph, made = compile_program(program, output_aliases=dict(enumerate(targets)))
     except Exception as e:
-        # The caller has its own way to the result; a failure here only costs speed, and is told to who asks.
+        # The caller has its own way to the result; a failure here only costs speed, and is logged.
         log.info("no compiled update in place: %s: %s", type(e).__name__, str(e))
         return None
     if made.lowering.fallbacks:

@@ -91,7 +91,7 @@ def _compile(op, args, exact=False):
         program.count()
         graph, made = compile_program(program)
     except Exception as e:
-        # Eager's own kernel gives the result or the error; a failure here only costs speed, and is told to who asks.
+        # Eager's own kernel gives the result or the error; a failure here only costs speed, and is logged.
         log.info("%s has no compiled eager kernel: %s: %s", op, type(e).__name__, str(e))
         return _REFUSED
     if made.lowering.fallbacks or any(getattr(s, "what", "") == "call" for s in graph.info.steps):

@@ -397,7 +397,7 @@ _kept: list[Library] = []
 
 
 def kept(library: Library) -> Library:
-    """A library whose registrations last, for whoever gets no hold of it."""
+    """A library that the registry keeps alive, so that its registrations last without a reference of the caller's."""
     _kept.append(library)
     return library
 

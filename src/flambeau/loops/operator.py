@@ -101,7 +101,7 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
             SITES[p["site"]].native = False
         error = getattr(builtins, kind)(text.format(*numbers))
         if p["first"]:
-            # Nothing has happened yet: who runs captured code runs the function plainly instead, which tells the error as Python does.
+            # Nothing has happened yet: captured code then runs the function uncompiled, and Python raises the error itself.
             error.run_plainly = True
         raise error
 

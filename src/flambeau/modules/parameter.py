@@ -124,7 +124,7 @@ class UninitializedTensorMixin:
     cls_to_become: type
 
     def materialize(self, shape, device=None, dtype=None) -> None:
-        """Give it memory of this shape, in place: whoever holds it sees the new one. The class becomes ``cls_to_become``."""
+        """Give it memory of this shape, in place: every reference sees the new memory. The class becomes ``cls_to_become``."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         made = empty(sizes, device=device or self.device, dtype=dtype or self.dtype)
         self._array, self._storage = made._array, made._storage

@@ -52,7 +52,7 @@ def is_wrapper(t) -> bool:
 
 
 def swap_tensors(t1, t2) -> None:
-    """Exchange what two tensors are: memory, gradient, attributes, class. Whoever holds one of them sees the other's values.
+    """Exchange what two tensors are: memory, gradient, attributes, class. Every reference to one of them then sees the other's values.
 
     RuntimeError when one of them has weak references or is part of a graph of autograd.
     """

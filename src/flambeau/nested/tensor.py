@@ -220,7 +220,7 @@ class NestedTensor(Tensor):
         """Nothing: what it is made of were arguments."""
 
     def __tensor_flatten__(self):
-        """The names of the tensors inside, and what else makes it: for whoever takes wrappers apart."""
+        """The names of the tensors inside, and its other parts: tensor subclasses are taken apart and built again by this."""
         names = ["_values", "_offsets", *(["_lengths"] if self._lengths is not None else [])]
         return names, {"ragged_idx": self._ragged_idx}
 

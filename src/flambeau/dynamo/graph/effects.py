@@ -1,4 +1,4 @@
-"""What is asked of the calls that a captured graph is made of: their effects, and who waits for their errors."""
+"""Questions about the calls of a captured graph: their effects, and whether code of the program handles their errors."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def as_inference(t):
         set_inference(before)
 
 
-set_grad_enabled.is_grad_mode_switch = True  # for whoever gets the graph
+set_grad_enabled.is_grad_mode_switch = True  # backends that get the graph look for it
 
 
 def is_new_leaf(value) -> bool:

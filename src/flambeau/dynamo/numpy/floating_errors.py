@@ -178,7 +178,7 @@ def reported_kinds(nodes) -> dict:
 
 
 def watched(nodes) -> tuple[int, Watch | None]:
-    """The flags that are looked at after a graph with these nodes, by who reports them."""
+    """The flags that are checked after a graph with these nodes, by the function that reports them."""
     own, inherited, loud = (
         functools.reduce(operator.or_, kinds, 0) for kinds in zip(*reported_kinds(nodes).values(), (0, 0, 0))
     )

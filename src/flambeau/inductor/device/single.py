@@ -69,7 +69,7 @@ def _tensors(args):
 def run(op, full, device: Device):
     """The result of a functional operator on all of its arguments, or NotImplemented where the device has no kernel for it."""
     if (device.index or 0) >= accelerator.count():
-        return NotImplemented  # who asks for its memory gets the driver's error
+        return NotImplemented  # a use of its memory gets the driver's error
     tensors = list(_tensors(full))
     what = op, device, get_default_dtype()  # which bodies and shape rules ask for
     try:
@@ -147,7 +147,7 @@ def _tried(op, make, metas):
             raise
         return _REFUSED
     except Exception as e:
-        # The host's kernel gives the result or the error; a failure here only costs speed, and is told to who asks.
+        # The host's kernel gives the result or the error; a failure here only costs speed, and is logged.
         log.info("%s has no kernel on the device: %s: %s", op, type(e).__name__, str(e))
         return _REFUSED
 

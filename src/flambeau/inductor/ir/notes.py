@@ -1,4 +1,4 @@
-"""What a launch of a compiled graph is, for those who look at it: profiles and reports. Notes are kept on disk with the graph."""
+"""Descriptions of the launches of a compiled graph for profiles and reports. They are kept on disk with the graph."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class LaunchPlan:
         )
 
     def _prepare(self, step: NativeStep) -> None:
-        """Look for the library of a kernel: who recalls a graph has not done so."""
+        """Look for the library of a kernel, which recalling a graph has not done."""
         kernel = kernels.find(step.kernel)
         if kernel is None or kernel.library == Library.NONE:
             return

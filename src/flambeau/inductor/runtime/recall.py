@@ -1,6 +1,6 @@
 """Whole compiled graphs on disk: a second process neither lowers a graph nor generates code for it.
 
-An entry has the plan of a graph (plan.py), the object code of its kernels and, for those who look, their text. Its name comes from the name
+An entry has the plan of a graph (plan.py), the object code of its kernels and their text, which dumps show. Its name comes from the name
 that ahead-of-time autograd gave the graph, which tells graph, inputs, settings and sources (aot/cache.py), and here from the compiler's own
 settings and the machine. Entries are marshalled rows of plain values behind a checksum; what is damaged is made again."""
 

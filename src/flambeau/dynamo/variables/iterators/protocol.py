@@ -1,4 +1,4 @@
-"""Iterators are pulled: whoever consumes one takes one element at a time, as the interpreter does, and leaves the rest.
+"""Iterators are pulled: a consumer takes one element at a time, as the interpreter does, and leaves the rest.
 
 ``v.iter(tx)`` is ``iter()`` of a value, ``it.next(tx)`` takes one element (None at the end); :func:`each` goes through a value by them, and
 :func:`all_of` is ``list()``. Containers know their elements (``items``), iterators have no such method.

@@ -25,7 +25,7 @@ def followed(ref):
 
 
 def referred(value):
-    """The interpreter's own reference to an object: one and the same for all who ask."""
+    """The interpreter's own reference to an object: every request for it gives the same object."""
     return weakref.ref(value)
 
 
@@ -145,7 +145,7 @@ def is_weakly_known(v: Variable) -> bool:
 
 
 def check_callbacks(tx, *result: Variable) -> None:
-    """A local is written over, or a traced call has returned: whoever wanted to hear that what was held there is gone would be called."""
+    """A local is written over, or a traced call has returned: callbacks of weak references to the dropped object would be called."""
     for made in list(tx.output.references.calling_references):
         to = made.to()
         if to is None or not is_held(to, *result):
@@ -179,7 +179,7 @@ def made(tx, cls, to: Variable, callback: Variable | None, key: Variable | None 
     if not getattr(to.python_type(), "__weakrefoffset__", 0):
         tx.raise_user(TypeError(f"cannot create weak reference to '{to.python_type().__name__}' object"))
     tx.output.references.weakly_known.add(to)
-    if key is None and callback is None:  # there is one for all who ask
+    if key is None and callback is None:  # the interpreter makes one and shares it
         found = tx.output.references.weak_references.get(to)
         if found is None:
             found = tx.output.references.weak_references[to] = MadeReferenceVariable(cls, to, None, None)
