@@ -143,6 +143,8 @@ from flambeau.compat.random import get_rng_state as get_rng_state
 from flambeau.compat.random import initial_seed as initial_seed
 from flambeau.compat.random import set_rng_state as set_rng_state
 from flambeau.compat.random import thread_safe_generator as thread_safe_generator
+from flambeau.compat.streams import Event as Event
+from flambeau.compat.streams import Stream as Stream
 from flambeau.core.conversion import is_tensor as is_tensor
 from flambeau.core.generator import Generator as Generator
 from flambeau.core.generator import manual_seed as manual_seed
@@ -204,7 +206,6 @@ DoubleStorage: Any
 DoubleTensor: Any
 EnumType: Any
 ErrorReport: Any
-Event: Any
 ExcludeDispatchKeyGuard: Any
 ExecutionPlan: Any
 FileCheck: Any
@@ -260,7 +261,6 @@ ShortTensor: Any
 StaticModule: Any
 Storage: Any
 StorageBase: Any
-Stream: Any
 StreamObjType: Any
 StringType: Any
 SymBoolType: Any

@@ -174,3 +174,44 @@ def test_native_code_chooses_the_overload(name, monkeypatch):
 def test_errors_are_those_of_the_general_way(call, error):
     with pytest.raises((TypeError, RuntimeError), match=error):
         call()
+
+
+# What PyTorch refuses of out=, by function: "part" of an operand's memory, the "same" memory, another "dtype" that could hold the result.
+REFUSED = {
+    "part": """torch.outer(v, v); torch.kron(v, v); torch.stack([x, x]); torch.hstack([x, x]); torch.vstack([x, x]); torch.dstack([x, x])
+        torch.column_stack([v, v]); torch.nextafter(x, x); torch.index_add(x, 0, i, x); torch.cat([v, v]); torch.add(x, x); torch.take_along_dim(x, k, 0)
+        torch.where(x > 0, x, x); torch.gather(x, 0, k); torch.mul(x, x)""",
+    "same": "torch.take_along_dim(x, k, 0); torch.gather(x, 0, k); torch.index_select(x, 0, i)",
+    "dtype": """torch.inner(x, x); torch.linalg.matrix_power(x, 3); torch.matrix_power(x, 2); torch.lerp(x, x, x); torch.nn.functional.logsigmoid(x)
+        torch.index_add(x, 0, i, x); torch.mm(x, x); torch.gather(x, 0, k)""",
+    "none": "torch.nextafter(x, x); torch.diff(x); torch.outer(v, v); torch.stack([x, x]); torch.add(x, x)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "how,call", [(h, c.strip()) for h, text in REFUSED.items() for c in text.replace("\n", ";").split(";")]
+)
+def test_refused(how, call):
+    """At each call, whoever makes it: the kernel, and native code once a description has come up often."""
+    rooms = torch.rand(64), torch.rand(64)
+    x, v = rooms[0][:16].view(4, 4), rooms[1][:4]
+    names = {"torch": torch, "x": x, "v": v, "i": torch.arange(4), "k": torch.zeros(4, 4, dtype=torch.int64)}
+    want = eval(call, names)
+    room = rooms[0] if "x" in call.partition("(")[2] else rooms[1]
+    if how in ("dtype", "none"):
+        names["out"] = torch.empty(want.shape, dtype=torch.float64)
+    else:
+        start = 0 if how == "same" else 1
+        names["out"] = x if how == "same" else room[start : start + want.numel()].view(want.shape)
+    for _ in range(4):
+        if how == "none":
+            assert torch.equal(eval(f"{call[:-1]}, out=out)", names), want.double())
+            continue
+        with pytest.raises(RuntimeError, match="dtype" if how == "dtype" else "single memory location"):
+            eval(f"{call[:-1]}, out=out)", names)
+
+
+@pytest.mark.parametrize("name", ["silu", "mish", "glu", "leaky_relu", "hardswish", "hardsigmoid"])
+def test_functions_without_out(name):
+    with pytest.raises(TypeError, match="out"):
+        getattr(torch.nn.functional, name)(X, out=torch.empty(0))

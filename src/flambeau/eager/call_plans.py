@@ -93,7 +93,7 @@ def make_plan(op: OpOverload, values: tuple):
                 return None
             if out.slot != target.slot:
                 p.copy(out, target)
-        return p.call_plan(target=target)
+        return p.call_plan(target=target, outside=op.kind == "out" and "outside" in base.out_rules)
     except REFUSED:
         return None
 

@@ -371,8 +371,8 @@ class Program:
         return counts, which, tuple(sizes), tuple(constants)
 
     # -- the call plan ------------------------------------------------------------------------------------------------------
-    def call_plan(self, *, target: PlanValue | None = None, many=False) -> _C.CallPlan:
-        """``target``: the tensor argument that is written and returned."""
+    def call_plan(self, *, target: PlanValue | None = None, many=False, outside=False) -> _C.CallPlan:
+        """``target``: the tensor argument that is written and returned; ``outside``: no other may be it."""
         counts, which, temporaries, constants = self._placed()
         bases, at = {}, 0
         for kind in ("tensor", "number", "result", "temporary", "constant"):
@@ -397,7 +397,9 @@ class Program:
             for v in self.inputs:
                 lo = sum(min(0, s * (n - 1)) for n, s in zip(v.shape, v.strides))
                 hi = sum(max(0, s * (n - 1)) for n, s in zip(v.shape, v.strides)) + v.dtype.itemsize - 1
-                same = v.shape == target.shape and v.strides == target.strides and v.dtype == target.dtype
+                same = (
+                    not outside and v.shape == target.shape and v.strides == target.strides and v.dtype == target.dtype
+                )
                 extents += [lo, hi, int(same)]
         more = {} if target is None else {"target": target.slot[1], "extents": tuple(extents)}
         return _C.CallPlan(

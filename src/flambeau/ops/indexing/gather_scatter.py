@@ -254,6 +254,7 @@ def _count_of(index, source, dim, name):
     variants="function method",
     inplace=True,
     has_out=True,
+    out_rules="apart",
 )
 def index_add(self, dim, index, source, alpha):
     if self.dtype is not source.dtype:

@@ -234,7 +234,7 @@ def _linear(input, weight, bias):
     )
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", out_rules="apart")
 def outer(self, vec2):
     for name, v in (("self", self), ("vec2", vec2)):
         if v.ndim != 1:
@@ -247,7 +247,7 @@ def ger(self, vec2):
     return aten.outer.default(self, vec2)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor")
+@composite("inner(Tensor self, Tensor other) -> Tensor", out_rules="exact")
 def inner(self, other):
     """Sum of products over the last dimension of both."""
     if self.ndim == 0 or other.ndim == 0:
@@ -301,7 +301,7 @@ def addbmm(self, batch1, batch2, beta, alpha):
     return _added(self, product, batch1, batch2, beta, alpha)
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", out_rules="rows")
+@composite("kron(Tensor self, Tensor other) -> Tensor", out_rules="rows apart")
 def kron(self, other):
     n = max(self.ndim, other.ndim)
     a, b = ([1] * (n - t.ndim) + list(t.shape) for t in (self, other))

@@ -571,7 +571,7 @@ def matrix_exp(self):
     return aten.linalg_matrix_exp.default(self)
 
 
-@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", variants="", has_out=True)
+@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", variants="", has_out=True, out_rules="exact")
 def linalg_matrix_power(self, n):
     if len(self.shape) < 2 or self.shape[-1] != self.shape[-2]:
         square("linalg.matrix_power", self)
@@ -588,7 +588,7 @@ def linalg_matrix_power(self, n):
     return aten.clone.default(out) if out is self else out
 
 
-@composite("matrix_power(Tensor self, int n) -> Tensor", has_out=True)
+@composite("matrix_power(Tensor self, int n) -> Tensor", has_out=True, out_rules="exact")
 def matrix_power(self, n):
     return aten.linalg_matrix_power.default(self, n)
 

@@ -127,7 +127,9 @@ def elu(s, self, alpha, scale, input_scale):
     return s.where(s.gt(self, 0), s.mul(self, scale), s.mul(s.expm1(s.mul(self, input_scale)), alpha * scale))
 
 
-@pointwise("log_sigmoid(Tensor self) -> Tensor", variants="nn", promote="float", layout=(), inplace=False)
+@pointwise(
+    "log_sigmoid(Tensor self) -> Tensor", variants="nn", promote="float", layout=(), inplace=False, out_rules="exact"
+)
 def log_sigmoid(s, self):
     return s.sub(s.minimum(self, 0.0), s.log1p(s.exp(s.neg(s.abs(self)))))
 

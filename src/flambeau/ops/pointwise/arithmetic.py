@@ -290,7 +290,9 @@ def lerp(s, self, end, weight):
     return s.sub(end, s.mul(s.sub(end, self), 1 - weight))
 
 
-@pointwise("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote=_LERP, refuse=INTEGERS)
+@pointwise(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote=_LERP, refuse=INTEGERS, out_rules="exact"
+)
 def lerp_tensor(s, self, end, weight):
     d = s.sub(end, self)
     return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))

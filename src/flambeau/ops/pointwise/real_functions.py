@@ -243,6 +243,7 @@ def _nextafter_narrow(s, self, other, step, least, most):
     variants="function method",
     inplace=True,
     tags=("pointwise",),
+    out_rules="casts apart",
 )
 def nextafter(self, other):
     """The neighbour of each number towards another one."""

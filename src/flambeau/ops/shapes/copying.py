@@ -269,7 +269,7 @@ def _cat_batch(b, tensors, dim):
     return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
 
 
-@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="casts")
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="casts outside")
 def stack(tensors, dim):
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")

@@ -185,7 +185,7 @@ for _n in (1, 2, 3):
     )
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts")
+@composite("hstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
 def hstack(tensors):
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
@@ -193,21 +193,21 @@ def hstack(tensors):
     return aten.cat.default(ts, 0 if ts and ts[0].ndim == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts")
+@composite("vstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
 def vstack(tensors):
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 2) for t in tensors], 0)
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts")
+@composite("dstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
 def dstack(tensors):
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 3) for t in tensors], 2)
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts")
+@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
 def column_stack(tensors):
     return aten.hstack.default([t if t.ndim > 1 else aten.reshape.default(t, [t.numel(), 1]) for t in tensors])
 
