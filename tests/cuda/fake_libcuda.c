@@ -38,17 +38,17 @@ int cuMemPoolTrimTo(void *p, size_t n) { return (void)p, LOG("trim %zu\n", n), 0
 int cuMemAllocAsync(uint64_t *out, size_t n, void *s) {
     (void)s;
     if (n > (size_t)1 << 30) return 2;
-    uint64_t *block = malloc(n + 16);
+    uint64_t *block = aligned_alloc(256, (n + 511) / 256 * 256);
     block[0] = n;
     pool[7] += n;
-    return *out = (uint64_t)(uintptr_t)(block + 2), 0;
+    return *out = (uint64_t)(uintptr_t)(block + 32), 0;
 }
 int cuMemFreeAsync(uint64_t at, void *s);
 int cuMemAlloc(uint64_t *out, size_t n) { return LOG("taken\n"), cuMemAllocAsync(out, n, NULL); }
 int cuMemFree(uint64_t at) { return LOG("given back\n"), cuMemFreeAsync(at, NULL); }
 int cuMemFreeAsync(uint64_t at, void *s) {
     (void)s;
-    uint64_t *block = (uint64_t *)(uintptr_t)at - 2;
+    uint64_t *block = (uint64_t *)(uintptr_t)at - 32;
     pool[7] -= block[0];
     return free(block), 0;
 }

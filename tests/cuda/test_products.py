@@ -177,7 +177,8 @@ for _ in range(3):
 aligned = [min(256, t.data_ptr() & -t.data_ptr()) for t in (b, a)]
 torch.set_float32_matmul_precision("high")
 torch.compile(lambda a, b: a @ b)(a, b)
-a[:, :16] @ b[:16]
+a[:, 2:18].contiguous() @ b[:16]
+a[1:] @ b
 print("aligned", *aligned)
 print(fake.fake_cublas_log()[before:].decode())
 print("things", fake.fake_cublas_things() - things, "memory", torch.cuda.memory_allocated())
@@ -195,12 +196,12 @@ def test_how_cublas_is_called(library, cublas):
     own = lines[lines.index("right 1") + lines.count("right 1") :]
     assert own.count("product 16 64 32, batch 1") == 4
     asked = [line for line in own if line.startswith("heuristic")]
-    # Once for a shape, once for rounded factors, once for other sizes.
-    assert len(asked) == 3 and "compute 77 scale 0" in own
+    # Once for a shape, for rounded factors, for other sizes, for an operand that begins elsewhere.
+    assert len(asked) == 4 and "compute 77 scale 0" in own and asked[3].endswith("aligned 256 128 256 256")
     (aligned,) = (line for line in own if line.startswith("aligned"))
     assert aligned in asked[0] and aligned.split()[1:] == asked[0].split("aligned ")[1].split()[:2]
     (end,) = (line for line in own if line.startswith("things"))
-    assert end.split()[1] == "12"  # an operation and three layouts for each
+    assert end.split()[1] == "16"  # an operation and three layouts for each
     assert "cuBLASLt's status 15" in found.stderr.splitlines()[-1]
 
 
