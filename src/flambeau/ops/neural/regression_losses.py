@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 
+from ...base.dtypes import bool_
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
 from .loss_reduction import per_element, reduced
 
 aten = namespace("aten")
+
+
+def difference(self, target):
+    """``self - target``, where truth values beside numbers are the numbers 0 and 1."""
+    if self.dtype is bool_ and target.dtype is not bool_:
+        self = aten._to_copy.default(self, dtype=target.dtype)
+    elif target.dtype is bool_ and self.dtype is not bool_:
+        target = aten._to_copy.default(target, dtype=self.dtype)
+    return aten.sub.Tensor(self, target)
 
 
 @explicit(
@@ -17,7 +27,7 @@ aten = namespace("aten")
 def smooth_l1_loss(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    z = aten.abs.default(aten.sub.Tensor(self, target))
+    z = aten.abs.default(difference(self, target))
     if beta == 0:
         return reduced(z, reduction)
     small = aten.div.Tensor(aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5), beta)
@@ -28,7 +38,7 @@ def smooth_l1_loss(self, target, reduction, beta):
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor"
 )
 def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
-    d = aten.contiguous.default(aten.sub.Tensor(self, target))
+    d = aten.contiguous.default(difference(self, target))
     slope = aten.sign.default(d) if beta == 0 else aten.clamp.default(aten.div.Tensor(d, beta), -1, 1)
     return per_element(grad_output, slope, None, reduction)
 
@@ -43,7 +53,7 @@ smooth_l1_loss.derivative(
 def huber_loss(self, target, reduction, delta):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    z = aten.abs.default(aten.sub.Tensor(self, target))
+    z = aten.abs.default(difference(self, target))
     small = aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5)
     loss = aten.where.self(aten.le.Scalar(z, delta), small, aten.mul.Tensor(aten.sub.Tensor(z, 0.5 * delta), delta))
     if loss.dtype is not self.dtype:  # unlike other losses this one is of the input's dtype, whatever the target's
@@ -58,7 +68,7 @@ def huber_loss(self, target, reduction, delta):
     has_out=False,
 )
 def huber_loss_backward(grad_output, self, target, reduction, delta):
-    d = aten.contiguous.default(aten.sub.Tensor(self, target))
+    d = aten.contiguous.default(difference(self, target))
     return per_element(grad_output, aten.clamp.default(d, -delta, delta), None, reduction)
 
 
@@ -70,7 +80,7 @@ huber_loss.derivative(
 
 @composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", refuse=COMPLEX, variants="")
 def mse_loss(self, target, reduction):
-    d = aten.sub.Tensor(self, target)
+    d = difference(self, target)
     return reduced(aten.mul.Tensor(d, d), reduction)
 
 
