@@ -4,6 +4,7 @@ guarded, and the same as plain code."""
 import abc
 import collections
 import enum
+import functools
 
 import pytest
 from programs import X, agree, changed
@@ -303,3 +304,45 @@ def test_methods_of_builtins_refuse_other_objects():
     x = torch.ones(2)
     for backend in ("eager", "inductor"):
         assert torch.compile(f, backend=backend)(x)[1] == f(x)[1]
+
+
+class ReadOnly(functools.cached_property):
+    def __set__(self, instance, value):
+        raise AttributeError("read-only")
+
+
+def test_a_cached_property_that_refuses_writes_is_kept_in_a_new_object():
+    class Holder:
+        @ReadOnly
+        def three(self):
+            return 3
+
+    def f(x):
+        holder = Holder()
+        return holder.three * x, holder
+
+    out, holder = torch.compile(f, backend="eager")(torch.ones(1))
+    assert out.item() == 3 and vars(holder) == {"three": 3}
+
+
+class Slots:
+    __slots__ = ("a", "b")
+
+
+def test_slots_are_written_by_their_descriptors():
+    set_a, set_b = Slots.a.__set__, Slots.b.__set__
+
+    def f(x, given):
+        made = Slots()
+        set_a(made, x + 1)
+        set_b(made, 4)
+        set_b(given, made.a * made.b)
+        try:
+            set_a(3, 4)
+        except TypeError as e:
+            return made.a + made.b + given.b, str(e), made
+
+    want, text, _ = f(torch.ones(2), Slots())
+    given = Slots()
+    got, told, made = torch.compile(f, backend="eager")(torch.ones(2), given)
+    assert torch.equal(got, want) and told == text and made.b == 4 and given.b.tolist() == [8, 8]

@@ -426,3 +426,22 @@ def test_files_are_pytorchs(tmp_path):
     read = theirs.load(tmp_path / "a.pt")
     theirs.save(read, tmp_path / "b.pt")
     assert torch.equal(torch.load(tmp_path / "b.pt").values(), nested().values())
+
+
+@pytest.mark.parametrize("make", [torch.nested.nested_tensor, torch.nested.as_nested_tensor], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_made_in_compiled_code(make, backend):
+    """Without a break of the graph, and with gradients where the sequences keep theirs."""
+
+    def f(a, b):
+        return torch.nested.to_padded_tensor(make([a, b * 2], layout=jagged) * 3, 0.5)
+
+    def outcome(g):
+        a, b = (torch.full((n, 3), 2.0, requires_grad=True) for n in (2, 1))
+        out = g(a, b)
+        if out.requires_grad:
+            out.sum().backward()
+        return out.detach(), a.grad, b.grad
+
+    for got, want in zip(outcome(torch.compile(f, backend=backend, fullgraph=True)), outcome(f), strict=True):
+        assert (got is None and want is None) or torch.equal(got, want)

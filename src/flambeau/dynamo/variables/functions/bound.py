@@ -27,6 +27,7 @@ from ..objects.builtin_subclass import BASES
 from ..objects.instance import SlotMethod
 from ..operators import OPERATORS
 from ..tensors.torch_functions import TorchFunctionVariable
+from ..values.constant import ConstantVariable
 from ..values.python_random import DRAWS
 from ..values.stdlib_values import PureFunctionVariable
 from .builtin import PURE, PURE_MODULES, BuiltinVariable
@@ -167,7 +168,23 @@ class SubclassesVariable(HeldVariable):
         return ListVariable([tx.wrap_known(c) for c in type.__subclasses__(cls)])
 
 
+class SlotWriter(BuiltinVariable):
+    """``cls.slot.__set__`` of a slot: writes it in the instance, as the records of the library do."""
+
+    def call(self, tx, args, kwargs):
+        slot = self.value.__self__
+        target = args[0].unwrap() if len(args) == 2 and not kwargs else None
+        name = slot.__name__
+        if not hasattr(target, "store") or world.class_attr(tx, target.python_type(), name) is not slot:
+            return super().call(tx, args, kwargs)
+        target.store(tx, name, args[1])
+        return ConstantVariable(None)
+
+
 def c_callable(tx, value, source):
+    if type(value) is types.MethodWrapperType and type(value.__self__) is types.MemberDescriptorType:
+        if value.__name__ == "__set__":
+            return SlotWriter(value, source)
     if value.__name__ == "__subclasses__" and isinstance(getattr(value, "__self__", None), type):
         return SubclassesVariable(value, source)
     if type(value) is types.MethodWrapperType and isinstance(value.__self__, types.GetSetDescriptorType):

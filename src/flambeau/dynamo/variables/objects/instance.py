@@ -316,13 +316,23 @@ class ObjectVariable(Variable):
             if v is None:
                 continue
 
-            def push(k=k, v=v):
-                cg.emit("LOAD_FAST", t)
+            in_dict = self.passes_by(k)
+
+            def push(k=k, v=v, in_dict=in_dict):
+                if in_dict:
+                    cg.call_function(world.instance_dict, lambda: cg.emit("LOAD_FAST", t), 1)
+                else:
+                    cg.emit("LOAD_FAST", t)
                 cg.load_const(k)
                 cg(v)
 
-            cg.call_function(object.__setattr__, push, 3)
+            cg.call_function(dict.__setitem__ if in_dict else object.__setattr__, push, 3)
             cg.emit("POP_TOP")
+
+    def passes_by(self, name: str) -> bool:
+        """Whether the class has a property or the like of this name, which what is in the instance itself passes by."""
+        found = type_item(self.cls, name)
+        return not isinstance(found, world.C_DESCRIPTORS) and hasattr(type(found), "__set__")
 
     def replay(self, replay):
         target = replay.target(self)
@@ -332,9 +342,8 @@ class ObjectVariable(Variable):
     def replay_attribute(self, replay, target: str, name: str, value: Variable | None) -> None:
         """The hooks were traced already, so they don't run again: what is replayed is what happened to the instance itself."""
         hooked = any(type_item(self.cls, n) is not dict_of(object)[n] for n in ("__setattr__", "__delattr__"))
-        found = type_item(self.cls, name)
-        in_dict = not isinstance(found, world.C_DESCRIPTORS) and hasattr(type(found), "__set__")
-        if in_dict:  # a property of this name is passed by
+        in_dict = self.passes_by(name)
+        if in_dict:
             cg = replay.cg
             table = replay.keep(lambda: cg.call_function(world.instance_dict, lambda: replay.load(target), 1))
         if value is None or name in self.reinserted:
