@@ -149,6 +149,11 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
         Py_DECREF(dict);
         return r;
     }
+    if (f->direct && flb_tls()->function_modes) { /* autocast is below torch functions, and casts for packets too */
+        PyObject *made;
+        int status = flb_autocast(self, args, nargsf, kwnames, &made);
+        if (status) return status > 0 ? made : NULL;
+    }
     if (f->list) {
         PyObject *result;
         Py_ssize_t at = find_out(args, n, kwnames);

@@ -148,3 +148,15 @@ def test_calls_of_plain_tensors_run_no_python():
 def test_what_native_code_is_given_is_checked(args):
     with pytest.raises(TypeError):
         _C.set_autocast(*args)
+
+
+def test_packets_are_cast():
+    """``torch.ops.aten.NAME`` by the lists of the public functions; an overload of it is called as it is (docs/reference/differences.md)."""
+    aten = torch.ops.aten
+    with torch.autocast("cpu"):
+        assert aten.mm(X, W.t()).dtype is bf16 and aten.linear(X.bfloat16(), W).dtype is bf16
+        assert aten.mse_loss(X.bfloat16(), X).dtype is f32 and aten.add(X, X).dtype is f32
+        assert aten.mm.default(X, W.t()).dtype is f32
+        with torch.autocast("cpu", enabled=False):
+            assert aten.mm(X, W.t()).dtype is f32
+    assert aten.mm(X, W.t()).dtype is f32
