@@ -343,7 +343,7 @@ def aot_module_simplified(
         if not isinstance(mod, GraphModule):
             raise
         # A value that the backward needs is written over, say: the error is the program's own, and only if it gets there.
-        _HINTS("a graph runs operator by operator: %s", e)
+        _HINTS("a graph runs operator by operator: %s", str(e))
         return mod.forward
     if not once:
         first = [positions.index(i) for i in range(len(unique))]

@@ -77,7 +77,9 @@ def _product_addresses(names: list[str]) -> list[int]:
         return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
     except Exception as e:  # ImportError, and cuda-pathfinder's own by version; a library of an older form
         _HINTS(
-            "products don't go through cuBLASLt, which pip install 'flambeau[cuda]' brings: %s: %s", type(e).__name__, e
+            "products don't go through cuBLASLt, which pip install 'flambeau[cuda]' brings: %s: %s",
+            type(e).__name__,
+            str(e),
         )
         return []
 

@@ -158,7 +158,7 @@ def _compiled(op, program: OpProgram, device: Device) -> DeviceGraph:
     except NotImplementedError:
         raise
     except Exception as e:
-        _HINTS("%s: its kernel for device '%s' failed to compile: %s: %s", op, device, type(e).__name__, e)
+        _HINTS("%s: its kernel for device '%s' failed to compile: %s: %s", op, device, type(e).__name__, str(e))
         raise KernelFault(f"{op}: its kernel for device '{device}' failed to compile") from e
 
 
