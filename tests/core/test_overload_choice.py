@@ -70,3 +70,18 @@ def test_other_functions_ask_for_a_tensor():
         torch.sin(1)
     with pytest.raises(TypeError):
         torch.pow(2, 3)
+
+
+@pytest.mark.parametrize("backend", [None, "inductor"])
+def test_other_names_of_operators_take_numbers_first(backend):
+    def f(x):
+        return [
+            torch.true_divide(2, x),
+            torch.divide(2, x),
+            torch.multiply(2, x),
+            torch.subtract(2, x),
+            torch.true_divide(2j, x),
+        ]
+
+    f = f if backend is None else torch.compile(f, backend=backend)
+    assert [t.item() for t in f(torch.tensor([4.0]))] == [0.5, 0.5, 8.0, -2.0, 0.5j]

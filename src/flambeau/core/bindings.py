@@ -534,7 +534,8 @@ def _copied(name: str, results, out):
 
 def _takes_numbers(op: OpOverload) -> bool:
     base = op.definition.functional if op.kind == "inplace" else op
-    return base.kind == "pointwise" and base.takes_numbers and sum(a.is_tensor for a in op._schema.arguments) > 1
+    pointwise = base.kind == "pointwise" or base.takes_numbers == "always"
+    return pointwise and base.takes_numbers and sum(a.is_tensor for a in op._schema.arguments) > 1
 
 
 def _shown(a):

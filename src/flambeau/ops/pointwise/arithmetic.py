@@ -302,9 +302,10 @@ def _also_called(name, of, out_rules=""):
     """Another name of an operator of two operands, with numbers for the second one too."""
     target = getattr(aten, of).Tensor
     for overload in ("Tensor", "Scalar"):
-        composite(f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True, out_rules=out_rules)(
-            lambda self, other: target(self, other)
-        )
+        op = composite(
+            f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True, out_rules=out_rules
+        )(lambda self, other: target(self, other))
+        op.takes_numbers = "always"  # as the operator that it is
 
 
 _also_called("true_divide", "div", "apart")
@@ -315,6 +316,9 @@ _also_called("divide", "div", "apart")
 @composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True)
 def subtract(self, other, alpha):
     return aten.sub.Tensor(self, other, alpha=alpha)
+
+
+subtract.takes_numbers = "always"
 
 
 @composite("subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", inplace=True)
