@@ -189,6 +189,23 @@ def test_the_global_generator():
     assert counters["stats"]["native_loops"] > before
 
 
+def test_a_loop_that_only_draws():
+    def f(n):
+        s = 0.0
+        for _ in range(n):
+            s += np.random.normal(0.0, 1.0)
+        return s
+
+    torch._dynamo.reset()
+    before, compiled = counters["stats"]["native_loops"], torch.compile(f)
+    for n in (101, 101, 100):
+        np.random.seed(n)
+        want, after = f(n), np.random.random()
+        np.random.seed(n)
+        assert compiled(n) == want and np.random.random() == after
+    assert counters["stats"]["native_loops"] > before
+
+
 def test_a_generator_made_inside():
     def f(n, seed):
         rng = np.random.default_rng(seed)

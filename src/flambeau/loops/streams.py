@@ -45,6 +45,7 @@ DISTRIBUTIONS = (
     "random_binomial",
 )
 OWNER, BITGEN, HAS_GAUSS, GAUSS, ZIGGURAT, FIRST = range(6)
+KEY = 624  # words of MT19937's state, which lie before its position
 KEPT = 64  # tables of generators that calls of the last time were given
 
 
@@ -100,26 +101,36 @@ class Stream:
     @contextlib.contextmanager
     def drawn_from(self, normals: bool):
         """While native code draws. ``normals``: normal numbers too, for which RandomState keeps a spare one and Generator has its tables."""
-        self.remember()
         if normals and not self.legacy and (tables := ziggurat_tables()) is not None:
             self.numbers[ZIGGURAT] = tables.ctypes.data
         with self.bits.lock:
+            state = self.remember()
             if self.legacy and normals:
-                state = self.state()
+                state = state or self.state()
                 self.numbers[HAS_GAUSS] = before = state["has_gauss"]
                 self.numbers[GAUSS : GAUSS + 1].view(np.float64)[0] = state["gauss"]
             yield
             if self.legacy and normals and (self.numbers[HAS_GAUSS] or before):
-                state = self.state()
+                state = self._moved_on(state)
                 state["has_gauss"] = int(self.numbers[HAS_GAUSS])
                 state["gauss"] = float(self.numbers[GAUSS : GAUSS + 1].view(np.float64)[0])
                 self.restore(state)
 
-    def remember(self) -> None:
-        """Something is about to be drawn."""
+    def _moved_on(self, state: dict) -> dict:
+        """The state of a RandomState that was in ``state`` and from which numbers were drawn natively."""
+        if type(self.bits) is not np.random.MT19937:
+            return self.state()
+        words = (ctypes.c_uint32 * (KEY + 1)).from_address(self.bits.ctypes.state_address)
+        key = np.frombuffer(words, np.uint32, KEY).copy()
+        return {**state, "state": {"key": key, "pos": int(words[KEY])}}
+
+    def remember(self) -> dict | None:
+        """Something is about to be drawn. The state, where it had to be asked for."""
         journal = getattr(_here, "journal", None)
-        if journal is not None and self not in journal:
-            journal[self] = self.state()
+        if journal is None or self in journal:
+            return None
+        journal[self] = state = self.state()
+        return state
 
 
 _streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()

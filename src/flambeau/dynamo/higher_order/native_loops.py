@@ -408,6 +408,8 @@ def _reads_arrays(tx, header: int) -> bool:
         return False
     for start, end in region.blocks.items():
         for i in tx.insts[start:end]:
+            if i.argval == "random" and tx.insts[i.index - 1].argval in ("np", "numpy"):
+                return True
             if i.name == "LOAD_FAST" and i.argval in tx.locals:
                 v = tx.locals[i.argval]
                 if v is not None and isinstance(
