@@ -175,6 +175,16 @@ def late(rank):
         now()
 
 
+def absent(rank):
+    """Rank 1 makes no group."""
+    if rank == 1:
+        time.sleep(30)
+    try:
+        dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    finally:
+        now()
+
+
 def kinds(rank):
     """Other dtypes of one size."""
     now()

@@ -120,6 +120,7 @@ ENDS = {
     "killed": (137, "rank 1 of 2 .* was killed by SIGKILL"),
     "stopped": (1, "rank 1 has not answered for 4 s"),
     "late": (1, r"timed out after the timeout of 1 s: rank 1 did not come"),
+    "absent": (1, r"new_group of the ranks \[0, 1\]: rank 1 didn't come within 1 s"),
     "kinds": (1, r"ranks called different collectives\n.*rank 0: .*3 x int32.*\n.*rank 1: .*3 x float32"),
     "disagree": (1, r"ranks called different collectives\n.*rank 0: .*3 x float32.*\n.*rank 1: .*4 x float32"),
 }
@@ -184,6 +185,19 @@ def test_interrupt_ends_all():
         job.send_signal(signal.SIGINT)
         _, errors = job.communicate(timeout=LIMIT)
     assert job.returncode == 130 and "ended by SIGINT" in errors
+
+
+@pytest.mark.slow
+def test_nobody_survives_the_launcher():
+    """Killed, it can end nobody: ranks hear of it by the watch. The fixture looks for them."""
+    command = [sys.executable, "-m", "flambeau.cli", "launch", "-n", "2", str(JOB), "waits"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
+    ) as job:
+        assert [job.stdout.readline() for _ in range(2)].count("") == 0
+        assert len(running()) >= 2
+        job.kill()
+        job.wait(LIMIT)
 
 
 @pytest.mark.slow

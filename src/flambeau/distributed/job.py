@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import datetime
 import json
 import multiprocessing.util
 import os
 import socket
 import struct
 import sys
+import time
 
 from .. import _exchange
 from . import mpi
 from .engine import Engine
+from .errors import DistBackendError, DistStoreError
 from .exchange import ThreadEngine, ThreadGroup
 from .shared_file import SharedFileEngine
 from .store import PrefixStore, Store, seconds
@@ -79,7 +83,8 @@ class Job:
         self._meet("joined", timeout)
         told = {name: self.store.add(f"flambeau/{name}", 0) for name in ("foreign", "without room", "apart")}
         if told["foreign"] or (told["without room"] and not told["apart"]):
-            self._engine = self._file_engine(tuple(range(size)))
+            ranks = tuple(range(size))
+            self._engine = self._file_engine(ranks, self._store_of(ranks))
             return
         self.MPI = mpi.start(rank, size, server.host, server.port)
         self._engine = mpi.engine_of(self.MPI, tuple(range(size)))
@@ -104,19 +109,41 @@ class Job:
         self.store.wait([f"flambeau/{name}/all"], timeout)
 
     def world_engine(self) -> Engine:
-        return self._engine if self.size > 1 else self.engine((0,))
+        return self._engine if self.size > 1 else self.engine((0,), self._timeout)
 
-    def engine(self, ranks: tuple[int, ...]) -> Engine:
-        """The engine of a group that this rank is a member of; all members ask."""
+    def engine(self, ranks: tuple[int, ...], timeout) -> Engine:
+        """The engine of a group that this rank is a member of; all members ask. DistBackendError when one doesn't within ``timeout``."""
         if len(ranks) == 1:
             return ThreadEngine(0, ThreadGroup(ranks))
-        return self._file_engine(ranks) if self.MPI is None else mpi.engine_of(self.MPI, ranks)
+        store = self._store_of(ranks)
+        self._wait_for(store, ranks, timeout)
+        return self._file_engine(ranks, store) if self.MPI is None else mpi.engine_of(self.MPI, ranks)
 
-    def _file_engine(self, ranks: tuple[int, ...]) -> SharedFileEngine:
-        """Of ranks some of which run another MPI than this job's, or have no room for it."""
+    def _store_of(self, ranks: tuple[int, ...]) -> Store:
+        """For one group of these ranks."""
         members = ",".join(map(str, ranks))
         self._made[members] = self._made.get(members, 0) + 1
-        store = PrefixStore(f"flambeau/group/{members}/{self._made[members]}", self.store)
+        return PrefixStore(f"flambeau/group/{members}/{self._made[members]}", self.store)
+
+    def _wait_for(self, store: Store, ranks: tuple[int, ...], timeout) -> None:
+        """Return when all of them are here: MPI would wait for ever, and hear of nothing."""
+        store.set(f"here/{self.rank}", b"1")
+        end = time.monotonic() + seconds(timeout)
+        while absent := [r for r in ranks if not store.check([f"here/{r}"])]:
+            rest = end - time.monotonic()
+            if rest <= 0 or set(absent) & set(_exchange.left()):
+                why = f"didn't come within {seconds(timeout):g} s" if rest <= 0 else "has left the job"
+                store.set("given up", str(self.rank).encode())  # who comes later must not wait for this rank
+                raise DistBackendError(f"new_group of the ranks {list(ranks)}: rank {absent[0]} {why}")
+            with contextlib.suppress(DistStoreError):
+                store.wait([f"here/{absent[0]}"], datetime.timedelta(seconds=max(0.01, min(0.5, rest))))
+        if store.check(["given up"]):
+            raise DistBackendError(
+                f"new_group of the ranks {list(ranks)}: rank {store.get('given up').decode()} has given up"
+            )
+
+    def _file_engine(self, ranks: tuple[int, ...], store: Store) -> SharedFileEngine:
+        """Of ranks some of which run another MPI than this job's, or have no room for it."""
         return SharedFileEngine(ranks.index(self.rank), ranks, store, self._timeout)
 
     def leave(self) -> None:

@@ -306,14 +306,14 @@ def new_group(
     world.ranks[number] = members
     if default.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
+    limit = default.timeout if timeout is None else _checked_timeout(timeout)
     if name == Backend.FAKE or default.name() == Backend.FAKE:
         engine = FakeEngine(members.index(default.rank()), len(members))
     elif world.threads is not None:
         engine = world.threads.engine(members, number)
     else:
-        engine = world.job.engine(members)
+        engine = world.job.engine(members, limit)
     store = PrefixStore(number, default.get_group_store())
-    limit = default.timeout if timeout is None else _checked_timeout(timeout)
     pg = ProcessGroup(engine, members, number, name, limit, store, group_desc or "")
     world.groups[number] = pg
     return pg
