@@ -43,6 +43,8 @@ def _projected(query, key, value, weight, bias):
 def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads: int) -> None:
     """AssertionError for arguments whose numbers of dimensions don't belong together."""
     n = query.dim()
+    if n not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {n}-D query tensor")
     kind = f"batched ({n}-D)" if n == 3 else f"unbatched ({n}-D)"
     if (key.dim(), value.dim()) != (n, n):
         raise AssertionError(
@@ -125,6 +127,22 @@ def _fused(q, k, v, mask, dropout_p: float, is_causal: bool, batch: int, num_hea
     return _attend(q, k, v, mask, dropout_p, is_causal)
 
 
+def _by_head(x, heads: int, head: int):
+    """(length, batch, E) as (heads of all batches, length, features of a head)."""
+    return x.reshape(x.shape[0], heads, head).transpose(0, 1)
+
+
+def _with_zeros(x):
+    """One more row of zeros, (heads, length + 1, head)."""
+    return _cat([x, _zeros((x.shape[0], 1, x.shape[2]), dtype=x.dtype, device=x.device)], 1)
+
+
+def _check_no_static(static_k, static_v) -> None:
+    for name, given in (("key", static_k), ("value", static_v)):
+        if given is not None:
+            raise AssertionError(f"bias cannot be added to static {name}.")
+
+
 @overridable
 def multi_head_attention_forward(
     query: Tensor,
@@ -154,10 +172,6 @@ def multi_head_attention_forward(
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """query (L, N, E), key and value (S, N, E), or without N: output (L, N, E) and the weights (N, L, S), a head each unless averaged."""
-    if query.dim() not in (2, 3):
-        raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
-        )
     _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
@@ -167,7 +181,6 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     length, batch, e = query.shape
-    head = e // num_heads
     key_padding_mask = _as_bias(key_padding_mask, "key_padding_mask", query.dtype)
     attn_mask = _as_bias(attn_mask, "attn_mask", query.dtype)
     use_causal = is_causal and key_padding_mask is None and not need_weights
@@ -183,19 +196,14 @@ def multi_head_attention_forward(
     attn_mask = _for_each_head(attn_mask, batch * num_heads, length, key.shape[0])
 
     if bias_k is not None and bias_v is not None:
-        if static_k is not None:
-            raise AssertionError("bias cannot be added to static key.")
-        if static_v is not None:
-            raise AssertionError("bias cannot be added to static value.")
+        _check_no_static(static_k, static_v)
         k, v = _cat([k, bias_k.repeat(1, batch, 1)]), _cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _widened(attn_mask), _widened(key_padding_mask)
-    q = q.reshape(length, batch * num_heads, head).transpose(0, 1)
-    k = k.reshape(k.shape[0], batch * num_heads, head).transpose(0, 1) if static_k is None else static_k
-    v = v.reshape(v.shape[0], batch * num_heads, head).transpose(0, 1) if static_v is None else static_v
+    q = _by_head(q, batch * num_heads, e // num_heads)
+    k = _by_head(k, batch * num_heads, e // num_heads) if static_k is None else static_k
+    v = _by_head(v, batch * num_heads, e // num_heads) if static_v is None else static_v
     if add_zero_attn:
-        nothing = (batch * num_heads, 1, head)
-        k = _cat([k, _zeros(nothing, dtype=k.dtype, device=k.device)], 1)
-        v = _cat([v, _zeros(nothing, dtype=v.dtype, device=v.device)], 1)
+        k, v = _with_zeros(k), _with_zeros(v)
         attn_mask, key_padding_mask = _widened(attn_mask), _widened(key_padding_mask)
     if key_padding_mask is not None:
         attn_mask = _joined(attn_mask, key_padding_mask, batch, num_heads, k.shape[1])
@@ -204,10 +212,8 @@ def multi_head_attention_forward(
     if need_weights:
         out, weights = _with_weights(q, k, v, attn_mask, dropout_p)
         weights = weights.view(batch, num_heads, length, k.shape[1])
-        if average_attn_weights:
-            weights = weights.mean(1)
-        if not batched:
-            weights = weights.squeeze(0)
+        weights = weights.mean(1) if average_attn_weights else weights
+        weights = weights if batched else weights.squeeze(0)
         out = out.transpose(0, 1)
     else:
         weights = None
