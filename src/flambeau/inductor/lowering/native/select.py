@@ -165,7 +165,7 @@ def write_under_mask(lowering, val, x, mask, source):
 
 def known(lowering, val, op, *arguments):
     """The result of ``op`` of numbers alone, computed now."""
-    if any(hasattr(n, "__sym__") for n in val.shape) or math.prod(val.shape) > MOST_KNOWN:
+    if any(hasattr(n, "__sym__") for n in (*val.shape, *arguments)) or math.prod(val.shape) > MOST_KNOWN:
         raise NotImplementedError("a size that is known at the call only, or a large one")
     arguments = [CPU if isinstance(a, Device) else a for a in arguments]  # a constant is brought to the graph's device
     return constant(lowering, call_schema(op, arguments), val.device)
