@@ -244,3 +244,25 @@ def test_kernels_say_what_is_wrong():
     a = np.zeros((2, 4), np.complex64)
     with pytest.raises(TypeError, match="fft: an array is missing"):
         kernels.fft([a], [], kind=0, f64=False, scale=0.0, dims=(1,))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(4, 4), (3, 8, 5), (6, 7), (2, 16, 9)])
+def test_real_results_of_several_dimensions_by_every_way(dtype, shape):
+    """The kernel, the plan of calls that come again and the compiled graph agree, whatever the layout."""
+    x = torch.randn(*shape, dtype=getattr(torch, dtype))
+    for fn in (
+        torch.fft.irfft2,
+        torch.fft.irfftn,
+        lambda x: torch.fft.irfftn(x, dim=(1, 0), norm="ortho"),
+        torch.fft.hfft2,
+    ):
+        want = np.fft.irfft2(x.numpy()) if fn is torch.fft.irfft2 else None
+        for y in (x, x.transpose(0, 1).contiguous().transpose(0, 1)):
+            first = fn(y)
+            for _ in range(4):
+                again = fn(y)
+                assert torch.equal(again, first) and again.stride() == first.stride()
+            assert torch.allclose(torch.compile(fn, fullgraph=True)(y), first, atol=1e-5)
+            if want is not None:
+                np.testing.assert_allclose(first.numpy(), want, atol=1e-5)

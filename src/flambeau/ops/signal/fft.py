@@ -12,7 +12,7 @@ import numpy as np
 from ...base import dtypes
 from ...base import fft as native
 from ...base.kernels import Transform
-from ...base.shapes import are_products, normalize_dim
+from ...base.shapes import are_products, contiguous_strides, normalize_dim
 from ...base.symint import is_symbolic, sym_max
 from ...core.declare import COMPLEX, composite, extern
 from ...core.definition import TensorMeta
@@ -286,9 +286,16 @@ def _lower_r2c(h, val, self, dim, normalization, onesided):
 
 @_fft_c2r.override("lower")
 def _lower_c2r(h, val, self, dim, normalization, last_dim_size):
-    if len(dim) > 1 or type(last_dim_size) is not int or self.sizes[dim[0]] != last_dim_size // 2 + 1:
-        raise NotImplementedError("there is no kernel for real transforms of several dimensions or of other halves")
-    return _lower(h, val, Transform.TO_REAL, self, dim, True, normalization, val.shape)
+    *others, last = dim
+    if type(last_dim_size) is not int or self.sizes[last] != last_dim_size // 2 + 1:
+        raise NotImplementedError("there is no kernel for real transforms of other halves")
+    shape = val.shape
+    if not all(type(n) is int for n in shape) or not native.suits(shape, [last, *others], True):
+        raise NotImplementedError("transforms of these lengths are made by SciPy")
+    x, scale = self, _factor(normalization, shape, dim)
+    if others:
+        x = h.transform(Transform.INVERSE, x, others, x.sizes, contiguous_strides(x.sizes), x.dtype, 1.0)
+    return h.transform(Transform.TO_REAL, x, [last], shape, val.stride(), val.dtype, scale)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------------
