@@ -91,6 +91,7 @@ for _c in ("TestLRUC", "TestLRUPy"):
     )
 
 if sys.version_info >= (3, 13):
+    LEFT_OUT["TestLRUPy.test_lru_recursion"] = "counts the frames that are left below the recursion limit"
     for _c in ("ListComprehensionTest", "DictComprehensionTest"):
         LEFT_OUT[f"{_c}.test_exception_locations"] = (
             "an iterator's error in an inlined comprehension is told of the line where the captured function begins"
