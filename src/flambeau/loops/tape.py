@@ -337,8 +337,8 @@ Partials.of_two = frozenset(_OF_TWO)
 
 # fld_note(tape, a, partial, b, partial): the number of a new note. tape: the next number, the first that there is no room for, whether that was
 # wanted, the notes.
-_NOTE = """
-define internal i32 @fld_note(ptr %tape, i32 %a, double %wa, i32 %b, double %wb) {
+_NOTE_TEXT = """
+define internal i32 @fld_note(ptr %tape, GIVEN) {
   %any = or i32 %a, %b
   %none = icmp eq i32 %any, 0
   br i1 %none, label %no, label %yes
@@ -355,14 +355,8 @@ full:
 put:
   %notes.p = getelementptr i64, ptr %tape, i64 3
   %notes = load ptr, ptr %notes.p
-  %at = getelementptr { i32, i32, double, double }, ptr %notes, i64 %n
-  store i32 %a, ptr %at
-  %b.p = getelementptr i8, ptr %at, i64 4
-  store i32 %b, ptr %b.p
-  %wa.p = getelementptr i8, ptr %at, i64 8
-  store double %wa, ptr %wa.p
-  %wb.p = getelementptr i8, ptr %at, i64 16
-  store double %wb, ptr %wb.p
+  %at = getelementptr ENTRY, ptr %notes, i64 %n
+STORES
   %next = add i64 %n, 1
   store i64 %next, ptr %tape
   %r = trunc i64 %n to i32
@@ -371,6 +365,25 @@ no:
   ret i32 0
 }
 """
+
+
+def note_function(entry: str, fields: list[tuple[str, str, int]]) -> str:
+    """The text of fld_note: append an entry of the LLVM type ``entry``, and return its number, or 0 without operands or room.
+
+    ``fields``: (type, name, byte) of each parameter, which is stored at that byte of the entry.
+    """
+    given = ", ".join(f"{type} %{name}" for type, name, _ in fields)
+    stores = []
+    for type, name, byte in sorted(fields, key=lambda field: field[2]):
+        place = f"%{name}.p" if byte else "%at"
+        stores += [f"  {place} = getelementptr i8, ptr %at, i64 {byte}"] if byte else []
+        stores.append(f"  store {type} %{name}, ptr {place}")
+    return _NOTE_TEXT.replace("GIVEN", given).replace("ENTRY", entry).replace("STORES", "\n".join(stores))
+
+
+_NOTE = note_function(
+    "{ i32, i32, double, double }", [("i32", "a", 0), ("double", "wa", 8), ("i32", "b", 4), ("double", "wb", 16)]
+)
 # arena: the next free byte, the end, buffers that were given back, the distance of the shadow. A buffer's header (64 bytes in front of it): see
 # emitter.py, then its size and the arena.
 _ARENA = """
