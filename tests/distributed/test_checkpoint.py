@@ -220,6 +220,10 @@ def test_errors(tmp_path):
     state = {"x": held, "y": 1}
     dcp.load(state, checkpoint_id=tmp_path, planner=dcp.DefaultLoadPlanner(allow_partial_load=True))
     assert held.all() and state["y"] == 1
+    # What a subclass overrides would be left out.
+    for call, base, name in ((dcp.save, dcp.DefaultSavePlanner, "save"), (dcp.load, dcp.DefaultLoadPlanner, "load")):
+        with pytest.raises(NotImplementedError, match=f"{name} planners of one's own"):
+            call({"x": held}, checkpoint_id=tmp_path, planner=type("Own", (base,), {})())
     with pytest.raises(dcp.CheckpointException, match="overwrite=False"):
         dcp.save({"x": held}, storage_writer=dcp.FileSystemWriter(tmp_path, overwrite=False))
     with pytest.raises(dcp.CheckpointException, match="No such file"):

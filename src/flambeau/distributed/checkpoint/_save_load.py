@@ -94,7 +94,7 @@ def save(
     All ranks call it. A part of a DTensor is written by one of the ranks that have it, plain tensors and everything else by the first rank that has
     that name. CheckpointException on all ranks when one fails; the checkpoint exists when all is written.
     """
-    if planner is not None and not isinstance(planner, DefaultSavePlanner):
+    if planner is not None and type(planner) is not DefaultSavePlanner:
         raise NotImplementedError("save planners of one's own aren't built")
     writer, ranks = _writer(storage_writer, checkpoint_id), Ranks(process_group, no_dist)
     flat: dict = {}
@@ -179,7 +179,7 @@ def load(
     """Read a checkpoint into the tensors of ``state_dict``, in place, each rank the parts that it needs; other leaves are replaced, and objects
     with ``load_state_dict`` are given theirs. All ranks call it. CheckpointException on all ranks, before anything is read, when a name or a
     size differs."""
-    if planner is not None and not isinstance(planner, DefaultLoadPlanner):
+    if planner is not None and type(planner) is not DefaultLoadPlanner:
         raise NotImplementedError("load planners of one's own aren't built")
     if storage_reader is None and checkpoint_id is None:
         raise RuntimeError("Cannot determine which storage to read: give checkpoint_id or storage_reader")
