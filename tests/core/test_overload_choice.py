@@ -85,3 +85,16 @@ def test_other_names_of_operators_take_numbers_first(backend):
 
     f = f if backend is None else torch.compile(f, backend=backend)
     assert [t.item() for t in f(torch.tensor([4.0]))] == [0.5, 0.5, 8.0, -2.0, 0.5j]
+
+
+@pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
+def test_one_place_without_a_dimension(backend):
+    def f(x, i):
+        return torch.index_select(x, 1, i), x.index_select(0, i) * 2
+
+    f = f if backend is None else torch.compile(f, backend=backend)
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+    a, b = f(x, torch.tensor(1))
+    (a.sum() + b.sum()).backward()
+    assert a.tolist() == [[1.0], [4.0]] and b.tolist() == [[6.0, 8.0, 10.0]]
+    assert x.grad.tolist() == [[0.0, 1.0, 0.0], [2.0, 3.0, 2.0]]

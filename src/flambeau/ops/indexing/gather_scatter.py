@@ -211,8 +211,14 @@ def index_select(ix, self, dim, index):
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     d = normalize_dim(dim, len(self.shape))
-    shape = tuple(index.shape[0] if e == d else n for e, n in enumerate(self.shape))
-    return shape, lambda i, load, h: tuple(load("index", i[d]) if e == d else i[e] for e in range(len(shape)))
+    count = index.shape[0] if len(index.shape) else 1  # one place may come without a dimension
+    shape = tuple(count if e == d else n for e, n in enumerate(self.shape))
+
+    def place(i, load, h):
+        at = load("index", i[d]) if len(index.shape) else load("index")
+        return tuple(at if e == d else i[e] for e in range(len(shape)))
+
+    return shape, place if shape else lambda i, load, h: ()
 
 
 index_select.derivative(

@@ -1,0 +1,151 @@
+"""Calls with wrong arguments beside PyTorch: ``python tools/wrong_arguments.py FIRST COUNT [OPERATOR ...]``, run where PyTorch is installed.
+
+Each seed takes a sample of one operator from PyTorch's own table, changes one or two arguments (dtype, device, size, number, flag, class, ``out=``)
+and calls both libraries. A line tells where one refuses what the other takes, or with a class that isn't the other's or derived from it; one that
+begins with "seed" and has no second half was a crash.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import random
+import sys
+import warnings
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import flambeau
+
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+VALUES = [
+    -1,
+    -3,
+    0,
+    1,
+    7,
+    100,
+    2**63,
+    -(2**63),
+    1.5,
+    float("nan"),
+    float("inf"),
+    -0.5,
+    2j,
+    None,
+    "a",
+    True,
+    [1],
+    (0, 0),
+    [],
+]
+SHAPES = [(), (0,), (1,), (2, 3), (1,) * 5]
+
+
+def moved(v, library):
+    """A copy of an argument for one of the libraries."""
+    if isinstance(v, torch.Tensor):
+        if library is torch:
+            return v.detach().clone()
+        dtype = getattr(flambeau, str(v.dtype)[6:])
+        if v.device.type == "meta":
+            return flambeau.empty_strided(tuple(v.shape), v.stride(), dtype=dtype, device="meta")
+        v = v.detach().resolve_conj().resolve_neg().contiguous()
+        return flambeau.tensor((v.float() if v.dtype is torch.bfloat16 else v).numpy()).to(dtype)
+    if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
+        return type(v)(moved(x, library) for x in v)
+    if isinstance(v, (torch.dtype, torch.layout, torch.memory_format)):
+        return v if library is torch else getattr(flambeau, str(v)[6:])
+    return v
+
+
+def other_tensor(t, r):
+    changes = [
+        lambda: t.to(getattr(torch, r.choice(DTYPES))),
+        lambda: t.unsqueeze(r.choice([0, -1])),
+        lambda: t[0],
+        lambda: t.to("meta"),
+        lambda: torch.cat([t, t], r.randrange(t.ndim)),
+        lambda: t.narrow(r.randrange(t.ndim), 0, 0),
+        lambda: t.reshape(-1),
+        lambda: torch.ones(r.choice(SHAPES), dtype=t.dtype),
+        lambda: r.choice(VALUES),
+    ]
+    try:
+        return r.choice(changes)()
+    except (IndexError, RuntimeError, ValueError):
+        return t
+
+
+def other(v, r):
+    """The argument changed."""
+    if isinstance(v, torch.Tensor):
+        return other_tensor(v, r)
+    if isinstance(v, (list, tuple)) and v and r.random() < 0.7:
+        elements, at = list(v), r.randrange(len(v))
+        elements[at : at + 1] = r.choice([[], [v[at]] * 2, [other(v[at], r)]])
+        return elements
+    return getattr(torch, r.choice(DTYPES)) if isinstance(v, torch.dtype) else r.choice(VALUES)
+
+
+def called(library, name, method, args, kwargs):
+    """("ok", result) or (class of the error, error)."""
+    args, kwargs = moved(args, library), {k: moved(v, library) for k, v in kwargs.items()}
+    try:
+        function = getattr(args[0], name) if method else operator.attrgetter(name)(library)
+        return "ok", function(*args[1 if method else 0 :], **kwargs)
+    except Exception as e:
+        return type(e).__name__, e
+
+
+def shown(v):
+    if isinstance(v, torch.Tensor):
+        return f"{str(v.dtype)[6:]}{list(v.shape)}{'' if v.device.type == 'cpu' else v.device}"
+    return f"[{', '.join(map(shown, v))}]" if isinstance(v, (list, tuple)) else repr(v)
+
+
+def compare(seed, rows) -> str | None:
+    """What differs at the call of a seed."""
+    r = random.Random(seed)
+    row = r.choice(rows)
+    dtype = r.choice([d for d in (torch.float32, torch.int64, torch.complex64) if d in row.dtypes] or [torch.float32])
+    torch.manual_seed(0)
+    sample = r.choice(list(itertools.islice(row.sample_inputs("cpu", dtype, requires_grad=False), 25)))
+    args, kwargs = [sample.input, *sample.args], dict(sample.kwargs)
+    for _ in range(r.choice([1, 1, 2])):
+        if r.random() < 0.1:
+            kwargs["out"] = torch.empty(0, dtype=getattr(torch, r.choice(DTYPES)), device=r.choice(["cpu", "meta"]))
+        place, at = r.choice([(args, i) for i in range(len(args))] + [(kwargs, k) for k in kwargs if k != "out"])
+        place[at] = other(place[at], r)
+    method = (
+        "." not in row.name
+        and isinstance(args[0], torch.Tensor)
+        and hasattr(torch.Tensor, row.name)
+        and r.random() < 0.4
+    )
+    print("seed", seed, end=" ", flush=True)
+    there, here = (called(library, row.name, method, args, kwargs) for library in (torch, flambeau))
+    print(end="\r", flush=True)
+    family = {c.__name__ for c in type(here[1]).__mro__} if here[0] != "ok" else {"ok"}
+    if there[0].lstrip("_") in family or (there[0], here[0]) == ("NotImplementedError", "RuntimeError"):
+        return None
+    call = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in kwargs.items())])
+    told = [x[1] if x[0] != "ok" else "a result" for x in (there, here)]
+    return f"{seed}: {row.name}({call}): {there[0]} there, {here[0]} here: {told[0]!s:.90} / {told[1]!s:.90}"
+
+
+def main(first: int, count: int, names: list[str]) -> None:
+    warnings.simplefilter("ignore")
+    rows = [row for row in op_db if not names or row.name in names]
+    for seed in range(first, first + count):
+        try:
+            found = compare(seed, rows)
+        except (AttributeError, IndexError):
+            continue  # an operator without samples of the dtype, or of another place
+        if found:
+            print(found, flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
