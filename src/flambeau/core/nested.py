@@ -182,7 +182,9 @@ def array_from(data, dtype, plain: bool | None = None):
                 check_number(extreme.item(), dtype)
         return _cast(dtypes.saturated(a, dtype.np), dtype.np)
     if a.dtype.kind == "f":
-        return _cast(a, dtypes.get_default_dtype().np)
+        default = dtypes.get_default_dtype().np
+        # What is larger than 2**63 went another way: float32 holds the rest.
+        return a.astype(default) if default.itemsize >= 4 else _cast(a, default)
     if a.dtype.kind == "c":
         return _cast(a, dtypes.get_default_dtype().to_complex().np)
     return a
