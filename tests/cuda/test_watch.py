@@ -9,6 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.base import accelerator
+from flambeau.inductor.device import single
 
 RACE = "use before synchronisation"
 
@@ -169,7 +170,22 @@ def test_both_may_read():
     assert [y.sum().item() for y in made] == [64, 64]
 
 
-def test_the_error_says_where():
+def test_a_product_of_the_library_uses_its_operands(late):
+    a, b = stream_pair()
+    x = ready(16).reshape(4, 4)
+    accelerator.driver().library(1)
+    try:
+        on(a, lambda: x @ x)
+        on(b, lambda: x.add_(1))
+        with pytest.raises(RuntimeError, match=RACE):
+            torch.cuda.synchronize()
+    finally:
+        accelerator.driver().library(0)
+        single._exact.clear()
+        single._general.clear()
+
+
+def test_the_error_says_where(late):
     a, b = stream_pair()
     x = ready(300)
     on(a, lambda: x[290:].add_(1))
