@@ -513,6 +513,8 @@ static int view_by_numbers(FlbOperator *op, Description *d, PyObject *const *val
     PyArrayObject *a = (PyArrayObject *)base->array;
     npy_intp dim, first, last, step = 1;
     int nd = PyArray_NDIM(a), slice = op->by_numbers == BY_SLICE;
+    /* NumPy doesn't keep the strides of an array without elements: the tensor knows them. */
+    if (!PyArray_SIZE(a)) return 0;
     if (!number(values[1], 0, &dim) || dim < -nd || dim >= nd || !number(values[2], 0, &first)) return 0;
     dim = dim < 0 ? dim + nd : dim;
     npy_intp size = PyArray_DIM(a, (int)dim), stride = PyArray_STRIDE(a, (int)dim);

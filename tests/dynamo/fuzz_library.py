@@ -89,7 +89,7 @@ USE = {
     "gen": "{v} = {x} + torch.rand(2, generator={o})|r.append({o}.initial_seed() if {n} else 0)|{o}.manual_seed({n})|{v} = {x} * torch.randint(0, 9, (2,), generator={o})|s = {o}.get_state(); {v} = {x} + torch.rand(2, generator={o}); {o}.set_state(s)",
     "normal": "{v} = {o}.log_prob({x})|{v} = {o}.rsample()|r.append({o}.batch_shape)|{v} = {o}.mean + {o}.variance|{v} = {o}.sample()|{o}.tag = {n}; r.append({o}.tag)|{v} = {o}.expand((2,)).mean",
     "module": "{v} = {o}({x}[None])[0]|r.append({o}.training); {o}.eval()|{o}.train({n} > 2)|r.append([k for k, _ in {o}.named_modules()])|h = {o}.register_forward_hook(lambda m, i, t: t * 2); {v} = {o}({x}[None])[0]; h.remove()|{o}.extra = {x}; {v} = {o}.extra + 1|r.append(sorted({o}.state_dict()))|{o}.requires_grad_(False)",
-    "scaler": "{v} = {o}.scale({x})|r.append({o}.get_scale())|{o}.update({n} + 2.0)|r.append({o}.is_enabled())",
+    "scaler": "{v} = {o}.scale({x})|r.append({o}.get_scale())|{o}.scale({x}); {o}.update({n} + 2.0)|r.append({o}.is_enabled())",
     "data": "r.append(len({o}))|r.append({o}[0])|r.append([i for i in {o}][:2] if isinstance({o}, Data) else 0)",
     "loader": "r.append(list({o}))|r.append(len({o}))|r.append(next(iter({o})))",
     "random": "{v} = {x} * {o}.random()|r.append({o}.randint(0, 9))|{o}.seed({n})|l = [1, 2, 3]; {o}.shuffle(l); r.append(l)|r.append({o}.choice('abc'))|s = {o}.getstate(); r.append({o}.random()); {o}.setstate(s)",
@@ -145,7 +145,7 @@ CHANGE = {
     "random": "{k}.seed(9)",
     "queue": "{k}.put(9)",
     "text": "{k}.write('zz')",
-    "scaler": "{k}.update(64.0)",
+    "scaler": "{k}.scale(torch.ones(1)); {k}.update(64.0)",
 }
 
 

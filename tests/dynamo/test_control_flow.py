@@ -62,6 +62,22 @@ def loop_without_a_turn(x):
     return while_loop(lambda a: a.sum() < -100, lambda a: a * W, (x,))[0] * 3
 
 
+def loop_in_a_loop(x):
+    def body(i, a):
+        inner = while_loop(lambda j, b: j > 0, lambda j, b: (j - 1, torch.tanh(b * W)), (i, a))[1]
+        return i - 1, inner + a
+
+    return while_loop(lambda i, a: i > 0, body, (torch.tensor(3), x))[1]
+
+
+def every_turn_in_a_loop(x):
+    def body(i, a):
+        turns = while_loop_stack_output(lambda b: b.sum() < 50, lambda b: (b * b + a,), (a * 2,))[0]
+        return i - 1, torch.tanh(turns.sum(0)) + a
+
+    return while_loop(lambda i, a: i > 0, body, (torch.tensor(2), x))[1]
+
+
 def every_turn(x):
     return while_loop_stack_output(lambda a: a.sum() < 50, lambda a: (a * a + x,), (x * 2,))[0]
 
@@ -101,7 +117,7 @@ def each_its_scan(x):
 
 CASES = [
     (branches, ROWS[0]), (branches, -ROWS[0]), (nested_branches, ROWS[0]), (nested_branches, -ROWS[2]), (writes_to_a_copy, ROWS[0]),
-    (loop, ROWS[0]), (loop_of_known_length, ROWS[0]), (loop_until, ROWS[0]), (loop_without_a_turn, ROWS[0]), (every_turn, ROWS[0]),
+    (loop, ROWS[0]), (loop_of_known_length, ROWS[0]), (loop_in_a_loop, ROWS[0]), (every_turn_in_a_loop, ROWS[0]), (loop_until, ROWS[0]), (loop_without_a_turn, ROWS[0]), (every_turn, ROWS[0]),
     (every_turn, 100 * ROWS[0]), (recurrence, ROWS), (recurrence_backwards, ROWS), (mapped, ROWS), (associative, ROWS), (each_its_branch, ROWS),
     (one_branch_for_all, ROWS), (each_its_loop, ROWS), (each_its_scan, ROWS), (Gate(), ROWS[0]), (Gate(), -ROWS[0]),
 ]  # fmt: skip

@@ -131,7 +131,7 @@ def test_a_long_loop_that_is_not_native_runs_plainly():
         out, total = [], 0.0
         for v in x:
             total += v
-            out.append(total)
+            out.append([total])
         return np.array(out)
 
     x = np.arange(5000.0)
@@ -196,3 +196,22 @@ def test_numbers_give_what_numpys_scalars_do(f, x):
     """round() of one is Python's int; a product with a sequence of Python's repeats that."""
     x = np.array(x)
     assert _outcome(torch.compile(f, backend="eager"), x) == _outcome(f, x)
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "inductor"])
+@pytest.mark.parametrize("make", [torch.from_numpy, torch.as_tensor, torch.asarray])
+@pytest.mark.parametrize("cls", [torch.Tensor, Marked])
+def test_a_tensor_of_a_tensors_array_is_another_tensor(cls, make, backend):
+    def f(x):
+        t = make(x.numpy())
+        t += 1
+        return t, t is x
+
+    x = torch.ones(3).as_subclass(cls)
+    t, same = (f if backend is None else torch.compile(f, backend=backend))(x)
+    assert type(t) is torch.Tensor and t is not x and not same
+    assert x.tolist() == [2.0, 2.0, 2.0] and t.data_ptr() == x.data_ptr()

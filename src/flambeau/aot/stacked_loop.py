@@ -116,6 +116,11 @@ def shown_only() -> bool:
     return not any(isinstance(m, ProxyTorchDispatchMode) for m in modes.dispatch_stack())
 
 
+def shapes_of_cotangents(operands: tuple) -> tuple:
+    """What the backward of a loop gives where only shapes are asked for: a loop inside another one's body is shown so, then differentiated."""
+    return (None, None, None, *(aten.zeros_like.default(x) if differentiable(x) else None for x in operands))
+
+
 def remembered(test: Callable, body: Callable, carried: tuple, others: tuple) -> list:
     """The number of turns (1,), of each carried value what the turns began with, stacked, and what they gave, stacked."""
     n = len(carried)
@@ -168,7 +173,8 @@ class WhileFunction(Function):
     @staticmethod
     def forward(ctx, test, body, n, *operands):
         carried, others = operands[:n], operands[n:]
-        if shown_only():
+        ctx.shown = operands if shown_only() else None
+        if ctx.shown is not None:
             return tuple(while_loop_op(test, body, carried, others))
         turns, *stacks = remembered(test, body, carried, others)
         ctx.body, ctx.n = body, n
@@ -177,6 +183,8 @@ class WhileFunction(Function):
 
     @staticmethod
     def backward(ctx, *cts):
+        if ctx.shown is not None:
+            return shapes_of_cotangents(ctx.shown)
         ends = [c for c in cts if differentiable(c)]
         return (None, None, None, *turned_back(ctx.body, ctx.n, ctx.saved_tensors, ends, []))
 
@@ -187,7 +195,8 @@ class StackedFunction(Function):
     @staticmethod
     def forward(ctx, test, body, n, *operands):
         carried, others = operands[:n], operands[n:]
-        if shown_only():
+        ctx.shown = operands if shown_only() else None
+        if ctx.shown is not None:
             return tuple(while_loop_stack_output_op(test, body, carried, others))
         turns, *stacks = remembered(test, body, carried, others)
         ctx.body, ctx.n = body, n
@@ -196,6 +205,8 @@ class StackedFunction(Function):
 
     @staticmethod
     def backward(ctx, *cts):
+        if ctx.shown is not None:
+            return shapes_of_cotangents(ctx.shown)
         turns = ctx.saved_tensors[0]
         rows = [c for c in cts if differentiable(c)]
         first = [aten.select.int(c, 0, 0) for c in rows]

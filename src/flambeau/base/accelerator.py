@@ -15,7 +15,7 @@ import warnings
 from .errors import OutOfMemoryError
 from .logs import artifact
 
-__all__ = ["count", "current_index", "driver", "needed"]
+__all__ = ["count", "current_index", "driver", "has_products", "needed"]
 
 _HINTS = artifact("perf_hints", "fallbacks and other things that cost time")
 
@@ -88,6 +88,12 @@ def count() -> int:
     """How many devices there are."""
     found = driver()
     return 0 if found is None else found.count()
+
+
+def has_products() -> bool:
+    """Whether products are the work of the device's library. Kernels are also made where there is no driver, to be assembled and looked at."""
+    found = driver()
+    return found is not None and found.products()
 
 
 def needed():

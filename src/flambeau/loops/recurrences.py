@@ -157,8 +157,10 @@ class _Variable:
         if operator not in ("<", ">", "<=", ">=") or body is None:
             return None
         value = self.insts[at + 1 : user] if depth == 2 else self.before(at)
-        after = self.insts[body : body + len(value)]
-        store = self.insts[body + len(value)]
+        end = body + len(value)
+        if end >= len(self.insts):
+            return None
+        after, store = self.insts[body:end], self.insts[end]
         same = len(value) > 0 and all(
             a.name == b.name and a.name in _REPEATABLE and type(a.argval) is type(b.argval) and a.argval == b.argval
             for a, b in zip(value, after)

@@ -45,7 +45,7 @@ def test_schedule_of_a_sum(x, dim, expected):
 def test_threads_of_elements(n, blocks):
     (k,) = kernels(A.neg.default, torch.ones(n))
     assert (k.threads, k.by_rows, k.shared, k.total, blocks_of(k)) == (BLOCK, False, 0, n, blocks)
-    assert f"icmp slt i64 %v11, {n}" in k.text  # threads behind the last element do nothing
+    assert f"icmp slt i64 %narrow12, {n}" in k.text  # threads behind the last element do nothing
 
 
 def test_a_row_of_a_block_asks_for_no_end():

@@ -15,6 +15,7 @@ from ..variables import base as base
 from ..variables import operators as operators
 from ..variables.containers import deques as deques
 from ..variables.containers import dicts as dicts
+from ..variables.containers import grown as grown
 from ..variables.containers import lists as lists
 from ..variables.containers import mapping_views as mapping_views
 from ..variables.containers import set_history as set_history

@@ -29,7 +29,7 @@ from .graph import CallStep, DeviceGraph, DeviceInfo, InputPlan, OutputPlan, Pla
 from .images import function_of, target
 from .launches import LaunchStep, ProductStep
 from .loops import launched
-from .products import as_product, as_reduction, by_library
+from .products import as_product, as_reduction
 
 __all__ = ["compile_copy", "compile_on_device", "lowered", "threads_of", "wanted"]
 
@@ -43,7 +43,9 @@ def lowered(program):
 
 def _grouped(lowering, outputs: set[str]):
     nodes = [
-        as_reduction(n, lowering.values) if isinstance(n, ExternCall) and n.what == "gemm" and not by_library() else n
+        as_reduction(n, lowering.values)
+        if isinstance(n, ExternCall) and n.what == "gemm" and not accelerator.has_products()
+        else n
         for n in lowering.nodes
     ]
     nodes = eliminate_dead(nodes, outputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 
-from ...base import accelerator
 from ...base.expr import Var, linear, variable
 from ...base.switches import SWITCHES
 from ..codegen.nests import ids
@@ -13,14 +12,9 @@ from ..ir.nodes import ExternCall, Reduction
 from ..ir.values import Values
 from .launches import ProductStep
 
-__all__ = ["as_product", "as_reduction", "by_library"]
+__all__ = ["as_product", "as_reduction"]
 
 TYPES = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3}  # csrc/device/driver.h
-
-
-def by_library() -> bool:
-    """Whether products are the library's."""
-    return accelerator.needed().products()
 
 
 def as_product(node: ExternCall) -> ProductStep:

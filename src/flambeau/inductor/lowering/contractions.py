@@ -51,7 +51,7 @@ def lower_contraction(lowering, op, full, val):
     if lowering.on_device is None and out in ("mn", "bmn") and blas.takes_bf16(a, b):
         return lowering.product_bf16(val, a, b)
     m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
-    library = lowering.on_device is not None and accelerator.needed().products() and m != 1 and n != 1
+    library = lowering.on_device is not None and accelerator.has_products() and m != 1 and n != 1
     if t in ("f16", "bf16") and not library:  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
         wide = [

@@ -266,19 +266,21 @@ def msort(self):
     return aten.sort.default(self, 0)[0]
 
 
+def _kth_dim(shape, k, dim) -> int:
+    """The dimension, counted from the front. IndexError for one without elements, RuntimeError for a ``k`` beyond it."""
+    d = normalize_dim(dim, len(shape))
+    size = shape[d] if shape else 1
+    if size == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
+    if not 1 <= k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return d
+
+
 def _kth_meta(self, k, dim, keepdim):
     shape = tuple(self.shape)
-    if not shape:
-        normalize_dim(dim, 0)
-        if k != 1:
-            raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-        return _pair_meta(self, ())
-    d = normalize_dim(dim, len(shape))
-    if shape[d] == 0:
-        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
-    if not 1 <= k <= shape[d]:
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    return _pair_meta(self, (*shape[:d], *((1,) if keepdim else ()), *shape[d + 1 :]))
+    d = _kth_dim(shape, k, dim)
+    return _pair_meta(self, (*shape[:d], *((1,) if keepdim else ()), *shape[d + 1 :]) if shape else ())
 
 
 @extern(
@@ -286,13 +288,12 @@ def _kth_meta(self, k, dim, keepdim):
     refuse=("bool", *COMPLEX),
     meta=_kth_meta,
     has_out=True,
-    tags=("shapes_first",),
     out_rules="outside",
 )
 def kthvalue(a, k, dim, keepdim):
+    d = _kth_dim(a.shape, k, dim)
     if not a.ndim:
         return a.copy(), np.zeros((), np.int64)
-    d = normalize_dim(dim, a.ndim)
     made = order.arrange(Order.RANK, a, d, k=k - 1)
     if made is None:
         places = np.take(_order(sortable(a), d, False), [k - 1], axis=d)

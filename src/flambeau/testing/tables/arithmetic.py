@@ -149,7 +149,8 @@ row("xlogy.Tensor special_xlog1py", two(pos, pos) + [call(np.array([0.0, 0.0, 1.
 row("fmax fmin", two(apart, f)[:5] + [call(np.array([np.nan, 1.0]), np.array([2.0, np.nan]))], [np.fmax, np.fmin], dtypes=True)
 row("heaviside", two(apart, f), np.heaviside, grad=(), dtypes=True)
 row("gcd lcm", [call(i(4, high=30), i(4, high=30)), call(i(2, 3, high=30), i(3, high=30))], [np.gcd, np.lcm])
-row("nextafter", two(f), np.nextafter, grad=())
+row("nextafter _nextafter", two(f), [np.nextafter, np.nextafter], grad=())
+row("_nextafter_narrow", [call(f(3), f(3), 0.6 * 2.0**-10, 0.6 * 2.0**-24, 65504.0)], None, grad=(), torch=None)
 row("float_power.Tensor_Scalar", [call(pos(3), 2), call(i(3), 2)], np.float_power)
 row("ldexp.Tensor", [call(f(3), i(3))], np.ldexp)
 

@@ -411,7 +411,8 @@ def _(tx, var, args, kwargs):
 def _(tx, var, args, kwargs):
     a = args[0] if args else None
     if isinstance(a, NumpyNdarrayVariable):
-        out = TensorVariable(a.node, a.val)
+        # A new tensor of the same memory: where the array is a tensor's own (x.numpy()), that tensor is another object, maybe of another class.
+        out = tx.output.call_in_graph(tx, "call_method", "detach", [TensorVariable(a.node, a.val)], {})
         if kwargs or len(args) > 1:
             return tx.output.call_in_graph(tx, "call_function", var.value, [out, *args[1:]], kwargs)
         return out
