@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -28,6 +29,9 @@ def state():
     return {n: _C.tls(n) for n in FIELDS} | {"backward": _C.backward_id()}
 
 
+FLOATING_POINT = np.geterr()
+
+
 def interrupted(job, k) -> bool:
     """Runs job with KeyboardInterrupt arriving as its k-th call of a C function returns, where CPython handles signals."""
     left = [k]
@@ -45,6 +49,8 @@ def interrupted(job, k) -> bool:
         pass
     finally:
         sys.setprofile(None)
+        # NumPy's own np.errstate stays on when its __enter__ is interrupted behind the place where it sets it.
+        np.seterr(**FLOATING_POINT)
     return left[0] <= 0
 
 
