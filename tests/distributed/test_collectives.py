@@ -404,7 +404,9 @@ def test_profiles_show_collectives():
             return
         with torch.profiler.profile(record_shapes=True) as prof:
             dist.all_reduce(x)
-        (event,) = [e for e in prof.events() if e.category == "collective"]
-        assert event.name == "threaded:all_reduce" and event.is_async and event.input_shapes == [[4, 3]]
+        # The other rank is a thread of this process: its call is there, too, where it comes late.
+        events = [e for e in prof.events() if e.category == "collective"]
+        assert 1 <= len(events) <= 2
+        assert all(e.name == "threaded:all_reduce" and e.is_async and e.input_shapes == [[4, 3]] for e in events)
 
     threads.spawn(run, 2)
