@@ -25,7 +25,7 @@ static PyObject *same_elements(PyObject *m, PyObject *const *args, Py_ssize_t na
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
     int num = PyArray_DESCR(a)->type_num, nd = PyArray_NDIM(a);
     if (PyArray_DESCR(b)->type_num != num || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(b)) Py_RETURN_NONE;
-    if (nd != PyArray_NDIM(b) || !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), nd)) Py_RETURN_FALSE;
+    if (nd != PyArray_NDIM(b) || (nd && memcmp(PyArray_DIMS(a), PyArray_DIMS(b), (size_t)nd * sizeof(npy_intp)))) Py_RETURN_FALSE;
     const char *x = PyArray_BYTES(a), *y = PyArray_BYTES(b);
     npy_intp n = PyArray_SIZE(a);
     switch (num) {

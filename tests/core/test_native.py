@@ -130,3 +130,10 @@ def test_a_factory_on_another_device_after_one_on_the_cpu():
     assert torch.ones(2).device.type == "cpu"
     meta = torch.ones(2, device="meta")
     assert meta.device.type == "meta" and meta._array is None
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (2, 3), (1,)])
+def test_equal_of_each_shape(shape):
+    a = torch.ones(shape)
+    assert torch.equal(a, torch.ones(shape)) and not torch.equal(a, torch.ones(*shape, 2))
+    assert torch.equal(a, torch.zeros(shape)) is (a.numel() == 0)
