@@ -31,6 +31,21 @@ typedef struct {
     int known, own;
 } Slot;
 
+/* ---- the numbers of a step ------------------------------------------------------------------------------- */
+
+/* What a call brings for each step, one behind the other (`numbers` of the steps in src/flambeau/inductor/device/launches.py). */
+typedef struct {
+    int64_t blocks, arguments[];
+} LaunchNumbers;
+typedef struct {
+    int64_t count, a_distance, b_distance, c_distance;
+} BatchNumbers;
+typedef struct {
+    int64_t a_offset, b_offset, m, n, k, lda, ldb, ldc;
+    BatchNumbers batch[];
+} ProductNumbers;
+enum { PER_LAUNCH = sizeof(LaunchNumbers) / 8, PER_PRODUCT = sizeof(ProductNumbers) / 8, PER_DIMENSION = sizeof(BatchNumbers) / 8 };
+
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *where;
     int device, n;
@@ -74,7 +89,7 @@ static PyObject *plan_launch(Plan *p, PyObject *args) {
     Py_ssize_t shared;
     if (!PyArg_ParseTuple(args, "OipnO!O!i", &function, &s.threads, &s.cooperative, &shared, &PyList_Type, &slots, &PyList_Type, &last, &s.n_numbers))
         return NULL;
-    s.function = PyLong_AsVoidPtr(function), s.shared = (size_t)shared, s.n_numbers++;
+    s.function = PyLong_AsVoidPtr(function), s.shared = (size_t)shared, s.n_numbers += PER_LAUNCH;
     if (!s.function) return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "launch(): a function is needed"), NULL);
     return add(p, s, slots, last);
 }
@@ -87,7 +102,7 @@ static PyObject *plan_product(Plan *p, PyObject *args) {
         return NULL;
     if (PyList_GET_SIZE(slots) != 3 || s.product.type < FLB_F16 || s.product.type > FLB_F64 || dimensions < 0)
         return PyErr_SetString(PyExc_ValueError, "product(): three slots, and a type of elements"), NULL;
-    s.n_numbers = 8 + 4 * dimensions;
+    s.n_numbers = PER_PRODUCT + PER_DIMENSION * dimensions;
     return add(p, s, slots, last);
 }
 
@@ -112,45 +127,49 @@ static int take(Call *c, int k) {
     return FLB_DONE;
 }
 static int launch(Call *c, const Step *s) {
-    const int64_t *numbers = c->numbers + s->first;
+    const LaunchNumbers *numbers = (const LaunchNumbers *)(c->numbers + s->first);
+    int n = s->n_numbers - PER_LAUNCH;
     uint64_t arguments[MOST_ARGUMENTS];
     int64_t extents[MOST_ARGUMENTS];
-    if (numbers[0] <= 0) return FLB_DONE;
+    if (numbers->blocks <= 0) return FLB_DONE;
     for (int i = 0; i < s->n_slots; i++) arguments[i] = c->slots[s->slots[i]].address, extents[i] = c->slots[s->slots[i]].nbytes;
-    memcpy(arguments + s->n_slots, numbers + 1, (size_t)(s->n_numbers - 1) * 8);
-    FlbGrid g = {s->function, numbers[0], s->threads, s->cooperative, s->n_slots, s->n_slots + s->n_numbers - 1, s->shared, arguments, extents};
+    memcpy(arguments + s->n_slots, numbers->arguments, (size_t)n * 8);
+    FlbGrid g = {s->function, numbers->blocks, s->threads, s->cooperative, s->n_slots, s->n_slots + n, s->shared, arguments, extents};
     return flb_driver->launch(c->plan->device, &g, c->stream);
 }
 /* All matrices but those along the last dimension of the batch, which are one call. */
-static int products(Call *c, const FlbProduct *p, uint64_t at[3], const int64_t (*batch)[4], int dimensions) {
+static int products(Call *c, const FlbProduct *p, uint64_t at[3], const BatchNumbers *batch, int dimensions) {
     FlbProduct one = *p;
     one.batch = 1;
     if (dimensions <= 1) {
-        if (dimensions) one.batch = batch[0][0], one.a_distance = batch[0][1], one.b_distance = batch[0][2], one.c_distance = batch[0][3];
+        if (dimensions)
+            one.batch = batch->count, one.a_distance = batch->a_distance, one.b_distance = batch->b_distance, one.c_distance = batch->c_distance;
         for (int i = 0; i < 3 && one.batch > 0; i++)
             if ((int64_t)(c->ends[i] - at[i]) < flb_product_bytes(&one, i)) return FLB_INVALID_ADDRESS;
         return one.batch > 0 ? flb_driver->product(c->plan->device, &one, at[0], at[1], at[2], c->stream) : FLB_DONE;
     }
     static const int widths[] = {[FLB_F16] = 2, [FLB_BF16] = 2, [FLB_F32] = 4, [FLB_F64] = 8};
-    for (int64_t i = 0; i < batch[0][0]; i++) {
+    for (int64_t i = 0; i < batch->count; i++) {
+        const int64_t distances[] = {batch->a_distance, batch->b_distance, batch->c_distance};
         uint64_t there[3];
-        for (int k = 0; k < 3; k++) there[k] = at[k] + (uint64_t)(i * batch[0][k + 1] * widths[p->type]);
+        for (int k = 0; k < 3; k++) there[k] = at[k] + (uint64_t)(i * distances[k] * widths[p->type]);
         int status = products(c, p, there, batch + 1, dimensions - 1);
         if (status) return status;
     }
     return FLB_DONE;
 }
 static int product(Call *c, const Step *s) {
-    const int64_t *n = c->numbers + s->first;
+    const ProductNumbers *n = (const ProductNumbers *)(c->numbers + s->first);
+    const int64_t offsets[] = {n->a_offset, n->b_offset, 0};
     FlbProduct p = s->product;
-    p.m = n[2], p.n = n[3], p.k = n[4], p.lda = n[5], p.ldb = n[6], p.ldc = n[7];
+    p.m = n->m, p.n = n->n, p.k = n->k, p.lda = n->lda, p.ldb = n->ldb, p.ldc = n->ldc;
     if (p.m <= 0 || p.n <= 0 || p.k <= 0) return FLB_INVALID_HANDLE;
     uint64_t at[3], width = p.type == FLB_F64 ? 8 : p.type == FLB_F32 ? 4 : 2;
     for (int i = 0; i < 3; i++) {
         const Slot *slot = &c->slots[s->slots[i]];
-        at[i] = slot->address + (i < 2 ? (uint64_t)n[i] * width : 0), c->ends[i] = slot->address + (uint64_t)slot->nbytes;
+        at[i] = slot->address + (uint64_t)offsets[i] * width, c->ends[i] = slot->address + (uint64_t)slot->nbytes;
     }
-    return products(c, &p, at, (const int64_t(*)[4])(n + 8), (s->n_numbers - 8) / 4);
+    return products(c, &p, at, n->batch, (s->n_numbers - PER_PRODUCT) / PER_DIMENSION);
 }
 static int run(Call *c, int begin, int end) {
     for (int i = begin; i < end; i++) {

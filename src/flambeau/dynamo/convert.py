@@ -337,11 +337,12 @@ class Compiler(_frame.Context):
             f"   function: '{shown_name(code)}' ({code.co_filename}:{code.co_firstlineno})\n"
             f"   last reason: {failed}\n"
             f"   why:         {advice(failed, shown_name(code))}\n"
-            "It runs as ordinary Python from now on. TORCH_LOGS=recompiles tells each reason."
+            "TORCH_LOGS=recompiles tells each reason."
         )
         counters["frames"]["recompile_limit"] += 1
         if config.fail_on_recompile_limit_hit or self.fullgraph:
             raise FailOnRecompileLimitHit(BreakReason("recompile-limit", text))
+        text += " It runs as ordinary Python from now on."
         if not cache.__dict__.get("warned"):
             cache.__dict__["warned"] = True
             log.warning(text)
