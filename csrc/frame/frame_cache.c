@@ -177,6 +177,8 @@ static void entry_free(Entry *e) {
     Py_XDECREF(e->tree);
     Py_XDECREF(e->code);
     Py_XDECREF(e->fn);
+    Py_XDECREF(e->direct.call);
+    Py_XDECREF(e->direct.constant);
     PyMem_Free(e);
 }
 static int cache_traverse(Cache *c, visitproc visit, void *arg) {
@@ -184,6 +186,8 @@ static int cache_traverse(Cache *c, visitproc visit, void *arg) {
         Py_VISIT(c->entries[i]->tree);
         Py_VISIT(c->entries[i]->code);
         Py_VISIT(c->entries[i]->fn);
+        Py_VISIT(c->entries[i]->direct.call);
+        Py_VISIT(c->entries[i]->direct.constant);
     }
     Py_VISIT(c->dict);
     return 0;
@@ -208,10 +212,37 @@ static void cache_dealloc(Cache *c) {
     cache_clear(c);
     PyObject_GC_Del(c);
 }
+/* The call that stands for captured code, from a DirectCall of dynamo/bytecode/direct.py. */
+static int read_direct(PyObject *o, PyCodeObject *code, Direct *d) {
+    static const char *const names[] = {"returns", "item", "lasti"};
+    int *numbers[] = {&d->returns, &d->item, &d->lasti}, held = flb_flat_count(code);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        PyObject *x = PyObject_GetAttrString(o, names[i]);
+        *numbers[i] = x ? (int)PyLong_AsLong(x) : -1;
+        Py_XDECREF(x);
+        if (PyErr_Occurred()) return -1;
+    }
+    PyObject *arguments = PyObject_GetAttrString(o, "arguments");
+    int fits = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) <= DIRECT_ARGUMENTS;
+    d->n = fits ? (int)PyTuple_GET_SIZE(arguments) : 0;
+    d->in_order = 1;
+    for (int i = 0; i < d->n; i++) {
+        d->arguments[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(arguments, i));
+        d->in_order &= d->arguments[i] == i;
+        fits &= d->arguments[i] >= 0 && d->arguments[i] < held;
+    }
+    Py_XDECREF(arguments);
+    if (PyErr_Occurred()) return -1;
+    fits &= d->returns >= 0 && d->returns < RETURNS_COUNT && d->item >= 0 && d->lasti >= 0 &&
+        (d->returns != RETURNS_ARGUMENT || d->item < held);
+    if (!fits) return PyErr_SetString(PyExc_ValueError, "a call that doesn't fit the captured code"), -1;
+    return (d->constant = PyObject_GetAttrString(o, "constant")) && (d->call = PyObject_GetAttrString(o, "call")) ? 0 : -1;
+}
+
 static PyObject *cache_add(Cache *c, PyObject *args) {
-    PyObject *tree, *code;
+    PyObject *tree, *code, *direct = Py_None;
     int needs_eval = 0;
-    if (!PyArg_ParseTuple(args, "OO!|p", &tree, &PyCode_Type, &code, &needs_eval)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO!|pO", &tree, &PyCode_Type, &code, &needs_eval, &direct)) return NULL;
     Py_ssize_t reads = flb_guards_arguments(tree);
     if (reads < 0) return NULL;
     if (c->code && reads > flb_flat_count((PyCodeObject *)c->code)) {
@@ -222,9 +253,11 @@ static PyObject *cache_add(Cache *c, PyObject *args) {
     if (!x) return NULL;
     x->flags |= SKIP; /* captured code is never captured again */
     Entry *e = PyMem_Calloc(1, sizeof(Entry));
-    Entry **entries = e ? PyMem_Realloc(c->entries, (c->n + 1) * sizeof(Entry *)) : NULL;
+    if (!e) return PyErr_NoMemory();
+    if (direct != Py_None && read_direct(direct, (PyCodeObject *)code, &e->direct) < 0) return entry_free(e), NULL;
+    Entry **entries = PyMem_Realloc(c->entries, (c->n + 1) * sizeof(Entry *));
     if (!entries) {
-        PyMem_Free(e);
+        entry_free(e);
         return PyErr_NoMemory();
     }
     Py_INCREF(tree);
@@ -260,7 +293,8 @@ static PyObject *cache_reset(Cache *c, PyObject *unused) {
     Py_RETURN_NONE;
 }
 static PyMethodDef cache_methods[] = {
-    {"add", (PyCFunction)cache_add, METH_VARARGS, "add(tree, code, needs_eval=False): put an entry in front"},
+    {"add", (PyCFunction)cache_add, METH_VARARGS,
+     "add(tree, code, needs_eval=False, direct=None): put an entry in front. direct: a DirectCall that does what the code does"},
     {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
     {NULL},
 };

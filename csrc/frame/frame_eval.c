@@ -52,8 +52,60 @@ static Entry *find_entry(Cache *cache, PyFunctionObject *func, PyObject *const *
     return NULL;
 }
 
+/* Whether something wants to hear of each frame (a debugger, a profiler). */
+static int frames_are_traced(void) {
+    PyThreadState *ts = PyThreadState_Get();
+    return ts->c_tracefunc || ts->c_profilefunc;
+}
+
+/* Captured code at the head of the traceback of the exception that is set, as if its frame had raised it. */
+static void add_to_traceback(PyCodeObject *code, PyObject *globals, int lasti) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *longer = flb_traceback_entry(traceback ? traceback : Py_None, code, globals, lasti, PyCode_Addr2Line(code, lasti));
+    if (longer) Py_XSETREF(traceback, longer);
+    else PyErr_Clear(); /* the error counts, not its places */
+    PyErr_Restore(type, value, traceback);
+}
+
+static PyObject *returned(const Direct *d, PyObject *result, PyObject *const *args) /* steals result */
+{
+    PyObject *r = result;
+    switch (d->returns) {
+    case RETURNS_RESULT: return result;
+    case RETURNS_ITEM:
+        r = PyList_CheckExact(result) && d->item < PyList_GET_SIZE(result) ? Py_NewRef(PyList_GET_ITEM(result, d->item))
+                                                                           : PySequence_GetItem(result, d->item);
+        break;
+    case RETURNS_ARGUMENT: r = Py_NewRef(args[d->item]); break;
+    case RETURNS_CONSTANT: r = Py_NewRef(d->constant); break;
+    }
+    Py_DECREF(result);
+    return r;
+}
+
+/* The caller holds the entry's code; the entry itself may go during the call. */
+static PyObject *run_direct(Entry *e, PyFunctionObject *func, PyObject *const *args) {
+    const Direct d = e->direct;
+    PyCodeObject *code = (PyCodeObject *)e->code;
+    PyObject *given[DIRECT_ARGUMENTS];
+    for (int i = 0; !d.in_order && i < d.n; i++) given[i] = args[d.arguments[i]];
+    e->hits++;
+    Py_INCREF(d.call);
+    Py_XINCREF(d.constant);
+    Context *prev = flb_enter(NULL);
+    PyObject *r = PyObject_Vectorcall(d.call, d.in_order ? args : given, d.n, NULL);
+    flb_enter(prev);
+    if (r) r = returned(&d, r, args);
+    if (!r) add_to_traceback(code, func->func_globals, d.lasti);
+    Py_DECREF(d.call);
+    Py_XDECREF(d.constant);
+    return r;
+}
+
 static PyObject *run_entry(Entry *e, Context *ctx, PyFunctionObject *func, PyObject *const *args,
                            Py_ssize_t n) {
+    if (e->direct.call && !frames_are_traced()) return run_direct(e, func, args);
     PyObject *fn = e->fn;
     if (fn && !func->func_closure && ((PyFunctionObject *)fn)->func_globals == func->func_globals)
         Py_INCREF(fn);

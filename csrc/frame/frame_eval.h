@@ -16,10 +16,24 @@ typedef struct {
     PyObject *dict, *weakrefs;
 } Context;
 
+/* Captured code that makes one call, with arguments of its own, and returns: the call is made without a frame.
+ * Where something traces frames, and where an entry has none, the code runs. */
+enum { RETURNS_RESULT, RETURNS_ITEM, RETURNS_ARGUMENT, RETURNS_CONSTANT, RETURNS_COUNT };
+enum { DIRECT_ARGUMENTS = 16 };
+typedef struct {
+    PyObject *call;     /* NULL: there is none */
+    PyObject *constant; /* what RETURNS_CONSTANT returns */
+    int returns, item;  /* the item of the result, or the argument */
+    int lasti;          /* of the call, in bytes */
+    int n, in_order;    /* whether its arguments are the frame's first n */
+    int arguments[DIRECT_ARGUMENTS];
+} Direct;
+
 typedef struct {
     PyObject *tree, *code, *fn;
     int needs_eval;
     uint64_t hits;
+    Direct direct;
 } Entry;
 
 /* The owners of a cache: the callables that compile() made of the function; for frames that only the

@@ -137,12 +137,12 @@ int flb_ndarray_fits(PyObject *v, const ArrayFacts *f) {
         !PyArray_EquivTypes(PyArray_DESCR(a), (PyArray_Descr *)f->dtype))
         return 0;
     if (((PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE) != 0) != f->requires_grad) return 0;
-    int empty = PyArray_SIZE(a) == 0;
-    for (int i = 0; i < f->ndim; i++)
-        if ((PyArray_DIM(a, i) != f->dims[i] && f->dims[i] != ANY) ||
-            (f->dims[f->ndim + i] != ANY && !empty && PyArray_STRIDE(a, i) != f->dims[f->ndim + i]))
-            return 0;
-    return 1;
+    int strided = 1;
+    for (int i = 0; i < f->ndim; i++) {
+        if (PyArray_DIM(a, i) != f->dims[i] && f->dims[i] != ANY) return 0;
+        strided &= f->dims[f->ndim + i] == ANY || PyArray_STRIDE(a, i) == f->dims[f->ndim + i];
+    }
+    return strided || PyArray_SIZE(a) == 0; /* nobody steps through an empty one */
 }
 
 static int extent(PyObject *v, char **lo, char **hi) {
@@ -172,6 +172,10 @@ static int by_start(const void *a, const void *b) {
 int flb_no_overlap(PyObject **slots, const long *idx, Py_ssize_t count) {
     Extent small[64], *all = small;
     Py_ssize_t n = 0;
+    if (count == 2) { /* nothing to sort */
+        int both = extent(slots[idx[0]], &small[0].lo, &small[0].hi) && extent(slots[idx[1]], &small[1].lo, &small[1].hi);
+        return !both || small[0].hi <= small[1].lo || small[1].hi <= small[0].lo;
+    }
     if (count > 64 && !(all = PyMem_Malloc(count * sizeof(Extent)))) {
         PyErr_NoMemory();
         return -1;

@@ -171,11 +171,14 @@ typedef struct {
 extern int flb_timing; /* the clock by which launches add up the time of each step, 0: they don't */
 
 extern FlbApi *flb_api;
-extern PyTypeObject FlbGraph_Type, FlbLoop_Type;
+extern PyTypeObject FlbGraph_Type, FlbLoop_Type, FlbArrayResult_Type;
 
 int flb_init_writing(PyObject *module);
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *flb_graph_consume(PyObject *self, PyObject *list);
+enum { ALL_OUTPUTS = -1 };
+PyObject *flb_graph_array(Graph *g, PyObject *const *args, int one); /* of as many inputs as it has */
+PyObject *flb_array_result(PyObject *graph, PyObject *args);
 /* How a product is made where somebody has measured: a PRODUCT of kernels.def, plus BY_ROWS or BY_COLUMNS for
  * a piece a thread along that side. BY_SIZES: the pieces too, where it isn't ours, whose elements have the
  * same bits in any piece. */

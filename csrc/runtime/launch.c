@@ -612,15 +612,20 @@ static int run_steps(Call *c) {
     return 0;
 }
 
+static PyObject *output_array(Call *c, const Output *o) {
+    Place *p = &c->places[o->slot];
+    return o->whole ? Py_NewRef(p->owner) : array_over(&o->layout, c->f, p->ptr + c->f[o->at], p->owner);
+}
+
 static PyObject *make_output(Call *c, const Output *o, PyObject *const *args) {
     if (o->kind == OUT_INPUT) return Py_NewRef(args[o->slot]);
     if (o->kind == OUT_CONSTANT) return Py_NewRef(o->constant);
     if (o->kind == OUT_NUMBER) return PyLong_FromLongLong(c->f[o->at]);
-    Place *p = &c->places[o->slot];
-    if (o->kind == OUT_VALUE) return Py_NewRef(p->owner ? p->owner : Py_None);
-    PyObject *array =
-        o->whole ? Py_NewRef(p->owner) : array_over(&o->layout, c->f, p->ptr + c->f[o->at], p->owner);
-    PyObject *value = array ? flb_api->from_array(array) : NULL;
+    if (o->kind == OUT_VALUE) {
+        PyObject *owner = c->places[o->slot].owner;
+        return Py_NewRef(owner ? owner : Py_None);
+    }
+    PyObject *array = output_array(c, o), *value = array ? flb_api->from_array(array) : NULL;
     Py_XDECREF(array);
     return value;
 }
@@ -631,8 +636,21 @@ static int is_returned(const Graph *g, int k) {
     return 0;
 }
 
+/* The list of the outputs, or the array of the output `one`. */
+static PyObject *outputs(Call *c, int one, PyObject *const *args) {
+    Graph *g = c->g;
+    if (one != ALL_OUTPUTS) return output_array(c, &g->outputs[one]);
+    PyObject *list = PyList_New(g->noutputs);
+    for (int i = 0; list && i < g->noutputs; i++) {
+        PyObject *value = make_output(c, &g->outputs[i], args);
+        if (value) PyList_SET_ITEM(list, i, value);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
 /* The outputs. `own`: args, when the call may drop them. */
-static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own) {
+static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own, int one) {
     Place few_places[48];
     Frame few_numbers[192];
     char *few_pointers[64];
@@ -688,12 +706,7 @@ static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own) {
         }
         goto done;
     }
-    result = PyList_New(g->noutputs);
-    for (int i = 0; result && i < g->noutputs; i++) {
-        PyObject *value = make_output(&c, &g->outputs[i], args);
-        if (value) PyList_SET_ITEM(result, i, value);
-        else Py_CLEAR(result);
-    }
+    result = outputs(&c, one, args);
 done:
     give(&c, INT_MAX);
     for (int i = 0; i < g->nslots; i++) Py_XDECREF(c.places[i].owner);
@@ -705,14 +718,16 @@ done:
     return result;
 }
 
-static PyObject *run(Graph *g, PyObject *const *args, PyObject **own) {
-    if (!*flb_api->events) return launched(g, args, own);
+static PyObject *run(Graph *g, PyObject *const *args, PyObject **own, int one) {
+    if (!*flb_api->events) return launched(g, args, own, one);
     FlbOpen open;
     flb_api->event_begin(&open, EVENT_GRAPH, g->info ? g->info : (PyObject *)Py_TYPE(g));
-    PyObject *result = launched(g, args, own);
+    PyObject *result = launched(g, args, own, one);
     flb_api->event_end(&open);
     return result;
 }
+
+PyObject *flb_graph_array(Graph *g, PyObject *const *args, int one) { return run(g, args, NULL, one); }
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     Graph *g = (Graph *)self;
@@ -722,7 +737,7 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
                      nargs);
         return NULL;
     }
-    return run(g, args, NULL);
+    return run(g, args, NULL, ALL_OUTPUTS);
 }
 
 PyObject *flb_graph_consume(PyObject *self, PyObject *list) {
@@ -734,7 +749,7 @@ PyObject *flb_graph_consume(PyObject *self, PyObject *list) {
     if (!own) return PyErr_NoMemory();
     for (int k = 0; k < g->ninputs; k++) own[k] = Py_NewRef(PyList_GET_ITEM(list, k));
     if (PyList_SetSlice(list, 0, g->ninputs, NULL) == 0 && (g->light || flb_graph_lifetimes(g) == 0))
-        result = run(g, own, g->light ? NULL : own);
+        result = run(g, own, g->light ? NULL : own, ALL_OUTPUTS);
     for (int k = 0; k < g->ninputs; k++) Py_XDECREF(own[k]);
     PyMem_Free(own);
     return result;
@@ -879,7 +894,7 @@ PyMODINIT_FUNC PyInit__runtime(void) {
     if (PyType_Ready(&FlbGraph_Type) < 0 || PyType_Ready(&FlbLoop_Type) < 0) return NULL;
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
-    if (flb_init_writing(m) < 0 || PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
+    if (flb_init_writing(m) < 0 || PyType_Ready(&FlbArrayResult_Type) < 0 || PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
         PyModule_AddObjectRef(m, "Loop", (PyObject *)&FlbLoop_Type) < 0 || flb_add_kernels(m) < 0) {
         Py_DECREF(m);
         return NULL;

@@ -122,9 +122,11 @@ static PyObject *takes_arrays(Writing *w, void *unused) {
         if (AT(w->outputs, k) < 0) Py_RETURN_FALSE;
     return PyObject_GetAttrString(w->graph, "takes_arrays");
 }
+static PyObject *calls_python(Writing *w, void *unused) { return PyObject_GetAttrString(w->graph, "calls_python"); }
 static PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {"takes_arrays", (getter)takes_arrays, NULL, "whether its inputs may be ndarrays"},
+    {"calls_python", (getter)calls_python, NULL, "whether the graph may run Python"},
     {NULL},
 };
 static PyMemberDef members[] = {

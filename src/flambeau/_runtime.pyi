@@ -10,6 +10,8 @@ ENUMS: dict
 class Graph:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     arena_size: Any
+    def array_result(self, *args: Any, **kwargs: Any) -> Any: ...
+    calls_python: Any
     def consume(self, *args: Any, **kwargs: Any) -> Any: ...
     dynamic: Any
     info: Any
@@ -28,6 +30,7 @@ class Loop:
 
 class Writing:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    calls_python: Any
     graph: Any
     takes_arrays: Any
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...

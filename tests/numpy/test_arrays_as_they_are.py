@@ -1,6 +1,9 @@
 """Arrays that a graph takes as they are, and inputs that native code writes: values, identity, errors, whatever the layout."""
 
+import sys
+import traceback
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -103,3 +106,89 @@ def test_writes_to_tensors_are_counted_and_checked():
 def test_what_writing_refuses():
     with pytest.raises(TypeError):
         _runtime.Writing(None, (), (), (), None, None)
+
+
+def second_of(a, b):
+    return b * 2 + a
+
+
+def swapped(a, b):
+    return b - a
+
+
+def total(a, b):
+    return (a * b).sum()
+
+
+def both(a, b):
+    a += 1
+    b -= a
+
+
+def tensor_of_the_second(x, y):
+    return y.exp() - x
+
+
+# The same frame, with and without the interpreter: a tracer makes it run (csrc/frame/frame_eval.c, run_direct).
+@pytest.mark.parametrize("fn", [add, in_place, second_of, swapped, total, both])
+def test_a_call_without_a_frame_gives_what_the_frame_gives(fn):
+    compiled, seen = torch.compile(fn, fullgraph=True), []
+    a, b = np.linspace(0, 1, 16).reshape(4, 4), np.linspace(2, 5, 16).reshape(4, 4)
+    compiled(a.copy(), b.copy())
+
+    def outcome(call):
+        x, y = a.copy(), b.copy()
+        r = call(x, y)
+        return type(r), r is x, r is y, np.array(r), x, y
+
+    plain, direct = outcome(fn), outcome(compiled)
+
+    def tracer(frame, event, arg):
+        seen.append(frame.f_code.co_name)
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        traced = outcome(compiled)
+    finally:
+        sys.settrace(before)
+    assert fn.__name__ in seen
+    for got in (direct, traced):
+        assert got[:3] == plain[:3] and all(np.array_equal(g, p) for g, p in zip(got[3:], plain[3:]))
+
+
+def test_tensors_go_the_same_way():
+    compiled = torch.compile(tensor_of_the_second, fullgraph=True)
+    x, y = torch.ones(3), torch.zeros(3)
+    assert all(torch.equal(compiled(x, y), torch.zeros(3)) for _ in range(3))
+    y.requires_grad_()
+    compiled(x, y).sum().backward()
+    assert torch.equal(y.grad, torch.ones(3))
+
+
+def first_rows(x, at):
+    return x[at] + torch.rand(2)  # not called again at an error: it has drawn
+
+
+def test_an_error_of_a_call_without_a_frame_names_its_function():
+    compiled = torch.compile(first_rows, fullgraph=True)
+    x = torch.arange(4.0)
+    compiled(x, torch.tensor([0, 1]))
+    with pytest.raises(IndexError) as told:
+        compiled(x, torch.tensor([0, 9]))
+    names = [f.name for f in traceback.extract_tb(told.value.__traceback__) if f.filename == __file__]
+    assert names == ["test_an_error_of_a_call_without_a_frame_names_its_function", "first_rows"]
+
+
+def test_what_is_returned_by_a_call_without_a_frame_is_fresh_and_freed():
+    compiled = torch.compile(add, fullgraph=True)
+    a, b = np.ones((8, 8)), np.ones((8, 8))
+    compiled(a, b)
+    first, second = compiled(a, b), compiled(a, b)
+    assert first is not second and not np.shares_memory(first, second) and first.base is None and first.flags.owndata
+    held = sys.getrefcount(a)
+    for _ in range(100):
+        compiled(a, b)
+    assert sys.getrefcount(a) == held
+    gone = weakref.ref(compiled(a, b))
+    assert gone() is None

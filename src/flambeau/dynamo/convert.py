@@ -27,6 +27,7 @@ from flambeau.fx.tracer import is_fx_tracing
 
 from . import utils
 from .bytecode.codegen import assemble, flat_argument_names
+from .bytecode.direct import direct_call
 from .bytecode.instructions import shown_name
 from .bytecode.suspension import begin
 from .config import config
@@ -381,7 +382,7 @@ class Compiler(_frame.Context):
             output.guards.guards() if self.listeners or LOG_GUARDS.on or debug_folder.enabled() else [],
             compile_seconds,
         )
-        cache.add(tree, final, tx.needs_eval)
+        cache.add(tree, final, tx.needs_eval, None if tx.needs_eval else direct_call(final))
         if cache.once:
             cache.__dict__["dropped"] = cache.__dict__.get("dropped", 0) + 1
         counters["frames"]["ok"] += 1

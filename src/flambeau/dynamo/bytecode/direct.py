@@ -1,0 +1,110 @@
+"""Captured code that is one call: the native caller makes it without a frame (csrc/frame/frame_eval.c, ``run_direct``).
+
+The code calls the graph with arguments of the frame and returns an item of what it gives, an argument, or a constant. An item that is
+made an array goes out as one: the graph's call then makes neither the list nor the tensor. Only graphs that run no Python: what is warned of
+there is told at the line of the program's frame."""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import Any
+
+from flambeau import _C, _frame
+from flambeau.base.records import slotted
+
+from ..numpy import numpy_bridge
+from .instructions import Inst, decode
+
+__all__ = ["DirectCall", "direct_call"]
+
+SILENT = frozenset({"CACHE", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
+LARGEST = 256  # bytes of code; a direct call has DIRECT_ARGUMENTS (csrc/frame/frame_eval.h) at most
+MOST_ARGUMENTS = 16
+
+
+class Returns(enum.IntEnum):
+    """What the captured code returns, as csrc/frame/frame_eval.h counts."""
+
+    RESULT = 0
+    ITEM = 1
+    ARGUMENT = 2
+    CONSTANT = 3
+
+
+@slotted
+class DirectCall:
+    call: Any
+    arguments: tuple[int, ...]
+    """Which arguments of the frame it takes."""
+    lasti: int
+    """Of the call in the captured code, in bytes: errors come from there."""
+    returns: Returns
+    item: int = 0
+    constant: Any = None
+
+
+def direct_call(code: types.CodeType) -> DirectCall | None:
+    """What ``code`` does, where that is one call."""
+    if len(code.co_code) > LARGEST or code.co_exceptiontable:
+        return None
+    given = code.co_argcount + code.co_kwonlyargcount
+    steps = [i for i in decode(code) if i.name not in SILENT]
+    n = 1
+    while (
+        n < len(steps)
+        and steps[n].name == "LOAD_FAST"
+        and steps[n].arg is not None
+        and steps[n].argval in code.co_varnames[:given]
+    ):
+        n += 1
+    named = [i.name for i in steps[: n + 2]]
+    if n > MOST_ARGUMENTS or named != ["LOAD_CONST", *["LOAD_FAST"] * (n - 1), "CALL", "STORE_FAST"]:
+        return None
+    call, made = steps[0].argval, steps[n]
+    native = isinstance(call, _frame.DisabledFunction) and getattr(call.fn, "calls_python", True) is False
+    if not native or made.argval != n - 1:
+        return None
+    arguments = tuple(code.co_varnames.index(i.argval) for i in steps[1:n])
+    return _returning(call, arguments, made.offset, steps[n + 1].argval, steps[n + 2 :], code.co_varnames[:given])
+
+
+def _returning(
+    call, arguments: tuple[int, ...], lasti: int, result: str, tail: list[Inst], names: tuple[str, ...]
+) -> DirectCall | None:
+    shape = [i.name for i in tail]
+    values = [i.argval for i in tail]
+    if shape == ["LOAD_FAST", "RETURN_VALUE"] and values[0] in names:
+        return DirectCall(call, arguments, lasti, Returns.ARGUMENT, names.index(values[0]))
+    if shape == ["LOAD_CONST", "RETURN_VALUE"]:
+        return DirectCall(call, arguments, lasti, Returns.CONSTANT, 0, values[0])
+    item = ["LOAD_FAST", "LOAD_CONST", "BINARY_SUBSCR"]
+    if shape == [*item, "RETURN_VALUE"] and values[0] == result and _is_place(values[1]):
+        return DirectCall(call, arguments, lasti, Returns.ITEM, values[1])
+    as_array = ["LOAD_CONST", *item, "LOAD_CONST", "CALL", "RETURN_VALUE"]
+    as_scalar = ["LOAD_CONST", *item, "CALL", "RETURN_VALUE"]
+    if shape not in (as_array, as_scalar) or values[1] != result or not _is_place(values[2]):
+        return None
+    scalar = shape == as_scalar
+    if scalar and values[0] is not numpy_bridge.to_scalar:
+        return None
+    if not scalar and (values[0] is not _C.ndarray_of or values[4] is not numpy_bridge.to_ndarray):
+        return None
+    whole = _giving_array(call, values[2], scalar)
+    return None if whole is None else DirectCall(whole, arguments, lasti, Returns.RESULT)
+
+
+def _is_place(x) -> bool:
+    return type(x) is int and x >= 0
+
+
+def _giving_array(call: _frame.DisabledFunction, output: int, scalar: bool) -> _frame.DisabledFunction | None:
+    """The same call, giving this output as NumPy has it; None where the graph isn't native."""
+    make = getattr(call.fn, "array_result", None)
+    fn = None if make is None else make(output, scalar)
+    if fn is None:
+        return None
+    made = _frame.DisabledFunction(fn)
+    for name in ("again", "watch", "flagged", "written", "keeps"):
+        setattr(made, name, getattr(call, name))
+    return made
