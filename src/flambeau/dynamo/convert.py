@@ -139,6 +139,9 @@ class Resumes:
         self.traced: dict[
             types.CodeType, types.CodeType
         ] = {}  # of a generator's segment: the code that is traced in its place
+        self.short_loops = (
+            False  # whether short loops over arrays become native too, since unrolled they break the graph
+        )
 
     @staticmethod
     def of(cache) -> Resumes:

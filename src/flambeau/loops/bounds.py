@@ -7,12 +7,26 @@ time. No loop lives long enough to take such a number out of 64 bits (2**48 addi
 
 from __future__ import annotations
 
-__all__ = ["ALL", "Bounds", "DRIFT", "LARGEST", "LEAST", "MOST", "excludes_zero", "meet", "of", "refined", "widened"]
+__all__ = [
+    "ALL",
+    "Bounds",
+    "DRIFT",
+    "GIVEN",
+    "LARGEST",
+    "LEAST",
+    "MOST",
+    "excludes_zero",
+    "meet",
+    "of",
+    "refined",
+    "widened",
+]
 
 MOST, LEAST = (1 << 63) - 1, -(1 << 63)
 ALL = LEAST, MOST
 BASE, DRIFT, SMALL = 1 << 60, 1 << 61, 1 << 12
-LARGEST = 1 << 62  # of the ends of a range, and of sizes
+LARGEST = 1 << 58  # of the ends of a range, and of sizes: small multiples of them need no check
+GIVEN = 1 << 62  # of numbers that a loop reads
 
 Bounds = tuple[int, int] | None
 

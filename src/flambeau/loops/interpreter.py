@@ -18,6 +18,7 @@ from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from . import arithmetic, arrays, bindings, complexes, inner
 from .arguments import NULL
+from .bit_loops import bit_loop
 from .bytecode import Instructions
 from .calls import Calls
 from .containers import Changed, Containers, Empty
@@ -220,6 +221,9 @@ class Interpreter:
     def run(self, at: int) -> tuple:
         """Run the instructions of a block: what is tested at its end, and the edges out of it (target, stack, types that are better known)."""
         end, insts = self.region.blocks[at], self.machine.insts
+        closed = self.closed(at)
+        if closed is not None:
+            return closed
         for i in range(at, end):
             inst = insts[i]
             self.machine.at = i
@@ -232,6 +236,22 @@ class Interpreter:
             if edges is not None:
                 return edges
         return None, [(end, self.machine.stack)]
+
+    def closed(self, at: int) -> tuple | None:
+        """All turns of a loop that is this block by itself, where they are known at once."""
+        found = bit_loop(self.machine.insts, self.region, at)
+        if found is None:
+            return None
+        self.machine.at = at
+        values = {name: self.variables.read(name) for name in (found.bits, *found.sums) if name in self.variables.types}
+        if len(values) <= len(found.sums) or not all(isinstance(v, Scalar) for v in values.values()):
+            return None
+        after = found.run(self.e, values)
+        if after is None:
+            return None
+        for name, value in after.items():
+            self.variables.write(name, value)
+        return None, [(found.exit, self.machine.stack)]
 
     def go_on(self, at: int, target: int, stack: list) -> None:
         """Write the edge from block ``at``: what lies there in another type is converted."""

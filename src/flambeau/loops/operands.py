@@ -11,7 +11,7 @@ from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, ParameterOperand
 from . import arrays
-from .bounds import LARGEST
+from .bounds import GIVEN
 from .emitter import I64, SMALL_SIZE
 from .machine import InterpreterPart, Machine
 from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Tuple
@@ -108,7 +108,7 @@ class Operands(InterpreterPart):
         if isinstance(what, Symbolic):
             return Scalar(what.dtype, True, self._number(what.dtype, f"symbol {id(what.token)}", what.token))
         if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, (bool, complex)):
-            if what.kind == "i" and not -LARGEST < what.const < LARGEST:
+            if what.kind == "i" and not -GIVEN < what.const < GIVEN:
                 raise Declined("a very large integer")
             v = self._number(what.dtype, name, what.const)
             if what.kind == "i":

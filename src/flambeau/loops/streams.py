@@ -22,6 +22,7 @@ import numpy as np
 
 from .. import _C, _frame
 from . import ziggurat
+from .twister import Twister, spare_place
 
 __all__ = [
     "CLASSES",
@@ -45,7 +46,6 @@ DISTRIBUTIONS = (
     "random_binomial",
 )
 OWNER, BITGEN, HAS_GAUSS, GAUSS, ZIGGURAT, FIRST = range(6)
-KEY = 624  # words of MT19937's state, which lie before its position
 KEPT = 64  # tables of generators that calls of the last time were given
 
 
@@ -89,11 +89,21 @@ class Stream:
     def legacy(self) -> bool:
         return isinstance(self.generator, np.random.RandomState)
 
+    @functools.cached_property
+    def twister(self) -> Twister | None:
+        """The memory of a RandomState over MT19937, whose own functions take longer than a thousand draws; None for others."""
+        plain = type(self.generator) is np.random.RandomState and type(self.bits) is np.random.MT19937
+        return Twister(self.generator, self.bits) if plain and spare_place() is not None else None
+
     def state(self):
+        if self.twister is not None:
+            return self.twister.state()
         return self.generator.get_state(legacy=False) if self.legacy else self.bits.state
 
     def restore(self, state) -> None:
-        if self.legacy:
+        if isinstance(state, bytes):
+            self.twister.restore(state)
+        elif self.legacy:
             self.generator.set_state(state)
         else:
             self.bits.state = state
@@ -105,26 +115,25 @@ class Stream:
             self.numbers[ZIGGURAT] = tables.ctypes.data
         with self.bits.lock:
             state = self.remember()
-            if self.legacy and normals:
+            if not (self.legacy and normals):
+                yield
+            elif self.twister is not None:
+                spare = self.numbers[HAS_GAUSS : GAUSS + 1]
+                self.twister.read_spare(spare)
+                yield
+                self.twister.write_spare(spare)
+            else:
                 state = state or self.state()
                 self.numbers[HAS_GAUSS] = before = state["has_gauss"]
                 self.numbers[GAUSS : GAUSS + 1].view(np.float64)[0] = state["gauss"]
-            yield
-            if self.legacy and normals and (self.numbers[HAS_GAUSS] or before):
-                state = self._moved_on(state)
-                state["has_gauss"] = int(self.numbers[HAS_GAUSS])
-                state["gauss"] = float(self.numbers[GAUSS : GAUSS + 1].view(np.float64)[0])
-                self.restore(state)
+                yield
+                if self.numbers[HAS_GAUSS] or before:
+                    state = self.state()
+                    state["has_gauss"] = int(self.numbers[HAS_GAUSS])
+                    state["gauss"] = float(self.numbers[GAUSS : GAUSS + 1].view(np.float64)[0])
+                    self.restore(state)
 
-    def _moved_on(self, state: dict) -> dict:
-        """The state of a RandomState that was in ``state`` and from which numbers were drawn natively."""
-        if type(self.bits) is not np.random.MT19937:
-            return self.state()
-        words = (ctypes.c_uint32 * (KEY + 1)).from_address(self.bits.ctypes.state_address)
-        key = np.frombuffer(words, np.uint32, KEY).copy()
-        return {**state, "state": {"key": key, "pos": int(words[KEY])}}
-
-    def remember(self) -> dict | None:
+    def remember(self):
         """Something is about to be drawn. The state, where it had to be asked for."""
         journal = getattr(_here, "journal", None)
         if journal is None or self in journal:

@@ -448,7 +448,9 @@ def _remainder(count, period: int) -> int:
 
 
 def _is_worth_it(tx, header: int, count: int) -> bool:
-    """Whether unrolling ``count`` turns would be long."""
+    """Whether unrolling ``count`` turns would be long, or has turned out to break the graph."""
+    if tx.output.resumes.short_loops:
+        return True
     body = tx.insts[header + 1 : tx.insts[header].target]
     inner = sum(i.name == "FOR_ITER" for i in body)
     return count * len(body) * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)

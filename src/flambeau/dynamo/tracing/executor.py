@@ -20,7 +20,7 @@ from ..bytecode import resume
 from ..bytecode.codegen import STACK_ARGUMENT, resume_code
 from ..bytecode.instructions import Inst, decode, shown_name
 from ..bytecode.versions import PY312, PY313
-from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, Unsupported, UserRaises, unsupported
+from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, TraceAgain, Unsupported, UserRaises, unsupported
 from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
 from ..guards.source import ConstSource
@@ -680,6 +680,9 @@ class RootFrame(Frame):
             if e.reason.id == "recursion" and self.recurses:
                 raise SkipForGood(e.reason.reason) from e
             if not self.fullgraph and not self.suspends and is_element_loop(self):
+                if not self.output.resumes.short_loops:
+                    self.output.resumes.short_loops = True
+                    raise TraceAgain("short loops over arrays become native too") from e
                 raise SkipForGood(f"a loop over elements of arrays breaks at each turn: {e.reason.reason}") from e
             if self.unrolled and self.break_at is None:
                 # The loop goes on after the break, so what is left of it has another length each time: one iteration is captured.

@@ -37,6 +37,8 @@ def _binding():
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # Sums that are taken in their order may be vectorised too: what is summed is computed in vectors, and added one by one. The bits stay.
+    llvm.set_option("", "-force-ordered-reductions")
     return llvm
 
 
