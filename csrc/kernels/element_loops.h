@@ -4506,6 +4506,113 @@ PLAIN_1(log_ndtr_f64, double)
 
 WIDE_1(log_ndtr_f32, log_ndtr_f64_block)
 
+INLINE double normal_cdf_f64(double x) {
+    double v1 = x * 0x1.6a09e667f3bcdp-1;
+    double v2 = __builtin_fabs(v1);
+    double v3 = v1 * v1;
+    double v4 = __builtin_fma(0x1.05ffd737fb32ep-34, v3, -0x1.389d4f2641625p-30);
+    double v5 = __builtin_fma(v4, v3, 0x1.f7b4bf3b13964p-27);
+    double v6 = __builtin_fma(v5, v3, -0x1.5f1ecb6f0764cp-23);
+    double v7 = __builtin_fma(v6, v3, 0x1.b9df224ca4b97p-20);
+    double v8 = __builtin_fma(v7, v3, -0x1.f4d1e3183f7aep-17);
+    double v9 = __builtin_fma(v8, v3, 0x1.f9a321d5b8e1ep-14);
+    double v10 = __builtin_fma(v9, v3, -0x1.c02db3dac435fp-11);
+    double v11 = __builtin_fma(v10, v3, 0x1.565bcd0dbaa38p-8);
+    double v12 = __builtin_fma(v11, v3, -0x1.b82ce31284ep-6);
+    double v13 = __builtin_fma(v12, v3, 0x1.ce2f21a042b3p-4);
+    double v14 = __builtin_fma(v13, v3, -0x1.812746b0379e6p-2);
+    double v15 = __builtin_fma(v14, v3, 0x1.06eba8214db68p-3);
+    double v16 = __builtin_fma(v1, v15, v1);
+    _Bool v17 = v2 > 0x1.8p+2;
+    double v18 = chosen_f64(v17, 0x1.8p+2, v2);
+    _Bool v19 = v18 < 0x1p+0;
+    double v20 = chosen_f64(v19, 0x1p+0, v18);
+    double v21 = v20 * v20;
+    double v22 = -v21;
+    double v23 = __builtin_fma(v22, 0x1.71547652b82fep+0, 0x1.8p+52);
+    uint64_t v24 = f64_as_i64(v23);
+    uint64_t v25 = v24 - 4843621399236968448ull;
+    double v26 = v23 - 0x1.8p+52;
+    double v27 = __builtin_fma(v26, -0x1.62e42feep-1, v22);
+    double v28 = __builtin_fma(v26, -0x1.a39ef35793c76p-33, v27);
+    uint64_t v29 = v25 + 1023ull;
+    uint64_t v30 = v29 << 52ull;
+    double v31 = i64_as_f64(v30);
+    double v32 = __builtin_fma(0x1.1f75a3caadff5p-29, v28, 0x1.af5282aace4ap-26);
+    double v33 = __builtin_fma(v32, v28, 0x1.27e4da1e12fb1p-22);
+    double v34 = __builtin_fma(v33, v28, 0x1.71ddfff6573d6p-19);
+    double v35 = __builtin_fma(v34, v28, 0x1.a01a01a74077ap-16);
+    double v36 = __builtin_fma(v35, v28, 0x1.a01a01ac9de9ep-13);
+    double v37 = __builtin_fma(v36, v28, 0x1.6c16c16c16214p-10);
+    double v38 = __builtin_fma(v37, v28, 0x1.111111110ff8bp-7);
+    double v39 = __builtin_fma(v38, v28, 0x1.5555555555556p-5);
+    double v40 = __builtin_fma(v39, v28, 0x1.5555555555557p-3);
+    double v41 = __builtin_fma(v40, v28, 0x1p-1);
+    double v42 = v28 * v28;
+    double v43 = __builtin_fma(v41, v42, v28);
+    double v44 = __builtin_fma(v31, v43, v31);
+    double v45 = v20 - 0x1.8p+1;
+    double v46 = v20 + 0x1.8p+1;
+    double v47 = v45 / v46;
+    double v48 = __builtin_fma(0x1.d0badb83f2cadp-29, v47, 0x1.56695202d55bcp-20);
+    double v49 = __builtin_fma(v48, v47, 0x1.0e3fb74fdc507p-19);
+    double v50 = __builtin_fma(v49, v47, -0x1.0cc37e8e915adp-17);
+    double v51 = __builtin_fma(v50, v47, -0x1.af086905fc57fp-17);
+    double v52 = __builtin_fma(v51, v47, 0x1.0cb2e63fe2177p-14);
+    double v53 = __builtin_fma(v52, v47, 0x1.7b9ef7977ceafp-15);
+    double v54 = __builtin_fma(v53, v47, -0x1.39085f2b38287p-11);
+    double v55 = __builtin_fma(v54, v47, 0x1.73101f6d2e434p-11);
+    double v56 = __builtin_fma(v55, v47, 0x1.17c839090a469p-8);
+    double v57 = __builtin_fma(v56, v47, -0x1.8fa58eb5ea92cp-6);
+    double v58 = __builtin_fma(v57, v47, 0x1.258b13b00ec66p-4);
+    double v59 = __builtin_fma(v58, v47, -0x1.336ffbef08b8ap-3);
+    double v60 = __builtin_fma(v59, v47, 0x1.f6ff204105a04p-3);
+    double v61 = __builtin_fma(v60, v47, -0x1.4e102b9cf8513p-2);
+    double v62 = __builtin_fma(v61, v47, 0x1.6e9827d229d2dp-3);
+    double v63 = v44 * v62;
+    double v64 = 0x1p+0 - v63;
+    double v65 = __builtin_copysign(v64, v1);
+    double v66 = __builtin_fabs(v1);
+    _Bool v67 = v66 > 0x1p+0;
+    double v68 = chosen_f64(v67, v65, v16);
+    double v69 = v68 + 0x1p+0;
+    double v70 = v69 * 0x1p-1;
+    return v70;
+}
+PLAIN_1(normal_cdf_f64, double)
+
+INLINE float normal_cdf_f32(float x) {
+    float v1 = __builtin_fabsf(x);
+    float v2 = __builtin_fmaf(-0x1.ec4ed8p-20f, v1, 0x1.d1d0e6p-16f);
+    float v3 = __builtin_fmaf(v2, v1, -0x1.1745eap-13f);
+    float v4 = __builtin_fmaf(v3, v1, -0x1.0f57acp-12f);
+    float v5 = __builtin_fmaf(v4, v1, 0x1.d8b8ep-8f);
+    float v6 = __builtin_fmaf(v5, v1, -0x1.aed6a6p-5f);
+    float v7 = __builtin_fmaf(v6, v1, -0x1.d632f4p-2f);
+    float v8 = __builtin_fmaf(v7, v1, -0x1.26af0ep+0f);
+    float v9 = __builtin_fmaf(v8, v1, -0x1.fffffep-1f);
+    _Bool v10 = v9 < -0x1.fcp+6f;
+    float v11 = chosen_f32(v10, -0x1.fcp+6f, v9);
+    float v12 = v11 + 0x1.8000fep+23f;
+    float v13 = v12 - 0x1.8000fep+23f;
+    float v14 = v11 - v13;
+    uint32_t v15 = f32_as_i32(v12);
+    uint32_t v16 = v15 << 23u;
+    float v17 = i32_as_f32(v16);
+    float v18 = __builtin_fmaf(0x1.41fd8ap-13f, v14, 0x1.5f3e7ap-10f);
+    float v19 = __builtin_fmaf(v18, v14, 0x1.3b2d4ap-7f);
+    float v20 = __builtin_fmaf(v19, v14, 0x1.c6aee8p-5f);
+    float v21 = __builtin_fmaf(v20, v14, 0x1.ebfbdcp-3f);
+    float v22 = __builtin_fmaf(v21, v14, 0x1.62e43p-1f);
+    float v23 = __builtin_fmaf(v22, v14, 0x1p+0f);
+    float v24 = v23 * v17;
+    _Bool v25 = x > 0x0.p+0f;
+    float v26 = 0x1p+0f - v24;
+    float v27 = chosen_f32(v25, v26, v24);
+    return v27;
+}
+PLAIN_1(normal_cdf_f32, float)
+
 INLINE double atan2_f64(double x, double y) {
     double v1 = __builtin_fabs(x);
     double v2 = __builtin_fabs(y);
@@ -4832,6 +4939,7 @@ WIDE_2(logaddexp2_f32, logaddexp2_f64_block)
     ROW(i1e, 1) \
     ROW(ndtri, 1) \
     ROW(log_ndtr, 1) \
+    ROW(normal_cdf, 1) \
     ROW(atan2, 2) \
     ROW(hypot, 2) \
     ROW(logaddexp, 2) \

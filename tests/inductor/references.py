@@ -29,6 +29,7 @@ def _trigamma(x):
 _OWN = {
     "trigamma": _trigamma,
     "sigmoid": lambda x: np.reciprocal(np.exp(np.negative(x)) + 1.0),
+    "normal_cdf": scipy.special.ndtr,
     "lgamma": lambda x: scipy.special.gammaln(np.where(x == -np.inf, np.inf, x)),
 }
 

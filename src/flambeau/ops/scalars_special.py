@@ -20,7 +20,7 @@ _gammaln = _special("gammaln")  # -inf at -inf, where the limit from either side
 
 
 # Those of one operand that inductor/expansions has.
-_EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr".split())
+_EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr normal_cdf".split())
 
 
 def _unary(name, numpy, vjp, aten=None):
@@ -54,6 +54,10 @@ _unary("i1e", element_function("i1e"), lambda s, ct, x, r: (s.mul(ct, s.sub(s.i0
 _unary("ndtri", element_function("ndtri"), lambda s, ct, x, r: (s.mul(ct, s.mul(math.sqrt(2 * math.pi), s.exp(s.mul(0.5, _square(s, r))))),), "special_ndtri")
 _unary("log_ndtr", element_function("log_ndtr"),
        lambda s, ct, x, r: (s.mul(ct, s.div(math.sqrt(2 / math.pi), s.erfcx(s.mul(x, -math.sqrt(0.5))))),), "special_log_ndtr")
+
+
+_unary("normal_cdf", element_function("normal_cdf"),
+       lambda s, ct, x, r: (s.mul(ct, s.mul(1 / math.sqrt(2 * math.pi), s.exp(s.mul(-0.5, _square(s, x))))),), "special_ndtr")
 
 
 def _away(s, x):
@@ -141,4 +145,4 @@ scalar("conj", 1, "arith", np.conjugate, {"*": "@copy"}, None, aten="conj_physic
 scalar("complex", 2, "float", _complex, {})
 scalar("angle", 1, "float", _angle, {"f": "@angle"})
 
-real_only("atan2 hypot copysign fmax fmin nextafter signbit heaviside gcd lcm lshift rshift logaddexp2 erfc erfinv erfcx lgamma digamma trigamma i0 i0e i1 i1e ndtri log_ndtr")
+real_only("atan2 hypot copysign fmax fmin nextafter signbit heaviside gcd lcm lshift rshift logaddexp2 erfc erfinv erfcx lgamma digamma trigamma i0 i0e i1 i1e ndtri log_ndtr normal_cdf")

@@ -101,6 +101,42 @@ def test_accuracy(op, t, lanes):
     np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(rounded[zero]))
 
 
+@pytest.mark.parametrize("t,bound", [("f32", 2.0**-23), ("f64", 2.0**-52)])
+def test_normal_distribution(t, bound):
+    """Within rounding of 1 everywhere, and of the tail where float32 has one: gelu multiplies by it."""
+    x = padded(np.append(sample(t), np.linspace(-15, 15, 30001)), NUMPY[t])
+    got, want = elementwise("normal_cdf", [t], t, 8)(x), independent("normal_cdf")(x.astype(np.float64))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    there = ~np.isnan(want)
+    assert np.abs(got - want)[there].max() <= bound
+    assert (got[x == np.inf] == 1).all() and (got[x <= -15] == 0).all()
+    if t == "f32":
+        np.testing.assert_allclose(got[(x >= -4) & (x < 0)], want[(x >= -4) & (x < 0)], rtol=1e-4)
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("op", ["exp", "exp2", "sigmoid"])
+def test_wide_vectors_have_the_bits_of_narrow_ones(op, t):
+    """With whole registers of AVX-512 the power of two is one instruction's: subnormal results and infinities too."""
+    ends = [
+        np.linspace(a, b, 5000)
+        for a, b in (
+            (-110, -80),
+            (-152, -120),
+            (88, 89.5),
+            (127, 129),
+            (-746, -700),
+            (708, 711),
+            (-1076, -1020),
+            (1023, 1025),
+        )
+    ]
+    x = padded(np.concatenate([sample(t), *ends]), NUMPY[t])
+    narrow = elementwise(op, [t], t, 2)(x)
+    for lanes in (8, 16, 32):
+        np.testing.assert_array_equal(elementwise(op, [t], t, lanes)(x), narrow)
+
+
 @pytest.mark.parametrize("t", ["f32", "f64"])
 def test_pow(t):
     values = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 2.5, np.inf, -np.inf, np.nan, 100, 1e-3]

@@ -45,7 +45,7 @@ def gelu(s, self, approximate):
         return s.mul(s.mul(0.5, self), s.add(1.0, s.tanh(inner)))
     if approximate != "none":
         raise RuntimeError(f"approximate argument must be either none or tanh, but got {approximate}")
-    return s.mul(s.mul(0.5, self), s.add(1.0, s.erf(s.mul(self, math.sqrt(0.5)))))
+    return s.mul(self, s.normal_cdf(self))
 
 
 @pointwise(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import struct
 
+from ...assembly.instructions import I8, I16, I32, constant
+from ...machine import processor
 from .floats import maximum
 from .table import expansion, fabs, wide
 
@@ -23,6 +25,7 @@ class _Float:
         self.m, self.ints, self._fmt, self._ifmt = mantissa, ints, fmt, ifmt
         self.magic = 1.5 * 2.0**mantissa
         self.bias = 127 if mantissa == 23 else 1023
+        self.size = struct.calcsize(fmt)
 
     def bits(self, value: float) -> int:
         return struct.unpack(self._ifmt, struct.pack(self._fmt, value))[0]
@@ -83,12 +86,17 @@ def round_shift(b, t, x, scale):
     return b.sub(shifted, fmt.magic), n
 
 
-def exp_reduce(b, t, x):
-    """(n, r): x = n ln 2 + r."""
+def _exp_parts(b, t, x):
+    """(n as a float, n, r): x = n ln 2 + r."""
     hi, lo = _LN2[t]
     nf, n = round_shift(b, t, x, math.log2(math.e))
     r = b.fma(nf, -hi, x)
-    return n, b.fma(nf, -lo, r)
+    return nf, n, b.fma(nf, -lo, r)
+
+
+def exp_reduce(b, t, x):
+    """(n, r): x = n ln 2 + r."""
+    return _exp_parts(b, t, x)[1:]
 
 
 def exp_m1_reduced(b, t, r):
@@ -112,14 +120,16 @@ def _beyond(b, t, x, top, out):
 
 
 def _scaled(b, t, x, top, low, reduce):
-    """2^n e^r with (n, r) = ``reduce(x)``; infinity above ``top``, 0 below ``low``."""
+    """2^n e^r with (n as a float, n, r) = ``reduce(x)``; infinity above ``top``, 0 below ``low``."""
     fmt = FORMATS[t]
+    if processor.holds_lines() and b.lanes * fmt.size >= 64:
+        return _scaled_at_once(b, t, x, top, low, reduce)
     # Above `top` the result overflows; below it n = 2^emax only comes with a mantissa under 1, so the exponent field can't overflow.
     tiny, lift = (-125, 64) if t == "f32" else (-1021, 128)
     # What comes out as 0 (masked scores: -inf) is computed as e^0 and replaced: an underflow would take a hundred times as long.
     gone = b.cmp("olt", x, low)
     y = b.select(b.cmp("ogt", x, top), top, x)
-    n, r = reduce(b, t, b.select(gone, 0.0, y))
+    _, n, r = reduce(b, t, b.select(gone, 0.0, y))
     p = b.add(exp_m1_reduced(b, t, r), 1.0)
     denormal = b.cmp("slt", n, tiny)
     n = b.select(denormal, b.add(n, lift), n)
@@ -131,22 +141,49 @@ def _scaled(b, t, x, top, low, reduce):
     return _beyond(b, t, x, top, p)
 
 
+def _by_power(b, t, p, n):
+    """p 2^n, rounded once, in the lanes of whole registers of AVX-512."""
+    letter, lanes = ("s", 16) if t == "f32" else ("d", 8)
+    type = p.type.element.vector(lanes)
+    mask = constant(I16 if lanes == 16 else I8, -1)
+    parts = []
+    for first in range(0, b.lanes, lanes):
+        x, y = (b.shuffle(v, range(first, first + lanes)) if b.lanes > lanes else v for v in (p, n))
+        rounding = constant(I32, 4)  # as the processor is set
+        parts.append(b.call(type, f"@llvm.x86.avx512.mask.scalef.p{letter}.512", x, y, x, mask, rounding))
+    while len(parts) > 1:
+        width = parts[0].type.lanes * 2
+        parts = [b.shuffle(x, range(width), y) for x, y in zip(parts[::2], parts[1::2])]
+    return parts[0]
+
+
+def _scaled_at_once(b, t, x, top, low, reduce):
+    """The same bits by an instruction that multiplies by a power of two, whatever comes out."""
+    gone = b.cmp("olt", x, low)
+    y = b.select(b.cmp("ogt", x, top + 1.0), top + 1.0, x)
+    n, _, r = reduce(b, t, b.select(gone, 0.0, y))
+    p = b.add(exp_m1_reduced(b, t, r), 1.0)
+    # Infinity stays as it is: what overflows raises the processor's flag.
+    p = b.select(b.cmp("oeq", x, math.inf), math.inf, p)
+    return b.select(gone, 0.0, _by_power(b, t, p, n))
+
+
 @expansion
 def exp(b, t, x):
     top, low = (88.72283172607422, -104.0) if t == "f32" else (709.782712893384, -745.2)
-    return _scaled(b, t, x, top, low, exp_reduce)
+    return _scaled(b, t, x, top, low, _exp_parts)
 
 
-def _exp2_reduce(b, t, x):
-    """(n, r): x = n + r / ln 2; the difference is exact."""
+def _exp2_parts(b, t, x):
+    """(n as a float, n, r): x = n + r / ln 2; the difference is exact."""
     nf, n = round_shift(b, t, x, 1.0)
-    return n, b.mul(b.sub(x, nf), math.log(2))
+    return nf, n, b.mul(b.sub(x, nf), math.log(2))
 
 
 @expansion
 def exp2(b, t, x):
     top, low = (127.99999237060547, -150.0) if t == "f32" else (1023.9999999999999, -1075.0)
-    return _scaled(b, t, x, top, low, _exp2_reduce)
+    return _scaled(b, t, x, top, low, _exp2_parts)
 
 
 @expansion
