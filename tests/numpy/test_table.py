@@ -455,3 +455,38 @@ def test_families_that_load_later_have_their_functions():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+FIRST_CALL = """
+import sys
+import numpy as np
+import flambeau as torch
+
+def f(x):
+    return np.exp(x).sum(axis=0) + np.maximum(x, 0).mean()
+
+x = np.ones((4, 3))
+assert np.allclose(torch.compile(f, fullgraph=True)(x), f(x))
+print(*(m for m in UNUSED if m in sys.modules))
+from numpy.polynomial import polynomial
+
+def g(x):
+    return polynomial.polyval(x, [1.0, 2.0, 3.0])
+
+assert np.array_equal(torch.compile(g, fullgraph=True)(x), g(x))
+"""
+UNUSED = (
+    "numpy.f2py",
+    "numpy.testing",
+    "numpy.ctypeslib",
+    "numpy.polynomial",
+    "flambeau.nn",
+    "flambeau.inductor.device",
+)
+
+
+def test_a_first_call_imports_what_it_uses():
+    code = FIRST_CALL.replace("UNUSED", repr(UNUSED))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []

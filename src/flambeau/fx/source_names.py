@@ -8,6 +8,7 @@ import keyword
 import math
 import re
 import sys
+import types
 import typing
 from typing import Any, Union
 
@@ -137,7 +138,7 @@ class Globals:
 def _lookup(obj: Any, path: str) -> Any:
     # Looks only at what is already loaded: printing a graph must not import a lazily loaded subpackage.
     for part in path.split(".") if path else ():
-        obj = vars(obj).get(part) if type(obj).__name__ == "module" and part in vars(obj) else getattr(obj, part, None)
+        obj = vars(obj).get(part) if isinstance(obj, types.ModuleType) else getattr(obj, part, None)
         if obj is None:
             return None
     return obj

@@ -16,8 +16,6 @@ from ..base.shape_env import shape_rules
 from ..fx.graph_facts import facts_of
 from . import debug, metrics, on_host
 from .codegen.kernel import write_kernel
-from .device.compile import compile_on_device
-from .device.replay import Replayed, can_replay
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
 from .ir.notes import Note
 from .ir.values import walk
@@ -140,6 +138,10 @@ def compile_graph(gm, example_inputs=None, **_unused):
 def _elsewhere(gm, devices):
     """A graph some of whose tensors lie on other devices than the CPU: kernels of the device where all do, else the same graph on the CPU
     between copies, else its operators one by one, which themselves say what another device gives, or that there is none."""
+    # Here, since a first call on the CPU needs none of the device's compiler.
+    from .device import replay
+    from .device.compile import compile_on_device
+
     (device, *others) = devices
     if others or device.type != "cuda" or not accelerator.count():
         return lambda *inputs: list(gm(*inputs))
@@ -152,8 +154,8 @@ def _elsewhere(gm, devices):
         program = decompose_graph(gm)
         program.free, program.orders = (), {}  # results lie as their shape rules say
         graph = compile_on_device(program, device)
-    if config.triton.cudagraphs and can_replay(graph):
-        graph = Replayed(graph)
+    if config.triton.cudagraphs and replay.can_replay(graph):
+        graph = replay.Replayed(graph)
     if debug.listeners or _OUTPUT.on:
         debug.notify(graph.info.source)
         _OUTPUT("%s", graph.info.source)

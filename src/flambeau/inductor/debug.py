@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import itertools
 import os
 
@@ -90,6 +89,8 @@ def dump(gm, program, made, info) -> None:
 
 def diagram(steps) -> str:
     """The launches from top to bottom as an SVG drawing; an arc for each buffer from the step that writes it to one that reads it."""
+    import html
+
     boxes, arcs, writer = [], [], {}
     for i, s in enumerate(steps):
         extern = isinstance(s, ExternCall)

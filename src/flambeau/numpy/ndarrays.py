@@ -15,8 +15,9 @@ from .. import _C
 from ..base.dtypes import uint8
 from ..core.operator import namespace
 from ..core.tensor import Tensor
+from ..dynamo.numpy import numpy_bridge
 from .promotion import dtype_of, is_tensor
-from .table import ATTRIBUTES, FUNCTIONS, METHODS, OPERATORS
+from .table import ATTRIBUTES, METHODS, OPERATORS
 
 __all__ = ["attribute", "implemented", "ndarray", "unwrap"]
 
@@ -274,19 +275,18 @@ def _install():
 
 
 _install()
-_implementations = {id(c): (c, fn) for c, fn in FUNCTIONS}
 
 
 def implemented(plain: Any) -> bool:
     """Whether a function of NumPy's has an implementation on tensors."""
-    return id(plain) in _implementations
+    return numpy_bridge.lookup(plain) is not None
 
 
 def _function(plain):
-    hit = _implementations.get(id(plain))
+    implementation = numpy_bridge.lookup(plain)
 
     def call(*args, **kwargs) -> Any:
-        return _call(hit[1] if hit is not None else None, plain, args, kwargs)
+        return _call(implementation, plain, args, kwargs)
 
     call.__name__ = call.__qualname__ = getattr(plain, "__name__", "function")
     call.__doc__ = getattr(plain, "__doc__", None)

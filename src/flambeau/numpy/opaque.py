@@ -16,8 +16,9 @@ import functools
 import importlib
 import inspect
 import math
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
 from ..core.tensor import Tensor
-from ..dynamo.numpy.numpy_bridge import ufunc_methods
+from ..dynamo.numpy import numpy_bridge
 from .promotion import is_tensor
-from .table import FUNCTIONS, METHODS, OPERATORS, implements, into
+from .table import FUNCTIONS, METHODS, OPERATORS, UFUNCS, implements, into
 
 __all__ = ["DIFFERENTIABLE", "FUNCTIONS_BY_MODULE", "differentiable", "opaque"]
 
@@ -389,6 +390,30 @@ def _or_numpy(impl, name: str, unknown: tuple[str, ...] = ()):
     return call
 
 
+_entered: set[str] = set()
+
+
+def _of_loaded_modules() -> Iterator[tuple[Callable, Callable]]:
+    """The functions of NumPy's modules that are loaded and weren't asked for before, with what calls them."""
+    for module in [m for m in FUNCTIONS_BY_MODULE if m.startswith("numpy") and m in sys.modules and m not in _entered]:
+        _entered.add(module)
+        for name in FUNCTIONS_BY_MODULE[module].split():
+            f = getattr(sys.modules[module], name, None)  # some are newer than the oldest NumPy we run on
+            if f is not None:
+                yield f, opaque(module, name)
+
+
+def _enter_late() -> bool:
+    """Enter the functions of modules of NumPy's that the program has imported meanwhile. Whether there are new ones."""
+    new = [(f, impl) for f, impl in _of_loaded_modules() if id(f) not in numpy_bridge.functions]
+    for f, impl in new:
+        numpy_bridge.register(f, impl)
+    return bool(new)
+
+
+numpy_bridge.late.append(_enter_late)
+
+
 def _fill() -> None:
     rest = {id(getattr(np, name)): name for name in REST.split() if hasattr(np, name)}
     for i, (f, impl) in enumerate(FUNCTIONS):
@@ -397,19 +422,14 @@ def _fill() -> None:
     for name in METHODS.keys() & set(REST.split()) - {"sort"}:  # the method sorts in place
         METHODS[name] = _or_numpy(METHODS[name], name, unknown=("correction",))  # of np.var and np.std only
     known = {id(f) for f, _ in FUNCTIONS}
-    for module, names in FUNCTIONS_BY_MODULE.items():
-        where = importlib.import_module(module)
-        for name in names.split():
-            f = getattr(where, name, None)  # some are newer than the oldest NumPy we run on
-            if f is not None and id(f) not in known:
-                implements(f)(opaque(module, name))
-    for name in dir(np):
-        f = getattr(np, name)
-        if isinstance(f, np.ufunc) and f.__name__ == name:
-            if id(f) not in known and f.signature is None:
-                implements(f)(opaque("numpy", name))
-            for method in UFUNC_METHODS if f.nin == 2 and f.nout == 1 and f.signature is None else ():
-                ufunc_methods[name, method] = opaque("numpy", f"{name}.{method}")
+    for f, impl in _of_loaded_modules():
+        if id(f) not in known:
+            implements(f)(impl)
+    for name, f in UFUNCS.items():
+        if id(f) not in known and f.signature is None:
+            implements(f)(opaque("numpy", name))
+        for method in UFUNC_METHODS if f.nin == 2 and f.nout == 1 and f.signature is None else ():
+            numpy_bridge.ufunc_methods[name, method] = opaque("numpy", f"{name}.{method}")
 
 
 _fill()
@@ -458,6 +478,6 @@ def _reduce(function):
 
 
 for _ufunc, _function in (("add", np.sum), ("multiply", np.prod), ("maximum", np.max), ("minimum", np.min)):
-    ufunc_methods[_ufunc, "reduce"] = _or_numpy(
+    numpy_bridge.ufunc_methods[_ufunc, "reduce"] = _or_numpy(
         _reduce(next(impl for f, impl in FUNCTIONS if f is _function)), f"{_ufunc}.reduce"
     )

@@ -18,7 +18,7 @@ from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
 from .opaque import _literal, _value
 from .promotion import is_tensor
-from .table import METHODS, implements
+from .table import METHODS, UFUNCS, implements
 
 __all__ = ["written"]
 
@@ -61,7 +61,6 @@ for _name in ("put", "place", "put_along_axis"):
     implements(getattr(np, _name))(_writing(_name))
 for _name in ("put", "partition"):
     METHODS[_name] = _writing(_name)
-for _name in dir(np):
-    _f = getattr(np, _name)
-    if isinstance(_f, np.ufunc) and _f.__name__ == _name and _f.signature is None and _f.nout == 1:
+for _name, _f in UFUNCS.items():
+    if _f.signature is None and _f.nout == 1:
         ufunc_methods[_name, "at"] = _writing(_name)

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from .promotion import can_cast, cast, dtype_of, is_tensor
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "always", "implements", "into", "later"]
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "METHODS", "OPERATORS", "UFUNCS", "always", "implements", "into", "later"]
 
 FUNCTIONS: list[tuple[Callable, Callable]] = []
 METHODS: dict[str, Callable] = {}
 ATTRIBUTES: dict[str, Callable] = {}
 OPERATORS: dict[str, Callable] = {}  # by name in the operator module
+# NumPy's namespace as it is: asking for each name of ``dir(np)`` would import all of NumPy's submodules.
+UFUNCS = {name: f for name, f in sorted(vars(np).items()) if isinstance(f, np.ufunc) and f.__name__ == name}
+"""NumPy's ufuncs by their names, without second names of the same."""
 
 
 def implements(

@@ -17,8 +17,7 @@ import warnings
 
 import numpy as np
 
-from flambeau.base import pytree
-
+from ...core.higher_order import tensors_in
 from ..config import config
 from ..graph import tensor_queries
 from ..variables.contexts.managers import ContextManagerVariable
@@ -196,9 +195,7 @@ def unused(nodes, outputs: list) -> list:
 
     def needed(n) -> None:
         live.add(n)
-        for v in pytree.tree_leaves(n.meta.get("val")):
-            if tensor_queries.is_tensor(v):
-                memory.add(id(v._storage))
+        memory.update(id(v._storage) for v in tensors_in(n.meta.get("val")))
 
     for n in outputs:
         needed(n)
@@ -227,7 +224,7 @@ def kept_at_each_call(nodes, written: list) -> int:
     """Up to how many bytes of what a graph writes are kept at each of its calls."""
     if config.numpy_floating_point_errors == "exact" or any(name_of(n) in ("loop", "drawing_loop") for n in nodes):
         return sys.maxsize
-    traffic = sum(_bytes(v) for n in nodes if n.op.startswith("call") for v in pytree.tree_leaves(n.meta.get("val")))
+    traffic = sum(_bytes(v) for n in nodes if n.op.startswith("call") for v in tensors_in(n.meta.get("val")))
     return sys.maxsize if traffic >= WORK * sum(map(_bytes, written)) else ALWAYS_KEPT
 
 
