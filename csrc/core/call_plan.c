@@ -147,13 +147,13 @@ static PyObject *make_views(FlbCallPlan *r, FlbTensor *base, PyObject *op, PyObj
     if (!storage) return NULL;
     PyObject *list = r->many ? PyList_New(r->n_results) : NULL, *rest = NULL, *out = NULL;
     if (r->many && !list) return NULL;
-    if (r->tracked && !flb_view_is_strided(base)) {
+    if (r->tracked && (!flb_view_is_strided(base) || r->results->descr)) {
         if (!(rest = PyTuple_New(n - 1))) goto fail;
         for (Py_ssize_t i = 1; i < n; i++) PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(values[i]));
     }
     for (int i = 0; i < r->n_results; i++) {
         Result *x = &r->results[i];
-        PyArray_Descr *descr = PyArray_DESCR(a);
+        PyArray_Descr *descr = x->descr ? x->descr : PyArray_DESCR(a);
         Py_INCREF(descr);
         PyObject *array =
             PyArray_NewFromDescr(&PyArray_Type, descr, x->n_dims, x->dims, x->strides,
@@ -183,6 +183,20 @@ fail:
     Py_XDECREF(list);
     Py_XDECREF(out);
     return NULL;
+}
+
+/* Bytes from the start of its storage's memory, and how many there are; 0: it has none of its own. */
+static int place_of(FlbTensor *t, npy_intp *at, npy_intp *size) {
+    FlbStorage *s = flb_storage(t);
+    if (!s || !s->owner) return 0;
+    *at = PyArray_BYTES((PyArrayObject *)t->array) - PyArray_BYTES((PyArrayObject *)s->owner);
+    *size = PyArray_NBYTES((PyArrayObject *)s->owner);
+    return 1;
+}
+/* Whether a view with elements of that size would begin at one of them. */
+static int begins_whole(FlbTensor *t, npy_intp item) {
+    npy_intp at, size;
+    return place_of(t, &at, &size) && at % item == 0;
 }
 
 /* A Python number as a value of a NumPy type; 0 when it doesn't fit. */
@@ -279,6 +293,7 @@ static void hold(const Description *d, PyObject **held, int n) {
 static int run_call_plan(FlbCallPlan *r, PyObject *op, Description *d, PyObject *const *values, Py_ssize_t n,
                          PyObject **result) {
     if (r->view) {
+        if (r->results->descr && !begins_whole(d->tensors[0], PyDataType_ELSIZE(r->results->descr))) return 0;
         *result = make_views(r, d->tensors[0], op, values, n);
         return *result ? 1 : -1;
     }
@@ -506,6 +521,39 @@ static npy_intp within(npy_intp at, npy_intp n) {
     at = at < 0 ? at + n : at;
     return at < 0 ? 0 : at > n ? n : at;
 }
+/* The integers of a list or tuple; -1: others, or too many. */
+static int numbers_of(PyObject *o, npy_intp *to) {
+    if (!PyList_CheckExact(o) && !PyTuple_Check(o)) return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    for (Py_ssize_t i = 0; i < n && n <= R_DIMS; i++)
+        if (PySequence_Fast_GET_ITEM(o, i) == Py_None || !number(PySequence_Fast_GET_ITEM(o, i), 0, to + i)) return -1;
+    return n <= R_DIMS ? (int)n : -1;
+}
+/* Sizes, strides and a first element, all inside the memory. 0: what is wrong with them is told elsewhere. */
+static int view_by_strides(FlbOperator *op, FlbTensor *base, PyObject *const *values, PyObject **result) {
+    npy_intp item = PyArray_ITEMSIZE((PyArrayObject *)base->array), offset, at, size;
+    Result view = {.n_dims = numbers_of(values[1], view.dims)};
+    if (view.n_dims < 0 || numbers_of(values[2], view.strides) != view.n_dims || values[3] == Py_None ||
+        !number(values[3], 0, &offset) || !place_of(base, &at, &size))
+        return 0;
+    npy_intp room = size / item, low = at / item, high;
+    if (offset < -room || offset > room) return 0;
+    low += offset, high = low;
+    for (int i = 0; i < view.n_dims; i++) {
+        npy_intp reach;
+        if (view.dims[i] < 1 || __builtin_mul_overflow(view.dims[i] - 1, view.strides[i], &reach) || reach < -room ||
+            reach > room)
+            return 0;
+        if (reach < 0) low += reach;
+        else high += reach;
+        view.strides[i] *= item;
+    }
+    if (low < 0 || high >= room) return 0;
+    view.offset = offset * item;
+    FlbCallPlan plan = {.results = &view, .n_results = 1, .n_tensors = 1, .view = 1, .tracked = 1};
+    *result = make_views(&plan, base, (PyObject *)op, values, op->n_parameters);
+    return *result ? 1 : -1;
+}
 /* One index, or a slice, along one dimension of a plain tensor: the numbers are others at every call, so there is
  * no plan for each. 0: what is wrong with them is told elsewhere. */
 static int view_by_numbers(FlbOperator *op, Description *d, PyObject *const *values, PyObject **result) {
@@ -515,6 +563,7 @@ static int view_by_numbers(FlbOperator *op, Description *d, PyObject *const *val
     int nd = PyArray_NDIM(a), slice = op->by_numbers == BY_SLICE;
     /* NumPy doesn't keep the strides of an array without elements: the tensor knows them. */
     if (!PyArray_SIZE(a)) return 0;
+    if (op->by_numbers == BY_STRIDES) return view_by_strides(op, base, values, result);
     if (!number(values[1], 0, &dim) || dim < -nd || dim >= nd || !number(values[2], 0, &first)) return 0;
     dim = dim < 0 ? dim + nd : dim;
     npy_intp size = PyArray_DIM(a, (int)dim), stride = PyArray_STRIDE(a, (int)dim);
@@ -764,7 +813,7 @@ static PyObject *call_plan_new(PyTypeObject *type, PyObject *args, PyObject *kwa
         }
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(results, i), "OOOn", &descr, &dims, &strides, &x->offset))
             goto fail;
-        if (!view && !PyArray_DescrCheck(descr)) {
+        if (!(view && descr == Py_None) && !PyArray_DescrCheck(descr)) {
             PyErr_SetString(PyExc_TypeError, "a result's dtype is an np.dtype");
             goto fail;
         }
@@ -773,7 +822,8 @@ static PyObject *call_plan_new(PyTypeObject *type, PyObject *args, PyObject *kwa
             if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a result has as many strides as sizes");
             goto fail;
         }
-        x->descr = view ? NULL : (PyArray_Descr *)Py_NewRef(descr);
+        /* Of a view: the dtype where it is another than the base's. */
+        x->descr = view && descr == Py_None ? NULL : (PyArray_Descr *)Py_NewRef(descr);
         r->n_results = i + 1;
         npy_intp step = view ? 0 : PyDataType_ELSIZE(x->descr);
         x->dense = 1;
@@ -837,7 +887,17 @@ static PyObject *py_forget_call_plans(PyObject *m, PyObject *unused) {
     generation++;
     Py_RETURN_NONE;
 }
+static PyObject *py_made_by_numbers(PyObject *m, PyObject *args) {
+    PyObject *op;
+    const char *how;
+    if (!PyArg_ParseTuple(args, "O!s", &FlbOperator_Type, &op, &how)) return NULL;
+    ((FlbOperator *)op)->by_numbers = strcmp(how, "strides") ? BY_ORDER : BY_STRIDES;
+    Py_RETURN_NONE;
+}
 static PyMethodDef functions[] = {
+    {"made_by_numbers", py_made_by_numbers, METH_VARARGS,
+     "made_by_numbers(op, how): \"strides\": op(tensor, sizes, strides, offset, ...) is a view inside the memory of a plain tensor.\n"
+     "\"order\": op(tensor, format) of a plain tensor in that order is the tensor. Both are then made without a call plan."},
     {"forget_call_plans", py_forget_call_plans, METH_NOARGS,
      "Something that call plans depend on changed (the default dtype): none made so far is used again."},
     {NULL}};

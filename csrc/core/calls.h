@@ -36,7 +36,8 @@ typedef struct FlbOperator {
     uint8_t ready;       /* prepare() ran */
     uint8_t numbers;     /* Python numbers may stand for tensors when there is one tensor: 1 not for the first
                             argument, 2 for any */
-    uint8_t by_numbers;  /* BY_INDEX, BY_SLICE: a view of one dimension by numbers, made without a call plan */
+    uint8_t by_numbers;  /* BY_INDEX, BY_SLICE, BY_STRIDES: a view by numbers, made without a call plan; BY_ORDER: the
+                            tensor itself where its elements lie in C order */
     uint8_t factory;     /* makes a tensor on the current device, takes requires_grad */
     uint8_t call_plans_on, programs, is_view, one_tensor, pure,
         loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
@@ -47,7 +48,7 @@ typedef struct FlbOperator {
     PyObject *dict, *weakrefs;
     vectorcallfunc vectorcall;
 } FlbOperator;
-enum { BY_INDEX = 1, BY_SLICE };
+enum { BY_INDEX = 1, BY_SLICE, BY_STRIDES, BY_ORDER };
 extern PyTypeObject FlbOperator_Type;
 
 extern PyObject

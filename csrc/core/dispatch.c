@@ -260,12 +260,19 @@ static int watched(uint32_t keys) {
     return (keys & (FLB_PYTHON | FLB_TRANSFORM | FLB_FORWARD | FLB_FUNCTIONALIZE)) == FLB_PYTHON &&
         flb_stack(FLB_DISPATCH_MODES);
 }
+/* Whether a plain tensor lies in C order and no other order is asked for. */
+static int in_order_already(FlbOperator *op, PyObject *const *values) {
+    FlbTensor *t = (FlbTensor *)values[0];
+    return PyObject_TypeCheck(values[0], &FlbTensor_Type) && t->array && !t->keys &&
+        PyArray_IS_C_CONTIGUOUS((PyArrayObject *)t->array) && values[1] == op->parameters[1].fallback;
+}
 static PyObject *call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     if (flb_stack_check(" in a call of an operator") < 0) return NULL;
     if (op->written && check_writes(op, values) < 0) return NULL;
     if (keys & FLB_RECORD) return flb_program_note(op, keys & ~FLB_RECORD, values);
     if (op->body && !watched(keys)) {
         PyObject *result;
+        if (op->by_numbers == BY_ORDER && in_order_already(op, values)) return Py_NewRef(values[0]);
         int status = op->each ? flb_foreach_call(op, values, &result) : 0;
         if (status) return status > 0 ? result : NULL;
         status = keys == FLB_BACKEND && op->call_plans_on ? run_call_plan(op, values, &result) : 0;

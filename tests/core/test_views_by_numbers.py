@@ -54,3 +54,37 @@ def test_gradients_and_writes_go_through():
     for i in range(4):
         y[i][1:].add_(i)
     assert y.tolist() == [[0, i, i] for i in range(4)] and y._version == 4
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_strides_stay_inside_the_memory(offset):
+    x = torch.arange(12.0)[offset:]
+    for _ in range(3):
+        for sizes, strides, first in [
+            ((20,), (1,), 0),
+            ((3,), (-1,), 2),
+            ((2,), (1,), 11),
+            ((2, 2), (1,), 0),
+            ((2**62, 2), (4, 1), 0),
+        ]:
+            with pytest.raises(RuntimeError, match="out of bounds|Negative strides|mismatch in length"):
+                torch.as_strided(x, sizes, strides, first)
+        assert torch.as_strided(x, (2, 3), (1, 4), 1).tolist() == [[1, 5, 9], [2, 6, 10]]
+
+
+def test_pairs_begin_at_whole_numbers():
+    for _ in range(3):
+        even, odd = torch.arange(12.0)[2:10].view(4, 2), torch.arange(12.0)[1:9].view(4, 2)
+        assert torch.view_as_complex(even).tolist() == [2 + 3j, 4 + 5j, 6 + 7j, 8 + 9j]
+        with pytest.raises(RuntimeError, match="divisible by 2"):
+            torch.view_as_complex(odd)
+
+
+def test_views_of_another_dtype_are_written_through():
+    for _ in range(3):
+        leaf = torch.ones(4, requires_grad=True)
+        x = leaf.clone()
+        torch.view_as_complex(x.view(2, 2)).mul_(2j)
+        torch.view_as_real(torch.view_as_complex(x.view(2, 2))).add_(1.0)
+        x.sum().backward()
+        assert leaf.grad.tolist() == [2, -2, 2, -2] and x.tolist() == [-1, 3, -1, 3]

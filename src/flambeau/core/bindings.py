@@ -602,6 +602,8 @@ _CODES = {
     "MemoryFormat": 9,
 }
 PLANNED_KINDS: set[str] = set()  # kinds for which eager/call_plans.py works out native call plans
+# Overrides that a plan is made by, though the kernel is an override: a view as another dtype or by numbers, an array that is copied.
+_PLANNED_BESIDE = {"reinterprets", "numbers", "template"}
 
 
 def prepare(op: OpOverload) -> None:
@@ -624,7 +626,9 @@ def prepare(op: OpOverload) -> None:
     planned = (
         op.kind in PLANNED_KINDS
         and base.kind in PLANNED_KINDS
-        and not {"eager"} & (op.overrides.keys() | base.overrides.keys())
+        and (
+            not {"eager"} & (op.overrides.keys() | base.overrides.keys()) or bool(_PLANNED_BESIDE & op.overrides.keys())
+        )
         and not (op.kind == "out" and base.kind == "index")  # their kernels look at dtypes and shared memory
     )
     op.set_signature(

@@ -18,13 +18,16 @@ from .overrides import wrap_function
 from .tensor import Tensor
 
 aten = namespace("aten")
+_LARGE = 2.0**15  # every floating type holds what is below
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with a copy of ``data`` (nested sequences, numbers, NumPy arrays). A tensor is cloned and detached."""
     dtype = as_dtype(dtype)
     device = as_device(device) if device is not None else current_device()
-    if isinstance(data, _C.TensorBase):
+    if data.__class__ is float and dtype is None and -_LARGE < data < _LARGE:
+        out = aten.lift_fresh.default(_C.from_array(np.array(data, dtypes.get_default_dtype().np)))
+    elif isinstance(data, _C.TensorBase):
         out = aten.clone.default(aten.detach.default(data))
         if dtype is not None and dtype is not out._dtype:
             out = aten._to_copy.default(out, dtype=dtype)
@@ -168,6 +171,8 @@ def _converter(name, dtype):
         if memory_format is not None and not isinstance(memory_format, MemoryFormat):
             given = type(memory_format).__name__
             raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {given}")
+        if memory_format is None and self._dtype is dtype:
+            return self
         return to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name

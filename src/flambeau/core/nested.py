@@ -172,7 +172,7 @@ def array_from(data, dtype, plain: bool | None = None):
     # A complex number has no place among real ones; integers that int64 doesn't hold are uint64, floats or objects for NumPy.
     if a.dtype.kind in "uO" or (a.dtype.kind == "c" and dtype not in _HOLDS_COMPLEX):
         return array_of(data, dtype)
-    if a.dtype.kind == "f" and dtype is None and a.size and not np.abs(a).max() < 2.0**63:
+    if a.dtype.kind == "f" and dtype is None and a.size and not (np.vdot(a, a) < 2.0**126 or np.abs(a).max() < 2.0**63):
         return array_of(data, dtype)
     if dtype is not None:
         if dtype.category == 1 and a.size:

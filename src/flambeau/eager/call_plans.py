@@ -51,6 +51,8 @@ def make_plan(op: OpOverload, values: tuple):
     try:
         if op.kind == "view":
             return _views(op, values)
+        if "reinterprets" in op.overrides:
+            return _reinterpreted(op, values[0])
         found = _whole(op, values)
         if found is not None:
             return found
@@ -241,6 +243,16 @@ def _views(op: OpOverload, values):
     many = not isinstance(v, Strided)
     results = tuple((None, w.shape, bytes_of(w.strides, x._array.dtype), w.offset * item) for w in (v if many else [v]))
     return _C.CallPlan(1, results, view=True, many=many, tracked=op.tracks_views)
+
+
+def _reinterpreted(op: OpOverload, x):
+    """The same memory from its first element on, as elements of another dtype."""
+    if x._array is None or not x._array.size:
+        return None
+    meta = op.facet("meta")(x)
+    return _C.CallPlan(
+        1, ((meta.dtype.np, meta.shape, bytes_of(meta.strides, meta.dtype.np), 0),), view=True, tracked=True
+    )
 
 
 # ---- expressions on elements ---------------------------------------------------------------------------------------------

@@ -265,6 +265,8 @@ def _ones_on_the_diagonal(n, m, dtype):
 
 eye_m.override("eager", lambda n, m, dtype, *_: _ones_on_the_diagonal(n, m, dtype))
 eye.override("eager", lambda n, dtype, *_: _ones_on_the_diagonal(n, n, dtype))
+for _op in (eye_m, eye):
+    _op.override("template", True)
 
 
 def _triangle(name, keep):

@@ -25,10 +25,11 @@ _conj_physical = pointwise(
 )(lambda s, self: s.conj(self))
 _conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
 
-conj_physical = pointwise(
-    "conj_physical(Tensor self) -> Tensor", variants="function method", layout="self", tags=_OWN, out_rules="exact"
-)(lambda s, self: s.conj(self))
-conj_physical.derivative(self=lambda ct: aten.conj_physical.default(ct))
+
+@composite("conj_physical(Tensor self) -> Tensor", inplace=True, out_rules="exact")
+def conj_physical(self):
+    """Real numbers are what is given, not a copy."""
+    return aten._conj_physical.default(self) if self.dtype.is_complex else self
 
 
 def _lazily(name, tags, flip, compute):

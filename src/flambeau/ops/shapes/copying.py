@@ -150,6 +150,9 @@ def contiguous(self, memory_format):
     return self if self.is_contiguous(memory_format) else aten.clone.default(self, memory_format=memory_format)
 
 
+_C.made_by_numbers(contiguous, "order")
+
+
 def _is_nothing(t) -> bool:
     """Whether a tensor has the shape (0,), which is passed over. One whose size depends on data isn't taken to have it."""
     return len(t.shape) == 1 and guard_or_false(t.shape[0] == 0)

@@ -58,6 +58,7 @@ def _noted(self, array, op):
     return out
 
 
+view_as_real.override("reinterprets", True)
 view_as_real.derivative(self=lambda ct: aten.view_as_complex.default(aten.contiguous.default(ct)))
 view_as_real.override("lower", lambda lowering, val, self: lowering.as_real(self, val))
 view_as_real.override("batch", lambda call, self: aten.view_as_real.default(self))
@@ -144,6 +145,7 @@ def _pairs(a, kind):
     return np.lib.stride_tricks.as_strided(start.view(kind), a.shape[:-1], a.strides[:-1], writeable=a.flags.writeable)
 
 
+view_as_complex.override("reinterprets", True)
 view_as_complex.derivative(
     self=lambda ct: aten.view_as_real.default(aten.contiguous.default(aten.resolve_conj.default(ct)))
 )

@@ -67,6 +67,10 @@ def _view(self, size, stride, offset, self_stride):
     return out
 
 
+_C.made_by_numbers(strided_view, "strides")
+strided_view.override("numbers", True)
+
+
 @strided_view.override("lower")
 def _lower_view(lowering, val, self, size, stride, offset, self_stride):
     """The same memory, where it reaches that far: a graph knows no more of a storage than its tensors cover."""
@@ -247,7 +251,10 @@ def as_strided(self, size, stride, storage_offset):
     """The elements of the memory of ``self`` from ``storage_offset`` (that of self when None) on. RuntimeError outside the memory."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
-    if any(s < 0 for s in stride):
-        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    for s in stride:
+        if s < 0:
+            raise RuntimeError(
+                f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
+            )
     offset = 0 if storage_offset is None else storage_offset - self.storage_offset()
     return aten._as_strided.default(self, size, stride, offset, self.stride())

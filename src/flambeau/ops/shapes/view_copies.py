@@ -127,11 +127,15 @@ diagonal_scatter.derivative(
 )
 
 
-def _strided_scatter_meta(self, src, size, stride, storage_offset):
+def _check_source(src, size):
     if tuple(size) != tuple(src.shape):
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(size)}"
         )
+
+
+def _strided_scatter_meta(self, src, size, stride, storage_offset):
+    _check_source(src, size)
     strides = self.strides if isinstance(self, TensorMeta) else self.stride()
     offset = self.offset if isinstance(self, TensorMeta) else self._offset
     return TensorMeta(tuple(self.shape), tuple(strides), self.dtype, self.device, offset)
@@ -147,13 +151,20 @@ as_strided_scatter = extern(
 @as_strided_scatter.override("eager")
 def _strided_scatter(self, src, size, stride, storage_offset):
     """A copy of the whole memory of ``self``, so that strides and offset mean what they mean there."""
-    _strided_scatter_meta(self, src, size, stride, storage_offset)
-    offset = self.storage_offset()
-    n = self.untyped_storage().nbytes() // self.element_size()
-    memory = aten.clone.default(_C.strided(self, (n,), (1,), -offset))
-    place = aten.as_strided.default(memory, size, stride, offset if storage_offset is None else storage_offset)
-    aten.copy_.default(place, src)
-    out = aten.as_strided.default(memory, list(self.shape), list(self.stride()), offset)
+    _check_source(src, size)
+    offset = self._offset
+    n = self._storage.nbytes() // self._dtype.itemsize
+    memory = _C.from_array(_C.strided(self, (n,), (1,), -offset)._array.copy())
+    where = offset if storage_offset is None else storage_offset
+    if len(stride) == len(size) and min(stride, default=0) >= 0:
+        place = aten._as_strided.default(memory, size, stride, where, (1,))
+    else:
+        place = aten.as_strided.default(memory, size, stride, where)  # says what is wrong
+    if src._dtype is self._dtype:
+        place._array[...] = src._array
+    else:
+        aten.copy_.default(place, src)
+    out = _C.strided(memory, self._shape, self._strides, offset)
     _C.forget_view(out)
     return out
 
