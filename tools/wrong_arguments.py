@@ -2,7 +2,8 @@
 
 Each seed takes a sample of one operator from PyTorch's own table, changes one or two arguments (dtype, device, size, number, flag, class, ``out=``)
 and calls both libraries. A line tells where one refuses what the other takes, or with a class that isn't the other's or derived from it; one that
-begins with "seed" and has no second half was a crash.
+begins with "seed" and has no second half was a crash. The last line counts the calls, what differs, and what differs by a rule of
+docs/reference/differences.md (those lines begin with "known").
 """
 
 from __future__ import annotations
@@ -40,12 +41,26 @@ VALUES = [
     (0, 0),
     [],
 ]
+OWN_CODE = (
+    "object has no attribute",
+    "unsupported operand",
+    "not supported between",
+    "object is not",
+    "unhashable type",
+)
+NO_DIMENSION = ("Dimension specified as 0", "Dimension out of range", "tuple index out of range")
 SHAPES = [(), (0,), (1,), (2, 3), (1,) * 5]
+
+
+class Unmovable(Exception):
+    """A sample that isn't made of plain numbers."""
 
 
 def moved(v, library):
     """A copy of an argument for one of the libraries."""
     if isinstance(v, torch.Tensor):
+        if v.layout is not torch.strided or "float8" in str(v.dtype):
+            raise Unmovable
         if library is torch:
             return v.detach().clone()
         dtype = getattr(flambeau, str(v.dtype)[6:])
@@ -55,6 +70,8 @@ def moved(v, library):
         return flambeau.tensor((v.float() if v.dtype is torch.bfloat16 else v).numpy()).to(dtype)
     if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
         return type(v)(moved(x, library) for x in v)
+    if type(v).__module__.startswith("torch.nn"):
+        raise Unmovable
     if isinstance(v, (torch.dtype, torch.layout, torch.memory_format)):
         return v if library is torch else getattr(flambeau, str(v)[6:])
     return v
@@ -105,25 +122,64 @@ def shown(v):
     return f"[{', '.join(map(shown, v))}]" if isinstance(v, (list, tuple)) else repr(v)
 
 
+def tensors(v):
+    if isinstance(v, (list, tuple)):
+        return [t for x in v for t in tensors(x)]
+    return [v] if isinstance(v, torch.Tensor) else []
+
+
+def known(there, here, given, changes) -> str:
+    """The rule of docs/reference/differences.md that explains it."""
+    devices = {t.device.type for t in tensors(given)}
+    told = str(there[1])
+    if devices == {"cpu", "meta"}:
+        return "CPU and meta"
+    if devices == {"meta"} and "NotImplementedError" in (there[0], here[0]):
+        return "meta"
+    if there[0] in ("AttributeError", "TypeError") and any(words in told for words in OWN_CODE):
+        return "PyTorch's own Python code fails"
+    if there[0] == "IndexError" and here[0] == "RuntimeError" and any(words in told for words in NO_DIMENSION):
+        return "numbers of dimensions"
+    if there[0] == "ok" and 0 in [t.numel() for t in tensors(given)]:
+        return "without elements"
+    if there[0] == "TypeError" and here[0] == "ok" and "must be tuple of ints, not int" in told:
+        return "one size for several"
+    if changes > 1 and "ok" not in (there[0], here[0]):
+        return "two mistakes"
+    return "MKL" if "MKL FFT" in told else ""
+
+
+def changed(sample, r):
+    """Arguments of a sample, one or two of them changed, and how many."""
+    args, kwargs = [sample.input, *sample.args], dict(sample.kwargs)
+    changes = r.choice([1, 1, 2])
+    for _ in range(changes):
+        if r.random() < 0.1:
+            changes += 1
+            kwargs["out"] = torch.empty(0, dtype=getattr(torch, r.choice(DTYPES)), device=r.choice(["cpu", "meta"]))
+        place, at = r.choice([(args, i) for i in range(len(args))] + [(kwargs, k) for k in kwargs if k != "out"])
+        place[at] = other(place[at], r)
+    return args, kwargs, changes
+
+
+def as_method(name, args, r) -> bool:
+    """Whether the call is a method's. Names that only methods have aren't looked for among functions."""
+    if "." in name or not isinstance(args[0], torch.Tensor) or not hasattr(torch.Tensor, name):
+        return False
+    return not hasattr(torch, name) or r.random() < 0.4
+
+
 def compare(seed, rows) -> str | None:
-    """What differs at the call of a seed."""
+    """What differs at the call of a seed; None where nothing does."""
     r = random.Random(seed)
     row = r.choice(rows)
     dtype = r.choice([d for d in (torch.float32, torch.int64, torch.complex64) if d in row.dtypes] or [torch.float32])
     torch.manual_seed(0)
-    sample = r.choice(list(itertools.islice(row.sample_inputs("cpu", dtype, requires_grad=False), 25)))
-    args, kwargs = [sample.input, *sample.args], dict(sample.kwargs)
-    for _ in range(r.choice([1, 1, 2])):
-        if r.random() < 0.1:
-            kwargs["out"] = torch.empty(0, dtype=getattr(torch, r.choice(DTYPES)), device=r.choice(["cpu", "meta"]))
-        place, at = r.choice([(args, i) for i in range(len(args))] + [(kwargs, k) for k in kwargs if k != "out"])
-        place[at] = other(place[at], r)
-    method = (
-        "." not in row.name
-        and isinstance(args[0], torch.Tensor)
-        and hasattr(torch.Tensor, row.name)
-        and r.random() < 0.4
-    )
+    samples = list(itertools.islice(row.sample_inputs("cpu", dtype, requires_grad=False), 25))
+    args, kwargs, changes = changed(r.choice(samples), r)
+    method = as_method(row.name, args, r)
+    if not method:
+        operator.attrgetter(row.name)(torch)
     print("seed", seed, end=" ", flush=True)
     there, here = (called(library, row.name, method, args, kwargs) for library in (torch, flambeau))
     print(end="\r", flush=True)
@@ -132,19 +188,30 @@ def compare(seed, rows) -> str | None:
         return None
     call = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in kwargs.items())])
     told = [x[1] if x[0] != "ok" else "a result" for x in (there, here)]
-    return f"{seed}: {row.name}({call}): {there[0]} there, {here[0]} here: {told[0]!s:.90} / {told[1]!s:.90}"
+    rule = known(there, here, [*args, *kwargs.values()], changes)
+    where = f"{'.' if method else ''}{row.name}"
+    return (
+        f"{'known ' if rule else ''}{seed}: {where}({call}): {there[0]} there, {here[0]} here: {told[0]!s:.90} / "
+        f"{told[1]!s:.90}{rule and f' ({rule})'}"
+    )
 
 
 def main(first: int, count: int, names: list[str]) -> None:
+    """The sweep; operators that begin with an underscore or of ``torch.ops`` only where they are named."""
     warnings.simplefilter("ignore")
-    rows = [row for row in op_db if not names or row.name in names]
+    rows = [row for row in op_db if (row.name in names if names else not row.name.startswith(("_", "torch.ops")))]
+    calls = differ = explained = 0
     for seed in range(first, first + count):
         try:
             found = compare(seed, rows)
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, Unmovable):
             continue  # an operator without samples of the dtype, or of another place
+        calls += 1
         if found:
+            differ += not found.startswith("known")
+            explained += found.startswith("known")
             print(found, flush=True)
+    print(f"{calls} calls, {differ} differ, {explained} more by known rules")
 
 
 if __name__ == "__main__":

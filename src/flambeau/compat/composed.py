@@ -99,6 +99,12 @@ def cartesian_prod(*tensors):
 def combinations(input, r: int = 2, with_replacement: bool = False):
     """All combinations of ``r`` elements of a vector, in order."""
     checked_input("combinations", input)
+    if not isinstance(with_replacement, bool):
+        raise TypeError(
+            f"combinations(): argument 'with_replacement' (position 3) must be bool, not {type(with_replacement).__name__}"
+        )
+    if isinstance(r, float):
+        raise TypeError("combinations(): argument 'r' (position 2) must be int, not float")
     if r == 0:
         return input.new_empty(0)
     if input.ndim != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from ..base.device import as_device
@@ -27,6 +28,8 @@ __all__ = [
 
 
 def _check(name, M, dtype, layout):  # noqa: N803
+    if isinstance(M, float) and M not in (0, 1):
+        raise TypeError(f"{name}(): argument 'M' must be int, not float")
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout not in (None, "strided") and str(layout) != "torch.strided":
@@ -35,14 +38,19 @@ def _check(name, M, dtype, layout):  # noqa: N803
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
 
 
-def _window(formula):
-    """A public window from ``formula(M, points, **parameters)``, where ``points(start, step)`` gives M numbers."""
+def _window(formula, check=None):
+    """A public window from ``formula(M, points, **parameters)``, where ``points(start, step)`` gives M numbers. ``check(**parameters)`` raises
+    ValueError for parameters that no window has, be it empty."""
     name = formula.__name__
 
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **parameters):  # noqa: N803
         dtype = dtype or get_default_dtype()
         device = None if device is None else as_device(device)
         _check(name, M, dtype, layout)
+        if "sym" in (formula.__kwdefaults__ or {}):
+            parameters["sym"] = sym
+        if check is not None:
+            check(**parameters)
         if M == 0:
             out = aten.empty.memory_format([0], dtype=dtype, device=device)
         elif M == 1:
@@ -55,8 +63,6 @@ def _window(formula):
                 at = aten.arange.default(M, dtype=float64, device=device)
                 return aten._to_copy.default(aten.add.Tensor(aten.mul.Tensor(at, step), start), dtype=dtype)
 
-            if "sym" in (formula.__kwdefaults__ or {}):
-                parameters["sym"] = sym
             out = formula(n, line, **parameters)
         return out.requires_grad_(requires_grad)
 
@@ -74,13 +80,16 @@ def _cosines(line, amounts):
     return out
 
 
-@_window
-def exponential(n, line, *, center=None, tau=1.0, sym=True):
-    """exp(-abs(k - center) / tau)."""
+def _check_decay(center=None, tau=1.0, sym=True):
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
+
+
+@functools.partial(_window, check=_check_decay)
+def exponential(n, line, *, center=None, tau=1.0, sym=True):
+    """exp(-abs(k - center) / tau)."""
     middle = (n - 1) / 2.0 if center is None else center
     return aten.exp.default(aten.neg.default(aten.abs.default(line(-middle / tau, (-middle + n - 1) / tau))))
 
@@ -91,21 +100,27 @@ def cosine(n, line):
     return aten.sin.default(line(math.pi / (2 * n), math.pi / (2 * n) + math.pi * (n - 1) / n))
 
 
-@_window
-def gaussian(n, line, *, std=1.0):
-    """exp(-((k - middle) / std)^2 / 2)."""
+def _check_deviation(std=1.0):
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
+
+
+@functools.partial(_window, check=_check_deviation)
+def gaussian(n, line, *, std=1.0):
+    """exp(-((k - middle) / std)^2 / 2)."""
     start = -(n - 1) / 2.0
     x = line(start / (std * math.sqrt(2)), (start + n - 1) / (std * math.sqrt(2)))
     return aten.exp.default(aten.neg.default(aten.mul.Tensor(x, x)))
 
 
-@_window
-def kaiser(n, line, *, beta=12.0):
-    """I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1."""
+def _check_shape(beta=12.0):
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+
+
+@functools.partial(_window, check=_check_shape)
+def kaiser(n, line, *, beta=12.0):
+    """I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1."""
     x = line(-beta, beta)
     root = aten.sqrt.default(aten.clamp_min.default(aten.rsub.Scalar(aten.mul.Tensor(x, x), beta * beta), 0))
     return aten.div.Tensor(_i0(root), _i0(aten.full_like.default(root, beta)))

@@ -100,7 +100,10 @@ def check_inplace_shape(target, shape) -> None:
 
 
 def check_dtype(op: OpOverload, target: DType, result: DType, beside: bool = False) -> None:
-    """RuntimeError when the out= form of ``op`` may not write a result of this dtype into ``target``. ``beside``: it is one of several results."""
+    """RuntimeError when the out= form of ``op`` may not write a result of this dtype into ``target``; TypeError where ``op`` joins tensors.
+    ``beside``: it is one of several results."""
+    if "joins" in op.out_rules and result.category > target.category:
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {target.scalar_type}")
     if target is not result and "scalar_type" in op.out_rules:
         raise RuntimeError(
             f"{op._opname}: Expected out tensor to have scalar type {result.scalar_type} but got scalar type {target.scalar_type}"

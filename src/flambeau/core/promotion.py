@@ -77,6 +77,9 @@ def one_dtype(words: str):
     """``promote`` of an operator whose first two operands must have one dtype. ``words`` of the error may have places for the names of both."""
 
     def promote(args):
+        number = next((x for x in args[:2] if isinstance(x, int | float | complex)), None)
+        if number is not None:
+            raise TypeError(f"expected two tensors of one dtype, but got a number: {number!r}")
         a, b = args[0].dtype, args[1].dtype
         if a is not b:
             raise RuntimeError(words.format(dtypes.c_name(a), dtypes.c_name(b)))

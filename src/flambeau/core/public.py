@@ -12,6 +12,7 @@ from ..base.memory_format import contiguous_format, format_strides, preserve_for
 from ..base.symint import is_symbolic
 from .device_memory import described_at, is_described, on_device, resized_on_device
 from .operator import namespace
+from .overrides import checked_input
 from .promotion import check_can_hold
 
 __all__ = ["FUNCTIONS", "METHODS"]
@@ -62,7 +63,7 @@ _MODES = {
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances of all pairs of rows of (..., P, M) and (..., R, M), in the p-norm: (..., P, R). ValueError for an unknown mode."""
-    if compute_mode not in _MODES:
+    if not isinstance(compute_mode, str) or compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     return aten.cdist(x1, x2, float(p), _MODES[compute_mode])
 
@@ -91,7 +92,16 @@ def stft(
     return_complex=None,
     align_to_window=None,
 ):
-    """Short-time Fourier transform of (length,) or (batch, length): (..., frequencies, frames)."""
+    """Short-time Fourier transform of (length,) or (batch, length): (..., frequencies, frames). TypeError for numbers where flags belong."""
+    checked_input("stft", input)
+    flags = {"normalized": normalized, "onesided": onesided, "return_complex": return_complex}
+    for name, value in flags.items():
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f"stft(): argument '{name}' must be bool, not {type(value).__name__}")
+    if isinstance(n_fft, float):
+        raise TypeError("stft(): argument 'n_fft' (position 2) must be int, not float")
+    if not isinstance(pad_mode, str):
+        raise TypeError(f"stft(): argument 'pad_mode' must be str, not {type(pad_mode).__name__}")
     return aten.stft.center(
         input,
         n_fft,
@@ -146,6 +156,9 @@ def resize_(self, *sizes, memory_format=None):
     """Give the tensor another shape, row-major or in ``memory_format``, in place. Its memory stays while it is large enough, else the
     elements move to a new one, whose rest is undefined. RuntimeError for tensors that ask for a gradient or have no data."""
     size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
+    wrong = next((n for n in size if isinstance(n, bool | float)), None)
+    if wrong is not None:
+        raise TypeError(f"resize_(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}")
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     placed = on_device(self)

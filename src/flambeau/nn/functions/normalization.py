@@ -129,7 +129,7 @@ def embedding_bag(
         weight, input = input, weight
     input, offsets, per_sample_weights = _bags(input, weight, offsets, per_sample_weights)
     modes = {"sum": 0, "mean": 1, "max": 2}
-    if mode not in modes:
+    if not isinstance(mode, str) or mode not in modes:
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(

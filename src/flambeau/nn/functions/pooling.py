@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flambeau.core.bindings import function
-from flambeau.core.overrides import overridable
+from flambeau.core.overrides import checked_input, overridable
 from flambeau.core.tensor import Tensor
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d"]
@@ -65,8 +65,9 @@ for _n in (1, 2, 3):
     _public(**{f"max_pool{_n}d": _plain, f"max_pool{_n}d_with_indices": _with})
 
 
-def _sizes(input, output_size, n: int) -> list:
+def _sizes(input, output_size, n: int, name: str) -> list:
     """``output_size`` with None replaced by the input's size."""
+    checked_input(name, input)
     asked = len(output_size) if isinstance(output_size, (tuple, list)) else n
     if input.dim() <= asked and n > 1:
         raise ValueError(f"Input dimension should be at least {asked + 1}")
@@ -80,17 +81,17 @@ def _sizes(input, output_size, n: int) -> list:
 def _adaptive(n):
     def avg(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
         """The mean of windows that share the input evenly; None keeps a size."""
-        return _adaptive_avg[n](input, _sizes(input, output_size, n))
+        return _adaptive_avg[n](input, _sizes(input, output_size, n, f"adaptive_avg_pool{n}d"))
 
     def with_indices(
         input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
     ) -> tuple[Tensor, Tensor]:
         """(maxima of windows that share the input evenly, their flat positions)."""
-        return _adaptive_max[n](input, _sizes(input, output_size, n))
+        return _adaptive_max[n](input, _sizes(input, output_size, n, f"adaptive_max_pool{n}d"))
 
     def maximum(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
         """The maximum of windows that share the input evenly; None keeps a size."""
-        out = _adaptive_max[n](input, _sizes(input, output_size, n))
+        out = _adaptive_max[n](input, _sizes(input, output_size, n, f"adaptive_max_pool{n}d"))
         return tuple(out) if return_indices else out[0]
 
     return avg, maximum, with_indices

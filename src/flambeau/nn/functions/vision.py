@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from flambeau.base.memory_format import contiguous_format
 from flambeau.core.bindings import function
-from flambeau.core.overrides import overridable
+from flambeau.core.overrides import checked_input, overridable
 from flambeau.core.tensor import Tensor
 
 __all__ = [
@@ -59,6 +59,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> torch.nn.functional.pad(torch.tensor([1, 2]), (1, 2))
     tensor([0, 1, 2, 0, 0])
     """
+    checked_input("pad", input)
+    if not isinstance(mode, str):
+        raise TypeError(f"pad(): argument 'mode' (position 3) must be str, not {type(mode).__name__}")
     pad = list(pad)
     wrong = next((p for p in pad if isinstance(p, str)), None)
     if wrong is not None:
@@ -114,6 +117,10 @@ def _sizes_and_scales(
 ) -> tuple[list[int], list[float | None]]:
     """The spatial sizes of the result, and the scales that the kernel takes instead of the sizes' ratios. ValueError unless one of them is given."""
     n = input.dim() - 2
+    if n not in (1, 2, 3) and not any(isinstance(v, list | tuple) for v in (size, scale_factor)):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: linear and its kin"
+        )
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     scales = [None] * n
@@ -128,6 +135,8 @@ def _sizes_and_scales(
         if recompute_scale_factor:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     elif scale_factor is not None:
+        if isinstance(scale_factor, str):
+            raise TypeError("interpolate(): argument 'scale_factor' must be float or tuple of floats, not str")
         scales = [float(s) for s in _list(scale_factor, n)]
         if len(scales) != n:
             raise ValueError(
@@ -169,10 +178,6 @@ def interpolate(
         raise ValueError(
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
         )
-    if n not in (1, 2, 3):
-        raise NotImplementedError(
-            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: {mode}"
-        )
     if mode == "nearest":
         return _upsample[f"upsample_nearest{n}d"](input, size, *scales)
     if mode == "nearest-exact":
@@ -185,7 +190,7 @@ def interpolate(
         return _upsample["_upsample_bicubic2d_aa" if antialias else "upsample_bicubic2d"](
             input, size, align_corners, *scales
         )
-    linear, op = _LINEAR[input.dim()]
+    linear, op = _LINEAR.get(input.dim(), (None, None))
     if mode == linear:
         return _upsample["_upsample_bilinear2d_aa" if antialias else op](input, size, align_corners, *scales)
     raise NotImplementedError(

@@ -255,6 +255,16 @@ def _count_of(index, source, dim, name):
         )
 
 
+def check_slices(self, source, dim):
+    """RuntimeError unless ``source`` has the dimensions of ``self``, and its sizes but along ``dim``."""
+    d = normalize_dim(dim, self.ndim)
+    if self.ndim != source.ndim or any(e != d and n != m for e, (n, m) in enumerate(zip(self.shape, source.shape))):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(self.shape)} source.shape = {list(source.shape)}"
+        )
+
+
 @explicit(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     variants="function method",
@@ -269,18 +279,7 @@ def index_add(self, dim, index, source, alpha):
         )
     _need_index("index_add", index)
     _count_of(index, source, dim, "index_add")
-    d = normalize_dim(dim, self.ndim)
-    if (
-        self.ndim
-        and source.ndim
-        and (
-            self.ndim != source.ndim or any(e != d and n != m for e, (n, m) in enumerate(zip(self.shape, source.shape)))
-        )
-    ):
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-            f"{list(self.shape)} source.shape = {list(source.shape)}"
-        )
+    check_slices(self, source, dim)
     if alpha.__class__ in (float, complex):
         check_number(alpha, self.dtype)
     return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))

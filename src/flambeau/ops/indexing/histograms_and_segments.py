@@ -153,6 +153,15 @@ def _counted(points, edges, weight, density, dtype):
     return hist.astype(dtype)
 
 
+def _check_weight(weight, shape):
+    """RuntimeError unless there is a weight for each point; one number counts as a line of one."""
+    if weight is not None and (weight.shape or (1,)) != shape:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
+            f"dimension, but got points of shape {list(shape)} and weights of shape {list(weight.shape)}"
+        )
+
+
 def _floating(name, dtype):
     if dtype.name not in ("float32", "float64"):
         raise RuntimeError(f"{name}: input tensor should be of floating dtype")
@@ -179,10 +188,7 @@ def histogram_edges(a, bins, weight, density):
         raise RuntimeError(
             f"torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input {a.dtype} and weight {weight.dtype}"
         )
-    if weight is not None and weight.shape != a.shape:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension"
-        )
+    _check_weight(weight, a.shape or (1,))
     return _counted(a.reshape(-1, 1), [bins], weight, density, a.dtype), bins.copy()
 
 
@@ -201,10 +207,7 @@ def histogram_count(a, bins, range, weight, density):
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype"
         )
-    if weight is not None and weight.shape != a.shape:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension"
-        )
+    _check_weight(weight, a.shape or (1,))
     low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
     edges = _edges([float(low)], [float(high)], [bins], a.dtype)
     return _counted(a.reshape(-1, 1), edges, weight, density, a.dtype), edges[0]
@@ -259,6 +262,7 @@ def _histogramdd_bin_edges(a, bins, range, weight, density):
 )
 def _histogramdd_from_bin_cts(a, bins, range, weight, density):
     points, lows, highs = _ranges(a, bins, range)
+    _check_weight(weight, a.shape[:-1] or (1,))
     return _counted(points, _edges(lows, highs, bins, a.dtype), weight, density, a.dtype)
 
 
@@ -268,6 +272,7 @@ def _histogramdd_from_bin_cts(a, bins, range, weight, density):
     variants="function",
 )
 def _histogramdd_from_bin_tensors(a, bins, weight, density):
+    _check_weight(weight, a.shape[:-1] or (1,))
     return _counted(a.reshape(-1, a.shape[-1]), list(bins), weight, density, a.dtype)
 
 

@@ -10,7 +10,7 @@ from ...base.shapes import contiguous_strides, normalize_dim
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
-from .gather_scatter import _count_of
+from .gather_scatter import _count_of, check_slices
 
 aten = namespace("aten")
 
@@ -84,8 +84,14 @@ def index_copy(self, dim, index, source):
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype} and (source) {source.dtype}"
         )
-    source = source if source.ndim else aten.unsqueeze.default(source, 0)
     d = normalize_dim(dim, self.ndim)
+    slices = [[n for e, n in enumerate(t.shape) if e != d] for t in (self, source)]
+    if self.ndim and slices[0] != slices[1]:
+        raise RuntimeError(
+            f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {slices[0]} at dimension {d} "
+            f"and source slice shape: {slices[1]} at dimension {d}."
+        )
+    source = source if source.ndim else aten.unsqueeze.default(source, 0)
     if source.shape[d] != lists[-1].shape[0]:
         raise IndexError(
             f"index_copy_(): Number of indices ({lists[-1].shape[0]}) should be equal to source.size(dim) ({source.shape[d]})"
@@ -296,6 +302,7 @@ def index_reduce(self, dim, index, source, reduce, include_self):
             f"index_reduce(): self ({self.dtype}) and source ({source.dtype}) must have the same scalar type"
         )
     _count_of(index, source, dim, "index_reduce")
+    check_slices(self, source, dim)
     d = normalize_dim(dim, self.ndim)
     wide = aten.reshape.default(index, [-1 if e == d else 1 for e in range(max(source.ndim, 1))])
     wide = aten.expand.default(wide, list(source.shape) or [1])

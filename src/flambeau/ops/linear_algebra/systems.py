@@ -716,8 +716,10 @@ def linalg_tensorsolve(self, other, dims):
 
 @composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", variants="")
 def linalg_vander(x, N):
-    if x.dtype is dtypes.bool_:
-        raise RuntimeError("linalg.vander doesn't support Bool")
+    if x.dtype in (dtypes.bool_, dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {x.dtype.scalar_type}"
+        )
     x = aten.unsqueeze.default(x, 0) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else N
     if n <= 1:

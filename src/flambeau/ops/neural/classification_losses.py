@@ -172,6 +172,8 @@ def nll_loss(self, target, weight, reduction, ignore_index):
         target = aten.squeeze.default(target)
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if self.ndim == 1 and target.ndim:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
     _check_batches(self, target)
     if self.shape[:-1] != target.shape:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
@@ -181,8 +183,9 @@ def nll_loss(self, target, weight, reduction, ignore_index):
 
 
 def _check_batches(self, target) -> None:
-    if self.ndim > 1 and target.ndim > 0 and self.shape[0] != target.shape[0]:
-        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
+    found = target.shape[0] if target.ndim else 0
+    if self.ndim > 1 and (not target.ndim or self.shape[0] != found):
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({found}).")
 
 
 @composite(

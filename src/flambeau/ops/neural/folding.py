@@ -100,6 +100,10 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
 
 @composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", variants="function nn", images=0)
 def pixel_unshuffle(self, downscale_factor):
+    if self.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+        )
     r, (c, h, w) = downscale_factor, self.shape[-3:]
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")

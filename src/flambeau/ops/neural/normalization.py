@@ -224,8 +224,8 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
-        if t is not None and t.shape[0] != input.shape[1]:
-            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.shape[0]}")
+        if t is not None and t.numel() != input.shape[1]:
+            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.numel()}")
     check_parameters(input, weight, bias)
     check_parameters(input, running_mean, running_var)
     if input.numel() == 0:  # nothing to normalise or to learn statistics from

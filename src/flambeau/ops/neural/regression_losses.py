@@ -95,6 +95,8 @@ def l1_loss(self, target, reduction):
     variants="function",
 )
 def kl_div(self, target, reduction, log_target):
+    if not (self.dtype.is_floating_point and target.dtype.is_floating_point):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = aten.mul.Tensor(aten.exp.default(target), aten.sub.Tensor(target, self))
     else:

@@ -319,6 +319,8 @@ def _grid_sampler(n):
             raise RuntimeError(
                 f"grid_sampler_{n}d(): expected input and grid of {n + 2} dimensions, but got sizes {list(input.shape)} and {list(grid.shape)}"
             )
+        if grid.dtype is not input.dtype:
+            raise RuntimeError(f"expected scalar type {input.dtype.scalar_type} but found {grid.dtype.scalar_type}")
         if grid.shape[-1] != n:
             raise RuntimeError(
                 f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"

@@ -84,5 +84,5 @@ def isfinite(s, self):
     out_rules="exact",
 )
 def round_decimals(s, self, decimals):
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** abs(decimals) if abs(decimals) < 309 else math.inf
     return s.div(s.round(s.mul(self, scale)), scale) if decimals >= 0 else s.mul(s.round(s.div(self, scale)), scale)

@@ -370,7 +370,7 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError(f"renorm: {'p' if p.__class__ is complex else 'maxnorm'} must be real-valued")
     if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")

@@ -215,7 +215,7 @@ class _Like:
     meta=_cat_meta,
     variants="function",
     has_out=True,
-    out_rules="casts outside",
+    out_rules="casts outside joins",
 )
 def cat(arrays, dim):
     if _are_rows(arrays, dim):
@@ -272,7 +272,7 @@ def _cat_batch(b, tensors, dim):
     return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
 
 
-@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="casts outside")
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="casts outside joins")
 def stack(tensors, dim):
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")

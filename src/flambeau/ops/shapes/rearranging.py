@@ -185,7 +185,7 @@ for _n in (1, 2, 3):
     )
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
+@composite("hstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside joins")
 def hstack(tensors):
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
@@ -193,21 +193,21 @@ def hstack(tensors):
     return aten.cat.default(ts, 0 if ts and ts[0].ndim == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
+@composite("vstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside joins")
 def vstack(tensors):
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 2) for t in tensors], 0)
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
+@composite("dstack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside joins")
 def dstack(tensors):
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return aten.cat.default([_at_least(t, 3) for t in tensors], 2)
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside")
+@composite("column_stack(Tensor[] tensors) -> Tensor", variants="function", out_rules="casts outside joins")
 def column_stack(tensors):
     return aten.hstack.default([t if t.ndim > 1 else aten.reshape.default(t, [t.numel(), 1]) for t in tensors])
 
@@ -516,7 +516,7 @@ def _triangle_indices(name, pick):
             if size < 0:
                 raise RuntimeError(f"{what} must be non-negative, got{size}")
         dtype = dtype or dtypes.int64
-        if dtype.category != 1 and dtype not in (dtypes.float32, dtypes.float64):
+        if dtype not in (dtypes.int32, dtypes.int64):
             refused(name, dtype)
         n = int(pick(row, col, offset)[1].sum())
         return TensorMeta((2, n), (n, 1), dtype, device or CPU)
