@@ -1,6 +1,7 @@
 """The package itself is imported by lower levels for its native modules only; import-linter sees everything else."""
 
 import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -31,8 +32,21 @@ FILES = sorted(f for d in LOWER for f in (ROOT / d).rglob("*.py"))
 LLVM_ALLOWED = {"inductor/machine/llvm.py", "inductor/machine/cache.py", "inductor/machine/nvptx.py"}
 
 
-def _imports(tree):
-    for node in ast.walk(tree):
+@functools.cache
+def _nodes(file):
+    """The imports of a file, and its calls where some import by name. Expressions have no imports: without such calls they aren't walked over."""
+    source = file.read_text()
+    looked_at = ast.stmt | ast.excepthandler | ast.match_case
+    if "import_module" in source or "__import__" in source:
+        looked_at = ast.AST
+    nodes = [ast.parse(source)]
+    for node in nodes:
+        nodes += [n for n in ast.iter_child_nodes(node) if isinstance(n, looked_at)]
+    return [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom | ast.Call)]
+
+
+def _imports(file):
+    for node in _nodes(file):
         if isinstance(node, ast.Import):
             for a in node.names:
                 yield node, a.name, None
@@ -43,8 +57,7 @@ def _imports(tree):
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
 def test_imports_of_the_package_itself(file):
     depth = len(file.relative_to(ROOT).parts)
-    tree = ast.parse(file.read_text())
-    for node, module, names in _imports(tree):
+    for node, module, names in _imports(file):
         where = f"{file.relative_to(ROOT)}:{node.lineno}"
         if module == "flambeau" and names is None:
             raise AssertionError(f"{where}: imports the whole package")
@@ -64,9 +77,9 @@ def levels() -> dict[str, int]:
     return {p: k for k, row in enumerate(contract["layers"]) for p in re.findall(r"\w+", row)}
 
 
-def imported_by_name(tree):
+def imported_by_name(file):
     """The module of each call of ``importlib.import_module`` and ``__import__`` with a module of the package."""
-    for node in ast.walk(tree):
+    for node in _nodes(file):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -83,7 +96,7 @@ def test_imports_by_name_go_down():
     level, found = levels(), set()
     for file in sorted(f for package in level for f in (ROOT / package).rglob("*.py")):
         own = file.relative_to(ROOT).parts[0]
-        for module in imported_by_name(ast.parse(file.read_text())):
+        for module in imported_by_name(file):
             other = module.split(".")[1]
             if other in level and level[other] < level[own]:
                 found.add(f"{file.relative_to(ROOT)}: {module}")
@@ -92,7 +105,7 @@ def test_imports_by_name_go_down():
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
 def test_no_peer_is_imported(file):
-    for node, module, _ in _imports(ast.parse(file.read_text())):
+    for node, module, _ in _imports(file):
         top = module.lstrip(".").split(".")[0] if not module.startswith(".") else ""
         assert top not in {"torch", "jax", "numba"}, f"{file}:{node.lineno} imports {top}"
         if top == "llvmlite":

@@ -40,6 +40,7 @@ def test_on_again_where_the_end_is_interrupted(monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(collector, "_not_asking", 0)
     monkeypatch.setattr(gc, "get_freeze_count", interrupted)
     with pytest.raises(KeyboardInterrupt):
         collecting_later(lambda: 1)()
@@ -76,8 +77,28 @@ def test_a_child_of_a_fork_turns_on_what_threads_it_lacks_turned_off():
         gc.enable()
 
 
+def test_what_is_frozen_is_counted_seldom(monkeypatch):
+    """Counting walks over all of it."""
+    counted, frozen = [], 3
+
+    def count():
+        counted.append(1)
+        return frozen
+
+    monkeypatch.setattr(gc, "get_freeze_count", count)
+    monkeypatch.setattr(collector, "_not_asking", 0)
+    run = collecting_later(lambda: None)
+    for _ in range(collector._ASKED_AGAIN_AFTER + 1):
+        run()
+    assert len(counted) == 1
+    frozen = 0
+    run()
+    run()
+    assert len(counted) == 3
+
+
 @pytest.mark.parametrize("frozen", [False, True])
-def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen):
+def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen, monkeypatch):
     class Cycle:
         def __init__(self):
             self.me = self
@@ -90,6 +111,7 @@ def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen):
         weakref.finalize(c, gone.append, 1)
         return [[] for _ in range(20_000)]
 
+    monkeypatch.setattr(collector, "_not_asking", 0)
     gc.collect()
     if frozen:
         gc.freeze()
