@@ -119,7 +119,7 @@ class CompiledFunctionBackward(Node):
             asking = [t for t in (*self.inputs, *cts) if isinstance(t, _C.TensorBase) and t.requires_grad]
             return list(refusing(tuple(asking), tuple(grads))) if asking else grads
         came = frozenset(i for i, k in enumerate(plan.traced.tangent_of) if cts[k] is not None)
-        if self.apart is not None and not (came <= self.apart and self._repeatable()):
+        if self.apart is not None and not (came <= self.apart and (plan.once_only or self._repeatable())):
             raise RuntimeError(FREED)
         self.came = came
         self._check_kept([plan.traced.kept[i] for i in came])
@@ -136,7 +136,7 @@ class CompiledFunctionBackward(Node):
             elsewhere = any(map(wrapped, (*tensors, *tangents)))
             backward = plan.gradient() if elsewhere else plan.differentiable_backward()
             grads = list(backward(*self.inputs, *tangents))
-        elif self.apart is not None:
+        elif self.apart is not None and not plan.once_only:
             inputs = self.inputs
             if not _C.backward_keeps():
                 self.release()
@@ -161,13 +161,14 @@ class CompiledFunctionBackward(Node):
 
     def release(self):
         """Let go of what was saved. The inputs stay while cotangents may come that share no step with those that came: a program that runs
-        operator by operator has freed only what it went through."""
-        for s in self.saved:
-            if isinstance(s, Saved):
-                s.release()
-        self.watched = []
+        operator by operator has freed only what it went through. So does what was saved, where the inputs can't tell it again."""
         apart = self.plan.apart_from(self.came)
         self.apart = apart if self.apart is None else self.apart & apart
+        if not (self.apart and self.plan.once_only):
+            for s in self.saved:
+                if isinstance(s, Saved):
+                    s.release()
+            self.watched = []
         if not self.apart:
             self.inputs = None
 
@@ -262,6 +263,7 @@ class Plan:
         self.saved_from, self.tangents_of_gradient = ways.saved_from, ways.tangents_of_gradient
         self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
+        self.once_only = bool(traced.random or traced.mutated)  # the inputs can't tell again what was computed
         self.tangents = [(tuple(t.shape), t.dtype, t.device) for t in traced.fake_tangents]
         self.symbolic = any(is_symbolic(shape) for shape, _, _ in self.tangents)
         self._second: Callable | None = None
@@ -273,7 +275,7 @@ class Plan:
         """The tangents whose way back meets no step that uses what the forward saved and that ``came`` take too."""
         traced, found = self.traced, self._apart.get(came)
         if found is None:
-            if not came or len(came) == len(self.tangents) or traced.random or traced.mutated:
+            if not came or len(came) == len(self.tangents):
                 found = frozenset()
             else:
                 if self._together is None:

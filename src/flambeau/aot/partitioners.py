@@ -158,8 +158,20 @@ def _minimum_cut(nodes: list[Node], sides: _Sides, again: Callable[[Node], bool]
     return [n for n, i in index.items() if 2 * i + 1 in side and 2 * i not in side and n.op != "get_attr"]
 
 
+def _sets_apart(n: Node, sides: _Sides) -> bool:
+    """Whether the program copies what others hold, an input or an output of the forward: they may write to it in front of the backward."""
+    if "sets_apart" not in getattr(n.target, "tags", ()):
+        return False
+    source = n.args[0]
+    while isinstance(source, Node) and is_view(source):
+        source = source.args[0]
+    return source in sides.primals or source in sides.fw_outputs
+
+
 def _never_again(n: Node, sides: _Sides) -> bool:
     c = cost(n)
+    if _sets_apart(n, sides):
+        return True
     if c is Cost.MEDIUM:
         # A small result of a large input (the sum of a row) is cheap to keep and dear to compute.
         return nbytes(n) * 4 < sum(nbytes(i) for i in n._inputs)

@@ -35,7 +35,12 @@ from ...core.subscript import BYTES_MASK
 aten = namespace("aten")
 
 
-@pointwise("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", promote="keep", inplace=False)
+@pointwise(
+    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    promote="keep",
+    inplace=False,
+    tags=("sets_apart",),
+)
 def clone(s, self, memory_format):
     return self
 
