@@ -31,7 +31,10 @@ def test_signature():
     m = Stateful()
     args = (torch.ones(5, 4), {"a": torch.ones(5, 3)})
     ep = export(m, args, {"k": 3}, dynamic_shapes={"x": {0: Dim("b", max=64)}, "y": {"a": {0: Dim.AUTO}}, "k": None})
-    s = ep.graph_signature
+    assert [o.kind for o in ep.graph_signature.output_specs] == [
+        OutputKind.USER_OUTPUT
+    ] * 3  # the graph writes the buffer
+    s = ep.run_decompositions().graph_signature
     assert s.parameters == ("l.weight", "l.bias") and s.buffers == ("count", "scale")
     assert s.non_persistent_buffers == {"scale"} and s.lifted_tensor_constants == ("c",)
     assert s.inputs_to_parameters == {"p_l_weight": "l.weight", "p_l_bias": "l.bias"}
@@ -56,11 +59,15 @@ def test_gradients_reach_the_parameters():
 
 def test_inputs_that_are_written():
     ep = export(lambda x, y: (x.add_(y), x * 2)[1], (torch.ones(3), torch.ones(3)), dynamic_shapes=({0: B}, {0: B}))
-    assert list(ep.graph_signature.user_inputs_to_mutate.values()) == ["x"]
-    x = torch.zeros(2)
-    assert ep.module()(x, torch.ones(2)).tolist() == [2, 2] and x.tolist() == [1, 1]
+    functional = ep.run_decompositions()
+    assert not ep.graph_signature.user_inputs_to_mutate
+    assert list(functional.graph_signature.user_inputs_to_mutate.values()) == ["x"]
+    for e in (ep, functional):
+        x = torch.zeros(2)
+        assert e.module()(x, torch.ones(2)).tolist() == [2, 2] and x.tolist() == [1, 1]
+    assert ep.module()(x, x).tolist() == [4, 4]
     with pytest.raises(ValueError, match="shares its memory"):
-        ep.module()(x, x)
+        functional.module()(x, x)
 
 
 def test_a_compiled_module_of_a_program():
@@ -113,8 +120,6 @@ def test_what_an_export_refuses():
         export(lambda x: (torch._dynamo.graph_break(), x + 1)[1], (x,), strict=True)
     with pytest.raises(NotImplementedError):
         torch.export.draft_export(lambda x: x, (x,))
-    with pytest.raises(NotImplementedError, match="unflatten"):
-        torch.export.unflatten(export(lambda x: x + 1, (x,)))
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -131,3 +136,55 @@ def test_decisions_on_data_name_expression_line_and_check(program, expression, s
         export(program, (torch.ones(6),), strict=strict)
     text = str(e.value)
     assert expression in text and "test_export.py" in text and "torch._check(" in text
+
+
+def test_composites_that_a_table_keeps():
+    aten = torch.ops.aten
+    m, x = (
+        nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.BatchNorm1d(4), nn.Flatten(), nn.Dropout(0.5)),
+        torch.randn(3, 4),
+    )
+    ep = export(m, (x,))
+    asked = [
+        aten.linear.default,
+        aten.layer_norm.default,
+        aten.batch_norm.default,
+        aten.flatten.using_ints,
+        aten.dropout.default,
+    ]
+
+    def found(program):
+        return [op for op in asked if any(n.target is op for n in program.graph.nodes)]
+
+    assert found(ep) == asked and found(ep.run_decompositions()) == []
+    # One that may write or give back what it is given can't stay in a graph without writes.
+    kept = [aten.linear.default, aten.layer_norm.default, aten.dropout.default]
+    assert found(ep.run_decompositions({})) == kept
+    table = torch.export.default_decompositions()
+    del table[aten.linear.default]
+    assert found(ep.run_decompositions(table)) == kept[:1]
+    m.eval()
+    m[2].reset_running_stats()
+    stays = export(m, (x,)).run_decompositions({}).module()
+    assert torch.allclose(stays(x), m(x), atol=1e-6)
+
+
+def test_gradients_stop_where_the_program_stops_them():
+    class Partly(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            with torch.no_grad():
+                y = self.a(x)
+            return self.b(x) + y
+
+    m, x = Partly(), torch.randn(2, 3)
+    ep = export(m, (x,))
+    for e in (ep, ep.run_decompositions()):
+        run = e.module()
+        run(x).sum().backward()
+        assert run.a.weight.grad is None and run.b.weight.grad is not None
+        with torch.no_grad():
+            assert not run(x).requires_grad

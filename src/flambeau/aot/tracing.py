@@ -29,6 +29,7 @@ from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
+from ..fx.traceback import has_preserved_node_meta, preserve_node_meta
 from ..proxy import ASSERT_SCALAR, ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
@@ -56,13 +57,17 @@ def trace(
     whole: bool = False,
     record_stack: bool = False,
     snapshots: bool = False,
+    as_written: bool = False,
+    keeps: Callable[[Any], bool] | None = None,
 ) -> Traced:
     """``fn(*inputs)`` returns a list of leaves. ``joint``: record gradients of the inputs that require them. ``names``: of the placeholders.
     ``whole``: everything that is returned is an output of the graph, views of inputs too. ``record_stack``: keep the user's lines.
     ``snapshots``: what the derivative needs is kept as it was when it was computed with, whatever is written into it later: so it is with NumPy's
-    arrays, where PyTorch's tensors raise."""
+    arrays, where PyTorch's tensors raise. ``as_written``: the graph has the calls of the program: composites, writes in place and switches of grad
+    mode are nodes, and nothing is merged or left out. ``keeps``: which composites are nodes in a functional graph, where they only compute."""
     fake_mode = fake_mode or find_fake_mode(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
-    mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack)
+    shown = {"pre_dispatch": as_written, "keeps": keeps, "switches": whole}
+    mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack, **shown)
     mode.execute = fake_mode.run
     fakes = []
     for i, t in enumerate(inputs):
@@ -76,9 +81,16 @@ def trace(
         with saved_tensors_hooks(_snapshot, _as_it_is) if snapshots else contextlib.nullcontext():
             outs = fn(*given)
         mode.stack = None
-        traced = _collect(mode, given, histories, fakes, outs, joint, whole)
-    traced.gm = _finish(mode, traced, whole)
+        traced = _collect(mode, given, histories, fakes, outs, joint, whole, as_written)
+    traced.gm = _as_written(mode) if as_written else _finish(mode, traced, whole)
     return traced
+
+
+def _as_written(mode) -> GraphModule:
+    for t in mode.constants.values():
+        if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written:
+            _refuse_write(t)
+    return GraphModule(mode.constants, mode.graph, "graph")
 
 
 def _snapshot(t):
@@ -110,10 +122,11 @@ def _as_non_leaf(mode, fake):
     return given
 
 
-def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool) -> Traced:
+def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool, as_written: bool) -> Traced:
     storages = {id(t._storage): i for i, t in reversed(list(enumerate(given))) if isinstance(t, _C.TensorBase)}
     by_id = {id(t): i for i, t in enumerate(given)}
-    mutated = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
+    written = [i for i, t in enumerate(given) if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written]
+    mutated = [] if as_written else written  # what its nodes write is no result of the graph
     uncounted = frozenset(i for i in mutated if given[i]._writes == 0)
     under_grad = frozenset(i for i in mutated if id(given[i]._storage) in mode.written_under_grad)
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
@@ -326,7 +339,8 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
         graph.eliminate_dead_code()
     bases = [_base(n) for n in graph.output_node().args[0]]
     identities(graph)
-    common_subexpressions(graph)
+    if not whole:  # an exported graph keeps each call, with the module that it belongs to
+        common_subexpressions(graph)
     graph.eliminate_dead_code()
     if not whole:
         _separate_outputs(graph, traced, bases)
@@ -477,9 +491,16 @@ class _Functional(Interpreter):
         return super().run_node(n)
 
 
+def _refuse_write(t):
+    raise RuntimeError(
+        f"the traced function writes a tensor of shape {list(t.shape)} that is neither an argument nor made inside it; "
+        "pass it as an argument"
+    )
+
+
 def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
     """The graph without mutation."""
-    mode = ProxyTorchDispatchMode(Graph(), raw.fake_mode)
+    mode = ProxyTorchDispatchMode(Graph(), raw.fake_mode, keeps=raw.keeps, switches=raw.switches)
     mode.execute = raw.fake_mode.run
     inputs = []
     for n in graph.nodes:
@@ -495,7 +516,9 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
             )
     run = _Functional(GraphModule(raw.constants, graph), garbage_collect_values=False)
     run.mode = mode
-    with mode.fake_mode, mode, _autograd.no_grad():
+    # Whatever is recorded of grad mode begins as it was.
+    grad_mode = _C.Guard(grad_enabled=int(mode.switches and _C.tls("grad_enabled")))
+    with mode.fake_mode, mode, grad_mode, preserve_node_meta(mode.switches or has_preserved_node_meta()):
         out = run.run(*inputs)
         mode.insert_checks()
         wanted = graph.output_node().args[0]
@@ -505,9 +528,6 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
         ]
     for n, value in run.env.items():
         if n.op == "get_attr" and isinstance(value, functionalize.FunctionalValue) and value.memory.version:
-            raise RuntimeError(
-                f"the traced function writes a tensor of shape {list(value.tensor.shape)} that is neither an argument "
-                "nor made inside it; pass it as an argument"
-            )
+            _refuse_write(value.tensor)
     mode.graph.output(tuple(nodes))
     return mode.graph, mode.constants

@@ -8,15 +8,11 @@ its graph. package.py makes one file with machine code of it (``torch._inductor.
 
 from ..base.packages import keep_exports
 from .archive import load, save
+from .decompositions import CustomDecompTable, default_decompositions
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
-from .exported_program import (
-    CustomDecompTable,
-    ExportedProgram,
-    ModuleCallEntry,
-    ModuleCallSignature,
-    default_decompositions,
-)
+from .exported_program import ExportedProgram
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .module_calls import ModuleCallEntry, ModuleCallSignature
 from .structure import register_dataclass
 from .tracing import draft_export, export
 from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten

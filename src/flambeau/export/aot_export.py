@@ -11,6 +11,7 @@ from typing import Any
 
 from ..fx import GraphModule
 from ..modules.module import Module
+from .decompositions import without_switches
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature, InputKind, OutputKind
 from .tracing import export
 
@@ -56,10 +57,11 @@ def aot_export_module(
     if dynamic_shapes:
         raise NotImplementedError("aot_export_module: dynamic_shapes is not built; use torch.export.export")
     args = tuple(args)
-    program = export(mod, args, kwargs)
+    program = export(mod, args, kwargs).run_decompositions()
     if decompositions:
+        # Composites are gone, so that the table is the caller's alone.
         program = program.run_decompositions(decompositions)
-    gm, signature = program.graph_module, program.graph_signature
+    gm, signature = without_switches(program.graph_module), program.graph_signature
     _refuse_duplicates(args, signature)
     names = _renamed(gm, program)
     return gm, _described(gm, program, names)

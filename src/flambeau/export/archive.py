@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import io
 import json
+import keyword
 import os
+import re
 import zipfile
 from typing import Any
 
 from .. import _C, nn
 from ..base.expr import INF
+from ..fx import Graph, Node
 from ..proxy.encoding import Decoder, Encoder, NotEncodable, dtype
 from . import graph_signature as sig
 from .constraints import Checks, ValueRanges
 from .exported_program import CallSpec, ExportedProgram
+from .module_calls import ModuleCallEntry, ModuleCallSignature
 from .structure import Structure
 from .weights import read_weights, write_weights
 
@@ -34,7 +38,7 @@ __all__ = [
     "write_zip",
 ]
 
-FORMAT, VERSION = "flambeau exported program", 1
+FORMAT, VERSION = "flambeau exported program", 2
 
 
 def save(
@@ -132,6 +136,8 @@ def write_program(ep: ExportedProgram) -> dict[str, bytes]:
             "in_spec": ep.call_spec.in_spec.to_rows(),
             "out_spec": ep.call_spec.out_spec.to_rows(),
             "examples": _write_examples(ep, enc, keep),
+            "modules": [_write_entry(m, enc) for m in ep._modules],
+            "calls": {n.name: _write_calls(n) for n in ep.graph.nodes if "nn_module_stack" in n.meta},
         }
     except NotEncodable as e:
         raise TypeError(f"this exported program can't be saved: {e}") from e
@@ -147,6 +153,51 @@ def _write_examples(ep: ExportedProgram, enc: Encoder, keep) -> list | None:
         ["tensor", keep(f"example.{k}", v)] if isinstance(v, _C.TensorBase) else enc.argument(v, {})
         for k, v in enumerate(leaves)
     ]
+
+
+def _write_entry(m: ModuleCallEntry, enc: Encoder) -> list:
+    s = m.signature
+    if s is None:
+        return [m.fqn, m.same_as, None]
+    inputs, outputs = ([_argument(a, enc) for a in part] for part in (s.inputs, s.outputs))
+    return [m.fqn, m.same_as, [inputs, outputs, s.in_spec.to_rows(), s.out_spec.to_rows(), s.forward_arg_names]]
+
+
+def _read_entry(row: list, dec: Decoder) -> ModuleCallEntry:
+    fqn, same_as, rows = row
+    if not _is_path(fqn) or (same_as is not None and not _is_path(same_as)):
+        raise ValueError(f"a submodule may not be called {fqn!r}")
+    if rows is None:
+        return ModuleCallEntry(fqn, None, same_as)
+    inputs, outputs, in_spec, out_spec, names = rows
+    if names is not None and not all(map(_is_name, names)):
+        raise ValueError(f"arguments may not be called {names}")
+    inputs, outputs = ([_read_argument(a, dec) for a in part] for part in (inputs, outputs))
+    specs = Structure.from_rows(in_spec), Structure.from_rows(out_spec)
+    return ModuleCallEntry(fqn, ModuleCallSignature(inputs, outputs, *specs, names), same_as)
+
+
+def _write_calls(n: Node) -> list:
+    return [[key, name, cls] for key, (name, cls) in n.meta["nn_module_stack"].items()]
+
+
+def _read_calls(rows: dict, graph: Graph) -> None:
+    """Give the nodes the calls of modules that they belong to."""
+    named = {n.name: n for n in graph.nodes}
+    for name, calls in rows.items():
+        bad = next((c for _, c, _ in calls if c and not _is_path(c)), None)
+        if bad is not None:
+            raise ValueError(f"a submodule may not be called {bad!r}")
+        named[name].meta["nn_module_stack"] = {key: (c, cls) for key, c, cls in calls}
+
+
+def _is_path(name: Any) -> bool:
+    """Whether a name can be that of a submodule: parts without quotes, for they stand in generated code."""
+    return type(name) is str and re.fullmatch(r"[\w@-]+(\.[\w@-]+)*", name) is not None
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _ends(r: ValueRanges) -> tuple:
@@ -211,8 +262,10 @@ def read_program(members: dict[str, bytes]) -> ExportedProgram:
                 tensor(x[1]) if isinstance(x, list) and x[0] == "tensor" else dec.argument(x, []) for x in examples
             ]
             examples = in_spec.unflatten(leaves)
+        gm = dec.graph(rows["graph"])
+        _read_calls(rows["calls"], gm.graph)
         program = ExportedProgram(
-            dec.graph(rows["graph"]),
+            gm,
             signature,
             {n: tensor(t) for n, t in rows["state"].items()},
             {n: tensor(t) for n, t in rows["constants"].items()},
@@ -220,6 +273,7 @@ def read_program(members: dict[str, bytes]) -> ExportedProgram:
             read_checks(rows["checks"], dec),
             CallSpec(in_spec, Structure.from_rows(rows["out_spec"])),
             examples,
+            [_read_entry(m, dec) for m in rows["modules"]],
         )
         program.validate()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as e:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from .. import _C, nn
-from ..aot.tracing import trace
-from ..autograd.grad_mode import no_grad
-from ..base.public import public_in
-from ..fx import Graph, GraphModule, Interpreter, Node
+from ..fx import Graph, GraphModule
 from .constraints import Checks
+from .decompositions import CustomDecompTable, decompose, default_decompositions
+from .exported_module import ExportedModule
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
+from .module_calls import ModuleCallEntry, ModuleCallSignature
 from .structure import Structure
 
 __all__ = [
@@ -36,37 +32,6 @@ class CallSpec:
     out_spec: Structure | None
 
 
-@dataclasses.dataclass
-class ModuleCallSignature:
-    inputs: list
-    outputs: list
-    in_spec: Structure
-    out_spec: Structure
-    forward_arg_names: list[str] | None = None
-
-
-@dataclasses.dataclass
-class ModuleCallEntry:
-    fqn: str
-    signature: ModuleCallSignature | None = None
-
-
-@public_in("export.decomp_utils")
-class CustomDecompTable(dict):
-    """Operators and the functions that replace them. Operators that are composites are always decomposed when a program is exported."""
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def materialize(self) -> dict:
-        return dict(self)
-
-
-def default_decompositions() -> CustomDecompTable:
-    """The table that :meth:`ExportedProgram.run_decompositions` uses: empty, for exported graphs hold no implicit composite."""
-    return CustomDecompTable()
-
-
 class ExportedProgram:
     """What ``export`` returns. The graph takes the tensors of the module (parameters, buffers, constants) and the leaves of the user's
     arguments, and returns new values of what was written, then the leaves of the result; ``graph_signature`` says which is which."""
@@ -81,11 +46,13 @@ class ExportedProgram:
         checks: Checks,
         call_spec: CallSpec,
         example_inputs: tuple | None,
+        modules: list[ModuleCallEntry] | None = None,
     ):
         self._gm, self._signature = gm, signature
         self._state, self._constants = state, constants
         self._ranges, self._checks, self._call_spec = ranges, checks, call_spec
         self._example_inputs = example_inputs
+        self._modules = modules or []
 
     @property
     def graph_module(self) -> GraphModule:
@@ -127,11 +94,13 @@ class ExportedProgram:
 
     @property
     def module_call_graph(self) -> list[ModuleCallEntry]:
+        """The program, then each of its submodules; a signature where ``preserve_module_call_signature`` kept it."""
         s = self._signature
         inputs = [i.arg for i in s.input_specs if i.kind is InputKind.USER_INPUT]
         outputs = [o.arg for o in s.output_specs if o.kind is OutputKind.USER_OUTPUT]
         spec = self._call_spec
-        return [ModuleCallEntry("", ModuleCallSignature(inputs, outputs, spec.in_spec, spec.out_spec))]
+        whole = ModuleCallEntry("", ModuleCallSignature(inputs, outputs, spec.in_spec, spec.out_spec))
+        return [whole, *self._modules]
 
     @property
     def dialect(self) -> str:
@@ -178,46 +147,16 @@ class ExportedProgram:
         return self.module()(*args, **kwargs)
 
     def run_decompositions(self, decomp_table: dict[Any, Callable] | None = None, **options) -> ExportedProgram:
-        """The program with operators replaced by what the functions of ``decomp_table`` do."""
+        """The program without writes in place: they are results of the graph, which ``graph_signature`` names.
+
+        Without a table composites are replaced by what they are made of. With one its operators are replaced by what their functions do, and a
+        composite that isn't in it stays, unless it may write or give back what it is given; ``default_decompositions()`` has all composites.
+        Signatures of submodules aren't kept."""
         options.pop("decompose_custom_triton_ops", None)
         if options:
             raise TypeError(f"run_decompositions() got an unexpected keyword argument {next(iter(options))!r}")
-        if not decomp_table:
-            return self._with(copy.deepcopy(self._gm), copy.deepcopy(self._signature))
         table = decomp_table.materialize() if isinstance(decomp_table, CustomDecompTable) else decomp_table
-        nodes = [n for n in self.graph.nodes if n.op == "placeholder"]
-        fakes = [n.meta["val"] for n in nodes]
-        mode = next((v.fake_mode for v in fakes if isinstance(v, _C.TensorBase)), None)
-
-        def run(*inputs):
-            return list(Interpreter(self._gm).run(*inputs))
-
-        env = mode.shape_env if mode is not None else None
-        frozen, state = (env.frozen, None) if env is not None else (None, None)
-        if env is not None:
-            env.frozen = True  # the constraints stand
-        try:
-            traced = trace(
-                run,
-                fakes,
-                joint=False,
-                decompositions=table,
-                names=[n.name for n in nodes],
-                fake_mode=mode,
-                whole=True,
-            )
-        finally:
-            if env is not None:
-                env.frozen = frozen
-        out = traced.gm.graph.output_node()
-        values = out.args[0]
-        leaves = [values[o.index] if hasattr(o, "index") else o.value for o in traced.outputs]
-        out.args = (tuple(leaves),)
-        signature = copy.deepcopy(self._signature)
-        for spec, value in zip(signature.output_specs, leaves):
-            if isinstance(value, Node):
-                spec.arg.name = value.name
-        return self._with(traced.gm, signature)
+        return self._with(*decompose(self._gm, self._signature, table))
 
     def _with(self, gm: GraphModule, signature: ExportGraphSignature) -> ExportedProgram:
         return ExportedProgram(
@@ -229,6 +168,7 @@ class ExportedProgram:
             self._checks,
             self._call_spec,
             self._example_inputs,
+            [ModuleCallEntry(m.fqn, None, m.same_as) for m in self._modules if "@" not in m.fqn],
         )
 
     def __str__(self):
@@ -236,94 +176,3 @@ class ExportedProgram:
         return f"ExportedProgram:\n    {code}\nGraph signature: {self._signature}\nRange constraints: {self._ranges}\n"
 
     __repr__ = __str__
-
-
-class ExportedModule(nn.Module):
-    """An exported program as a module: parameters, buffers and constants under their names, writes to buffers and inputs are done."""
-
-    def __init__(self, program: ExportedProgram, check_guards: bool = True):
-        super().__init__()
-        self._program = program
-        self._check = program._checks.function() if check_guards else None
-        self._run = program.graph_module.forward
-        signature = program.graph_signature
-        kinds = {s.target: s for s in signature.input_specs}
-        places: dict[int, nn.Parameter] = {}
-        for name, t in {**program.state_dict, **program.constants}.items():
-            owner, last = self._owner(name)
-            spec = kinds.get(name)
-            if isinstance(t, nn.Parameter):
-                owner.register_parameter(last, places.setdefault(id(t), t))
-            elif spec is not None and spec.kind is InputKind.CONSTANT_TENSOR:
-                setattr(owner, last, t)
-            else:
-                owner.register_buffer(last, t, persistent=name in program.state_dict)
-        self._places = [(self._owner(s.target) if s.target is not None else None) for s in signature.input_specs]
-        self._writes = [(k, s) for k, s in enumerate(signature.output_specs) if s.kind is not OutputKind.USER_OUTPUT]
-
-    def _owner(self, name: str) -> tuple[nn.Module, str]:
-        owner: nn.Module = self
-        *path, last = name.split(".")
-        for part in path:
-            if part not in owner._modules:
-                owner.add_module(part, nn.Module())
-            owner = owner._modules[part]
-        return owner, last
-
-    @property
-    def graph(self) -> Graph:
-        return self._program.graph
-
-    @property
-    def code(self) -> str:
-        return self._program.graph_module.code
-
-    @property
-    def graph_module(self) -> GraphModule:
-        return self._program.graph_module
-
-    def print_readable(self, print_output: bool = True, **kwargs) -> str:
-        return self._program.graph_module.print_readable(print_output)
-
-    def forward(self, *args, **kwargs):
-        p = self._program
-        leaves = flat_inputs(p.call_spec.in_spec, args, kwargs)
-        if self._check is not None:
-            self._check(*leaves)
-        given = iter(leaves)
-        inputs = [next(given) if at is None else getattr(*at) for at in self._places]
-        by_name = {s.arg.name: v for s, v in zip(p.graph_signature.input_specs, inputs)}
-        if self._writes:
-            check_overlap(p.graph_signature, by_name)
-        outs = self._run(*inputs)
-        if self._writes:
-            with no_grad():
-                for k, spec in self._writes:
-                    target = by_name[spec.target] if spec.kind is OutputKind.USER_INPUT_MUTATION else None
-                    (target if target is not None else getattr(*self._owner(spec.target))).copy_(outs[k])
-        return p.call_spec.out_spec.unflatten(outs[len(self._writes) :])
-
-    def extra_repr(self) -> str:
-        return f"exported, {len(self.graph.nodes)} nodes"
-
-
-def flat_inputs(spec: Structure, args: tuple, kwargs: dict) -> list[Any]:
-    """The leaves of a call. ValueError when its structure isn't that of the example."""
-    leaves = spec.flatten_like((args, kwargs))
-    if leaves is None:
-        _, got = Structure.flatten((args, kwargs))
-        raise ValueError(
-            f"Trying to flatten user inputs with exported input tree spec: \n{spec}\nbut actually got inputs with tree spec of: \n{got}.\n"
-            "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
-        )
-    return leaves
-
-
-def check_overlap(signature: ExportGraphSignature, by_name: dict[str, Any]) -> None:
-    """ValueError when a tensor that the program writes to shares memory with another input: the graph takes them for separate."""
-    for name in signature.user_inputs_to_mutate.values():
-        for other, t in by_name.items():
-            if other != name and isinstance(t, _C.TensorBase) and np.may_share_memory(by_name[name]._array, t._array):
-                raise ValueError(
-                    f"the exported program writes to {name}, which shares its memory with {other}: pass a clone"
-                )

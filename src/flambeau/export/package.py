@@ -28,7 +28,9 @@ from ..inductor.settings import config
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
 from ..version import __version__
 from .archive import read_checks, read_signature, read_zip, write_checks, write_signature, write_zip
-from .exported_program import ExportedProgram, check_overlap, flat_inputs
+from .decompositions import without_switches
+from .exported_module import check_overlap, flat_inputs
+from .exported_program import ExportedProgram
 from .graph_signature import InputKind, OutputKind
 from .structure import Structure
 from .weights import read_weights, write_weights
@@ -78,6 +80,7 @@ def aoti_compile_and_package(
 
 
 def _compile(ep: ExportedProgram) -> dict[str, bytes]:
+    ep = ep.run_decompositions()
     gm, inputs, outputs = _computing(ep)
     graph = compile_graph(gm, [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"])
     enc = Encoder()
@@ -125,7 +128,8 @@ def _computing(ep: ExportedProgram) -> tuple[GraphModule, list[int], list[list]]
     at = -1
     computed: list[Node] = []
     outputs: list[list] = []
-    for n in ep.graph.nodes:
+    graph_module = without_switches(ep.graph_module)  # a package records no gradients
+    for n in graph_module.graph.nodes:
         if n.op == "placeholder":
             at += 1
             if isinstance(n.meta["val"], (_C.TensorBase, *NUMBERS)):
@@ -135,7 +139,7 @@ def _computing(ep: ExportedProgram) -> tuple[GraphModule, list[int], list[list]]
             env[n] = new.node_copy(n, env.__getitem__)
             continue
         else:
-            placeholders = [m for m in ep.graph.nodes if m.op == "placeholder"]
+            placeholders = [m for m in graph_module.graph.nodes if m.op == "placeholder"]
             for v in n.args[0]:
                 if not isinstance(v, Node):
                     outputs.append(["constant", v])
@@ -146,7 +150,7 @@ def _computing(ep: ExportedProgram) -> tuple[GraphModule, list[int], list[list]]
                         computed.append(v)
                     outputs.append(["graph", computed.index(v)])
     new.output(tuple(env[v] for v in computed))
-    bodies = {n.target: getattr(ep.graph_module, n.target) for n in new.nodes if n.op == "get_attr"}
+    bodies = {n.target: getattr(graph_module, n.target) for n in new.nodes if n.op == "get_attr"}
     gm = GraphModule(bodies, new)
     gm.graph.eliminate_dead_code()
     return gm, inputs, outputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +10,6 @@ from typing import Any
 
 from .. import _C, nn
 from ..aot.api import swapped
-from ..aot.facts import Computed
 from ..aot.tracing import trace
 from ..base.compiling import exporting
 from ..base.errors import DataDependentOutputException
@@ -20,22 +20,18 @@ from ..dynamo.convert import compiling
 from ..dynamo.exc import BackendCompilerFailed, UserErrorType
 from ..dynamo.guards.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from ..fake import FakeTensor, FakeTensorMode
-from ..fx import GraphModule, Node
+from ..fx import GraphModule
 from .constraints import Checks, Symbols
+from .decompositions import outputs, spread
 from .dynamic_shapes import Dim, leaf_specs, user_error
 from .exported_program import CallSpec, ExportedProgram
 from .graph_signature import (
-    ConstantArgument,
     ExportGraphSignature,
     InputKind,
     InputSpec,
-    OutputKind,
-    OutputSpec,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
     TensorArgument,
 )
+from .module_calls import ModuleCalls, argument
 from .structure import Structure
 
 __all__ = ["draft_export", "export", "parameter_names"]
@@ -53,13 +49,15 @@ def export(
     preserve_module_call_signature: tuple[str, ...] = (),
     prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
-    """The program that ``mod(*args, **kwargs)`` runs, as one graph of ATen operators without mutation, for any input that the constraints allow.
+    """The program that ``mod(*args, **kwargs)`` runs, as one graph of the ATen operators it calls, for any input that the constraints allow.
+    Composites (``aten.linear``) and writes in place stay as they are; ``run_decompositions()`` gives the program without them.
 
     ``mod``: an ``nn.Module``, or a function. ``args``, ``kwargs``: examples, tensors in nested tuples, lists, dicts; everything else is a
     constant of the program. ``dynamic_shapes``: by parameter name or position, in the structure of the inputs, for each tensor a dict or
     sequence of ``Dim``, ``Dim.AUTO``, ``Dim.DYNAMIC``, ints, None; for an int ``Dim.DYNAMIC``. Whatever isn't named there is static.
     ``strict``: the program is captured by frame evaluation first, so that what can't be captured whole is an error; otherwise the Python code
-    runs once, and what isn't tensors is taken as it was.
+    runs once, and what isn't tensors is taken as it was. ``preserve_module_call_signature``: names of submodules that ``unflatten`` is to call as
+    the program does.
 
     Raises UserError (``torch._dynamo.exc``) for arguments that don't fit the specification and where the program needs less than it
     promises, with the dimension, the value and the line; ConstraintViolationError for examples outside of their range; Unsupported for graph
@@ -71,12 +69,8 @@ def export(
         )
     if not callable(mod):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module` or a function, got {type(mod)}.")
-    for name, given in (
-        ("preserve_module_call_signature", preserve_module_call_signature),
-        ("prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards),
-    ):
-        if given:
-            raise NotImplementedError(f"torch.export.export: {name} is not built")
+    if prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("torch.export.export: prefer_deferred_runtime_asserts_over_guards is not built")
     kwargs = dict(kwargs or {})
     named = parameter_names(mod, args, kwargs)
     rows = leaf_specs(named, dynamic_shapes)
@@ -87,7 +81,7 @@ def export(
     with exporting():
         if strict:
             _capture(mod, args, kwargs, rows)
-        return _trace(mod, in_spec, leaves, rows)
+        return _trace(mod, in_spec, leaves, rows, preserve_module_call_signature)
 
 
 def draft_export(mod: Callable, args: tuple, kwargs=None, **options):
@@ -152,13 +146,14 @@ def _capture(mod, args: tuple, kwargs: dict, rows: list) -> None:
 # -- tracing -----------------------------------------------------------------------------------------------------------
 
 
-def _trace(mod, in_spec: Structure, leaves: list, rows: list) -> ExportedProgram:
+def _trace(mod, in_spec: Structure, leaves: list, rows: list, preserved: tuple[str, ...]) -> ExportedProgram:
     env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
     symbols = Symbols(env)
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env, static_shapes=True)
     fakes = _fake_inputs(mode, symbols, leaves, rows)
     owner = mod if isinstance(mod, nn.Module) else getattr(mod, "__self__", None)
-    held = _held(owner) if isinstance(owner, nn.Module) else []
+    calls = ModuleCalls(owner, preserved) if isinstance(owner, nn.Module) else None
+    held = _held(owner) if calls is not None else []
     names = _names([path for path, _, _ in rows], held)
     inputs = [*(mode.from_tensor(h.tensor, static_shapes=True) for h in held), *fakes]
     out_spec: list[Any] = []
@@ -178,15 +173,17 @@ def _trace(mod, in_spec: Structure, leaves: list, rows: list) -> ExportedProgram
         return out
 
     try:
-        with compiling():
-            traced = trace(flat, inputs, joint=False, names=names, fake_mode=mode, whole=True, record_stack=True)
+        with compiling(), contextlib.nullcontext() if calls is None else calls.followed():
+            traced = trace(
+                flat, inputs, joint=False, names=names, fake_mode=mode, whole=True, record_stack=True, as_written=True
+            )
     except DataDependentOutputException as e:
         raise user_error(UserErrorType.DYNAMIC_CONTROL_FLOW, f"{e}") from e
     symbols.check()
     ranges = symbols.ranges()
-    _spread(traced)
+    spread(traced)
     gm, constants, specs = _lift(traced.gm, owner, held, leaves, fakes)
-    signature = ExportGraphSignature(specs, _outputs(gm, traced, specs))
+    signature = ExportGraphSignature(specs, outputs(gm, []))
     state = {name: h.tensor for h in held if h.persistent is not False for name in h.names}
     paths = [path for path, _, _ in rows]
     return ExportedProgram(
@@ -198,6 +195,7 @@ def _trace(mod, in_spec: Structure, leaves: list, rows: list) -> ExportedProgram
         Checks.of(leaves, fakes, paths, env, ranges),
         CallSpec(in_spec, out_spec[0]),
         in_spec.unflatten(leaves),
+        [] if calls is None else calls.entries(),
     )
 
 
@@ -264,14 +262,6 @@ def _names(paths: list[str], held: list[_Held]) -> list[str]:
     return out
 
 
-def _spread(traced) -> None:
-    """One output of the graph for each mutation and each leaf that the program returns."""
-    out = traced.gm.graph.output_node()
-    values, n = out.args[0], len(traced.mutated)
-    leaves = [values[o.index] if isinstance(o, Computed) else o.value for o in traced.outputs]
-    out.args = ((*values[:n], *leaves),)
-
-
 def _lift(gm: GraphModule, owner, held: list[_Held], leaves: list, fakes: list):
     """(graph with its constant tensors as inputs, constants by name, input specs)."""
     graph = gm.graph
@@ -307,36 +297,3 @@ def _attributes(mod):
             for n, v in vars(m).items():
                 if isinstance(v, _C.TensorBase):
                     yield f"{prefix}.{n}" if prefix else n, v
-
-
-def argument(node: Any, value: Any, constant: Any = None) -> Any:
-    """The signature's word for an input or output."""
-    if not isinstance(node, Node):
-        return ConstantArgument("", node)
-    if isinstance(value, NUMBERS):
-        kind = {"int": SymIntArgument, "float": SymFloatArgument, "bool": SymBoolArgument}[value.__sym__]
-        return kind(node.name)
-    return TensorArgument(node.name) if isinstance(value, _C.TensorBase) else ConstantArgument(node.name, constant)
-
-
-def _outputs(gm: GraphModule, traced, inputs: list[InputSpec]) -> list[OutputSpec]:
-    values = gm.graph.output_node().args[0]
-    by_name = {s.arg.name: s for s in inputs}
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    by_input = [p for p in placeholders if by_name[p.name].kind is not InputKind.CONSTANT_TENSOR]
-    kinds = {
-        InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
-        InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
-        InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
-    }
-    out = []
-    for k, v in enumerate(values):
-        if k < len(traced.mutated):
-            node = by_input[traced.mutated[k]]
-            spec = by_name[node.name]
-            out.append(OutputSpec(kinds[spec.kind], TensorArgument(v.name), spec.target or node.name))
-        else:
-            out.append(
-                OutputSpec(OutputKind.USER_OUTPUT, argument(v, v.meta["val"] if isinstance(v, Node) else v), None)
-            )
-    return out

@@ -265,9 +265,9 @@ def _summary(stack: Any) -> str:
         return f"File: {stack.filename}:{stack.lineno} in {stack.name}, code: {stack.line}"
     lines = [line.strip() for line in str(stack).strip().splitlines()]
     for at in range(len(lines) - 1, -1, -1):
-        found = re.fullmatch(r'File "(.*)", line (\d+), in (.*)', lines[at])
+        found = re.fullmatch(r'File "(.*)", line (\d+), in (.*?)(?:, code:\s*(.*))?', lines[at])
         if found:
-            code = lines[at + 1] if at + 1 < len(lines) else ""
+            code = found[4] or (lines[at + 1] if at + 1 < len(lines) else "")
             return f"File: {found[1]}:{found[2]} in {found[3]}, code: {code}"
     return lines[-1] if lines else ""
 

@@ -20,6 +20,7 @@ __all__ = [
     "has_preserved_node_meta",
     "preserve_node_meta",
     "set_current_meta",
+    "set_module_stack",
     "set_stack_trace",
 ]
 
@@ -86,6 +87,12 @@ def set_stack_trace(stack: list[str]) -> None:
     """Let the nodes from here on have this stack trace."""
     if _state.preserved and stack:
         _state.meta = {**_state.meta, "stack_trace": "".join(stack)}
+
+
+def set_module_stack(stack: dict[str, tuple[str, str]]) -> None:
+    """Let the nodes from here on belong to these calls of modules, the outermost first."""
+    if _state.preserved:
+        _state.meta = {**_state.meta, "nn_module_stack": stack}
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from .. import _C
+from ..autograd.grad_mode import _set_grad_enabled
 from ..base import dtypes, symint
 from ..base import expr as E
 from ..base import relations as R
@@ -40,6 +41,7 @@ FUNCTIONS = {
     "getattr": getattr,
     "sym_int": symint.sym_int,
     "sym_not": symint.sym_not,
+    "set_grad_enabled": _set_grad_enabled,
 }
 _NAMES = {id(f): n for n, f in FUNCTIONS.items()}
 _FLAGS = ("overwritten", "copy_of_overwritten")

@@ -19,7 +19,7 @@ from ..base.symint import NUMBERS, is_symbolic
 from ..core import modes
 from ..core.higher_order import tensors_in
 from ..core.keys import PYTHON
-from ..core.operator import namespace
+from ..core.operator import decomposed, namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.constants import LIMIT
 from ..fake.meta import meta_of
@@ -38,7 +38,8 @@ has_side_effect(_set_grad_enabled)
 class ProxyTorchDispatchMode(modes.TorchDispatchMode):
     """``graph`` receives the nodes; ``fake_mode`` makes ``meta["val"]``. ``decompositions`` maps operators to
     functions that are traced in their place. ``pre_dispatch``: composites are nodes, and so are switches of grad mode
-    between operators. ``keeps_numbers``: a number read out of a traced tensor is a constant of the graph, not an error."""
+    between operators. ``keeps``: which composites are nodes where they neither write nor give back what they are given; ``switches``: those of
+    grad mode are nodes. ``keeps_numbers``: a number read out of a traced tensor is a constant of the graph, not an error."""
 
     sees_parts = True
 
@@ -52,9 +53,12 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         record_stack: bool = False,
         pre_dispatch: bool = False,
         keeps_numbers: bool = False,
+        keeps: Callable[[Any], bool] | None = None,
+        switches: bool = False,
     ):
         super().__init__()
-        self.pre_dispatch = self.sees_composites = pre_dispatch
+        self.keeps, self.switches = keeps, switches or pre_dispatch
+        self.sees_composites = pre_dispatch or keeps is not None
         self.keeps_numbers = keeps_numbers
         self._grad_mode = _C.tls("grad_enabled")  # what it is at the last node
         self.graph = graph
@@ -174,9 +178,9 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
     def insert_grad_mode(self) -> None:
         """The switch of grad mode since the last node, as a node."""
         now = _C.tls("grad_enabled")
-        if self.pre_dispatch and now != self._grad_mode:
+        if self.switches and now != self._grad_mode:
             self._grad_mode = now
-            self.graph.create_node("call_function", _set_grad_enabled, (bool(now),))
+            copy_meta(self.graph.create_node("call_function", _set_grad_enabled, (bool(now),)))
 
     # -- recording ------------------------------------------------------------------------------------------------
 
@@ -206,7 +210,13 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             self.insert_checks()
         node_args = tuple(map(self.argument, args))
         node_kwargs = {k: self.argument(v) for k, v in kwargs.items()}
-        out = self.execute(func, args, kwargs)
+        if self.keeps is not None and decomposed(func):
+            out, computes = self._computed(func, args, kwargs)
+            if not computes:
+                with self:
+                    return func.definition.fn(*func.full(*args, **kwargs))
+        else:
+            out = self.execute(func, args, kwargs)
         if not _holds_tensors(out) and func._schema.returns and not isinstance(out, NUMBERS):
             if self.keeps_numbers or fixed:
                 return out
@@ -225,6 +235,15 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             self._fixed.update((id(t), t) for t in made if isinstance(t, _C.TensorBase) and _is_small(t))
         self.track_result(out, node)
         return out
+
+    def _computed(self, func, args, kwargs) -> tuple[Any, bool]:
+        """The result of a composite, and whether it may be a node of a functional graph: what it is given isn't written, nor a part of the result."""
+        if not self.keeps(func) or func._schema.is_mutable:
+            return None, False
+        own = {id(t._storage) for t in tensors_in((args, kwargs))}
+        with _Watching(self.execute) as watching:
+            out = func.definition.fn(*func.full(*args, **kwargs))
+        return out, own.isdisjoint(watching.written) and own.isdisjoint(id(t._storage) for t in tensors_in(out))
 
     def _holds_strangers(self, args, kwargs) -> bool:
         """Whether an argument is of a subclass that takes operators over, and neither fake nor made by the trace."""
@@ -257,6 +276,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 inner = isinstance(o, (list, tuple)) and _holds_tensors(o)
                 if inner or (isinstance(o, _C.TensorBase) and self._nodes.get(id(o)) is not node):
                     item = self.graph.create_node("call_function", operator.getitem, (node, i))
+                    copy_meta(item)
                     self.track_result(o, item)
         else:
             node.meta["val"] = out
@@ -277,6 +297,23 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                                 del self._fixed[k]
                         if _C.tls("grad_enabled"):
                             self.written_under_grad.add(id(t._storage))
+
+
+class _Watching(modes.TorchDispatchMode):
+    """Notes which memory operators write, by id."""
+
+    sees_parts = True
+
+    def __init__(self, execute: Callable):
+        super().__init__()
+        self.execute = execute
+        self.written: set[int] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        for argument, value in zip(func._schema.arguments, func.full(*args, **(kwargs or {}))):
+            if argument.is_write:
+                self.written.update(id(t._storage) for t in tensors_in(value))
+        return self.execute(func, args, kwargs or {})
 
 
 def _is_small(t) -> bool:
