@@ -49,17 +49,17 @@ class CompiledFunctionBackward(Node):
         self.inputs: tuple | None = inputs
         self.apart: frozenset[int] | None = None  # once what was saved is gone: tangents that may still come
         # The caller's own tensors are kept, so that a write to one of them is noticed.
-        found = [s.find(inputs, outputs) for s in plan.saved_from]
+        found = [s.find(inputs, outputs) for s in plan.ways.saved_from]
         numbers = {id(outputs[k]): k for k in carries}
         self.saved = [
             Saved(t if s.views or f is None else f, numbers.get(id(f)) if not s.views else None, f"saved tensor {i}")
             if isinstance(t, _C.TensorBase)
             else t  # a size
-            for i, (s, f, t) in enumerate(zip(plan.saved_from, found, saved))
+            for i, (s, f, t) in enumerate(zip(plan.ways.saved_from, found, saved))
         ]
         self.watched = [
             (f if s.of_input else _C.alias(f, type(f)), f._writes, f"saved tensor {i}")
-            for i, (s, f) in enumerate(zip(plan.saved_from, found))
+            for i, (s, f) in enumerate(zip(plan.ways.saved_from, found))
             if s.views and isinstance(f, _C.TensorBase)
         ]
         self.shapes = [outputs[k].shape for k in carries] if plan.symbolic else None
@@ -152,7 +152,7 @@ class CompiledFunctionBackward(Node):
                 self.release()  # the list alone holds what was saved: each goes after its last use
             grads = list(plan.backward(values))
         if len(came) < len(tangents):  # an input that only the others depend on gets no gradient, not zeros
-            grads = [g if came & needs else None for g, needs in zip(grads, plan.tangents_of_gradient)]
+            grads = [g if came & needs else None for g, needs in zip(grads, plan.ways.tangents_of_gradient)]
         return grads
 
     def inputs_written(self) -> None:
@@ -240,19 +240,22 @@ class Ways:
 
     saved_from: list[SavedFrom]
     tangents_of_gradient: list[set[int]]
+    tangents_together: list[frozenset[int]]
 
     @classmethod
     def of(cls, traced: Traced, fw: GraphModule, bw: GraphModule) -> Ways:
-        return cls(saved_sources(fw, traced.num_forward), tangents_of_gradients(bw, len(traced.tangent_of)))
+        n = len(traced.tangent_of)
+        together = tangents_together(traced.graph_module().graph, n) if n > 1 else []
+        return cls(saved_sources(fw, traced.num_forward), tangents_of_gradients(bw, n), together)
 
     def rows(self) -> tuple:
         """Plain values, for a file."""
         saved = [(s.index, s.of_input, s.views) for s in self.saved_from]
-        return saved, list(map(sorted, self.tangents_of_gradient))
+        return saved, list(map(sorted, self.tangents_of_gradient)), list(map(sorted, self.tangents_together))
 
     @classmethod
     def read(cls, rows: tuple) -> Ways:
-        return cls([SavedFrom(*s) for s in rows[0]], list(map(set, rows[1])))
+        return cls([SavedFrom(*s) for s in rows[0]], list(map(set, rows[1])), list(map(frozenset, rows[2])))
 
 
 class Plan:
@@ -260,7 +263,7 @@ class Plan:
     differentiated again."""
 
     def __init__(self, traced: Traced, ways: Ways, forward: Callable, backward: Callable, recompile: Callable):
-        self.saved_from, self.tangents_of_gradient = ways.saved_from, ways.tangents_of_gradient
+        self.ways = ways
         self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
         self.once_only = bool(traced.random or traced.mutated)  # the inputs can't tell again what was computed
@@ -268,7 +271,6 @@ class Plan:
         self.symbolic = any(is_symbolic(shape) for shape, _, _ in self.tangents)
         self._second: Callable | None = None
         self._gradient: Callable | None = None
-        self._together: list[frozenset[int]] | None = None
         self._apart: dict[frozenset[int], frozenset[int]] = {}
 
     def apart_from(self, came: frozenset[int]) -> frozenset[int]:
@@ -278,9 +280,7 @@ class Plan:
             if not came or len(came) == len(self.tangents):
                 found = frozenset()
             else:
-                if self._together is None:
-                    self._together = tangents_together(traced.graph_module().graph, len(self.tangents))
-                gone = frozenset().union(*(t for t in self._together if t & came))
+                gone = frozenset().union(*(t for t in self.ways.tangents_together if t & came))
                 found = frozenset(range(len(self.tangents))) - came - gone
             self._apart[came] = found
         return found

@@ -25,6 +25,7 @@ __all__ = ["dtype_name", "read_plan", "write_plan"]
 _RECORDS = {name: getattr(records, name) for name in records.__all__}
 _FIELDS = {cls: fields_of(cls) for cls in _RECORDS.values()}
 _DTYPES = {d.np.name: d.np for d in ALL}
+_ROWS = (list, tuple)
 
 
 def write_plan(plan: LaunchPlan, enc: Encoder, constants: list[np.ndarray]) -> dict:
@@ -73,17 +74,21 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
         (records.CallStep, "call"): lambda call: _read_call(call, dec, constants, addresses),
         (records.ConstantOutput, "value"): lambda x: dec.argument(x, []),
     }
+    special = {cls for cls, _ in leaves}
 
+    # Most of a plan is numbers: each is looked at where it stands in its row, without a call.
     def value(x):
-        if type(x) not in (list, tuple):
+        if type(x) not in _ROWS:
             return x
         if not x or type(x[0]) is not str:
-            return list(map(value, x))
+            return [value(v) if type(v) in _ROWS else v for v in x]
         cls = _RECORDS[x[0]]
         names = _FIELDS[cls]
         if len(x) != len(names) + 1:
             raise ValueError(f"a row of {len(x)} values is no {cls.__name__}")
-        return cls(*(leaves.get((cls, f), value)(v) for f, v in zip(names, x[1:])))
+        if cls in special:
+            return cls(*(leaves.get((cls, f), value)(v) for f, v in zip(names, x[1:])))
+        return cls(*(value(v) if type(v) in _ROWS else v for v in x[1:]))
 
     return LaunchPlan(
         rows["inputs"],
