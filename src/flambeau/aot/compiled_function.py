@@ -275,7 +275,7 @@ class Plan:
 
     def apart_from(self, came: frozenset[int]) -> frozenset[int]:
         """The tangents whose way back meets no step that uses what the forward saved and that ``came`` take too."""
-        traced, found = self.traced, self._apart.get(came)
+        found = self._apart.get(came)
         if found is None:
             if not came or len(came) == len(self.tangents):
                 found = frozenset()
