@@ -142,8 +142,12 @@ def known(there, here, given, changes) -> str:
         return "numbers of dimensions"
     if there[0] == "ok" and 0 in [t.numel() for t in tensors(given)]:
         return "without elements"
-    if there[0] == "TypeError" and here[0] == "ok" and "must be tuple of ints, not int" in told:
+    if there[0] == "TypeError" and "must be tuple of ints, not int" in told:
         return "one size for several"
+    if (there[0], here[0]) == ("NotImplementedError", "ok"):
+        return "not implemented there"
+    if there[0] == "ok" and "half precision" in str(here[1]):
+        return "complex numbers of half precision"
     if changes > 1 and "ok" not in (there[0], here[0]):
         return "two mistakes"
     return "MKL" if "MKL FFT" in told else ""

@@ -141,7 +141,7 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log of the sum of the exponentials of the kept elements."""
     whole = input.dtype.category < 2 and dtype is None
     x = _prepared(input, mask, dtypes.get_default_dtype() if whole else dtype, -math.inf)
-    out = aten.logsumexp(x, _dims(input, dim), bool(keepdim))
+    out = aten.logsumexp(x, _dims(input, dim), keepdim)
     return out.to(input.dtype) if whole else out  # integers for integers, as in PyTorch
 
 

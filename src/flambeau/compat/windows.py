@@ -28,10 +28,10 @@ __all__ = [
 
 
 def _check(name, M, dtype, layout):  # noqa: N803
-    if isinstance(M, float) and M not in (0, 1):
-        raise TypeError(f"{name}(): argument 'M' must be int, not float")
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    if isinstance(M, float) and M not in (0, 1):
+        raise TypeError(f"{name}(): argument 'M' must be int, not float")
     if layout not in (None, "strided") and str(layout) != "torch.strided":
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     if getattr(dtype, "name", None) not in ("float32", "float64"):

@@ -110,6 +110,9 @@ def check_dtype(op: OpOverload, target: DType, result: DType, beside: bool = Fal
         )
     if target is not result and (is_exact(op) or (beside and result.category == 1)):
         raise RuntimeError(f"Expected out tensor to have dtype {c_name(result)}, but got {c_name(target)} instead")
+    if "real" in op.out_rules and target.is_complex:
+        name = op._opname.partition("_")[2]
+        raise RuntimeError(f"{name} expects a floating point output tensor, but got {target.scalar_type}")
     if "any" not in op.out_rules:
         check_can_hold(target, result)
 

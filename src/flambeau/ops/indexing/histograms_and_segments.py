@@ -119,7 +119,9 @@ nonzero_static.override(
 def _edges(lows, highs, bins, dtype):
     """Edges of bins that cover [low, high]; a range of no width is widened by one half."""
     out = []
-    for low, high, n in zip(lows, highs, bins):
+    for d, (low, high, n) in enumerate(zip(lows, highs, bins)):
+        if n <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension {d}")
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"torch.histogramdd: dimension 0's range [{low}, {high}] is not finite")
         if low > high:
@@ -272,6 +274,12 @@ def _histogramdd_from_bin_cts(a, bins, range, weight, density):
     variants="function",
 )
 def _histogramdd_from_bin_tensors(a, bins, weight, density):
+    empty = next((d for d, edges in enumerate(bins) if not edges.size), None)
+    if empty is not None:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins tensor for dimension "
+            f"{empty}"
+        )
     _check_weight(weight, a.shape[:-1] or (1,))
     return _counted(a.reshape(-1, a.shape[-1]), list(bins), weight, density, a.dtype)
 

@@ -84,6 +84,11 @@ def index_copy(self, dim, index, source):
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype} and (source) {source.dtype}"
         )
+    if self.ndim and source.ndim and self.ndim != source.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+            f"({source.ndim}), destination dimensionality ({self.ndim})"
+        )
     d = normalize_dim(dim, self.ndim)
     slices = [[n for e, n in enumerate(t.shape) if e != d] for t in (self, source)]
     if self.ndim and slices[0] != slices[1]:

@@ -282,7 +282,13 @@ def _check_reflections(input, tau):
 def _product_of_arrays(input, tau):
     *batch, m, n = input.shape if input.ndim > 1 else (0, 0)
     k = tau.shape[-1] if tau.ndim else -1
-    if not (m >= n >= k and tau.shape == (*batch, k) and input.dtype == tau.dtype and input.dtype.char in "fdFD"):
+    if not (
+        input.ndim > 1
+        and m >= n >= k
+        and tau.shape == (*batch, k)
+        and input.dtype == tau.dtype
+        and input.dtype.char in "fdFD"
+    ):
         _check_reflections(_C.from_array(input), _C.from_array(tau))
     return lapack.reflected(input, tau) if input.size else np.empty_like(input)
 

@@ -21,6 +21,10 @@ aten = namespace("aten")
 )
 def binary_cross_entropy(self, target, weight, reduction):
     """The logarithms are cut at -100, so that a certain wrong answer costs 100 and not infinity."""
+    if target.dtype is not self.dtype:
+        raise RuntimeError(f"Found dtype {target.dtype.scalar_type} but expected {self.dtype.scalar_type}")
+    if weight is not None and weight.dtype is not self.dtype:
+        weight = aten._to_copy.default(weight, dtype=self.dtype)
     log_p = aten.clamp.default(aten.log.default(self), -100.0)
     log_q = aten.clamp.default(aten.log1p.default(aten.neg.default(self)), -100.0)
     loss = aten.neg.default(

@@ -373,7 +373,8 @@ def _real_input(self, name):
 
 
 def _declare(name, tail, fn):
-    composite(f"fft_{name}(Tensor self, {tail}, str? norm=None) -> Tensor", variants="", out_rules="rows")(fn)
+    rules = "rows real" if name.startswith(("irfft", "hfft")) else "rows"
+    composite(f"fft_{name}(Tensor self, {tail}, str? norm=None) -> Tensor", variants="", out_rules=rules)(fn)
 
 
 _ONE, _TWO, _N = (
