@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.inductor.machine import cache
+from flambeau.inductor.machine import cache, llvm
 from flambeau.testing.loops import check
 
 NUMBERS = np.concatenate([np.arange(40), 2 ** np.arange(62), [2**62 - 1, 2**63 - 1, 0x5555_5555_5555, 3**39]])
@@ -154,3 +154,61 @@ def test_small_multiples_of_a_counter_are_not_checked(monkeypatch):
     check(lambda a: odd_numbers(len(a), a[0]), np.full(9, 0.01))
     (kernel,) = (text.split("define internal")[0] for text in texts if "; a loop" in text)
     assert "smul.with.overflow" not in kernel
+
+
+def powers(a, k):
+    out, total = np.zeros(len(a)), 0
+    for i in range(len(a)):
+        n = int(a[i])
+        total += 2**n - 4 ** (n // 3) + 3 ** (n // 2) + 4**k + 16 ** (n // 5)
+        out[i] = 2**n + 8 ** (n // 4) + 7**k
+    return out, total
+
+
+@pytest.mark.parametrize("most", [40, 62, 70])
+@pytest.mark.parametrize("k", [0, 5, 31, 40])
+def test_powers_of_powers_of_two_are_shifts(most, k):
+    """Of numbers of more than 64 bits too, which are Python's."""
+    check(powers, np.arange(most), k, native=None)
+
+
+def sum_of_exponentials(a):
+    total, weighted = 0.0, 0.0
+    for i in range(len(a)):
+        w = np.exp(-a[i])
+        total += w
+        weighted += w * i
+    return total, weighted
+
+
+ORDERED_SUM = """define double @sum(ptr %p, i64 %n) {
+entry:
+  br label %turn
+turn:
+  %i = phi i64 [0, %entry], [%j, %turn]
+  %s = phi double [0.0, %entry], [%r, %turn]
+  %q = getelementptr double, ptr %p, i64 %i
+  %x = load double, ptr %q
+  %y = fdiv double 1.0, %x
+  %z = fdiv double %y, %x
+  %r = fadd double %s, %z
+  %j = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %j, %n
+  br i1 %more, label %turn, label %end
+end:
+  ret double %r
+}"""
+
+
+def test_what_ordered_sums_add_up_is_vectorised():
+    """The sums have the bits of Python's order; LLVM, as it is set up, divides whole vectors."""
+    a = np.random.default_rng(3).random(1001)
+    check(sum_of_exponentials, a)
+    binding, machine = llvm._binding(), llvm._machine()
+    module = binding.parse_assembly(ORDERED_SUM)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    assert "x double> " in str(module) and "llvm.vector.reduce.fadd" in str(module)

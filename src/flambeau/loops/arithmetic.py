@@ -14,10 +14,10 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.instructions import Operand
+from ..inductor.assembly.instructions import Operand, integer
 from . import bounds as between
 from . import complexes
-from .bounds import LEAST, MOST
+from .bounds import LEAST, MOST, Bounds
 from .emitter import BOOL, F64, I64, Emitter, constant
 from .powers import power, python_power
 from .values import Declined, Scalar, libm, register_type
@@ -359,14 +359,29 @@ def _power_by_squares(e: Emitter, x: Scalar, n: Scalar, weak) -> Scalar:
         raise Declined("an integer power of numbers of which it isn't known whether they are Python's")
     if not (n.bounds and n.bounds[0] >= 0):
         e.check(e.cmp("sge", n.v, 0), "RuntimeError", f"a negative power of an integer in a compiled loop{INSTEAD}")
+    bounds = _power_bounds(x.bounds, n.bounds)
+    if bounds is not None and bounds[0] == bounds[1]:
+        return Scalar(I64, weak, integer(bounds[0]), bounds)
+    if type(x.const) is int and x.const > 1 and x.const & (x.const - 1) == 0:
+        step = x.const.bit_length() - 1
+        if not (n.bounds and n.bounds[1] <= 62 // step):
+            e.check(e.cmp("ult", n.v, 62 // step + 1), "OverflowError", TOO_LONG)
+        return Scalar(I64, weak, e.op("shl", llvm.constant(llvm.I64, 1), e.op("mul", n.v, step)), bounds)
     e.function("@flb_power", _POWER)
     pair = e.call(llvm.aggregate("{ i64, i1 }"), "@flb_power", x.v, n.v)
     e.check(e.flip(e.field(pair, 1, llvm.I1)), "OverflowError", TOO_LONG)
-    known = x.bounds and n.bounds and x.bounds[0] == x.bounds[1] and n.bounds[0] == n.bounds[1] <= 63
-    if not known:
-        return Scalar(I64, weak, e.field(pair, 0, llvm.I64), (0, MOST) if x.bounds and x.bounds[0] >= 0 else None)
-    result = x.bounds[0] ** n.bounds[0]
-    return Scalar(I64, weak, e.field(pair, 0, llvm.I64), between.clipped((result, result)))
+    return Scalar(I64, weak, e.field(pair, 0, llvm.I64), bounds)
+
+
+def _power_bounds(x: Bounds, n: Bounds) -> Bounds:
+    """Of a power that fits in 64 bits."""
+    if x is None or x[0] < 0:
+        return None
+    least, most = (max(n[0], 0), n[1]) if n is not None else (0, 64)
+    low = x[0] ** min(least, 64) if x[0] > 0 else 0
+    if low > MOST:
+        return None
+    return low, min(x[1] ** min(most, 64) if x[1] > 0 else 1, MOST)
 
 
 # The power, and whether it needs more than 64 bits: the base is squared once more than it is used.

@@ -13,6 +13,7 @@ from typing import Any
 from ..base.records import slotted
 from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
+from .recursion import Recursion
 from .region import blocks_of
 from .values import RETURNED, Declined, Expression, Known
 from .variables import Variables
@@ -44,8 +45,9 @@ class Inlining(InterpreterPart):
     def __init__(self, machine: Machine, operands: Operands, variables: Variables, inputs: Inputs):
         super().__init__(machine)
         self.operands, self.variables, self.inputs = operands, variables, inputs
-        # By first instruction: last, function, instruction that calls.
-        self._callees: dict[int, tuple[int, Callee, int]] = {}
+        self.recursion = Recursion(machine, variables)
+        # By first instruction: last, function, instruction that calls, what it calls.
+        self._callees: dict[int, tuple[int, Callee, int, Known]] = {}
         self._places: dict[tuple[int, Known], int] = {}
 
     def enter(self, fn: Known, args: list, kwargs: dict):
@@ -54,25 +56,49 @@ class Inlining(InterpreterPart):
         end, callee = self._callees[base][:2]
         code, prefix = callee.code, f"{base}:"
         values = _bind(code, args, kwargs, callee.defaults)
-        self.variables.forget(prefix)
         for k, item in enumerate(self.stack):
             if isinstance(item, Expression):
                 self.stack[k] = self.variables.passing(item)
+        stack = self.stack
+        if base in (around := self._around()):
+            between = around[: around.index(base) + 1]
+            ends = {b: self._callees[b][0] for b in between}
+            stack = self.recursion.call(
+                base, [f"{b}:" for b in between], lambda n: any(b <= n < end for b, end in ends.items())
+            )
+        else:
+            self.recursion.begin(base)
+            self.variables.forget(prefix)
         for name, (value, default) in values.items():
             self.variables.write(prefix + name, self.operands.given(value()) if default else value)
-        return None, [(base, self.stack)]
+        return None, [(base, stack)]
+
+    def _around(self) -> list[int]:
+        """The functions, by first instruction, whose calls the instruction at hand is within; the innermost first."""
+        out, at = [], self.machine.at
+        while (base := self._callee_at(at)) is not None:
+            out.append(base)
+            at = self._callees[base][2]
+        return out
 
     def _place(self, fn: Known) -> int:
         """Where the function's instructions begin for this call."""
         if (self.machine.at, fn) in self._places:
             return self._places[self.machine.at, fn]
-        callee = self.inputs.function(fn)
-        depth, at = 0, self.machine.at
-        while (around := self._callee_at(at)) is not None:
-            depth, at = depth + 1, self._callees[around][2]
-            if self._callees[around][1].code is callee.code or depth > DEEPEST:
-                raise Declined(f"a recursive or deeply nested call of {callee.code.co_name}")
+        around = self._around()
+        same = next((base for base in around if self._callees[base][3] == fn), None)
+        if same is None:
+            callee = self.inputs.function(fn)
+            if len(around) > DEEPEST:
+                raise Declined(f"a deeply nested call of {callee.code.co_name}")
+        behind = self.machine.at + 1
         block = next(start for start, end in self.machine.region.blocks.items() if start <= self.machine.at < end)
+        if self.machine.region.blocks[block] != behind:
+            self.machine.region.blocks[behind] = self.machine.region.blocks[block]
+            self.machine.region.blocks[block] = behind
+        if same is not None:
+            self._places[self.machine.at, fn] = same
+            return same
         base = len(self.machine.insts)
         for i in callee.insts:
             i = copy.copy(i)
@@ -82,18 +108,14 @@ class Inlining(InterpreterPart):
             if "FAST" in i.name and isinstance(i.argval, str):
                 i.argval = f"{base}:{i.argval}"
             self.machine.insts.append(i)
-        self._callees[base] = len(self.machine.insts), callee, self.machine.at
+        self._callees[base] = len(self.machine.insts), callee, self.machine.at, fn
         self.machine.region.blocks.update({start + base: end + base for start, end in blocks_of(callee.insts).items()})
-        behind = self.machine.at + 1
-        if self.machine.region.blocks[block] != behind:
-            self.machine.region.blocks[behind] = self.machine.region.blocks[block]
-            self.machine.region.blocks[block] = behind
         self._places[self.machine.at, fn] = base
         return base
 
     def _callee_at(self, at: int) -> int | None:
         """The number of the call whose function instruction ``at`` is part of."""
-        return next((base for base, (end, _, _) in self._callees.items() if base <= at < end), None)
+        return next((base for base, (end, *_) in self._callees.items() if base <= at < end), None)
 
     @property
     def here(self) -> Inputs | Callee:
@@ -109,7 +131,8 @@ class Inlining(InterpreterPart):
         if base is None:
             self.variables.write(RETURNED, value)
             return None, [(self.machine.region.exit, self.stack)]
-        return None, [(self._callees[base][2] + 1, [*self.stack, value])]
+        block = next(start for start, end in self.machine.region.blocks.items() if start <= self.machine.at < end)
+        return self.recursion.returned(base, block, self._callees[base][2] + 1, value)
 
 
 def _bind(code, args: list, kwargs: dict, defaults: dict) -> dict:

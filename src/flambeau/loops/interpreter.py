@@ -31,6 +31,7 @@ from .machine import Machine
 from .module import KernelArguments, module
 from .operands import Inputs, Operands
 from .recurrences import Kind, Recurrence, recurrence_of
+from .recursion import Continued
 from .region import LoopRegion, find, leads_to
 from .spreading import BEGIN, Folded, Spread, Turns, identity
 from .tape import TapeEmitter
@@ -124,7 +125,7 @@ class Interpreter:
         self.containers = Containers(self.machine, inputs.rerunnable)
         self.iteration = Iteration(self.machine, self.operands, inputs.trip, self.index, self.containers)
         self.variables = self.iteration.variables
-        inlining = Inlining(self.machine, self.operands, self.variables, inputs)
+        self.inlining = inlining = Inlining(self.machine, self.operands, self.variables, inputs)
         calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.rerunnable, self.containers)
         self.others = Instructions(
             self.machine, self.operands, self.variables, inlining, inputs.attribute, self.containers
@@ -165,6 +166,9 @@ class Interpreter:
             with contextlib.suppress(Empty):
                 for target, state in self.block(at):
                     self.meet(target, state, todo)
+            again = self.inlining.recursion.again
+            todo += sorted(b for b in again if b in self.states and b not in todo)
+            again.clear()
 
     def types_of_items(self) -> None:
         """Types of the region, run again where more has become known of what containers hold."""
@@ -210,11 +214,14 @@ class Interpreter:
             target = self.canonical(target)
             self.ways.setdefault(at, set()).add(target)
             self.left = self.left or (target == self.region.exit and at != self.region.header)
-            kept = {**variables.types, **refined[0]} if refined else dict(variables.types)
-            out.append((target, State(kept, tuple(map(type_of, stack)))))
+            continued = bool(refined) and isinstance(refined[0], Continued)
+            known = refined[0].types if continued else {**variables.types, **refined[0]} if refined else variables.types
+            out.append((target, State(dict(known), tuple(map(type_of, stack)))))
             if self.final:
                 if labels and not (given and k == 0):
                     e.label(labels[k])
+                if continued:  # the last edges of a block
+                    variables.begin(known)
                 self.go_on(at, target, stack)
         return out
 
@@ -293,7 +300,7 @@ class Interpreter:
         within: dict[int, InnerLoop] = {}
         if isinstance(spread, Spread):
             self.write_text(exit_state, True)
-        elif self.spread and not self.containers.sites:
+        elif self.spread and not self.containers.sites and not self.inlining.recursion.frames:
             within = inner.found(self, self.live)
             if within:
                 self.write_again(exit_state, within)

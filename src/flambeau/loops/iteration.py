@@ -286,11 +286,21 @@ class Iteration(InterpreterPart):
             self.strip(it, e.get(f"{it.key}.cur", llvm.I64) if self.parallel else start.v)
         self.stack.append(it)
 
+    def _turn(self, inst) -> list:
+        """Where turns begin. What is on the stack below the iterator is read again there: a return of a recursive call may lead to a turn past the
+        loop's start."""
+        self.e.jump(turn_label(inst.index))
+        self.e.label(turn_label(inst.index))
+        kept = (Scalar, ArrayView, Tuple, Container)
+        return [
+            self.variables.fetch(f"stack{d}", type_of(value)) if isinstance(value, kept) else value
+            for d, value in enumerate(self.stack[:-1])
+        ]
+
     def _over_list(self, inst, it: Iterator, name: str):
         """FOR_ITER of a list that may grow and shrink in the loop."""
         e = self.e
-        e.jump(turn_label(inst.index))
-        e.label(turn_label(inst.index))
+        below = self._turn(inst)
         e.spend(1)
         c = self.variables.fetch(name, self.variables.types[name])
         at, more = self.containers.next(c, it.key)
@@ -298,7 +308,7 @@ class Iteration(InterpreterPart):
         e.branch(more, body, done)
         e.label(body)
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, 1))
-        ways = [(inst.index + 1, [*self.stack, self.containers.item(c, at)]), (inst.target, self.stack[:-1])]
+        ways = [(inst.index + 1, [*below, it, self.containers.item(c, at)]), (inst.target, below)]
         return (body, done), ways
 
     def FOR_ITER(self, inst):
@@ -317,19 +327,18 @@ class Iteration(InterpreterPart):
             e.branch(self.more(it), strip, done)
             e.label(strip)
             self.strip(it, e.get(f"{it.key}.cur", llvm.I64))
-        e.jump(turn_label(inst.index))
-        e.label(turn_label(inst.index))
+        below = self._turn(inst)
         cur = e.get(f"{it.key}.cur", llvm.I64)
         more = e.cmp(less, cur, e.get(f"{it.key}.{limit}", llvm.I64))
         e.branch(more, body, block_label(inst.index) if limit == "limit" else done)
         e.label(body)
         # Beyond the end once too often does no harm: the slot is written before it is tested.
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", cur, it.step, "nsw"))
-        test = (body, done)
-        if it.parts is not None:
-            return test, [(inst.index + 1, [*self.stack, Element(it)]), (inst.target, self.stack[:-1])]
-        value = Scalar(I64, True, cur, it.bounds)
-        return test, [(inst.index + 1, [*self.stack, value]), (inst.target, self.stack[:-1])]
+        value = Element(it) if it.parts is not None else Scalar(I64, True, cur, it.bounds)
+        after = (
+            self.stack[:-1] if limit == "limit" else below
+        )  # control gets to the end from a strip's start, or from a turn's
+        return (body, done), [(inst.index + 1, [*below, it, value]), (inst.target, after)]
 
 
 def _is_call(v, fn) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import types
 from typing import Any
 
 import numpy as np
@@ -452,8 +453,19 @@ def _is_worth_it(tx, header: int, count: int) -> bool:
     if tx.output.resumes.short_loops:
         return True
     body = tx.insts[header + 1 : tx.insts[header].target]
-    inner = sum(i.name == "FOR_ITER" for i in body)
-    return count * len(body) * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+    inner, size = sum(i.name == "FOR_ITER" for i in body), len(body)
+    for code in _called(tx, body):
+        insts = decode(code)
+        recursive = code.co_name in code.co_names
+        inner += max(min(sum(i.target is not None and i.target <= i.index for i in insts), 2), recursive)
+        size += len(insts)
+    return count * size * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+
+
+def _called(tx, body) -> set[types.CodeType]:
+    """Functions of the program's that the body names."""
+    named = (tx.globals.get(i.argval) for i in body if i.name == "LOAD_GLOBAL")
+    return {f.__code__ for f in named if type(f) is types.FunctionType and f.__globals__ is tx.globals}
 
 
 def _left_to_python(tx, header: int, count: int) -> bool:
