@@ -13,7 +13,7 @@ from flambeau.base.elements import FUNCTIONS
 from flambeau.core.body import TABLE
 
 ROOT = Path(__file__).parents[2]
-NAMED = {"trigamma": lambda x: torch.polygamma(1, x)}
+NAMED = {"trigamma": lambda x: torch.polygamma(1, x), "normal_cdf": torch.nn.functional.gelu}
 SPECIAL = (0.0, -0.0, 1, -1, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-310, 1e30, -1e30, 88.5, 89, -87, -104, 709.5, 710, -745,
            3e8, -3e8, 1e10, 2, 3, -2, -3, 0.1, 10, 100, 1000)  # fmt: skip
 

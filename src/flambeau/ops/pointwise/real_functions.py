@@ -389,7 +389,7 @@ def ldexp(self, other):
     wide = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
     out, half = aten._to_copy.default(self, dtype=wide), aten.floor_divide.default(other, 2)
     for part in (half, aten.sub.Tensor(other, half)):
-        out = aten.mul.Tensor(out, aten.pow.Scalar(2.0, aten._to_copy.default(part, dtype=wide)))
+        out = aten.mul.Tensor(out, aten.exp2.default(aten._to_copy.default(part, dtype=wide)))
     return aten._to_copy.default(out, dtype=self.dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .exponentials import exp
-from .table import chebyshev, fabs, signed, sqrt, wide
+from .table import chebyshev, fabs, narrow, powers, signed, sqrt
 
 __all__: list[str] = []
 
@@ -130,34 +130,35 @@ _I1_FAR = (
 )
 
 
-def _scaled_bessel(b, t, a, near, far, odd):
+# The same sums for float32.
+_SINGLE = {0: (powers(_I0_NEAR, 5e-11), powers(_I0_FAR, 1e-10)), 1: (powers(_I1_NEAR, 5e-12), powers(_I1_FAR, 1e-10))}
+_DOUBLE = {0: (_I0_NEAR, _I0_FAR), 1: (_I1_NEAR, _I1_FAR)}
+
+
+def _scaled_bessel(b, t, a, order, single):
     """exp(-a) I(a) of a number that isn't negative."""
+    near, far = (_SINGLE if single else _DOUBLE)[order]
+    series = (lambda c, x: b.poly(x, c)) if single else (lambda c, x: chebyshev(b, t, c, x))
     small = b.cmp("ole", a, 8.0)
     inside = b.select(small, a, 8.0)
-    below = chebyshev(b, t, near, b.sub(b.mul(inside, 0.25), 1.0))
+    below = series(near, b.sub(b.mul(inside, 0.25), 1.0))
     outside = b.select(small, 8.0, a)
-    above = chebyshev(b, t, far, b.sub(b.div(16.0, outside), 1.0))
+    above = series(far, b.sub(b.div(16.0, outside), 1.0))
     above = b.div(above, sqrt(b, outside))
-    return b.select(small, b.mul(below, a) if odd else below, above)
+    return b.select(small, b.mul(below, a) if order else below, above)
 
 
-@wide
-def i0e(b, t, x):
-    return _scaled_bessel(b, t, fabs(b, x), _I0_NEAR, _I0_FAR, False)
+def _bessel(name, order, scaled):
+    def of(single):
+        def expand(b, t, x):
+            a = fabs(b, x)
+            out = _scaled_bessel(b, t, a, order, single)
+            out = out if scaled else b.mul(exp(b, t, a), out)
+            return signed(b, out, x) if order else out
+
+        return expand
+
+    return narrow(name, of(True), of(False))
 
 
-@wide
-def i1e(b, t, x):
-    return signed(b, _scaled_bessel(b, t, fabs(b, x), _I1_NEAR, _I1_FAR, True), x)
-
-
-@wide
-def i0(b, t, x):
-    a = fabs(b, x)
-    return b.mul(exp(b, t, a), _scaled_bessel(b, t, a, _I0_NEAR, _I0_FAR, False))
-
-
-@wide
-def i1(b, t, x):
-    a = fabs(b, x)
-    return signed(b, b.mul(exp(b, t, a), _scaled_bessel(b, t, a, _I1_NEAR, _I1_FAR, True)), x)
+i0e, i0, i1e, i1 = (_bessel(n, k, n.endswith("e")) for n, k in (("i0e", 0), ("i0", 0), ("i1e", 1), ("i1", 1)))

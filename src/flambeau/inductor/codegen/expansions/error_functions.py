@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .exponentials import FORMATS, clamp, exp, exp_m1_reduced, exp_reduce, log, log1p
-from .table import called, chebyshev, expansion, fabs, narrow, signed, sqrt, wide
+from .table import called, chebyshev, expansion, fabs, narrow, powers, signed, sqrt, wide
 
 __all__: list[str] = []
 
@@ -133,11 +133,6 @@ def normal_cdf(b, t, x):
     return b.select(b.cmp("ogt", x, 0.0), b.sub(1.0, tail), tail)
 
 
-@wide
-def erfc(b, t, x):
-    return called(b, "erfc", x)
-
-
 # erfinv(x) / x of w = -log(1 - x^2): of w / 2.5 - 1 on [0, 5], and of (sqrt(w) - m) / h on [m - h, m + h]; within 2e-8
 _ERFINV_NEAR = (
     -1.2638317173574664e-06, 2.9332370820253845e-06, 7.941249076720504e-06, -4.140623825365829e-05, 2.089156243180741e-05, 0.0002921416157304229,
@@ -190,6 +185,21 @@ def _erfcx(b, t, a):
     return b.div(chebyshev(b, t, _ERFCX_SCALED, place), b.fma(a, 2.0, 1.0))
 
 
+_ERFCX_SINGLE, _ERFCX_POWERS = powers(_ERFCX_SCALED, 2e-8), powers(_ERFCX_SCALED)
+
+
+def _erfc_single(b, t, x):
+    a = fabs(b, x)
+    place = b.div(b.sub(a, 3.75), b.add(a, 3.75))
+    scaled = b.div(b.poly(place, _ERFCX_SINGLE), b.fma(a, 2.0, 1.0))
+    tail = b.mul(scaled, exp(b, t, b.neg(b.mul(a, a))))
+    tail = b.select(b.cmp("ogt", a, 30.0), 0.0, tail)
+    return b.select(b.cmp("olt", x, 0.0), b.sub(2.0, tail), tail)
+
+
+erfc = narrow("erfc", _erfc_single, lambda b, t, x: called(b, "erfc", x))
+
+
 def _exp_of_square(b, t, x):
     """exp(x x), the square in two parts."""
     square = b.mul(x, x)
@@ -216,23 +226,19 @@ def _erfinv_ends(b, t, x, a, y):
     return signed(b, b.select(b.cmp("ogt", a, one), math.nan, y), x)
 
 
-def _erfinv_single(b, t, x):
-    a, _, y = _erfinv_start(b, t, x)
-    return _erfinv_ends(b, t, x, a, y)
-
-
-def _erfinv(b, t, x):
-    """One step of Halley's; what is missing is told from erf below 3/4, above from its complement."""
+@expansion
+def erfinv(b, t, x):
+    """In float64 one step of Halley's; what is missing is told from erf below 3/4, above from its complement."""
     a, left, y = _erfinv_start(b, t, x)
+    if t == "f32":
+        return _erfinv_ends(b, t, x, a, y)
     e = exp(b, t, b.mul(y, y))
-    below = b.mul(b.sub(erf(b, t, y), a), e)
-    above = b.sub(b.mul(left, e), _erfcx(b, t, y))
+    below = b.mul(b.sub(b.fma(y, b.poly(b.mul(y, y), _ERF[t]), y), a), e)
+    place = b.div(b.sub(y, 3.75), b.add(y, 3.75))
+    above = b.sub(b.mul(left, e), b.div(b.poly(place, _ERFCX_POWERS), b.fma(y, 2.0, 1.0)))
     u = b.mul(b.select(b.cmp("olt", a, 0.75), below, above), math.sqrt(math.pi) / 2)
     y = b.sub(y, b.div(u, b.fma(y, u, b.const(t, 1.0))))
     return _erfinv_ends(b, t, x, a, y)
-
-
-erfinv = narrow("erfinv", _erfinv_single, _erfinv)
 
 
 @wide

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .exponentials import FORMATS, clamp, exp, exp_m1_reduced, exp_reduce, expm1, log, log1p
+from .exponentials import FORMATS, clamp, exp_m1_reduced, exp_reduce, log, log1p
 from .table import expansion, fabs, signed, sqrt, wide
 
 __all__: list[str] = []
@@ -35,24 +35,34 @@ def tanh(b, t, x):
     return b.select(b.cmp("oeq", x, 0.0), x, out)
 
 
-@wide
+# sinh x = x + x z S(z) on |x| <= 1, z = x^2 (Taylor)
+_SINH = {
+    "f32": tuple(1 / math.factorial(k) for k in (11, 9, 7, 5, 3)),
+    "f64": tuple(1 / math.factorial(k) for k in (19, 17, 15, 13, 11, 9, 7, 5, 3)),
+}
+
+
+def _eighth_of_exp(b, t, a):
+    """e^a / 8 of a number that isn't negative: it overflows for none whose hyperbolic functions don't."""
+    fmt = FORMATS[t]
+    n, r = exp_reduce(b, t, clamp(b, t, a, 0.0, 90.0 if t == "f32" else 711.0))
+    scale = b.convert("bitcast", b.op("shl", b.add(n, fmt.bias - 3), fmt.m), t)
+    return b.fma(scale, exp_m1_reduced(b, t, r), scale)
+
+
+@expansion
 def sinh(b, t, x):
-    a, half = fabs(b, x), b.const(t, 0.5)
-    m = expm1(b, t, a)
-    near = b.mul(half, b.add(m, b.div(m, b.add(m, 1.0))))
-    root = exp(b, t, b.mul(half, a))
-    far = b.mul(b.mul(half, root), root)
-    return signed(b, b.select(b.cmp("ogt", a, 700.0), far, near), x)
+    a, z = fabs(b, x), b.mul(x, x)
+    e = _eighth_of_exp(b, t, a)
+    far = signed(b, b.sub(b.mul(e, 4.0), b.div(1 / 16, e)), x)
+    near = b.fma(b.mul(x, z), b.poly(z, _SINH[t]), x)
+    return b.select(b.cmp("ole", a, 1.0), near, far)
 
 
-@wide
+@expansion
 def cosh(b, t, x):
-    a, half = fabs(b, x), b.const(t, 0.5)
-    e = exp(b, t, a)
-    near = b.add(b.mul(half, e), b.div(half, e))
-    root = exp(b, t, b.mul(half, a))
-    far = b.mul(b.mul(half, root), root)
-    return b.select(b.cmp("ogt", a, 700.0), far, near)
+    e = _eighth_of_exp(b, t, fabs(b, x))
+    return b.add(b.mul(e, 4.0), b.div(1 / 16, e))
 
 
 def _log_of_twice(b, t, a):

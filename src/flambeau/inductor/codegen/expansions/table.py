@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...assembly.instructions import Operand
 
-__all__ = ["EXPANSIONS", "called", "chebyshev", "expansion", "fabs", "narrow", "signed", "sqrt", "wide"]
+__all__ = ["EXPANSIONS", "called", "chebyshev", "expansion", "fabs", "narrow", "powers", "signed", "sqrt", "wide"]
 
 EXPANSIONS: dict[str, Callable[..., Operand]] = {}
 """Name after the ``@`` in the scalar table -> function(builder, dtype, *operands)."""
@@ -63,3 +63,17 @@ def chebyshev(b, t, coefficients, x):
     for c in coefficients[:-1]:
         one, two = b.add(b.sub(b.mul(twice, one), two), c), one
     return b.add(b.sub(b.mul(x, one), two), coefficients[-1])
+
+
+def powers(coefficients, least: float = 0.0) -> tuple[float, ...]:
+    """The sum of Chebyshev polynomials, the highest first, as coefficients of powers, the highest first. Those up to the first one of at least
+    ``least`` are left out. For sums whose coefficients fall fast: the powers' would cancel else."""
+    kept = list(coefficients)
+    while abs(kept[0]) < least:
+        del kept[0]
+    before, here, out = [0.0] * len(kept), [1.0, *[0.0] * (len(kept) - 1)], [0.0] * len(kept)
+    for k, c in enumerate(reversed(kept)):
+        out = [o + c * h for o, h in zip(out, here)]
+        shifted = [0.0, *here[:-1]]
+        before, here = here, [(2.0 if k else 1.0) * s - q for s, q in zip(shifted, before)]
+    return tuple(reversed(out))
