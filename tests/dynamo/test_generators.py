@@ -402,6 +402,30 @@ def test_random_generators(seed):
     fuzz_generators.run(seed)
 
 
+def called_behind_a_break(f, *args):
+    torch._dynamo.graph_break()
+    return f(*args)
+
+
+def own_cells_of_a_generator_that_has_not_begun(x):
+    return tuple(r for k in (1, 2) for r in called_behind_a_break(lambda t: ((lambda: t * k)(), t), x))
+
+
+def an_argument_that_is_a_cell(x, n):
+    def scaled(y, n):
+        yield (lambda: y * n)()
+        yield y, n
+
+    return list(called_behind_a_break(lambda g: g, scaled(x, n)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("fn", [own_cells_of_a_generator_that_has_not_begun, an_argument_that_is_a_cell])
+def test_cells_of_generators_that_have_not_begun(fn):
+    more = (3,) if fn is an_argument_that_is_a_cell else ()
+    agree(lambda C, torch: [attempt(C(fn), X(), *more)])
+
+
 def under_no_grad(x):
     with torch.no_grad():
         yield x * 2

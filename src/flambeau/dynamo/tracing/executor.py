@@ -543,7 +543,10 @@ class InlineFrame(Frame):
         at = self.inst.index if self.started else next(i.index for i in self.insts if i.name == "RETURN_GENERATOR") + 2
         stack = self.stack[:-1] if self.started else []
         values = [v.unwrap() for v in stack]
-        names = [n for n in self.locals if n not in self.cells]
+        frame_cells = self.cells
+        if not self.started:  # the instructions that make its own cells haven't run
+            frame_cells = {n: CellVariable(self.locals.get(n)) for n in self.code.co_cellvars} | self.cells
+        names = [n for n in self.locals if n not in frame_cells]
         resumes = self.output.resumes
         kinds = (*slots_of(values), *("v" * self.started))
         key = (self.code, at, kinds, tuple(names), "generator")
@@ -552,7 +555,7 @@ class InlineFrame(Frame):
             code, _ = resume_code(self.code, at, kinds, names, self.inst.line)
             resumes.codes[key] = code
             _frame.mark_code(code, _frame.SKIP)  # what is left of it runs plainly
-        cells = [self.cells[n] for n in code.co_freevars]
+        cells = [frame_cells[n] for n in code.co_freevars]
 
         def function():
             cg.push_callable(lambda: cg.load_const(make_function))
