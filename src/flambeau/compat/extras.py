@@ -74,7 +74,7 @@ class: StorageType
 from compat.composed: location_tag default_restore_location normalize_storage_type
 refuses: storage_to_tensor_type validate_cuda_device validate_hpu_device check_module_version_greater_or_equal
 """,
-    "+sparse": "from compat.legacy: FloatTensor DoubleTensor HalfTensor LongTensor IntTensor",
+    "+sparse": "from compat.legacy_sparse: FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor",
     "+utils": """
 why: extensions of PyTorch's native part are not built
 class utils.throughput_benchmark: ThroughputBenchmark

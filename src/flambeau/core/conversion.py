@@ -184,12 +184,12 @@ def type_(self, dtype=None, non_blocking=False):
     """The old name of the tensor's type (``torch.FloatTensor``, ``torch.cuda.FloatTensor``) without argument, else conversion to a dtype or a type
     by that name."""
     if dtype is None:
-        where = "cuda." if self._device.type == "cuda" else ""
+        where = ("cuda." if self._device.type == "cuda" else "") + ("sparse." if self.is_sparse else "")
         return f"torch.{where}{self._dtype.scalar_type}Tensor"
     device = CPU if getattr(dtype, "is_cuda", None) is False else None
     if isinstance(dtype, str):
         device = as_device("cuda") if dtype.startswith("torch.cuda.") else CPU
-        name = dtype.removeprefix("torch.").removeprefix("cuda.").removesuffix("Tensor")
+        name = dtype.removeprefix("torch.").removeprefix("cuda.").removeprefix("sparse.").removesuffix("Tensor")
         found = next((d for d in dtypes.ALL if d.scalar_type == name), None)
         if found is None:
             raise ValueError(f"invalid type: '{dtype}'")
