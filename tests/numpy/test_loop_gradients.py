@@ -302,14 +302,6 @@ def test_cotangents_of_what_is_not_selected():
     np.testing.assert_allclose(got, np.where(x > 0, 1 / x, 1.0))
 
 
-def test_the_tape_has_an_end(monkeypatch):
-    from flambeau.loops import derivatives
-
-    monkeypatch.setattr(derivatives, "_limit", lambda: 1 << 12)
-    with pytest.raises(MemoryError, match="the derivative of a loop has more operations"):
-        func.grad(recurrence)(X)
-
-
 def test_the_switch():
     with torch._dynamo.config.patch(native_loop_gradients=False):
         native = counters["stats"]["native_loops"]

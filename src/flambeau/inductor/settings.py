@@ -42,6 +42,12 @@ KNOBS = {
         in_key=True,
         type=int,
     ),
+    "native_loop_tape_bytes": Knob(
+        0,
+        "memory for the tape of a native loop's derivative, 0 for half of the machine's: beyond it the loop runs again from checkpoints",
+        ("FLAMBEAU_NATIVE_LOOP_TAPE_BYTES",),
+        type=int,
+    ),
     "force_disable_caches": Knob(
         False, "neither read nor write the cache on disk", ("TORCHINDUCTOR_FORCE_DISABLE_CACHES",)
     ),

@@ -336,7 +336,7 @@ Partials.of_two = frozenset(_OF_TWO)
 
 
 # fld_note(tape, a, partial, b, partial): the number of a new note. tape: the next number, the first that there is no room for, whether that was
-# wanted, the notes.
+# wanted, the notes; what is called where there is no room and makes some, or null.
 _NOTE_TEXT = """
 define internal i32 @fld_note(ptr %tape, GIVEN) {
   %any = or i32 %a, %b
@@ -349,6 +349,14 @@ yes:
   %room = icmp ult i64 %n, %end
   br i1 %room, label %put, label %full
 full:
+  %hook.p = getelementptr i64, ptr %tape, i64 4
+  %hook = load ptr, ptr %hook.p
+  %last = icmp eq ptr %hook, null
+  br i1 %last, label %stop, label %more
+more:
+  call void %hook(ptr %tape)
+  br label %put
+stop:
   %full.p = getelementptr i64, ptr %tape, i64 2
   store i64 1, ptr %full.p
   br label %no
