@@ -6,11 +6,14 @@ in the table, or raises TypeError, runs in NumPy after a graph break. ``import f
 eagerly on tensors (:mod:`ndarrays`).
 """
 
+import numpy as np
+
 from ..dynamo.numpy import numpy_bridge as _bridge
 from . import creation, linear, manipulation, of_data, reductions, table, ufuncs, writes  # noqa: F401
 from . import drawing as _drawing  # noqa: F401
+from . import in_python as _in_python
 from . import index_tricks as _index_tricks  # noqa: F401
-from . import opaque as _opaque  # noqa: F401  # last: it takes what the others have left
+from . import opaque as _opaque  # last: it takes what the others have left
 from . import rewriting as _rewriting  # noqa: F401
 from . import scipy_functions as _scipy_functions  # noqa: F401
 
@@ -24,6 +27,9 @@ def _fill_bridge():
         _bridge.register_attribute(name, fn)
     for name, fn in table.OPERATORS.items():
         _bridge.register_operator(name, fn)
+    for f in (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.fromiter, np.require):
+        _bridge.in_python[f] = getattr(_in_python, f.__name__)
+    _bridge.in_python[np.asarray_chkfinite] = _opaque.opaque("flambeau.numpy.checks", "all_finite")
 
 
 _fill_bridge()

@@ -28,6 +28,8 @@ from .. import _C
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..base.numpy_kernels import served
+from ..base.shape_env import data_dependent_size
+from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.operator import namespace
@@ -42,13 +44,15 @@ FUNCTIONS_BY_MODULE = {
     "numpy": (
         "angle append argpartition argsort bartlett bitwise_count blackman block cbrt choose convolve copysign corrcoef correlate cov cross "
         "cumulative_prod cumulative_sum delete diag_indices diagflat diff digitize divmod ediff1d fix frexp gcd geomspace gradient hamming hanning "
+        "histogram_bin_edges "
         "heaviside histogram histogram2d histogramdd hypot i0 indices insert interp isclose iscomplex isin isneginf isposinf isreal kaiser lcm "
         "ldexp left_shift lexsort logaddexp logaddexp2 logspace mask_indices matvec median modf nanargmax nanargmin nancumprod nancumsum nanmax "
         "nanmean nanmedian nanmin nanpercentile nanquantile nanstd nanvar nextafter packbits pad partition percentile polyadd polyder polyfit "
-        "polyint polymul polysub polyval quantile ravel_multi_index resize right_shift searchsorted select signbit sinc sort_complex spacing "
+        "polyint polymul polysub polyval poly quantile ravel_multi_index resize right_shift searchsorted select signbit sinc sort_complex spacing "
         "take_along_axis trapezoid tril_indices tril_indices_from triu_indices triu_indices_from unpackbits unravel_index unwrap vander vecdot "
         "vecmat"
     ),
+    "flambeau.numpy.checks": "all_finite",
     "numpy.linalg": (
         "cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank multi_dot outer pinv qr "
         "slogdet solve svd svdvals tensordot tensorinv tensorsolve trace vecdot vector_norm"
@@ -68,6 +72,18 @@ REST = (
     "linspace tril triu"
 )
 """Functions on tensors whose results are new arrays: for arguments that they refuse (TypeError), these too are called."""
+OF_DATA = (
+    "unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d polydiv histogram "
+    "histogram_bin_edges compress extract delete insert where ix_ repeat"
+)
+"""Functions whose results have sizes that depend on values: one node too, whose sizes are symbols. Some only with some arguments."""
+_DATA_GIVING = {
+    "delete": (1, "obj"),
+    "insert": (1, "obj"),
+    "histogram": (1, "bins"),
+    "histogram_bin_edges": (1, "bins"),
+}
+"""Of those that are called with sizes known from shapes: the argument that may tell otherwise."""
 UFUNC_METHODS = ("reduce", "accumulate", "outer", "reduceat")
 GIVES_ARRAY = frozenset(f"numpy.{name}" for name in "pad block cov cross i0".split())
 """What gives arrays where others give scalars, for what has no dimensions."""
@@ -76,7 +92,8 @@ _WRITING = ("overwrite_input", "overwrite_a", "overwrite_b")  # what asks a func
 _GIVING = ("new_shape", "bins", "N", "M", "repeats", "reps", "num")
 # Their shapes follow from values in these cases: (function, argument that must not be an array of this call).
 _SHAPE_GIVING = {
-    "resize": 1, "histogram": 1, "histogram2d": 2, "vander": 1, "hamming": 0, "hanning": 0, "kaiser": 0, "repeat": 1, "tile": 1, "linspace": 2,
+    "resize": 1, "histogram": 1, "histogram_bin_edges": 1,
+    "histogram2d": 2, "vander": 1, "hamming": 0, "hanning": 0, "kaiser": 0, "repeat": 1, "tile": 1, "linspace": 2,
 }  # fmt: skip
 
 
@@ -130,7 +147,8 @@ def _parsed(call: str):
     f = getattr(importlib.import_module(module), head)
     if isinstance(f, np.ufunc) and module in ("numpy", "scipy.special") and method in ("", *UFUNC_METHODS):
         return (getattr(f, method) if method else f), args, kwargs
-    if name not in FUNCTIONS_BY_MODULE.get(module, "").split() and not (module == "numpy" and name in REST.split()):
+    of_numpy = module == "numpy" and name in (*REST.split(), *OF_DATA.split())
+    if name not in FUNCTIONS_BY_MODULE.get(module, "").split() and not of_numpy:
         raise ValueError(f"{module}.{name} is not a function that graphs call")
     return served(f), args, kwargs
 
@@ -238,6 +256,57 @@ def call_numpy(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
     return _own(leaves, arrays)
 
 
+def _meta_of_data(arrays, call):
+    name = ast.literal_eval(call)[1]
+    made = []
+    for leaf in _leaves(_sample_for(call, arrays)):
+        shape = tuple(data_dependent_size(f"np.{name}") for _ in leaf.shape)
+        made.append(TensorMeta(shape, contiguous_strides(shape), from_numpy(leaf.dtype), CPU))
+    return made
+
+
+@extern(
+    "numpy::call_of_data(Tensor[] arrays, str call) -> Tensor[]",
+    meta=_meta_of_data,
+    variants="",
+    tags=("has_side_effects",),
+)
+def call_of_data(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
+    """As `call_numpy`, where the sizes of the results depend on values."""
+    leaves = _leaves(_run(call, arrays))
+    for leaf, expected in zip(leaves, _leaves(_sample_for(call, arrays)), strict=True):
+        if leaf.dtype != expected.dtype or leaf.ndim != expected.ndim:
+            raise RuntimeError(
+                f"{call} gave {leaf.ndim} dimensions of {leaf.dtype}, and {expected.ndim} of {expected.dtype} on made-up arrays"
+            )
+    return [np.array(leaf, order="C") for leaf in leaves]
+
+
+def of_data(name: str) -> Callable:
+    """``np.name``, whose results have sizes that depend on values, as a function on tensors. TypeError for arguments that a graph can't hold."""
+
+    def call(*args, **kwargs) -> Any:
+        if kwargs.get("out") is not None:
+            raise TypeError(f"np.{name} with out=")
+        arrays, text = _text("numpy", name, args, kwargs)
+        return _rebuild(_sample_for(text, arrays), iter(call_of_data(arrays, text)))
+
+    call.__name__ = call.__qualname__ = f"numpy_{name}_of_data"
+    return call
+
+
+def _text(module: str, name: str, args: tuple, kwargs: dict, outs=None) -> tuple[list, str]:
+    """The arrays of a call and the call as a literal."""
+    arrays: list = []
+    given = {k: _literal(v, arrays) for k, v in kwargs.items()}
+    positional = [_literal(a, arrays) for a in args]
+    if outs is not None:
+        given["out"] = _written(_literal(outs, arrays))
+    if any(isinstance(a, np.ndarray) for a in arrays):
+        raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
+    return arrays, repr((module, name, positional, given))
+
+
 def _svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     """np.linalg.svd with a derivative: the singular values, or the reduced factors, which are all there is of a square matrix."""
     if hermitian or (compute_uv and full_matrices and a.shape[-1] != a.shape[-2]):
@@ -303,14 +372,7 @@ def opaque(module: str, name: str) -> Callable:
 
 
 def _called(module: str, name: str, args: tuple, kwargs: dict, outs):
-    arrays: list = []
-    given = {k: _literal(v, arrays) for k, v in kwargs.items()}
-    text = [_literal(a, arrays) for a in args]
-    if outs is not None:
-        given["out"] = _written(_literal(outs, arrays))
-    text = repr((module, name, text, given))
-    if any(isinstance(a, np.ndarray) for a in arrays):
-        raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
+    arrays, text = _text(module, name, args, kwargs, outs)
     if _C.tls("grad_enabled") and any(a.requires_grad for a in arrays):
         found = DIFFERENTIABLE.get(f"{module}.{name}")
         if callable(found):
@@ -414,11 +476,49 @@ def _enter_late() -> bool:
 numpy_bridge.late.append(_enter_late)
 
 
+def _tells_sizes(x) -> bool:
+    """Whether an argument is a mask, or the name of a rule for the number of bins."""
+    return isinstance(x, str) or (is_tensor(x) and np.dtype(x.dtype.np) == np.bool_)
+
+
+def _else_of_data(impl, name: str):
+    """A function on tensors, and for what it doesn't cover the call whose sizes depend on values."""
+    rest, place = of_data(name), _DATA_GIVING.get(name)
+
+    @functools.wraps(impl)
+    def call(*args, **kwargs) -> Any:
+        if place is not None and _tells_sizes(args[place[0]] if len(args) > place[0] else kwargs.get(place[1])):
+            return rest(*args, **kwargs)
+        try:
+            return impl(*args, **kwargs)
+        except TypeError:
+            return rest(*args, **kwargs)
+
+    return call
+
+
+def _fill_of_data() -> None:
+    known = {id(f): i for i, (f, _) in enumerate(FUNCTIONS)}
+    called = FUNCTIONS_BY_MODULE["numpy"].split()
+    for name in OF_DATA.split():
+        f = getattr(np, name, None)  # some are newer than the oldest NumPy we run on
+        if f is None:
+            continue
+        if id(f) in known:
+            FUNCTIONS[known[id(f)]] = (f, _else_of_data(FUNCTIONS[known[id(f)]][1], name))
+        elif name in called:
+            implements(f)(made := _else_of_data(opaque("numpy", name), name))
+            del made.__wrapped__  # no function on tensors stands behind it
+        else:
+            implements(f)(of_data(name))
+
+
 def _fill() -> None:
     rest = {id(getattr(np, name)): name for name in REST.split() if hasattr(np, name)}
     for i, (f, impl) in enumerate(FUNCTIONS):
         if isinstance(f, np.ufunc) or id(f) in rest:
             FUNCTIONS[i] = (f, _or_numpy(impl, rest.get(id(f)) or f.__name__))
+    _fill_of_data()
     for name in METHODS.keys() & set(REST.split()) - {"sort"}:  # the method sorts in place
         METHODS[name] = _or_numpy(METHODS[name], name, unknown=("correction",))  # of np.var and np.std only
     known = {id(f) for f, _ in FUNCTIONS}
@@ -450,6 +550,11 @@ def _in_place(impl):
     return in_place
 
 
+_COMPARISONS = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+for _name, _ufunc in _COMPARISONS.items():
+    OPERATORS[_name] = next(impl for f, impl in FUNCTIONS if f is _ufunc)
 for _name, _ufunc in _OPERATORS.items():
     OPERATORS[_name] = next(impl for f, impl in FUNCTIONS if f is _ufunc)
     OPERATORS[f"i{_name.rstrip('_')}"] = _in_place(OPERATORS[_name])

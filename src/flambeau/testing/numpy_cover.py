@@ -14,9 +14,10 @@ import numpy as np
 import flambeau.numpy  # noqa: F401  # fills the tables in
 
 from ..dynamo.numpy import numpy_bridge
-from ..dynamo.variables.numpy import places as _places  # noqa: F401  # fills ATTRIBUTES in
+from ..dynamo.variables.numpy import methods as _methods  # noqa: F401  # they fill ATTRIBUTES in
+from ..dynamo.variables.numpy import places as _places  # noqa: F401
 from ..dynamo.variables.numpy.traced import TRACED
-from ..dynamo.variables.tensors.tensor import ATTRIBUTES
+from ..dynamo.variables.tensors.tensor import ATTRIBUTES, METHODS_IN_PYTHON
 from ..loops.streams import CLASSES
 from ..numpy import of_data
 from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
@@ -32,20 +33,15 @@ DERIVED = "called, with a derivative"
 CONSTANT = "constant"
 OF_DATA = "kernel where symbols may stand for sizes that depend on data"
 REASONS = {
-    "the size of the result, or which Python object it is, depends on values": (
-        "array_equiv histogram_bin_edges poly polydiv real_if_close roots trim_zeros unique_all unique_counts unique_inverse unique_values"
-    ),
-    "it calls a Python function": "apply_along_axis apply_over_axes fromiter frompyfunc piecewise",
-    "it is about memory: flags, order, views with negative strides, what is shared": (
-        "asarray_chkfinite asfortranarray from_dlpack frombuffer isfortran may_share_memory nested_iters require "
-        "shares_memory"
-    ),
-    "it returns views or arrays in a form of its own": "asmatrix bmat einsum_path row_stack",
+    "the dtype of the result depends on values": "real_if_close roots",
+    "it gives a view whose size depends on values: who writes into it writes into the argument": "trim_zeros",
+    "it gives an array of Python objects": "frompyfunc",
+    "it is about memory that a graph has of its own, or of other programs": "from_dlpack frombuffer may_share_memory nested_iters shares_memory",
+    "it returns a matrix, or NumPy warns of its name": "asmatrix bmat row_stack",
     "text, files, dates and settings": (
-        "array2string array_repr array_str base_repr binary_repr busday_count busday_offset datetime_as_string datetime_data format_float_positional "
-        "format_float_scientific fromfile fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr geterrcall info is_busday "
-        "isdtype load loadtxt mintypecode printoptions save savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall show_config "
-        "show_runtime test typename"
+        "array2string array_repr array_str busday_offset datetime_as_string fromfile fromregex fromstring genfromtxt get_include get_printoptions "
+        "getbufsize geterr geterrcall info load loadtxt printoptions save savetxt savez savez_compressed set_printoptions setbufsize seterr "
+        "seterrcall show_config show_runtime test"
     ),
 }
 """Why functions of NumPy's own module are left to plain code."""
@@ -146,7 +142,7 @@ def table() -> str:
             out.append(f"- {module}: {' '.join(marked)}{', and all ufuncs' if module == 'scipy.special' else ''}")
     out.append("")
     methods = [n for n in dir(np.ndarray) if not n.startswith("_")]
-    described = {"shape", "ndim", "size", "itemsize", "nbytes", "dtype", *ATTRIBUTES}
+    described = {"shape", "ndim", "size", "itemsize", "nbytes", "dtype", *ATTRIBUTES, *METHODS_IN_PYTHON}
     known = [n for n in methods if n in numpy_bridge.methods or n in numpy_bridge.attributes or n in described]
     out += [
         "## Methods and attributes of ndarray",

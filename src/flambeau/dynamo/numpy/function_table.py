@@ -22,7 +22,8 @@ ATTRIBUTE_OF = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
 """Functions that give an attribute of their only argument."""
 DESCRIPTIONS = {
     *ATTRIBUTE_OF, np.result_type, np.can_cast, np.promote_types, np.broadcast_shapes, np.issubdtype, np.isscalar, np.iscomplexobj,
-    np.isrealobj, np.min_scalar_type, np.common_type, np.iterable,
+    np.isrealobj, np.min_scalar_type, np.common_type, np.iterable, np.base_repr, np.binary_repr, np.isdtype, np.mintypecode, np.typename,
+    np.format_float_positional, np.format_float_scientific, np.busday_count, np.is_busday, np.datetime_data, np.einsum_path,
 }  # fmt: skip
 """Functions whose results follow from shapes, dtypes and constants alone."""
 
@@ -50,6 +51,8 @@ def ufunc_method(np_callable) -> Callable | None:
 
 
 ufunc_methods: dict[tuple[str, str], Callable] = {}
+in_python: dict[Callable, Callable] = {}
+"""Functions that capture traces as Python: functions of flambeau that do the same. Filled in by flambeau.numpy."""
 draws: dict[tuple[type, str], Callable] = {}
 """Methods of random generators, by class and name: functions of a generator's table. Filled in by flambeau.numpy, as are the next two."""
 makers: dict[int, tuple[Any, Callable]] = {}

@@ -21,6 +21,7 @@ from .function_table import attributes as attributes
 from .function_table import binary as binary
 from .function_table import draws as draws
 from .function_table import functions as functions
+from .function_table import in_python as in_python
 from .function_table import late as late
 from .function_table import load as load
 from .function_table import loaders as loaders

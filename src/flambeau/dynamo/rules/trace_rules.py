@@ -55,6 +55,7 @@ INLINE_IN_PACKAGE = (
     os.path.join(PACKAGE, "autograd", "generator_mode.py"),
     os.path.join(PACKAGE, "distributed", "functional_collectives.py"),
     os.path.join(PACKAGE, "compiler", "numpy_wrap.py"),
+    os.path.join(PACKAGE, "numpy", "in_python.py"),
     os.path.join(PACKAGE, "utils", "checkpoint_sequence.py"),
     os.path.join(PACKAGE, "compiler", "regions.py"),
     os.path.join(PACKAGE, "export", "exported_program.py"),  # calls of exported programs

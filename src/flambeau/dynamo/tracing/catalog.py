@@ -49,6 +49,7 @@ from ..variables.modules import lazy_modules as lazy_modules
 from ..variables.modules import module as module
 from ..variables.modules import optimizer as optimizer
 from ..variables.numpy import flips as flips
+from ..variables.numpy import methods as methods
 from ..variables.numpy import places as places
 from ..variables.numpy import random_generators as random_generators
 from ..variables.numpy import routines as routines

@@ -10,7 +10,7 @@ from numpy.lib import _index_tricks_impl as tricks
 from ...exc import unsupported
 from ...numpy import numpy_bridge
 from ..base import Variable
-from ..containers.lists import SliceVariable, TupleVariable
+from ..containers.lists import ListVariable, SliceVariable, TupleVariable
 from ..objects.class_object import MAKERS
 from ..tensors.tensor import NumpyNdarrayVariable
 from ..values.constant import ConstantVariable
@@ -32,14 +32,73 @@ def _number(v: Variable, kind: type) -> NumberVariable:
     return NumberVariable(v.node, v.val, kind)
 
 
+def _as_array(tx, v: Variable) -> Variable:
+    """What np.asarray makes of a list or a tuple of numbers."""
+    return v if _array(v) or not isinstance(v, ListVariable | TupleVariable) else _call(tx, np.asarray, v)
+
+
 def same_elements(tx, fn, args, kwargs) -> Variable | None:
     """np.array_equal of arrays, a truth value of Python's; None where NumPy has to say."""
-    if len(args) != 2 or kwargs or not all(map(_array, args)):
+    nan = kwargs.get("equal_nan", args[2] if len(args) == 3 else ConstantVariable(False))
+    if not 2 <= len(args) <= 3 or kwargs.keys() - {"equal_nan"} or not nan.can_constant():
         return None
-    a, b = args
+    a, b = (_as_array(tx, v) for v in args[:2])
+    if not (_array(a) and _array(b)):
+        return None
     if a.val.ndim != b.val.ndim or any(bool(m != n) for m, n in zip(a.val.shape, b.val.shape)):
         return ConstantVariable(False)
+    same = _call(tx, np.equal, a, b)
+    if nan.as_constant() and all(numpy_bridge.np_dtype(v.val).kind in "fc" for v in (a, b)):
+        same = _call(tx, np.logical_or, same, _call(tx, np.logical_and, _call(tx, np.isnan, a), _call(tx, np.isnan, b)))
+    return _number(_call(tx, np.all, same), bool)
+
+
+def equivalent(tx, fn, args, kwargs) -> Variable | None:
+    """np.array_equiv: equal where one is repeated to the other's shape."""
+    if len(args) != 2 or kwargs:
+        return None
+    a, b = (_as_array(tx, v) for v in args)
+    if not (_array(a) and _array(b)) or any(type(n) is not int for n in (*a.val.shape, *b.val.shape)):
+        return None
+    try:
+        np.broadcast_shapes(tuple(a.val.shape), tuple(b.val.shape))
+    except ValueError:
+        return ConstantVariable(False)
     return _number(_call(tx, np.all, _call(tx, np.equal, a, b)), bool)
+
+
+def is_fortran(tx, fn, args, kwargs) -> Variable | None:
+    """np.isfortran."""
+    return (
+        args[0].getattr(tx, "flags").getattr(tx, "fnc") if len(args) == 1 and not kwargs and _array(args[0]) else None
+    )
+
+
+def finite(tx, fn, args, kwargs) -> Variable | None:
+    """np.asarray_chkfinite of an array: itself, when a check has been made in the graph."""
+    if len(args) != 1 or kwargs or not _array(args[0]):
+        return None
+    if numpy_bridge.np_dtype(args[0].val).kind in "fc":
+        numpy_bridge.load()
+        NumpyNdarrayVariable.call_impl(tx, numpy_bridge.in_python[fn], args, {})
+    return args[0]
+
+
+def as_python(tx, fn, args, kwargs) -> Variable | None:
+    """The function of flambeau that is traced in the place of NumPy's."""
+    numpy_bridge.load()
+    return tx.wrap_known(numpy_bridge.in_python[fn]).call(tx, args, kwargs)
+
+
+def required(tx, fn, args, kwargs) -> Variable | None:
+    """np.require of an order: what is asked of memory is NumPy's to say."""
+    names = args[2] if len(args) > 2 else kwargs.get("requirements", ConstantVariable(None))
+    if not args or not _array(args[0]) or not names.can_constant() or kwargs.keys() - {"dtype", "requirements"}:
+        return None
+    known = {"C", "C_CONTIGUOUS", "CONTIGUOUS", "F", "F_CONTIGUOUS", "FORTRAN"}
+    if not all(n.upper() in known for n in names.as_constant() or ()):
+        return None
+    return as_python(tx, fn, args, kwargs)
 
 
 def all_close(tx, fn, args, kwargs) -> Variable | None:
@@ -171,6 +230,8 @@ def same_key(tx, fn, args, kwargs) -> Variable | None:
 
 TRACED: dict[Callable, Callable] = {
     **dict.fromkeys(AXES, flip), np.array_equal: same_elements, np.allclose: all_close, np.count_nonzero: count, np.rot90: rotated,
+    np.array_equiv: equivalent, np.isfortran: is_fortran, np.asarray_chkfinite: finite, np.require: required,
+    np.apply_along_axis: as_python, np.apply_over_axes: as_python, np.piecewise: as_python, np.fromiter: as_python,
     np.fromfunction: of_places, np.diag_indices_from: diagonal_places, np.dsplit: split_in_depth, np.ix_: open_mesh,
     tricks.nd_grid.__getitem__: _trick("mgrid"), tricks.AxisConcatenator.__getitem__: _trick("r_"),
     tricks.IndexExpression.__getitem__: same_key,

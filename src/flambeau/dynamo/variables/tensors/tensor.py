@@ -477,6 +477,8 @@ MOST_PARTS = 32
 
 ATTRIBUTES: dict[str, Callable] = {}
 """Attributes of ndarray that are neither tensors nor constants: (tx, array) -> variable."""
+METHODS_IN_PYTHON: dict[str, Callable] = {}
+"""Methods of ndarray that aren't operations: (tx, array, args, kwargs) -> variable, or None for what NumPy has to say."""
 
 
 class NumpyNdarrayVariable(TensorVariable):
@@ -534,7 +536,7 @@ class NumpyNdarrayVariable(TensorVariable):
         impl = numpy_bridge.attributes.get(name)
         if impl is not None:
             return self.call_impl(tx, impl, [self], {}, self)
-        if name in numpy_bridge.methods:
+        if name in numpy_bridge.methods or name in METHODS_IN_PYTHON:
             return NumpyMethodVariable(self, name)
         if name == "resize":
             raise SkipFrame("ndarray.resize() counts who refers to the array")
@@ -741,6 +743,10 @@ def as_ndarray(v: Variable, scalar=True) -> Variable:
 class NumpyMethodVariable(MethodOf):
     def call(self, tx, args, kwargs):
         numpy_bridge.load()
+        in_python = METHODS_IN_PYTHON.get(self.name)
+        made = None if in_python is None else in_python(tx, self.owner, args, kwargs)
+        if made is not None:
+            return made
         impl = numpy_bridge.methods.get(self.name)
         if impl is None:
             unsupported(
