@@ -34,6 +34,7 @@ from ..variables.functions.handlers import HANDLERS
 from ..variables.functions.python_functions import CellVariable, NestedFunctionVariable, callee
 from ..variables.iterators.generators import GeneratorVariable, must_be_closed
 from ..variables.iterators.protocol import all_of, is_iterable, pulled
+from ..variables.numpy.masked import MaskedVariable, selection
 from ..variables.objects.class_object import ClassVariable
 from ..variables.objects.instance import ObjectVariable
 from ..variables.objects.weak_references import check_callbacks, is_weakly_known
@@ -280,7 +281,8 @@ class Opcodes:
     # -- operators --
     def BINARY_OP(self, inst):
         b, a = self.pop(), self.pop()
-        self.push(operators.binary(self, BINARY_BY_ARG[inst.arg], a, b))
+        fn = BINARY_BY_ARG[inst.arg]
+        self.push(a.updated(self, fn, b) if type(a) is MaskedVariable else operators.binary(self, fn, a, b))
 
     def COMPARE_OP(self, inst):
         b, a = self.pop(), self.pop()
@@ -315,11 +317,15 @@ class Opcodes:
 
     def BINARY_SUBSCR(self, inst):
         key, v = self.pop(), self.pop()
-        self.push(v.getitem(self, key))
+        masked = selection(self, v, key, self.insts[self.ip : self.ip + 5], BINARY_BY_ARG)
+        self.push(v.getitem(self, key) if masked is None else masked)
 
     def STORE_SUBSCR(self, inst):
         key, target, value = self.pop(), self.pop(), self.pop()
-        target.setitem(self, key, value)
+        if type(value) is MaskedVariable:
+            value.store(self)
+        else:
+            target.setitem(self, key, value)
 
     def _slice(self) -> SliceVariable:
         stop, start = self.pop(), self.pop()
