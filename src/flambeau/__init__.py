@@ -228,6 +228,10 @@ def __getattr__(name):
             raise AttributeError(absent(f"module 'torch' has no attribute '{name}' (flambeau)", name, __dir__))
         globals()[name] = value[0]
         return value[0]
+    if name == "compile":
+        loading = _importlib.import_module("flambeau.base.loading")
+        if not loading.is_whole(target[0]):  # a handler runs in the middle of the import
+            return loading.compile_later
     value = (
         _importlib.import_module(target)
         if isinstance(target, str)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau.base import upper_levels
+from flambeau.base.loading import is_whole
 from flambeau.dynamo.config import config
 from flambeau.dynamo.exc import TorchDynamoException
 
@@ -121,18 +122,9 @@ def eager_noexcept(gm, example_inputs, **kwargs):
     return run
 
 
-def _loaded(*names: str) -> bool:
-    """Load the modules. False for a signal handler that came while its thread was loading one: what is there isn't whole."""
-    for name in names:
-        spec = importlib.import_module(name).__spec__
-        if getattr(spec, "_initializing", False):
-            return False
-    return True
-
-
 @register_backend(tags=("debug",))
 def aot_eager(gm, example_inputs, **kwargs):
-    if not _loaded("flambeau.aot"):
+    if not is_whole("flambeau.aot"):
         return gm.forward
     return importlib.import_module("flambeau.aot").aot_eager(gm, example_inputs, **kwargs)
 
@@ -141,7 +133,7 @@ def _of_aot(name: str) -> Callable:
     """A backend for tests and debugging that stands in flambeau.aot, which is loaded when it is first used."""
 
     def backend(gm, example_inputs, **kwargs):
-        if not _loaded("flambeau.aot"):
+        if not is_whole("flambeau.aot"):
             return gm.forward
         return getattr(importlib.import_module("flambeau.aot.debug_backends"), name)(gm, example_inputs, **kwargs)
 
@@ -170,7 +162,7 @@ def inductor(gm, example_inputs, options=None, mode=None, **kwargs):
         named = {k.replace("-", "_"): v for k, v in options.items()}
         with settings.patch({k: v for k, v in named.items() if settings.built(k)}):
             return inductor(gm, example_inputs)
-    if not _loaded("flambeau.aot", "flambeau.inductor", "flambeau.inductor.compile"):
+    if not all(map(is_whole, ("flambeau.aot", "flambeau.inductor", "flambeau.inductor.compile"))):
         return gm.forward
     aot = importlib.import_module("flambeau.aot")
     package: Any = importlib.import_module("flambeau.inductor")

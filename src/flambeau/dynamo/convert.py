@@ -23,6 +23,7 @@ from flambeau.base import forks as _forks  # noqa: F401  a fork waits for import
 from flambeau.base.collector import collecting_later
 from flambeau.base.records import made_by, slotted
 from flambeau.base.shape_env import ConstraintViolationError
+from flambeau.core.keys import AUTOGRAD
 from flambeau.fx.tracer import is_fx_tracing
 
 from . import utils
@@ -105,6 +106,12 @@ def compiling() -> _C.Guard:
 _codes: dict[int, weakref.ref] = {}  # by identity: equal code objects have caches of their own
 _numbers: dict[int, int] = {}  # by identity too: in the order in which code was first seen, for events
 _count = itertools.count()
+
+
+def _inside_a_kernel() -> bool:
+    """Whether a handler (a signal's, a finaliser) runs in the middle of an operator: gradients are asked for and none are recorded. What would
+    be compiled for that serves no other call."""
+    return _C.is_grad_enabled() and bool(_C.tls("excluded") & AUTOGRAD)
 
 
 def remember_code(code: types.CodeType) -> None:
@@ -225,7 +232,7 @@ class Compiler(_frame.Context):
         remember_code(code)
         top = code in self.top_codes
         stance = current_stance()
-        if config.disable or stance.name == "force_eager":
+        if config.disable or stance.name == "force_eager" or _inside_a_kernel():
             return False
         if is_fx_tracing():
             if config.error_on_nested_fx_trace:
