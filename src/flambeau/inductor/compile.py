@@ -207,6 +207,8 @@ def looking_only(gm):
 def _numbers(val):
     parts = (*val.shape, *val.stride()) if hasattr(val, "stride") else val if isinstance(val, (tuple, list)) else ()
     for n in (val, *parts):
+        if type(n) is int:
+            continue
         if hasattr(n, "__sym__"):
             yield n
         elif n is not val and hasattr(n, "stride"):

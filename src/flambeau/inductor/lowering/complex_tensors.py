@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from ..ir.sizes import sizes
 from ..ir.values import short
-from .lazy import LazyTensor, flatten
+from .lazy import LazyTensor
 from .reductions import reduce
 
 __all__ = ["as_complex", "as_real"]
 
 
-def refuse_complex(lowering, op, full, val) -> None:
-    """NotImplementedError where kernels don't compute with complex numbers."""
+def refuse_complex(op, tensors: list[LazyTensor], val) -> None:
+    """NotImplementedError where kernels don't compute with complex numbers. ``tensors``: among the arguments."""
     made = val if isinstance(val, (tuple, list)) else (val,)
-    if not any(
-        getattr(x, "dtype", None) is not None and x.dtype.is_complex
-        for x in (*(x for x in flatten(full) if isinstance(x, LazyTensor)), *made)
-    ):
+    if not any(x.dtype.is_complex for x in (*tensors, *(v for v in made if hasattr(v, "stride")))):
         return
     d = op.definition
     if "lower" in op.overrides or d.kind in ("view", "pointwise", "extern"):

@@ -12,14 +12,14 @@ from ..ir.nodes import BufferKind, ExternCall, Region, dense_strides, is_dense
 from ..ir.sizes import sizes
 from ..ir.values import short
 from .eager_call import EagerCall, call_rule, call_schema, replace
-from .lazy import LazyTensor, flatten
+from .lazy import flatten, tensors_in
 
 __all__ = ["call_eagerly", "floats"]
 
 
 def call_eagerly(lowering, op, full, val):
     """A call of the operator itself, on tensors over the buffers."""
-    tensors: list[LazyTensor] = [x for x in flatten(full) if isinstance(x, LazyTensor)]
+    tensors = tensors_in(full)
     regions = [lowering.realize(x) for x in tensors]
     outs: list[str | None] = []  # None for a number that is the same at each call
 

@@ -57,13 +57,26 @@ def strides_of(val):
     return sizes(val.stride()) if hasattr(val, "stride") else None
 
 
-def flatten(tree):
+def flatten(tree) -> list:
     """The leaves of nested tuples, lists and dicts."""
-    if isinstance(tree, (tuple, list)):
-        for x in tree:
-            yield from flatten(x)
-    elif isinstance(tree, dict):
-        for x in tree.values():
-            yield from flatten(x)
-    else:
-        yield tree
+    if not isinstance(tree, _NESTED):
+        return [tree]
+    leaves: list = []
+    _add_leaves(tree, leaves)
+    return leaves
+
+
+def _add_leaves(tree, leaves: list) -> None:
+    for x in tree.values() if isinstance(tree, dict) else tree:
+        if isinstance(x, _NESTED):
+            _add_leaves(x, leaves)
+        else:
+            leaves.append(x)
+
+
+_NESTED = (tuple, list, dict)
+
+
+def tensors_in(tree) -> list[LazyTensor]:
+    """The tensors among the leaves."""
+    return [x for x in flatten(tree) if isinstance(x, LazyTensor)]

@@ -34,7 +34,7 @@ from .contractions import packed_product
 from .eager_call import NotLowered, same_layout
 from .extern import call_eagerly
 from .interface import constant, finish, placeholder
-from .lazy import LazyTensor, flatten
+from .lazy import LazyTensor, tensors_in
 from .native import data_sizes, launch, linalg, random, recurrence, select, special
 
 __all__ = ["Lowering"]
@@ -192,15 +192,16 @@ class Lowering(Handler):
                 env[call] = constant(self, call.val)
             else:
                 args, kwargs = _map((call.args, call.kwargs), env.__getitem__)
-                self.here = self.origins_of(call, (args, kwargs))
-                env[call] = self.settle(self.call(call, args, kwargs), call, (args, kwargs))
+                tensors = tensors_in((args, kwargs))
+                self.here = self.origins_of(call, tensors)
+                env[call] = self.settle(self.call(call, args, kwargs), call, tensors)
         results = [_map(x, env.__getitem__) for x in program.outputs]
         finish(self, results, [x.val if isinstance(x, OpCall) else None for x in program.outputs])
 
-    def origins_of(self, call, given) -> tuple[Origin, ...]:
+    def origins_of(self, call, tensors: list[LazyTensor]) -> tuple[Origin, ...]:
         """The operator of a call, and those by which its arguments are still to be computed."""
         own = () if call.node is None else (origin(call.node),)
-        pending = (o for x in flatten(given) if isinstance(x, LazyTensor) and x.region is None for o in x.origins)
+        pending = (o for x in tensors if x.region is None for o in x.origins)
         # The last ones: of a chain of thousands each element would name all.
         return tuple(dict.fromkeys((*pending, *own)))[-_ORIGINS:]
 
@@ -218,14 +219,13 @@ class Lowering(Handler):
         """An example of a size; None when it is not known before the graph runs."""
         return self.values.hint(e) if all(s in self.values.hints for s in symbols(e)) else None
 
-    def settle(self, result, call, given):
+    def settle(self, result, call, tensors: list[LazyTensor]):
         """Give a node's result memory when several readers would each compute something costly, or when it is a chain of too many nodes: each
         is one more call of Python's within another when an element is written down."""
         if self.by_strides:
             return layouts.ruled(self, result, call.val)
         if isinstance(result, LazyTensor) and result.region is None:
-            pending = (x.depth for x in flatten(given) if isinstance(x, LazyTensor) and x.region is None)
-            result.depth = 1 + max(pending, default=0)
+            result.depth = 1 + max((x.depth for x in tensors if x.region is None), default=0)
             if result.depth > DEEPEST or call.uses > 1 and self.costly(result):
                 self.realize(result, layouts.followed(self, result, result.strides))
         return result
@@ -270,7 +270,7 @@ class Lowering(Handler):
         if isinstance(call.target, HigherOrderOperator):
             return call_eagerly(self, call.target, (args, tuple(kwargs.items())), call.val)
         if not hasattr(call.target, "definition"):
-            if any(isinstance(a, LazyTensor) for a in flatten((args, kwargs))):
+            if tensors_in((args, kwargs)):
                 raise NotImplementedError(f"inductor: {call.target} is not an ATen operator")
             return call.target(*args, **kwargs)
         return self.operator(call.target, args, kwargs, call.val)
@@ -283,9 +283,9 @@ class Lowering(Handler):
                 if "prepared" in op.overrides or "has_side_effects" in op.tags:
                     return call_eagerly(self, op, full, val)  # a native call of its own, or Python's: no fallback
                 raise NotLowered(f"kind {op.definition.kind}")
-            for x in flatten(full):
-                if isinstance(x, LazyTensor):
-                    short(x.dtype)
+            tensors = tensors_in(full)
+            for x in tensors:
+                short(x.dtype)
             for v in val if isinstance(val, (tuple, list)) else (val,):
                 if hasattr(v, "stride"):
                     short(v.dtype)
@@ -297,7 +297,7 @@ class Lowering(Handler):
                 return call_eagerly(
                     self, op, full, val
                 )  # a check, or a number out of a tensor: Python's, and no fallback
-            refuse_complex(self, op, full, val)
+            refuse_complex(op, tensors, val)
             if special is not None:
                 return special(self, val, *full)
             return rule(self, op, full, val)

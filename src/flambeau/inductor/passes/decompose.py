@@ -229,7 +229,7 @@ def _learn(val, known: set) -> None:
             _learn(v, known)
     elif isinstance(val, _C.TensorBase):
         for n in (*val.shape, *val.stride()):
-            if hasattr(n, "__sym__"):
+            if type(n) is not int and hasattr(n, "__sym__"):
                 known |= symbols(n.expr)
 
 

@@ -44,8 +44,8 @@ def write_plan(plan: LaunchPlan, enc: Encoder, constants: list[np.ndarray]) -> d
 
     def row(x):
         cls = type(x)
-        if cls in (list, tuple):
-            return list(map(row, x))
+        if cls in _ROWS:
+            return [v if type(v) is int else row(v) for v in x]
         if cls not in _FIELDS:
             return x
         return [cls.__name__, *(leaves.get((cls, f), row)(getattr(x, f)) for f in _FIELDS[cls])]
