@@ -2,6 +2,7 @@
  *
  * Of equal elements the first one wins, and the first nan over all. What lies outside of the plane is in no
  * window. Planes go over the pool. */
+#include "pool.h"
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include <math.h>
@@ -11,13 +12,6 @@
 #endif
 
 #define WIDE 256 /* columns of a row that are made together */
-
-typedef struct {
-    const char *from, *where; /* backward: the cotangent and the places */
-    char *to, *places;
-    int64_t in[2], out[2], kernel[2], stride[2], padding[2];
-    int64_t bad, value; /* a place outside of its plane */
-} Pool;
 
 #define ROW(T, I, step)                                           \
     for (int64_t i = lo; i < hi; i++) {                           \
@@ -30,7 +24,7 @@ typedef struct {
 #define POOL(T, I, NAME)                                                                              \
     BY_LEVEL(static void, forward_##NAME, (void *context, int64_t begin, int64_t end),                \
              (context, begin, end)) {                                                                 \
-        const Pool *p = context;                                                                      \
+        const FlbPool *p = context;                                                                      \
         int64_t s = p->stride[1];                                                                     \
         T best[WIDE];                                                                                 \
         I at[WIDE];                                                                                   \
@@ -68,7 +62,7 @@ typedef struct {
         }                                                                                             \
     }                                                                                                 \
     static void backward_##NAME(void *context, int64_t begin, int64_t end) {                          \
-        Pool *p = context;                                                                            \
+        FlbPool *p = context;                                                                            \
         int64_t count = p->out[0] * p->out[1], plane = p->in[0] * p->in[1];                           \
         for (int64_t n = begin; n < end; n++) {                                                       \
             const T *from = (const T *)p->from + n * count;                                           \
@@ -91,7 +85,7 @@ POOL(double, int64_t, f64)
 /* float32 with masked vectors of 16 columns: rows are short. */
 __attribute__((target("avx512f,avx512vl,avx512dq,bmi2"))) static void
 forward_wide(void *context, int64_t begin, int64_t end) {
-    const Pool *p = context;
+    const FlbPool *p = context;
     int64_t s = p->stride[1];
     const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i count = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
@@ -143,6 +137,13 @@ forward_wide(void *context, int64_t begin, int64_t end) {
 }
 #endif
 
+/* Rows, columns and channels of images with their channels last. */
+static int64_t of_images(FlbPool *p, const View *in, const View *out) {
+    p->channels = in->shape[1];
+    for (int d = 0; d < 2; d++) p->in[d] = in->shape[2 + d], p->out[d] = out->shape[2 + d];
+    return in->shape[0];
+}
+
 static int64_t planes_of(const View *v) {
     int64_t planes = 1;
     for (int d = 0; d < v->ndim - 2; d++) planes *= v->shape[d];
@@ -151,10 +152,14 @@ static int64_t planes_of(const View *v) {
 
 FLB_KERNEL(max_pool) {
     const int64_t *in = v->source.shape + v->source.ndim - 2, *out = v->maxima.shape + v->maxima.ndim - 2;
-    Pool p = {.from = v->source.ptr, .to = v->maxima.ptr, .places = v->places.ptr};
+    FlbPool p = {.from = v->source.ptr, .to = v->maxima.ptr, .places = v->places.ptr};
     for (int d = 0; d < 2; d++) {
         p.in[d] = in[d], p.out[d] = out[d];
         p.kernel[d] = n->kernel[d], p.stride[d] = n->stride[d], p.padding[d] = n->padding[d];
+    }
+    if (n->last) {
+        flb_pool_last(&p, n->f64 != 0, of_images(&p, &v->source, &v->maxima));
+        return 0;
     }
     int64_t work = p.out[0] * p.out[1] * p.kernel[0] * p.kernel[1];
     FlbRangeFn fn = n->f64 ? forward_f64 : forward_f32;
@@ -167,10 +172,12 @@ FLB_KERNEL(max_pool) {
 
 FLB_KERNEL(max_pool_backward) {
     const int64_t *out = v->cotangent.shape + v->cotangent.ndim - 2, *in = v->made.shape + v->made.ndim - 2;
-    Pool p = {.from = v->cotangent.ptr, .where = v->places.ptr, .to = v->made.ptr};
+    FlbPool p = {.from = v->cotangent.ptr, .where = v->places.ptr, .to = v->made.ptr};
     for (int d = 0; d < 2; d++) p.out[d] = out[d], p.in[d] = in[d];
-    flb_parallel(n->f64 ? backward_f64 : backward_f32, &p, planes_of(&v->cotangent),
-                 1 + 20000 / (p.in[0] * p.in[1] + 1));
+    if (n->last) flb_pool_last_backward(&p, n->f64 != 0, of_images(&p, &v->made, &v->cotangent));
+    else
+        flb_parallel(n->f64 ? backward_f64 : backward_f32, &p, planes_of(&v->cotangent),
+                     1 + 20000 / (p.in[0] * p.in[1] + 1));
     if (p.bad) status[0] = n->outside + 1, status[1] = p.value, status[2] = p.in[0] * p.in[1];
     return 0;
 }

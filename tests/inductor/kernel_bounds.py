@@ -315,6 +315,9 @@ _exact = {
     "counts": lambda x: (torch.bincount((x.abs() * 9).long().flatten()), torch.histc(x, 7, -3, 3), torch.unique((x * 3).round())),
     "extremes": lambda x: (x.amax(1), x.amin(0), x.argmax(1), x.argmin(0), x.max()),
     "largest of windows": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1))[None], 3, 2, 1, return_indices=True),
+    "largest of windows, channels last": lambda x: F.max_pool2d(
+        F.pad(x, (1, 1, 1, 1)).t()[None, :, None].expand(-1, -1, 3, -1).contiguous(memory_format=torch.channels_last), 3, 2, 1, return_indices=True
+    ),
     "moves": lambda x: (x.t().contiguous(), torch.cat([x, x], 1), F.pad(x, (1, 2, 3, 0)), x.roll(1, 1), x.flip(1), x[:, 1:] > 0),
     "rows by index": lambda x: (x[torch.arange(x.shape[0] - 1, -1, -1)], x.gather(1, (x > 0).long() % x.shape[1])),
 }  # fmt: skip
@@ -416,6 +419,15 @@ _simple(
     bound=lambda n: 16,
 )
 _simple("windows, gradients", lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1))[None], 2), sq, grad=True, bound=lambda n: 4)
+_simple(
+    "windows with channels last, gradients",
+    lambda x: F.max_pool2d(
+        F.pad(x, (1, 1, 1, 1)).t()[None, :, None].expand(-1, -1, 3, -1).contiguous(memory_format=torch.channels_last), 2
+    ),
+    sq,
+    grad=True,
+    bound=lambda n: 8,
+)
 _simple(
     "interpolation",
     lambda x: torch.cat(

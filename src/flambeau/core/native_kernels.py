@@ -21,6 +21,7 @@ import math
 from ..base import blas, dtypes, fft, kernels
 from ..base.expr import at_least
 from ..base.kernels import ORDERED, Conv, Order, Segment, Sharing, Transform, Way, element
+from ..base.memory_format import is_last
 from ..base.order import LONGEST
 from ..base.result_spec import ResultSpec
 from ..base.select import SEARCHED, common_dtype
@@ -312,21 +313,33 @@ def _product_bf16(h, kernel, val, given, addend, beta, alpha):
 
 def max_pool(h, vals, x, kernel, stride, padding):
     """Maxima over windows of the last two dimensions and their places in the plane, see csrc/kernels/pool.c."""
-    part = h.contiguous(x)
+    part = h.image(x)
     if not at_least(2**31 - 1 - part.shape[-2] * part.shape[-1], 0) and type(part.shape[-1]) is int:
         raise NotImplementedError("planes of more than 2 ** 31 elements")
-    outs = [ResultSpec(sizes(v.shape), dense_strides(sizes(v.shape)), v.dtype, v.device) for v in vals]
+    last = is_last(part.shape, part.strides)
+    outs = [ResultSpec(shape, _by_pixels(shape, last), v.dtype, v.device) for v in vals for shape in [sizes(v.shape)]]
     flops = math.prod(outs[0].shape) * math.prod(map(size, kernel))
     window = {"kernel": kernel, "stride": stride, "padding": padding}
-    return h.launch(kernels.max_pool, [part], outs, flops, **window, f64=x.dtype is dtypes.float64)
+    return h.launch(kernels.max_pool, [part], outs, flops, **window, last=last, f64=x.dtype is dtypes.float64)
+
+
+def _by_pixels(shape, last: bool) -> tuple:
+    """Strides of images in C order, or with the channels ``last``."""
+    if not last:
+        return dense_strides(shape)
+    strides = dense_strides([shape[d] for d in (0, 2, 3, 1)])
+    return tuple(strides[d] for d in (0, 3, 1, 2))
 
 
 def max_pool_backward(h, val, name, cotangent, places):
     """The cotangent of what was pooled; a place outside of its plane is an IndexError that names the operator."""
     shape = sizes(val.shape)
-    parts = [h.contiguous(x) for x in (cotangent, places)]
-    out = ResultSpec(shape, dense_strides(shape), val.dtype, val.device)
-    numbers = {"f64": val.dtype is dtypes.float64, "outside": h.message(name)}
+    parts = [h.image(x) for x in (cotangent, places)]
+    last = all(is_last(p.shape, p.strides) for p in parts)
+    if not last:
+        parts = [h.contiguous(x) for x in (cotangent, places)]
+    out = ResultSpec(shape, _by_pixels(shape, last), val.dtype, val.device)
+    numbers = {"f64": val.dtype is dtypes.float64, "last": last, "outside": h.message(name)}
     return h.launch(kernels.max_pool_backward, parts, [out], math.prod(shape), **numbers)[0]
 
 

@@ -412,7 +412,9 @@ class Typed:
 
 # Nodes of a graph that may be computed one in another before a result gets memory.
 DEEPEST = 100
-HEAVY = frozenset("exp expm1 log log1p log2 tanh erf sin cos tan pow floordiv remainder fmod".split())
+HEAVY = frozenset(
+    "exp expm1 log log1p log2 tanh erf normal_cdf sigmoid sin cos tan pow floordiv remainder fmod".split()
+)
 
 
 def weight(values) -> float:

@@ -40,6 +40,7 @@ from .native import data_sizes, launch, linalg, random, recurrence, select, spec
 __all__ = ["Lowering"]
 
 # Operators that a value names as its origins.
+REPEATED = 16  # times that an element is read for each element of a result, from which on it is small beside it
 _ORIGINS = 128
 
 
@@ -234,7 +235,12 @@ class Lowering(Handler):
         if 0 in x.sizes:
             return False
         probe = walk(x.at(tuple(variable(v) for v in self.variables(x.sizes))))
-        return weight(probe) > 6 or sum(v.op == "load" for v in probe) > 2
+        return weight(probe) > 6 or sum(v.op == "load" and self.large(v.args[0], x) for v in probe) > 2
+
+    def large(self, name: str, x: LazyTensor) -> bool:
+        """Whether a buffer takes memory like ``x``; what is repeated (a number a row) is in the cache when it is read again."""
+        count, whole = self.backed_hint(self.buffers[name].size), self.backed_hint(math.prod(x.sizes))
+        return count is None or whole is None or count > whole // REPEATED
 
     rules = (
         native_kernels, boxes, complex_tensors, conditions, indexing, kinds, reductions,

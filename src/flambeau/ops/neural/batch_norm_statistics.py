@@ -220,7 +220,7 @@ def _functional_vjp(ct0, input, weight, bias, training, result1, result2, result
 
 
 for _op in (_no_stats, _functional, _no_training):
-    _op.override("parts", True)
+    _op.override("parts", lambda *args: True)
 
 
 _no_stats.derivative(

@@ -91,6 +91,12 @@ def _layer_norm_vjp(ct0, input, normalized_shape, result1, result2, weight, bias
 native_layer_norm.derivative((0,), input__weight__bias=_layer_norm_vjp)
 
 
+@native_layer_norm.override("parts")
+def _normalises_only(input, normalized_shape, weight, *rest) -> bool:
+    """Of groups: what follows reads the normalised input again in the backward, which is made again from the input."""
+    return weight is None
+
+
 def _differentiable_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     """The backward for a second derivative: mean and rstd as functions of ``input`` again, with the eps that the saved rstd tells."""
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
@@ -191,11 +197,16 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
                 f"input of shape {list(input.shape)}"
             )
     check_parameters(input, weight, bias)
-    groups = aten.reshape.default(
-        aten.contiguous.default(widened(input)), [n, num_groups, math.prod(input.shape[1:]) // num_groups]
-    )
-    out = aten.native_layer_norm.default(groups, [groups.shape[-1]], None, None, eps)[0]
-    return as_dtype(input.dtype, _affine(aten._unsafe_view.default(out, list(input.shape)), weight, bias))
+    # Channels stay a dimension of their own: a channel's weight is read where it lies, not found by dividing places.
+    kept = math.prod(input.shape[2:])
+    groups = aten.reshape.default(aten.contiguous.default(widened(input)), [n, num_groups, c // num_groups, kept])
+    out = aten.native_layer_norm.default(groups, list(groups.shape[2:]), None, None, eps)[0]
+    each = [1, num_groups, c // num_groups, 1]
+    if weight is not None:
+        out = aten.mul.Tensor(out, aten.reshape.default(weight, each))
+    if bias is not None:
+        out = aten.add.Tensor(out, aten.reshape.default(bias, each))
+    return as_dtype(input.dtype, aten._unsafe_view.default(out, list(input.shape)))
 
 
 @group_norm.override("watched")

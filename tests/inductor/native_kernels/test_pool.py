@@ -1,0 +1,78 @@
+"""Pooling of images whose channels lie last: the winners, places and gradients of row-major ones, bit for bit, and results that lie as the images."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau.nn import functional as F
+
+WINDOWS = [
+    (2, 2, 0, False),
+    (3, 2, 1, False),
+    (3, 1, 1, False),
+    ((2, 3), (3, 2), (1, 1), True),
+    ((1, 3), (1, 2), (0, 1), False),
+]
+SHAPES = [(2, 3, 7, 9), (1, 17, 5, 5), (2, 65, 4, 11), (1, 130, 13, 3), (8, 64, 16, 18)]
+ODD = [np.nan, -np.inf, np.inf, 1.0, 1.0]  # winners among equal elements, nans and infinities
+
+
+def images(shape, dtype):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape)
+    x.ravel()[::7] = np.resize(ODD, x.ravel()[::7].shape)
+    rows = torch.tensor(x, dtype=dtype)
+    return rows.requires_grad_(), rows.detach().clone().contiguous(memory_format=torch.channels_last).requires_grad_()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_channels_last_is_row_major(dtype, compiled):
+    for shape, (kernel, stride, padding, ceil) in itertools.product(SHAPES, WINDOWS):
+
+        def pool(x, how=(kernel, stride, padding, 1, ceil)):
+            return F.max_pool2d(x, *how, return_indices=True)
+
+        rows, last = images(shape, dtype)
+        values, places = pool(rows)
+        cotangent = torch.tensor(np.random.default_rng(1).standard_normal(tuple(values.shape)), dtype=dtype)
+        (wanted,) = torch.autograd.grad(values, rows, cotangent)
+        run = torch.compile(pool) if compiled and kernel == 2 else pool
+        # The second eager call of a description is the kernel's; a cotangent may lie either way.
+        for given in (cotangent, cotangent.contiguous(memory_format=torch.channels_last)):
+            got, where = run(last)
+            (found,) = torch.autograd.grad(got, last, given)
+            np.testing.assert_array_equal(got.detach().numpy(), values.detach().numpy())
+            np.testing.assert_array_equal(where.numpy(), places.numpy())
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=str((shape, kernel)))
+            assert got.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_threads_change_nothing():
+    _, last = images((3, 70, 33, 35), torch.float32)
+    before, made = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            for _ in range(2):
+                values = F.max_pool2d(last, 3, 2, 1)
+                (found,) = torch.autograd.grad(values, last, torch.ones_like(values))
+            made.append((values.detach().numpy(), found.numpy()))
+    finally:
+        torch.set_num_threads(before)
+    for a, b in zip(*made):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_places_outside_are_an_error():
+    _, last = images((2, 20, 6, 6), torch.float32)
+    values, places = F.max_pool2d(last, 2, return_indices=True)
+    places = places.clone()
+    places[1, 19, 2, 2] = 36
+    for _ in range(2):
+        with pytest.raises((IndexError, RuntimeError)):
+            torch.ops.aten.max_pool2d_with_indices_backward(
+                torch.ones_like(values), last.detach(), [2, 2], [2, 2], [0, 0], [1, 1], False, places
+            )
