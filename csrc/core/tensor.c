@@ -140,10 +140,23 @@ static PyObject *array_root(PyObject *array) {
     return array;
 }
 
+/* A new storage of the memory that the array is in. The storage of a read-only view lets nobody write to what the
+ * view's owner may write to. */
+static FlbStorage *storage_of(PyObject *array) {
+    PyObject *root = array_root(array);
+    if (PyArray_ISWRITEABLE((PyArrayObject *)array) || !PyArray_ISWRITEABLE((PyArrayObject *)root))
+        return storage_new(root, 0);
+    if (!(root = PyArray_View((PyArrayObject *)root, NULL, NULL))) return NULL;
+    PyArray_CLEARFLAGS((PyArrayObject *)root, NPY_ARRAY_WRITEABLE);
+    FlbStorage *s = storage_new(root, 0);
+    Py_DECREF(root);
+    return s;
+}
+
 FlbStorage *flb_storage(FlbTensor *t) {
     if (!t->storage) {
         if (t->array) {
-            t->storage = storage_new(array_root(t->array), 0);
+            t->storage = storage_of(t->array);
         } else {
             Py_ssize_t n = 1, item = 1;
             PyObject *size = PyObject_GetAttrString(t->dtype, "itemsize");

@@ -41,6 +41,28 @@ def test_refused(name, backend, size):
         assert data == kept
 
 
+STORED = {
+    "an element": lambda s: s.__setitem__(0, 1),
+    "all": lambda s: s.fill_(1),
+    "copy_": lambda s: s.copy_(torch.ones(s.nbytes(), dtype=torch.uint8).untyped_storage()),
+    "set_": lambda s: torch.empty(0).set_(s, 0, (4,), (1,)).add_(1),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("base", ["bytes", "array"])
+def test_of_the_storage(base, name):
+    """The storage of a read-only view of an array that its owner may write to, too."""
+    array = np.zeros(8, np.float32)
+    view = array[:] if base == "array" else np.frombuffer(bytes(32), np.float32)
+    view.flags.writeable = False
+    with pytest.raises((RuntimeError, ValueError), match="read-only"):
+        STORED[name](torch.from_numpy(view).untyped_storage())
+    assert not view.any()
+    array += 1  # what the owner writes is seen
+    assert torch.from_numpy(view).sum() == (8 if base == "array" else 0)
+
+
 def test_of_an_optimizer():
     data = np.full(10, 3, np.float32).tobytes()
     kept = bytes(bytearray(data))

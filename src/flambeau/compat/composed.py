@@ -149,8 +149,14 @@ def vander(x, N=None, increasing: bool = False):  # noqa: N803
 
 
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False):
-    """A one-dimensional tensor on the memory of an object with the buffer protocol. ValueError when it doesn't hold ``count`` elements."""
-    view = memoryview(buffer)
+    """A one-dimensional tensor on the memory of an object with the buffer protocol. ValueError when it has none or doesn't hold ``count`` elements,
+    RuntimeError when its bytes don't lie one after the other."""
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if not view.c_contiguous:
+        raise RuntimeError("could not retrieve buffer from object: it isn't contiguous")
     nbytes, item = view.nbytes, dtype.itemsize
     if nbytes == 0 or count == 0:
         raise ValueError(f"both buffer length ({nbytes}) and count ({count}) must not be 0")
