@@ -259,7 +259,7 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
              */
             int raised = PyErr_WarnFormat(
                 PyExc_RuntimeWarning, 1,
-                "a guard failed on the very call it was made for (%U); %R runs plainly", what, func);
+                "a guard failed on the very call it was made for (%S); %R runs plainly", what, func);
             Py_DECREF(what);
             *ran = 0;
             if (raised < 0) *ran = 1;

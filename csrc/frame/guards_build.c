@@ -316,7 +316,7 @@ static PyObject *tree_describe(Tree *t, PyObject *unused) {
 }
 
 static PyMethodDef tree_methods[] = {
-    {"describe_failure", (PyCFunction)tree_describe, METH_NOARGS, "the last failure as text"},
+    {"describe_failure", (PyCFunction)tree_describe, METH_NOARGS, "the last failure: what the mirror says of it, without one a text"},
     {"check", (PyCFunction)tree_check, METH_VARARGS, "check(func, flat_args) -> bool"},
     {NULL},
 };

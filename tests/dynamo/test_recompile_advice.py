@@ -3,6 +3,10 @@
 import pytest
 
 import flambeau as torch
+from flambeau.base.shape_env import UserLine
+from flambeau.dynamo.guards.advice import advice
+from flambeau.dynamo.guards.source import LocalSource
+from flambeau.dynamo.guards.tree import Failure
 
 
 def scaled(x, text):
@@ -37,16 +41,15 @@ def test_the_limit_says_why_and_what_to_do(f, make, options, told, caplog):
 
 
 def test_values_at_a_graph_break_are_named_by_its_line():
-    from flambeau.dynamo.guards.advice import advice
-
-    failed = "L['___stack1']: EQUALS_MATCH: L['___stack1'] np.float64(0.5)"
+    root = LocalSource("___stack1", 1)
+    failed = Failure("", "EQUALS_MATCH", root.name, root)
     assert advice(failed, "torch_dynamo_resume_in_f_at_15").startswith(
         "the value that the graph break in line 15 gave has"
     )
-    failed = "SIZES: (zf0 == 1.5) (zf0 is L['___stack3']), File \"p.py\", line 46, in f, code: t = str(y)"
+    failed = Failure("", "SIZES", root.name, root, UserLine("p.py", 46, "f", "t = str(y)"))
     told = advice(failed, "torch_dynamo_resume_in_f_at_46")
     assert told.startswith("the code in line 46 asks which number the value that the graph break in line 46 gave is")
-    assert advice("no captured variant", "f")
+    assert advice(Failure("no captured variant"), "f")
 
 
 def test_dynamic_is_a_bool():

@@ -20,8 +20,9 @@ from typing import Any
 from .. import _C
 from ..base import disk, process_state
 from ..base import relations as R
+from ..base.records import astuple
 from ..base.relations import FloatSymbol
-from ..base.shape_env import Guard
+from ..base.shape_env import Guard, UserLine
 from ..base.symint import NUMBERS
 from ..core.bindings import Binder
 from ..core.operator import OpOverload, namespace
@@ -175,7 +176,11 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
             "reshaped": [(i, _encode_fact(v, enc)) for i, v in traced.reshaped],
             "tangents": [enc.value(t) for t in traced.fake_tangents],
             "ways": ways and ways.rows(),
-            "guards": [(enc.expr(g.relation), g.line, g.specializes) for g in env.guards[key.guards :]] if env else [],
+            "guards": [
+                (enc.expr(g.relation), g.line and astuple(g.line), g.specializes) for g in env.guards[key.guards :]
+            ]
+            if env
+            else [],
             "plain": (
                 traced.mutated,
                 traced.num_forward,
@@ -240,7 +245,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
 
 def _assume(rows: list, dec: Decoder, env) -> bool:
     """Whether the guards of an entry hold for the examples of this process; they are guards here from then on."""
-    guards = [Guard(dec.expr(r), line, specializes) for r, line, specializes in rows]
+    guards = [Guard(dec.expr(r), line and UserLine(*line), specializes) for r, line, specializes in rows]
     if not all(R.evaluate(g.relation, env.hints) for g in guards):
         return False
     for g in guards:

@@ -52,6 +52,7 @@ __all__ = [
     "is_one",
     "shape_rules",
     "statically_known_true",
+    "UserLine",
     "user_line",
 ]
 
@@ -74,12 +75,25 @@ class ConstraintViolationError(RuntimeError):
     """What was marked dynamic transposed out to be needed as a constant (or in a narrower range)."""
 
 
+@slotted
+class UserLine:
+    """Where a program is: its line ``number`` of ``file``, in ``function``, and the text of that line."""
+
+    file: str
+    number: int
+    function: str
+    code: str
+
+    def __str__(self) -> str:
+        return f'File "{self.file}", line {self.number}, in {self.function}, code: {self.code}'
+
+
 @slotted(frozen=False)
 class Guard:
     """``relation`` was assumed because the program at ``line`` asked."""
 
     relation: Any
-    line: str | None
+    line: UserLine | None
     specializes: bool = False
 
 
@@ -89,7 +103,7 @@ class Assert:
 
     relation: Any
     message: str
-    line: str | None
+    line: UserLine | None
 
 
 class Origin:
@@ -109,14 +123,14 @@ def is_user_frame(frame) -> bool:
     return not name.startswith("flambeau") or name.startswith("flambeau.testing")
 
 
-def user_line() -> str | None:
-    """``file:line in function, source`` of the innermost frame outside flambeau."""
+def user_line() -> UserLine | None:
+    """The innermost frame outside flambeau."""
     frame = sys._getframe(1)
     while frame is not None:
         if is_user_frame(frame):
             code = frame.f_code
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            return f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}, code: {text}'
+            return UserLine(code.co_filename, frame.f_lineno, code.co_name, text)
         frame = frame.f_back
     return None
 

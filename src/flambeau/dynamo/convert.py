@@ -53,6 +53,7 @@ from .graph.output_graph import OutputGraph
 from .guards.advice import advice
 from .guards.dynamic import Seen
 from .guards.source import CellSource, ClosureCellSource, LocalSource
+from .guards.tree import Failure
 from .modes.ambient import ActiveModes
 from .numpy import numpy_bridge
 from .rules import trace_rules
@@ -482,7 +483,7 @@ class Compiler(_frame.Context):
         where = f"{shown_name(code)} in {code.co_filename}:{code.co_firstlineno}"
         LOG_RECOMPILES("Recompiling function %s\n    triggered by the failing guard: %s", where, why)
         for record in utils.recompile_records:
-            record.append((shown_name(code), f"{code.co_filename}:{code.co_firstlineno}", why))
+            record.append((shown_name(code), f"{code.co_filename}:{code.co_firstlineno}", str(why)))
         if config.error_on_recompile:
             raise RecompileError(f"Recompiling function {where}\n    triggered by the failing guard: {why}")
 
@@ -531,11 +532,11 @@ def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break
     return RootFrame(output, func, locals, cells, break_at, reason, fullgraph)
 
 
-def failed_guard(cache, func, args) -> str:
-    """The first guard of the latest variant that does not hold for this call, as text."""
+def failed_guard(cache, func, args) -> Failure:
+    """The first guard of the latest variant that does not hold for this call."""
     if cache.once:
-        return "it goes on with a class that the call has just made, another one each time"
+        return Failure("it goes on with a class that the call has just made, another one each time")
     if not cache.entries:
-        return "no captured variant"
+        return Failure("no captured variant")
     tree = cache.entries[0][0]
-    return "none" if tree.check(func, args) else tree.describe_failure()
+    return Failure("none") if tree.check(func, args) else tree.describe_failure()

@@ -346,7 +346,7 @@ class Checks:
                 bind(fake.expr, k, "value", 0)
             else:
                 inputs.append(("constant", leaf))
-        guards = [(g.relation, g.line) for g in env.guards if not isinstance(g.relation, bool)]
+        guards = [(g.relation, g.line and str(g.line)) for g in env.guards if not isinstance(g.relation, bool)]
         known = {s: r for s, r in ranges.items() if isinstance(s, Symbol) and s in bindings}
         return Checks(inputs, names, guards, bindings, known)
 

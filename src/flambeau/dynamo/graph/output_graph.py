@@ -165,13 +165,13 @@ class OutputGraph:
                     n.meta["now"] = tensor
                     n.meta["val"] = n.meta["example_value"] = tensor_queries.same_place(tensor)
 
-    def user_line(self) -> str | None:
+    def user_line(self) -> shape_env.UserLine | None:
         """Where the user's program is, for guards."""
         stack = self.tx.user_stack() if self.tx is not None else ()
         if not stack:
             return None
         f = stack[-1]
-        return f'File "{f.filename}", line {f.lineno}, in {f.name}, code: {f.line}'
+        return shape_env.UserLine(f.filename, f.lineno, f.name, f.line)
 
     def add_input(self, value, source: Source, ndarray: bool) -> TensorVariable:
         if ndarray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from ..bytecode.codegen import STACK_ARGUMENT
+from .source import GlobalSource, LocalSource
+from .tree import Failure
 
 __all__ = ["advice"]
 
@@ -30,22 +32,28 @@ BY_GUARD = {
     "ID_MATCH": OBJECT,
     "CODE_MATCH": OBJECT,
 }
-LOCAL = re.compile(r"[LG]\['(\w+)'\]")
 
 
-def advice(failed: str, function: str) -> str:
-    """A line for the guard ``failed``, as its tree describes it: why ``function`` was compiled again and again, and what to do."""
-    if failed.startswith("SIZES:"):
-        found = re.search(rf" is ({LOCAL.pattern}[^,)]*)", failed)
-        what = LOCAL.sub(lambda m: _named(m[1], function), found[1]) if found else "a size"
-        at = re.search(r", line (\d+), in ", failed)
-        return NUMBER.format(what=what, where=f"the code in line {at[1]}" if at else "the code") + "."
-    place, _, rest = failed.partition(": ")
-    kind = rest.partition(":")[0].split(" ")[0]
-    if kind.isupper():
-        what = LOCAL.sub(lambda m: _named(m[1], function), place)
-        return BY_GUARD.get(kind, KIND).format(what=what) + "."
-    return "What it depends on is different at each call."
+def advice(failed: Failure, function: str) -> str:
+    """A line for a guard: why ``function`` was compiled again and again, and what to do."""
+    if failed.kind is None:
+        return "What it depends on is different at each call."
+    if failed.kind == "SIZES":
+        where = f"the code in line {failed.line.number}" if failed.line is not None else "the code"
+        return NUMBER.format(what=_shown(failed, function) or "a size", where=where) + "."
+    return BY_GUARD.get(failed.kind, KIND).format(what=_shown(failed, function)) + "."
+
+
+def _shown(failed: Failure, function: str) -> str:
+    """The place as the user writes it: a path that begins with a name."""
+    source = failed.source
+    while source is not None:
+        if isinstance(source, LocalSource):
+            return failed.place.replace(source.name, _named(source.local, function))
+        if isinstance(source, GlobalSource):
+            return failed.place.replace(source.name, source.global_name)
+        source = getattr(source, "base", None)
+    return failed.place
 
 
 def _named(name: str, function: str) -> str:

@@ -8,6 +8,8 @@ from flambeau import _frame
 from flambeau.base import expr_walks
 from flambeau.base import relations as R
 from flambeau.base.expr import Expr
+from flambeau.base.records import slotted
+from flambeau.base.shape_env import UserLine
 
 from .dynamic import SizeSource
 
@@ -23,6 +25,16 @@ class _Foreign(Exception):
     """An operation the native program doesn't have."""
 
 
+@slotted
+class SizeGuard:
+    """A relation of sizes, with the sources of its symbols, as ``text``; where the first of them is; the ``line`` of the program that asked."""
+
+    text: str
+    place: str
+    source: Any
+    line: UserLine | None = None
+
+
 class SizeProgram:
     """Relations over the symbols of an environment."""
 
@@ -30,9 +42,10 @@ class SizeProgram:
         """``slot_of(source)``: number of the node of the guard tree that has the value."""
         self.operands: list[tuple[int, int, int]] = []
         self.names: list[str] = []
+        self.sources: list[Any] = []  # of the values that the operands are read from
         self.code: list[int] = []
         self.constants: list[Any] = []
-        self.relations: list[tuple[Any, str | None]] = []  # with the user's line
+        self.relations: list[SizeGuard] = []
         self.where: dict[Any, int] = {}  # symbol -> operand
         for s, origin in env.origins.items():
             first = None
@@ -43,21 +56,23 @@ class SizeProgram:
                 k = len(self.operands)
                 self.operands.append((slot_of(source.base), WHAT[what], source.dim))
                 self.names.append(source.name)
+                self.sources.append(source.base)
                 if first is None:
                     first = self.where[s] = k
                 else:  # one symbol for several sizes: they are equal
                     self.code += [OPS["operand"], first, OPS["operand"], k, OPS["=="], OPS["check"]]
-                    self.relations.append(
-                        (f"{self.names[first]} == {source.name}", "they were equal when this was captured")
-                    )
+                    text = f"{self.names[first]} == {source.name}, they were equal when this was captured"
+                    self.relations.append(SizeGuard(text, source.name, source.base))
         for e, source in env.aliases:
             k = len(self.operands)
             self.operands.append((slot_of(source.base), WHAT[source.what], source.dim))
             self.names.append(source.name)
+            self.sources.append(source.base)
             self.code += [OPS["operand"], k]
             self._emit(e)
             self.code += [OPS["=="], OPS["check"]]
-            self.relations.append((f"{source.name} == {e!r}", "so it was when this was captured"))
+            text = f"{source.name} == {e!r}, so it was when this was captured"
+            self.relations.append(SizeGuard(text, source.name, source.base))
         for g in env.result():
             symbols = R.symbols(g.relation)
             if symbols and all(s in self.where for s in symbols) and not isinstance(g.relation, bool):
@@ -76,7 +91,11 @@ class SizeProgram:
             del self.code[start[0] :], self.constants[start[1] :]
             self._constant("call", _Relation(relation, dict(self.where)))
         self.code.append(OPS["check"])
-        self.relations.append((relation, line))
+        symbols = sorted(R.symbols(relation), key=lambda s: s.name)
+        named = ", ".join(f"{s} is {self.names[self.where[s]]}" for s in symbols)
+        text = f"{relation!r} ({named}){f', {line}' if line else ''}"
+        first = self.where[symbols[0]]
+        self.relations.append(SizeGuard(text, self.names[first], self.sources[first], line))
 
     def _constant(self, op: str, value) -> None:
         self.code += [OPS[op], len(self.constants)]
@@ -155,19 +174,6 @@ class SizeProgram:
 
     def apply(self, name, operands):
         raise _Foreign
-
-    def texts(self) -> list[str]:
-        """One line for each relation, with the sources of its symbols."""
-        out = []
-        for r, line in self.relations:
-            text = r if isinstance(r, str) else repr(r)
-            if not isinstance(r, str):
-                named = ", ".join(
-                    f"{s} is {self.names[self.where[s]]}" for s in sorted(R.symbols(r), key=lambda s: s.name)
-                )
-                text += f" ({named})"
-            out.append(f"{text}{f', {line}' if line else ''}")
-        return out
 
 
 class _Relation:

@@ -16,13 +16,14 @@ from numpy.lib.array_utils import byte_bounds
 from flambeau import _C, _frame
 
 from ...base.records import slotted
+from ...base.shape_env import UserLine
 from ..rules import trace_rules
 from ..rules.reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, is_a, is_stdlib, qualname_of, type_item
 from . import filters
-from .sizes import SizeProgram, holds
-from .source import ConstSource, InstanceDictSource, Source, key_text
+from .sizes import SizeGuard, SizeProgram, holds
+from .source import ConstSource, GlobalSource, GlobalsSource, InstanceDictSource, Source, key_text
 
-__all__ = ["ABSENT", "Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
+__all__ = ["ABSENT", "Failure", "Guard", "GuardBuilder", "mirror_check", "tensor_facts"]
 
 ACCESS, CHECK = _frame.ACCESS, _frame.CHECK
 ACCESS_NAME = {v: k for k, v in ACCESS.items()}
@@ -112,7 +113,7 @@ class GuardBuilder:
         self.facts: dict[int, dict[Any, Fact]] = {}  # by node
         self.of_type: set[int] = set()  # nodes whose facts are of a class
         self.classes: dict[int, dict[Any, Fact]] = {}  # those facts, by the id of the class
-        self.size_texts: list[str] = []  # of the relations of the SIZES check
+        self.size_guards: list[SizeGuard] = []  # of the SIZES check
         self.on_classes: dict[
             tuple, Any
         ] = {}  # what classes hold, by id and name: what was asked once is a fact or can't change
@@ -214,7 +215,7 @@ class GuardBuilder:
         if program.operands:
             at = max(o[0] for o in program.operands)
             self.nodes[at][3].append((CHECK["SIZES"], program.payload))
-            self.size_texts = program.texts()
+            self.size_guards = program.relations
 
     def spec(self) -> list[tuple]:
         out = []
@@ -233,7 +234,7 @@ class GuardBuilder:
             name = source.name
             out += [Guard(name, CHECK_NAME[k], p) for k, p in node[3] if CHECK_NAME[k] != "SIZES"]
             out += [f.guard(name, i in self.of_type) for f in self.facts.get(i, {}).values()]
-        return out + [Guard(text, "SIZES", None) for text in self.size_texts]
+        return out + [Guard(g.text, "SIZES", None) for g in self.size_guards]
 
     def filtered(self, keep) -> None:
         """Drop the guards that the program does without (see guard_filters)."""
@@ -262,30 +263,50 @@ class GuardBuilder:
 
     def build(self):
         spec = self.spec()
-        return _frame.GuardTree(spec, Mirror(spec, self.sources, self.size_texts))
+        return _frame.GuardTree(spec, Mirror(spec, self.sources, self.size_guards))
+
+
+@slotted
+class Failure:
+    """A guard that didn't hold, as ``text``: the name of its check, the ``place`` that was looked at and a source on the way there, the ``line`` of
+    the program that made a guard on sizes."""
+
+    text: str
+    kind: str | None = None
+    place: str = ""
+    source: Source | None = None
+    line: UserLine | None = None
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Mirror:
     """The Python mirror as a callable ``(func, flat_args) -> bool``."""
 
-    def __init__(self, spec, sources, size_texts=()):
-        self.spec, self.sources, self.size_texts = spec, sources, size_texts
+    def __init__(self, spec, sources, size_guards=()):
+        self.spec, self.sources, self.size_guards = spec, sources, size_guards
 
     def __call__(self, func, args) -> bool:
         return mirror_check(self.spec, func, args)
 
-    def describe(self, node: int, check: int, fact: int = -1) -> str:
-        """The failure of this check as text; check -1: the value doesn't exist. ``fact``: which of the facts it checks."""
+    def describe(self, node: int, check: int, fact: int = -1) -> Failure:
+        """The failure of this check; check -1: the value doesn't exist. ``fact``: which of the facts it checks."""
+        source = self.sources[node]
         if check < 0:
-            return f"{self.sources[node].name} does not exist"
-        kind, payload = self.spec[node][3][check]
-        if CHECK_NAME[kind] == "SIZES":
-            return f"SIZES: {self.size_texts[fact]}" if fact >= 0 else "SIZES: a number has another type"
+            return Failure(f"{source.name} does not exist", None, source.name, source)
+        number, payload = self.spec[node][3][check]
+        kind = CHECK_NAME[number]
+        if kind == "SIZES":
+            if fact < 0:
+                return Failure("SIZES: a number has another type", kind)
+            g = self.size_guards[fact]
+            return Failure(f"SIZES: {g.text}", kind, g.place, g.source, g.line)
         if fact >= 0:
-            g = Fact(*payload[fact]).guard(self.sources[node].name, CHECK_NAME[kind] == "TYPE_FACTS")
-            return f"{g.source}: {g}"
-        name = self.sources[node].name
-        return f"{name}: {Guard(name, CHECK_NAME[kind], payload)}"
+            told = Fact(*payload[fact]).guard(source.name, kind == "TYPE_FACTS")
+            at = GlobalSource(payload[fact][0]) if isinstance(source, GlobalsSource) else source
+            return Failure(f"{told.source}: {told}", told.kind, told.source, at)
+        return Failure(f"{source.name}: {Guard(source.name, kind, payload)}", kind, source.name, source)
 
 
 class _Missing(Exception):
