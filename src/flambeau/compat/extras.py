@@ -111,9 +111,9 @@ from utils.data.loader: _DatasetKind
     "+compat.jit": "from compat.legacy: TracerWarning\nrefuses: _get_trace_graph",
     "+compat.utils": "returns None: _get_available_device_type\nfrom compat.defaults: _get_device_module=get_device_module\n"
     "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P",
-    "+ao.quantization": "why: quantisation by tracing, of TorchScript and of embeddings is not built; the eager flow of linear layers, "
-    "convolutions and recurrences is\nmodule: quantize_fx quantize_jit\n"
-    "refuses: QConfigMapping QConfigDynamic get_default_qconfig_mapping get_default_qat_qconfig_mapping quantize_jit quantize_dynamic_jit\n"
+    "+ao.quantization": "why: quantisation of TorchScript and of embeddings is not built; the flows of linear layers, convolutions and "
+    "recurrences are\nmodule: quantize_jit\n"
+    "refuses: QConfigDynamic quantize_jit quantize_dynamic_jit\n"
     "refuses: prepare_jit convert_jit prepare_dynamic_jit convert_dynamic_jit script_qconfig script_qconfig_dict fuse_conv_bn_jit\n"
     "refuses: fuse_convtranspose_bn float_qparams_weight_only_qconfig float_qparams_weight_only_qconfig_4bit default_embedding_qat_qconfig\n"
     "refuses: default_embedding_qat_qconfig_4bit default_embedding_fake_quant default_embedding_fake_quant_4bit\n"

@@ -245,8 +245,6 @@ refuses: log_event register_event_handler unregister_event_handler
     "onnx.symbolic_opset11": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze _cast_Long _cast_Float",
     "onnx.symbolic_opset9": "why: export to ONNX is not built\nrefuses: select unsqueeze squeeze",
     "onnx.symbolic_helper": "why: export to ONNX is not built\ndecorator: parse_args\nrefuses: _unimplemented",
-    "ao.quantization.quantize_fx": "why: quantisation by tracing (FX) is not built; the eager flow is: prepare(), convert()\n"
-    "refuses: prepare_fx prepare_qat_fx convert_fx fuse_fx convert_to_reference_fx",
     "ao.quantization.quantize_jit": "why: quantisation of TorchScript is not built; the eager flow is: prepare(), convert()\n"
     "refuses: quantize_jit quantize_dynamic_jit prepare_jit convert_jit",
     "sparse.semi_structured": """
