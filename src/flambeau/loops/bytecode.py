@@ -16,7 +16,7 @@ from . import bounds as between
 from .arrays import OnElements
 from .containers import Containers
 from .emitter import I64, constant
-from .inlining import Inlining
+from .inlining import Callee, Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
@@ -25,6 +25,7 @@ from .values import (
     Declined,
     Expression,
     Known,
+    LocalFunction,
     Method,
     Null,
     Scalar,
@@ -52,6 +53,7 @@ class Instructions(InterpreterPart):
     ):
         super().__init__(machine)
         self.containers = containers
+        self.own_cells: set[str] = set()  # variables of inner functions that only the loop assigns and reads
         self.operands, self.variables, self.inlining, self._known_attribute = operands, variables, inlining, attribute
         self.begin()
 
@@ -100,7 +102,32 @@ class Instructions(InterpreterPart):
         self.machine.push_callable(v) if inst.arg & 1 else self.stack.append(v)
 
     def LOAD_DEREF(self, inst):
+        here = self.inlining.here
+        outer = here.cells.get(inst.argval) if isinstance(here, Callee) and here.cells else None
+        if outer in self.own_cells:
+            self.stack.append(self.variables.read(outer))
+            return
         self.stack.append(self.operands.given(self.inlining.here.deref(inst.argval)))
+
+    def LOAD_CLOSURE(self, inst):
+        if isinstance(self.inlining.here, Callee):
+            raise Declined("a function that a function makes which the loop calls")
+        self.stack.append(Known(inst.argval))
+
+    def MAKE_FUNCTION(self, inst):
+        code = self.machine.pop()
+        if inst.arg not in (None, 0, 8) or not isinstance(code, Known):
+            raise Declined("a function with default values that the loop makes")
+        self.stack.append(self._with_cells(code.value, self.machine.pop() if inst.arg else Tuple(())))
+
+    def SET_FUNCTION_ATTRIBUTE(self, inst):
+        fn, cells = self.machine.pop(), self.machine.pop()
+        if inst.arg != 8:
+            raise Declined("a function with default values that the loop makes")
+        self.stack.append(self._with_cells(fn.code, cells))
+
+    def _with_cells(self, code, cells: Tuple) -> LocalFunction:
+        return LocalFunction(code, tuple(cell.value for cell in cells.items))
 
     def BUILD_TUPLE(self, inst):
         self.stack.append(Tuple(tuple(self.machine.taken(inst.arg))))

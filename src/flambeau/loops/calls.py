@@ -15,7 +15,20 @@ from .emitter import constant
 from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
-from .values import ArrayView, Container, Declined, Expression, Known, Method, Null, Scalar, Stream, Tuple, memory_type
+from .values import (
+    ArrayView,
+    Container,
+    Declined,
+    Expression,
+    Known,
+    LocalFunction,
+    Method,
+    Null,
+    Scalar,
+    Stream,
+    Tuple,
+    memory_type,
+)
 from .variables import Variables
 
 __all__ = ["Calls"]
@@ -51,6 +64,8 @@ class Calls(InterpreterPart):
         names, self.kw_names = self.kw_names, ()
         at = len(args) - len(names)
         args, kwargs = args[:at], dict(zip(names, args[at:]))
+        if isinstance(fn, LocalFunction):
+            return self.inlining.enter(fn, args, kwargs)
         if isinstance(fn, Known) and (
             fn.value is fn.origin or (isinstance(fn.value, types.FunctionType) and fn.value not in FUNCTIONS)
         ):  # a function made while tracing is known as capture's variable

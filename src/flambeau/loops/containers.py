@@ -24,6 +24,7 @@ __all__ = ["CHAIN", "Changed", "Containers", "Empty", "Given", "Site", "made", "
 CHAIN = "@containers.b"  # the slot of the chain; its name has it begin as NULL
 ITEMS, COUNT, USED = 1, 2, 3  # words of the object
 MOST = 64  # items that a container may have before the loop
+MOST_ALIKE = 1 << 16  # the same of a list of one number
 
 
 class Changed(Exception):
@@ -112,6 +113,10 @@ class Containers(InterpreterPart):
         """A container from outside, with what it holds."""
         c = self.create(key, what.kind)
         self.e.set(f"given {key}", llvm.PTR, c.ptr)
+        if len(what.items) > MOST:
+            for _ in self.e.loop([len(what.items)]):
+                self.append(c, what.items[0])
+            return c
         for item in what.items:
             if what.kind == "list":
                 self.append(c, item)

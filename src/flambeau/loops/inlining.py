@@ -15,7 +15,7 @@ from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
 from .recursion import Recursion
 from .region import blocks_of
-from .values import RETURNED, Declined, Expression, Known
+from .values import RETURNED, Declined, Expression, Known, LocalFunction
 from .variables import Variables
 
 __all__ = ["Callee", "Inlining"]
@@ -26,13 +26,14 @@ DEEPEST = 8  # calls within calls
 @slotted(frozen=False)
 class Callee:
     """A function as a loop calls it: what its names mean there, as in ``interpreter.Inputs``, and functions that give its
-    default values (described likewise), by name."""
+    default values (described likewise), by name. ``cells``: what free variables are called in the function that has the loop."""
 
     code: Any
     insts: tuple
     load_global: Callable[[str], Any]
     deref: Callable[[str], Any]
     defaults: dict[str, Callable[[], Any]]
+    cells: dict[str, str] | None = None
 
     @property
     def constants(self) -> tuple:
@@ -50,7 +51,7 @@ class Inlining(InterpreterPart):
         self._callees: dict[int, tuple[int, Callee, int, Known]] = {}
         self._places: dict[tuple[int, Known], int] = {}
 
-    def enter(self, fn: Known, args: list, kwargs: dict):
+    def enter(self, fn: Known | LocalFunction, args: list, kwargs: dict):
         """The edge into the function that a CALL at hand calls."""
         base = self._place(fn)
         end, callee = self._callees[base][:2]
@@ -81,14 +82,14 @@ class Inlining(InterpreterPart):
             at = self._callees[base][2]
         return out
 
-    def _place(self, fn: Known) -> int:
+    def _place(self, fn: Known | LocalFunction) -> int:
         """Where the function's instructions begin for this call."""
         if (self.machine.at, fn) in self._places:
             return self._places[self.machine.at, fn]
         around = self._around()
         same = next((base for base in around if self._callees[base][3] == fn), None)
         if same is None:
-            callee = self.inputs.function(fn)
+            callee = self._local(fn) if isinstance(fn, LocalFunction) else self.inputs.function(fn)
             if len(around) > DEEPEST:
                 raise Declined(f"a deeply nested call of {callee.code.co_name}")
         behind = self.machine.at + 1
@@ -112,6 +113,14 @@ class Inlining(InterpreterPart):
         self.machine.region.blocks.update({start + base: end + base for start, end in blocks_of(callee.insts).items()})
         self._places[self.machine.at, fn] = base
         return base
+
+    def _local(self, fn: LocalFunction) -> Callee:
+        """A function that the loop makes, which reads variables of the function that has the loop as they are when it is called."""
+        if self.inputs.nested is None:
+            raise Declined("a function that a loop makes")
+        cells = dict(zip(fn.code.co_freevars, fn.cells))
+        insts = self.inputs.nested(fn.code)
+        return Callee(fn.code, insts, self.inputs.load_global, lambda name: self.inputs.deref(cells[name]), {}, cells)
 
     def _callee_at(self, at: int) -> int | None:
         """The number of the call whose function instruction ``at`` is part of."""

@@ -32,7 +32,7 @@ from .module import KernelArguments, module
 from .operands import Inputs, Operands
 from .recurrences import Kind, Recurrence, recurrence_of
 from .recursion import Continued
-from .region import LoopRegion, find, leads_to
+from .region import LoopRegion, find, leads_to, own_cells, with_locals
 from .spreading import BEGIN, Folded, Spread, Turns, identity
 from .tape import TapeEmitter
 from .values import (
@@ -300,7 +300,7 @@ class Interpreter:
         within: dict[int, InnerLoop] = {}
         if isinstance(spread, Spread):
             self.write_text(exit_state, True)
-        elif self.spread and not self.containers.sites and not self.inlining.recursion.frames:
+        elif self.spread and not (self.containers.sites or self.inlining.recursion.frames or self.others.own_cells):
             within = inner.found(self, self.live)
             if within:
                 self.write_again(exit_state, within)
@@ -447,6 +447,8 @@ class Interpreter:
             return "it draws random numbers"
         if e.leaves_to_python:
             return "it calls NumPy"
+        if self.others.own_cells:
+            return "functions that it makes read variables that it assigns"
         if self.left or self.region.exit is None:
             return "it may be left before its end"
         if not self.iteration.alike:
@@ -672,6 +674,8 @@ def compile_region(
     what it does, see tape.py. Declined when something in it isn't
     understood."""
     region = find(insts, header)
+    cells = own_cells(insts, region)
+    insts = with_locals(insts, cells)
     names = {
         name
         for start, end in region.blocks.items()
@@ -680,6 +684,7 @@ def compile_region(
         for name in (insts[i].argval,)
     }
     run = Interpreter(insts, region, inputs, names, live_out, fast, spread and not recorded, recorded, reordered)
+    run.others.own_cells = cells
     try:
         return run.compile()
     except (Declined, Empty) as reason:

@@ -27,10 +27,11 @@ class Inputs:
     """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
     ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known;
     ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is guarded.
-    ``function(known)``: a Python function that is called. ``trip``: (start, stop, step) of the range that the loop runs over, which isn't
-    empty (start and stop may be Symbolic); ("over", item) for arrays: a description, or a call (Known, items) of enumerate or zip; None for
-    while. ``turns(p)``: the number of turns modulo p, where that is known before. ``rerunnable``: nothing that has happened before the loop
-    has an effect, so that all may run again plainly when the loop meets an error."""
+    ``function(known)``: a Python function that is called; ``nested(code)``: the instructions of one that the loop makes.
+    ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for
+    arrays: a description, or a call (Known, items) of enumerate or zip; None for while. ``turns(p)``: the number of turns modulo p, where
+    that is known before. ``rerunnable``: nothing that has happened before the loop has an effect, so that all may run again plainly
+    when the loop meets an error."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
@@ -41,6 +42,7 @@ class Inputs:
     constants: tuple = ()
     rerunnable: bool = True
     turns: Callable[[int], int] | None = None
+    nested: Callable[[Any], tuple] | None = None
 
 
 @slotted

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 from ..base.records import slotted
 from .values import Declined
 
-__all__ = ["LoopRegion", "find", "leads_to"]
+__all__ = ["LoopRegion", "find", "leads_to", "own_cells", "with_locals"]
 
 _ENDS = ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -152,6 +154,37 @@ def _blocks(insts, reached: set[int], starts: set[int]) -> dict[int, int]:
                 break
         blocks[start] = end
     return blocks
+
+
+def own_cells(insts, region: LoopRegion) -> set[str]:
+    """Variables of inner functions that only the loop assigns and reads."""
+    names = _cells(insts)
+    inside = {i for start, end in region.blocks.items() for i in range(start, end)}
+    used = [i for i in insts if i.argval in names and i.name in (*_OF_CELLS, "LOAD_FAST")]
+    assigned = {i.argval for i in used if i.name == "STORE_DEREF" and i.index in inside}
+    return assigned - {i.argval for i in used if i.index not in inside}
+
+
+def with_locals(insts, cells: set[str]) -> list:
+    """The instructions with these variables as the function's locals. What hands a cell to an inner function is LOAD_CLOSURE, which CPython 3.13
+    writes as LOAD_FAST."""
+    names, out = _cells(insts), list(insts)
+    for i in insts:
+        name = {"LOAD_FAST": "LOAD_CLOSURE"}.get(i.name) if i.argval in names else None
+        if i.name in ("LOAD_DEREF", "STORE_DEREF") and i.argval in cells:
+            name = i.name.replace("DEREF", "FAST")
+        if name is not None:
+            out[i.index] = made = copy.copy(i)
+            made.name = name
+    return out
+
+
+_OF_CELLS = ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE")
+
+
+def _cells(insts) -> set[str]:
+    """Variables that inner functions share."""
+    return {i.argval for i in insts if i.name in (*_OF_CELLS, "MAKE_CELL")}
 
 
 def blocks_of(insts) -> dict[int, int]:

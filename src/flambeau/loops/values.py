@@ -22,6 +22,7 @@ __all__ = [
     "Expression",
     "Iterator",
     "Known",
+    "LocalFunction",
     "Method",
     "Null",
     "RETURNED",
@@ -227,6 +228,14 @@ class Known:
 
 
 @slotted
+class LocalFunction:
+    """A function that the loop makes: its code, and what its free variables are called where it is made."""
+
+    code: Any
+    cells: tuple[str, ...]
+
+
+@slotted
 class Method:
     """A method of an array, a random generator or a container."""
 
@@ -339,7 +348,7 @@ def type_of(value):
         return ContainerType(value.owner.sites, value.owner.kind, value.name)
     if isinstance(value, Method) and isinstance(value.owner, Stream):
         return value
-    if isinstance(value, (Element, Iterator, Known, Null, Stream)):
+    if isinstance(value, (Element, Iterator, Known, LocalFunction, Null, Stream)):
         return value
     raise Declined(f"a {type(value).__name__.lower()} is kept in a variable")
 

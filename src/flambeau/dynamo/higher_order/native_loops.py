@@ -18,7 +18,7 @@ from flambeau.base.symint import sym_min
 from flambeau.base.weak import remembered
 from flambeau.loops import Declined, compile_region, operator
 from flambeau.loops.bytecode import binary_name
-from flambeau.loops.containers import MOST, Given
+from flambeau.loops.containers import MOST, MOST_ALIKE, Given
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
 from flambeau.loops.operands import Generator, Inputs, Items
@@ -125,13 +125,20 @@ def _container(v, described) -> Given | None:
     if kind is None or v.source is not None or v.python_type().__name__ != kind:
         return None
     items = [*v.entries.values()] if kind != "list" else v.elements
-    if len(items) > MOST or (kind == "dict" and (v.base is not None or v.factory is not None)):
+    alike = kind == "list" and len(items) <= MOST_ALIKE and _are_alike(items)
+    if (len(items) > MOST and not alike) or (kind == "dict" and (v.base is not None or v.factory is not None)):
         return None
 
     def item(x):
         return Items(tuple(map(item, x.elements))) if type(x) is TupleVariable and x.cls is tuple else _number_of(x)
 
     return Given(kind, tuple(Items(tuple(map(item, x))) if kind == "dict" else item(x) for x in items))
+
+
+def _are_alike(items: list) -> bool:
+    """Whether a list is of one known number, as ``[0.0] * n`` is."""
+    known = all(x.is_constant() and type(x.as_constant()) in (bool, int, float) for x in items)
+    return known and len({(type(x.as_constant()), repr(x.as_constant())) for x in items}) == 1
 
 
 def _number_of(x):
@@ -257,6 +264,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
         tx.code.co_consts,
         first,
         None if count is None else lambda period: _remainder(count, period),
+        decode,
     )
 
 
