@@ -1,5 +1,6 @@
 """NumPy code under capture: NumPy's values, dtypes and types, in one graph where the table has an entry."""
 
+import math
 import operator
 
 import numpy as np
@@ -212,3 +213,11 @@ def test_a_tensor_of_a_tensors_array_is_another_tensor(cls, make, backend):
     t, same = (f if backend is None else torch.compile(f, backend=backend))(x)
     assert type(t) is torch.Tensor and t is not x and not same
     assert x.tolist() == [2.0, 2.0, 2.0] and t.data_ptr() == x.data_ptr()
+
+
+def test_a_function_that_is_looked_up_in_its_module_by_name():
+    def f(name, x):
+        return np.__getattribute__(name)(x, axis=1) * math.__getattribute__("sqrt")(4.0)
+
+    for name in ("sum", "max", "sum"):
+        check(f, name, X)

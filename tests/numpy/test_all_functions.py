@@ -41,9 +41,12 @@ np.datetime_data(np.dtype("M8[D]")) | np.einsum_path("ij,kj->ik", A, B)
 A.strides | A.T.strides | A[::2, 1:].strides | F.strides | A.flags.c_contiguous | F.flags.fnc | A[:, 1].flags["C"] | A.T.flags.f_contiguous | E.flags.forc
 A.item(3) | A.item(1, 2) | A.item((1, -1)) | V[2:3].item() | V.sum().item() | I.item(-1) | M.item(0) | S.item(2) | H.item(1, 1) | A.device
 H > 0.5 | H == H | ~(H != 1) | 2 >= H | np.logical_and(H > 0, H <= 1) | H[H < 0.5]
+np.linalg.norm(A[:, :4], 2) | np.linalg.norm(A, 1) | np.linalg.norm(C) | np.linalg.norm(A, "nuc") | np.mask_indices(3, np.triu) | np.mask_indices(4, np.tril, -1)
+np.lib.stride_tricks.sliding_window_view(V, 3) | np.lib.stride_tricks.sliding_window_view(A, (2, 3)).sum((2, 3)) | A.compress([True, False, True], axis=0)
+np.lib.stride_tricks.sliding_window_view(T, 2, axis=-1) | np.lib.stride_tricks.sliding_window_view(V, 3).mean(axis=-1) | A.compress(M, 0)
 V.tolist() | A[:2, :2].tolist() | I.tolist() | M.tolist() | V.sum().tolist() | A.to_device("cpu")
 """.replace("\n", "|")
-NOT_THE_STRIDES = ("np.where", "np.ix_", "return_indices")  # NumPy gives columns of one array
+NOT_THE_STRIDES = ("np.where", "mask_indices", "np.ix_", "return_indices")  # NumPy gives columns of one array
 
 
 def function(text):
@@ -84,7 +87,8 @@ ERRORS = """
 np.apply_along_axis(np.sum, 2, A) | np.apply_along_axis(np.sum, 1, E) | np.piecewise(V, [V > 0], [1, 2, 3]) | np.fromiter([1, 2], int, count=3)
 np.asarray_chkfinite(N) | np.require(A, requirements=["C", "F"]) | A.item() | A.item(99) | A.item(1) + A.item(1, 2, 3) | np.unique(A, axis=5)
 np.apply_over_axes(np.cross, A, 0) | np.histogram_bin_edges(V, "nothing") | np.compress(M, A, axis=4)
-np.base_repr(10, 99) | np.insert(V, 99, 1.0) | np.delete(V, 99)
+np.base_repr(10, 99) | np.lib.stride_tricks.sliding_window_view(V, 99) | np.lib.stride_tricks.sliding_window_view(V, (3, 3)) | np.linalg.norm(A, 7)
+np.lib.stride_tricks.sliding_window_view(V, -1) | np.insert(V, 99, 1.0) | np.delete(V, 99)
 """.replace("\n", "|")
 
 

@@ -73,6 +73,7 @@ CASES = {
     np.rollaxis: [(X, 2), (X, 0, 3), (X, 1, 0)],
     np.ravel: [(X,), (X.T,)],
     np.expand_dims: [(X, 0), (X, -1), (X, (0, 2))],
+    np.lib.stride_tricks.sliding_window_view: [(X, 2, 0), (X, (1, 2))],
     np.squeeze: [(X[:1],), (X[:1, :, :1], 0), (X[:1, :, :1], (0, -1))],
     np.broadcast_to: [(V, (2, 3, 4)), (X, (5, 2, 3, 4))],
     np.broadcast_arrays: [(X, V), (1.5, I)],

@@ -136,6 +136,29 @@ def flatten(a: ArrayLike, order: str | None = "C") -> Tensor:
     return aten.permute.default(x, in_order(x.ndim, order, x)).clone(memory_format=contiguous_format).reshape(-1)
 
 
+@implements(np.lib.stride_tricks.sliding_window_view, gives_array=True, read_only=always)
+def sliding_window_view(
+    x: ArrayLike,
+    window_shape: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> Tensor:
+    """np.lib.stride_tricks.sliding_window_view: a view with a dimension more for each window."""
+    if not is_tensor(x) or subok or writeable:
+        raise TypeError("np.sliding_window_view of what isn't an array, or to be written into")
+    sizes = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
+    axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    if len(sizes) != len(axes) or any(type(n) is not int or n < 0 for n in sizes):
+        raise ValueError("a window has a size for each axis, none below zero")
+    for n, d in zip(sizes, [_axis(d, x.ndim) for d in axes]):
+        if n > x.shape[d]:
+            raise ValueError("window shape cannot be larger than input array shape")
+        x = aten.unfold.default(x, d, n, 1)
+    return x
+
+
 @implements(np.expand_dims, gives_array=True)
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Tensor:
     """np.expand_dims."""

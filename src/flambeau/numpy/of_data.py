@@ -125,6 +125,14 @@ def unique(
     return tuple(found) if len(found) > 1 else values
 
 
+@implements(method="compress")
+def _compress_method(
+    a: ArrayLike, condition: ArrayLike, axis: int | Sequence[int] | None = None, out: Tensor | None = None
+) -> Tensor:
+    """ndarray.compress."""
+    return compress(as_tensor(condition) if isinstance(condition, (list, tuple)) else condition, a, axis, out)
+
+
 @implements(np.union1d)
 def union1d(ar1: ArrayLike, ar2: ArrayLike) -> Tensor:
     """np.union1d of integers."""

@@ -54,7 +54,7 @@ FUNCTIONS_BY_MODULE = {
     ),
     "flambeau.numpy.checks": "all_finite",
     "numpy.linalg": (
-        "cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank multi_dot outer pinv qr "
+        "cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank multi_dot norm outer pinv qr "
         "slogdet solve svd svdvals tensordot tensorinv tensorsolve trace vecdot vector_norm"
     ),
     "numpy.polynomial.polynomial": "polyval polyval2d polyval3d polygrid2d polyder polyint polyvander polyvander2d polyfit",
@@ -436,9 +436,9 @@ def _written(item):
     return (item[0], [_written(i) for i in item[1]]) if item[0] in ("t", "l") else item
 
 
-def _or_numpy(impl, name: str, unknown: tuple[str, ...] = ()):
+def _or_numpy(impl, name: str, unknown: tuple[str, ...] = (), module: str = "numpy"):
     """A function on tensors, and for what that doesn't cover (TypeError) NumPy's own. TypeError for arguments of names that are ``unknown``."""
-    whole = opaque("numpy", name)
+    whole = opaque(module, name)
 
     @functools.wraps(impl)
     def call(*args, **kwargs) -> Any:
@@ -519,6 +519,9 @@ def _fill() -> None:
         if isinstance(f, np.ufunc) or id(f) in rest:
             FUNCTIONS[i] = (f, _or_numpy(impl, rest.get(id(f)) or f.__name__))
     _fill_of_data()
+    for i, (f, impl) in enumerate(FUNCTIONS):
+        if f is np.linalg.norm:
+            FUNCTIONS[i] = (f, _or_numpy(impl, "norm", module="numpy.linalg"))
     for name in METHODS.keys() & set(REST.split()) - {"sort"}:  # the method sorts in place
         METHODS[name] = _or_numpy(METHODS[name], name, unknown=("correction",))  # of np.var and np.std only
     known = {id(f) for f, _ in FUNCTIONS}

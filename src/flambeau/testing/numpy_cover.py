@@ -101,7 +101,7 @@ def table() -> str:
         "`torch._dynamo.config.capture_dynamic_output_shape_ops`; without, these functions are plain.",
         "Everything else runs as plain NumPy between two graphs; `torch._dynamo.explain` names the line and the reason. Ufuncs'",
         "`reduce`, `accumulate`, `outer`, `reduceat` and `at` are kernels or called. So are `np.mgrid`, `ogrid`, `r_`, `c_`, `s_`,",
-        "`index_exp`, `ndindex` and `ndenumerate`.",
+        "`index_exp`, `ndindex`, `ndenumerate` and `nditer` (without buffers, of 1,000 elements at most).",
         "",
     ]
     for module in MODULES:

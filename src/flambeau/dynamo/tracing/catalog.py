@@ -48,6 +48,7 @@ from ..variables.modules import hooks as hooks
 from ..variables.modules import lazy_modules as lazy_modules
 from ..variables.modules import module as module
 from ..variables.modules import optimizer as optimizer
+from ..variables.numpy import array_iterators as array_iterators
 from ..variables.numpy import flips as flips
 from ..variables.numpy import methods as methods
 from ..variables.numpy import places as places

@@ -168,6 +168,15 @@ def diagonal_places(tx, fn, args, kwargs) -> Variable | None:
     return _call(tx, np.diag_indices, ConstantVariable(shape[0]), ConstantVariable(len(shape)))
 
 
+def masked_places(tx, fn, args, kwargs) -> Variable | None:
+    """np.mask_indices of a triangle."""
+    known = {np.triu: np.triu_indices, np.tril: np.tril_indices}
+    if len(args) not in (2, 3) or kwargs or not all(a.can_constant() for a in (args[0], *args[2:])):
+        return None
+    found = known.get(getattr(args[1], "value", None))
+    return None if found is None else _call(tx, found, args[0], *args[2:])
+
+
 def split_in_depth(tx, fn, args, kwargs) -> Variable | None:
     """np.dsplit."""
     if len(args) != 2 or kwargs or not _array(args[0]) or args[0].val.ndim < 3:
@@ -232,7 +241,7 @@ TRACED: dict[Callable, Callable] = {
     **dict.fromkeys(AXES, flip), np.array_equal: same_elements, np.allclose: all_close, np.count_nonzero: count, np.rot90: rotated,
     np.array_equiv: equivalent, np.isfortran: is_fortran, np.asarray_chkfinite: finite, np.require: required,
     np.apply_along_axis: as_python, np.apply_over_axes: as_python, np.piecewise: as_python, np.fromiter: as_python,
-    np.fromfunction: of_places, np.diag_indices_from: diagonal_places, np.dsplit: split_in_depth, np.ix_: open_mesh,
+    np.fromfunction: of_places, np.diag_indices_from: diagonal_places, np.dsplit: split_in_depth, np.mask_indices: masked_places, np.ix_: open_mesh,
     tricks.nd_grid.__getitem__: _trick("mgrid"), tricks.AxisConcatenator.__getitem__: _trick("r_"),
     tricks.IndexExpression.__getitem__: same_key,
 }  # fmt: skip

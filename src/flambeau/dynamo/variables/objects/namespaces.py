@@ -11,7 +11,7 @@ from ...guards.tree import ABSENT, type_item
 from ...rules.reflect import qualname_of
 from ...tracing import world
 from ...tracing.wrapping import exactly, pin
-from ..base import HeldVariable
+from ..base import HeldVariable, Variable
 from ..containers.dicts import DictVariable
 from ..values.constant import ConstantVariable
 
@@ -194,6 +194,8 @@ class PythonModuleVariable(HeldVariable):
         return True
 
     def getattr(self, tx, name):
+        if name == "__getattribute__" and type(self.value) is types.ModuleType:
+            return ModuleLookupVariable(self)
         return world.module_attr(tx, self.value, name)
 
     def hasattr(self, tx, name):
@@ -204,6 +206,33 @@ class PythonModuleVariable(HeldVariable):
         if hook is not types.ModuleType.__setattr__ or world.class_attr(tx, type(self.value), name) is not ABSENT:
             unsupported("setattr", f"setting {name} of {self!r}", "The module's class decides what that does.")
         tx.side_effects.store_global(self.value.__dict__, name, value)
+
+
+class ModuleLookupVariable(Variable):
+    """``module.__getattribute__``, which is another object each time it is asked for."""
+
+    def __init__(self, module: PythonModuleVariable):
+        super().__init__()
+        self.module = module
+
+    def __repr__(self):
+        return f"{self.module!r}.__getattribute__"
+
+    def python_type(self):
+        return types.MethodWrapperType
+
+    def truth(self, tx):
+        return True
+
+    def call(self, tx, args, kwargs):
+        name = args[0].as_constant() if len(args) == 1 and not kwargs and args[0].can_constant() else None
+        if type(name) is not str:
+            unsupported("builtin", f"{self!r} of what isn't a name that is known")
+        return self.module.getattr(tx, name)
+
+    def reconstruct(self, cg):
+        cg(self.module)
+        cg.load_attr("__getattribute__")
 
 
 @exactly(types.ModuleType)
