@@ -90,7 +90,7 @@ def _add_run(commands) -> None:
     parser.add_argument("--missing", action="store_true", help="list what the program asked torch for and did not find")
     parser.add_argument("-m", dest="module", action="store_true", help="the target is a module, as with python -m")
     parser.add_argument("target", help="script or module")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
+    parser.add_argument("args", nargs=argparse.REMAINDER, default=[], help="arguments of the program")
     parser.set_defaults(run=_run)
 
 
@@ -169,14 +169,31 @@ def _add_plan(commands) -> None:
 
 
 def _add_info(commands) -> None:
-    parser = commands.add_parser("info", help="versions, processor, threads, libraries, cache: for bug reports")
+    parser = commands.add_parser(
+        "info",
+        help="versions, processor, threads, libraries, cache: for bug reports",
+        description="Print the versions of flambeau, Python and the packages it uses, the processor, threads, BLAS, the cache's folder and the "
+        "settings that were changed. Paste it into a bug report.",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_command("info"))
 
 
 def _add_cache(commands) -> None:
-    parser = commands.add_parser("cache", help="the compiler's files on disk: size, entries, verify, clear")
-    parser.add_argument("action", nargs="?", choices=["size", "entries", "verify", "clear"], default="size")
+    parser = commands.add_parser(
+        "cache",
+        help="the compiler's files on disk: size, entries, verify, clear",
+        description="Look after the files that the compiler keeps, so that another process needn't compile again. FLAMBEAU_CACHE_DIR names "
+        "another folder.",
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=["size", "entries", "verify", "clear"],
+        default="size",
+        help="size: how many entries and bytes; entries: list them; verify: read each, and say which are damaged; clear: delete all "
+        "(default: size)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_command("cache"))
 

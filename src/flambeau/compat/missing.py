@@ -77,7 +77,10 @@ def report(file) -> None:
     if not _found:
         print("flambeau run --missing: everything that was asked for is there", file=file)
         return
-    print(f"flambeau run --missing: {len(_found)} names were asked for and not found", file=file)
+    print(
+        f"flambeau run --missing: {len(_found)} name{'s were' if len(_found) > 1 else ' was'} asked for and not found",
+        file=file,
+    )
     width = max(map(len, _found))
     for name, places in sorted(_found.items(), key=lambda item: -sum(item[1].values())):
         times = sum(places.values())

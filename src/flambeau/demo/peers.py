@@ -33,7 +33,7 @@ def timed(fn, calls):
         begin = time.perf_counter()
         fn()
         times.append(time.perf_counter() - begin)
-    print(json.dumps([first, median(times)]), flush=True)
+    print(json.dumps([first, median(times), min(times)]), flush=True)
 """
 ARRAYS = """
 def outer_sum(X, Y):
@@ -104,21 +104,29 @@ def _programs(options: Options) -> list[tuple[str, str, str]]:
 
 @dataclass
 class Peer:
-    """How one library did: seconds of the first call and the median of the others, or why there are none."""
+    """How one library did: seconds of the first call, the median and the least of the others, or why there are none."""
 
     what: str
     first: float | None = None
     middle: float | None = None
+    least: float | None = None
     why: str | None = None
 
     def __str__(self) -> str:
-        if self.first is None or self.middle is None:
+        if self.first is None or self.middle is None or self.least is None:
             return f"{self.what:<46} {self.why}"
-        return f"{self.what:<46} first {self.first:6.2f} s, then {1000 * self.middle:8.2f} ms"
+        then = f"{1000 * self.middle:8.2f} ms (least {1000 * self.least:.2f})"
+        return f"{self.what:<46} first {self.first:6.2f} s, then {then}"
 
     def as_data(self) -> dict[str, Any]:
         """What a program reads of it."""
-        return {"what": self.what, "first_seconds": self.first, "seconds": self.middle, "why_not": self.why}
+        return {
+            "what": self.what,
+            "first_seconds": self.first,
+            "seconds": self.middle,
+            "least_seconds": self.least,
+            "why_not": self.why,
+        }
 
 
 def run(options: Options) -> Iterator[Peer]:
@@ -139,5 +147,4 @@ def _timed(what: str, package: str, program: str) -> Peer:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return Peer(what, why=f"failed: {reason[:90]}")
-    first, middle = json.loads(done.stdout.splitlines()[-1])
-    return Peer(what, first, middle)
+    return Peer(what, *json.loads(done.stdout.splitlines()[-1]))

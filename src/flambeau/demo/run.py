@@ -171,7 +171,7 @@ def demo(options: Options, corpus: Corpus) -> int:
     compiled_losses = trainer.losses if options.compile else []
     plot(picture, numbers.pairs, eager_losses or trainer.losses, compiled_losses, steps, fused)
     if options.peers:
-        say("\n[bold]Beside others[/], each in a process of its own, the median of as many calls")
+        say("\n[bold]Beside others[/], each in a process of its own, the median and the least of as many calls")
         data["peers"] = told = []
         try:
             for peer in peers.run(options):

@@ -6,6 +6,7 @@ import enum
 import os
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from .. import _C
@@ -146,10 +147,14 @@ def _name(row: _C.EventRow, kind: Kind) -> str:
 def _graph_name(info: Any) -> str:
     """Of a compiled graph: the function that most of it comes from."""
     notes = getattr(info, "notes", ())
-    functions = Counter(line.function for n in notes for line in n.lines)
-    if not functions:
+    places = Counter((line.function, line.file) for n in notes for line in n.lines)
+    if not places:
         return "compiled operator" if notes else "compiled graph"
-    return f"compiled {functions.most_common(1)[0][0]}{' backward' if info.backward else ''}"
+    (function, file), _ = places.most_common(1)[0]
+    name = (
+        Path(file).stem if function.startswith("__") else function
+    )  # a class's own __init__ says less than where it is
+    return f"compiled {name}{' backward' if info.backward else ''}"
 
 
 def _note(row: _C.EventRow) -> Note | None:

@@ -12,16 +12,20 @@ SMALL = 20e-6  # seconds of a launch below which calling it costs as much as its
 def advice(report: Any) -> list[str]:
     """Sentences, what matters most first; each says where it was seen."""
     out = []
+    seen = set()  # a break within a call ends the caller's graph, too
     for event in report.events:
         r = event.break_reason
         if r is not None:
             where = f"{r.user_stack[-1].filename}:{r.user_stack[-1].lineno}" if r.user_stack else event.code.co_name
-            out.append(f"{where}: the graph ends here: {r.in_short()}" + (f" {r.hint}" if r.hint else ""))
+            line = f"{where}: the graph ends here: {r.in_short()}" + (f" {r.hint}" if r.hint else "")
+            out += [] if line in seen else [line]
+            seen.add(line)
     if report.recompiles:
         name, _, guard = report.recompiles[-1]
+        count = len(report.recompiles)
         out.append(
-            f"{name} was compiled again {len(report.recompiles)} times; the last time because {guard} no longer held. Sizes that vary can be marked "
-            "with torch._dynamo.mark_dynamic, numbers that vary can be tensors."
+            f"{name} was compiled again {count} time{'s' * (count != 1)}; the last time because {guard} no longer held. Sizes that vary can be "
+            "marked with torch._dynamo.mark_dynamic, numbers that vary can be tensors."
         )
     for program in report.programs:
         for reason in program.fallbacks:

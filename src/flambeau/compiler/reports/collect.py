@@ -103,7 +103,8 @@ class Report:
     def __str__(self) -> str:
         graphs = sum(e.graph is not None for e in self.events)
         launches = sum(len(p.launches) for p in self.programs)
-        lines = [f"{self.title}: {graphs} graphs, {launches} launches, {len(self.recompiles)} recompilations"]
+        counts = ((graphs, "graph", "s"), (launches, "launch", "es"), (len(self.recompiles), "recompilation", "s"))
+        lines = [f"{self.title}: {', '.join(f'{n} {word}' + end * (n != 1) for n, word, end in counts)}"]
         lines.append(f"first call {self.first:.2f} s, then {1000 * self.compiled:.3f} ms" + (
             f"; without compilation {1000 * self.plain:.3f} ms" if self.plain is not None else ""
         ))  # fmt: skip

@@ -22,7 +22,7 @@ main { max-width: 1180px; margin: 0 auto; padding: 20px 16px 60px; }
 h1 { font-size: 24px; margin: 8px 0 2px; } h2 { font-size: 18px; margin: 0 0 10px; } h3 { font-size: 15px; margin: 14px 0 6px; }
 p { margin: 4px 0; } .dim { color: var(--dim); } .bad { color: var(--bad); } .good { color: var(--good); }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 16px; margin: 14px 0; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px; margin-bottom: 12px; }
 .figures div { border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; }
 .figures b { display: block; font-size: 20px; }
 pre, code, .mono { font: 13px/1.5 ui-monospace, monospace; } pre { margin: 6px 0; overflow-x: auto; }
