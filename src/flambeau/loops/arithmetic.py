@@ -104,10 +104,10 @@ def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None | EllipsisTyp
 
 
 def _given(s: Scalar, weak: bool):
-    """A number as ufunc.resolve_dtypes wants it: its dtype, or Python's type for a weak one."""
-    if not weak:
+    """A number as ufunc.resolve_dtypes wants it: its dtype, or Python's type for a weak one. Python's truth values are NumPy's there."""
+    if not weak or s.kind == "b":
         return s.dtype
-    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[s.kind]
+    return {"i": int, "u": int, "f": float, "c": complex}[s.kind]
 
 
 def loop_dtypes(uf, *operands: Scalar) -> tuple[np.dtype, np.dtype]:

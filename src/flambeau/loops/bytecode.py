@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arithmetic, arrays, assembly, byte_strings, gathers, numpy_calls, reductions
+from . import arithmetic, arrays, assembly, byte_strings, gathers, numpy_calls, reductions, tuples
 from . import bounds as between
 from .arrays import OnElements
 from .containers import Containers
@@ -236,6 +236,9 @@ class Instructions(InterpreterPart):
 
     def COMPARE_OP(self, inst):
         b, a = self.machine.pop(), self.machine.pop()
+        if isinstance(a, Tuple) and isinstance(b, Tuple):
+            self.stack.append(tuples.compare(self.e, inst.argval, a, b))
+            return
         fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, inst.argval, x, y))
         out = arrays.elementwise(self.e, fn, a, b)
         if isinstance(out, Scalar):

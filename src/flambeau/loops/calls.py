@@ -12,6 +12,7 @@ from .arrays import OnElements
 from .assembly import FUNCTIONS
 from .containers import Containers
 from .emitter import constant
+from .heaps import WRITTEN_OUT
 from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
@@ -64,6 +65,8 @@ class Calls(InterpreterPart):
         names, self.kw_names = self.kw_names, ()
         at = len(args) - len(names)
         args, kwargs = args[:at], dict(zip(names, args[at:]))
+        if isinstance(fn, Known) and isinstance(fn.value, types.BuiltinFunctionType) and fn.value in WRITTEN_OUT:
+            fn = LocalFunction(WRITTEN_OUT[fn.value].__code__, ())
         if isinstance(fn, LocalFunction):
             return self.inlining.enter(fn, args, kwargs)
         if isinstance(fn, Known) and (
