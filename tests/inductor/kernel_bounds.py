@@ -543,3 +543,19 @@ def _drawn(n):
 
 
 TABLE["draws"] = (_drawn, EXACT, None, None)
+
+
+@kernel("rows in eager calls", bound=lambda n: 40)
+def _rows(n):
+    d = draws(n)
+    shape = (3, n, odd(n, 37) % 9 + 1)
+
+    def run(x, w, b):
+        return (
+            torch.softmax(x, 1),
+            torch.log_softmax(x, 1),
+            torch.softmax(w, 0),
+            *torch.native_layer_norm(x, [*shape[1:]], w, b, 1e-5),
+        )
+
+    return run, [d(*shape), d(*shape[1:]), d(*shape[1:])]

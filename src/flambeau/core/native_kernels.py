@@ -36,6 +36,7 @@ __all__ = [
     "convolution",
     "ctc",
     "extreme",
+    "layer_norm",
     "logcumsumexp",
     "max_pool",
     "max_pool_backward",
@@ -46,6 +47,7 @@ __all__ = [
     "scan",
     "search",
     "segments",
+    "softmax",
     "transform",
     "weight_only",
 ]
@@ -397,3 +399,38 @@ def transform(h, kind: Transform, x, dims, shape, strides, dtype, scale):
     out = ResultSpec(sizes(shape), sizes(strides), dtype, x.device)
     numbers = fft.numbers(kind, dtype.np, dims, scale)
     return h.launch(kernels.fft, [h.realize(x)], [out], 60 * math.prod(out.shape), **numbers)[0]
+
+
+# ---- rows, in eager calls ------------------------------------------------------------------------------------------------
+
+
+def softmax(h, x, dim, logarithm: bool):
+    """Softmax, or its logarithm, along a dimension, see csrc/kernels/normal.c."""
+    kind, shape = _single(x.dtype), tuple(x.shape)
+    if not math.prod(shape) or not shape:
+        raise NotImplementedError("there is nothing to normalize")
+    d = normalize_dim(dim, len(shape))
+    rows = (math.prod(shape[:d]), shape[d], math.prod(shape[d + 1 :]))
+    part = h.part(h.contiguous(h.as_dtype(x, kind)), rows, dense_strides(rows))
+    out = ResultSpec(rows, dense_strides(rows), kind, x.device)
+    made = h.launch(
+        kernels.softmax, [part], [out], 20 * math.prod(shape), logarithm=logarithm, f64=kind is dtypes.float64
+    )
+    return h.as_dtype(h.part(made[0], shape, dense_strides(shape)), x.dtype)
+
+
+def layer_norm(h, x, count: int, weight, bias, eps: float):
+    """[output, mean, reciprocal deviation] over the last ``count`` dimensions; weight and bias of their sizes, or None."""
+    kind, shape = _single(x.dtype), tuple(x.shape)
+    if not math.prod(shape):
+        raise NotImplementedError("there is nothing to normalize")
+    lead = shape[: len(shape) - count]
+    rows, each = (math.prod(lead), math.prod(shape[len(lead) :])), (*lead, *[1] * count)
+    part = h.part(h.contiguous(h.as_dtype(x, kind)), rows, dense_strides(rows))
+    affine = [t and h.part(h.contiguous(h.as_dtype(t, kind)), rows[1:], (1,)) for t in (weight, bias)]
+    outs = [ResultSpec(s, dense_strides(s), kind, x.device) for s in (rows, rows[:1], rows[:1])]
+    made = h.launch(
+        kernels.layer_norm, [part, *affine], outs, 10 * math.prod(shape), eps=float(eps), f64=kind is dtypes.float64
+    )
+    shapes = (shape, each, each)
+    return [h.as_dtype(h.part(m, s, dense_strides(s)), x.dtype) for m, s in zip(made, shapes)]

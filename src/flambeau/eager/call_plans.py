@@ -108,6 +108,12 @@ def _made(p: Program, op: OpOverload, values, out):
         found = p.attempt(lambda: native_kernels.by_override(p, op, values, _made))
         if found is not None:
             return found
+    if "rows" in op.overrides:
+        from . import native_kernels
+
+        found = p.attempt(lambda: native_kernels.by_rows(p, op, values))
+        if found is not None:
+            return found
     return RULES[op.kind](p, op, values, out)
 
 

@@ -14,9 +14,9 @@ from ..core import modes, native_kernels
 from ..core.handler import Handler
 from ..core.messages import About
 from .backend import wrap_meta
-from .program import NotPlanned, PlanValue, Program, bytes_of, value_meta
+from .program import REFUSED, NotPlanned, PlanValue, Program, bytes_of, value_meta
 
-__all__ = ["KernelCalls", "by_override", "extreme"]
+__all__ = ["REFUSED", "KernelCalls", "by_override", "by_rows", "extreme", "rows_of_arrays"]
 
 
 class Stored:
@@ -121,6 +121,49 @@ def by_override(p: Program, op, values, make):
         raise NotPlanned
     found = [None if m is None else _laid_out(p, x.value, m) for x, m in zip(made, metas)]
     return found if many else found[0]
+
+
+def by_rows(p: Program, op, values):
+    """The results of ``op`` as values, made by the native kernel that its override "rows" names: eager calls alone have it."""
+    made = op.overrides["rows"](KernelCalls(p), *map(_stored, values))
+    return [m.value for m in made] if isinstance(made, list) else made.value
+
+
+def rows_of_arrays(op, arrays):
+    """The same of arrays, at once: the bits are those of the call plan that later calls have. REFUSED where it names no kernel."""
+    made = op.overrides["rows"](ArrayCalls(), *(Held(x) if isinstance(x, np.ndarray) else x for x in arrays))
+    return tuple(m.array for m in made) if isinstance(made, list) else made.array
+
+
+class Held:
+    """An array as the override "rows" sees it."""
+
+    __slots__ = ("array", "dtype", "shape")
+
+    device = CPU
+
+    def __init__(self, array: np.ndarray):
+        self.array, self.shape, self.dtype = array, array.shape, dtypes.from_numpy(array.dtype)
+
+
+class ArrayCalls(Handler):
+    """What the override "rows" of an operator is handed where there is no call plan: kernels run at once."""
+
+    rules = (native_kernels,)
+
+    def launch(self, kernel, operands, outs, flops, /, **numbers) -> list[Held]:
+        made = [Held(np.empty(o.shape, o.dtype.np)) for o in outs]
+        kernel([x and x.array for x in operands], [m.array for m in made], **numbers)
+        return made
+
+    def contiguous(self, x: Held) -> Held:
+        return Held(np.ascontiguousarray(x.array).reshape(x.shape))
+
+    def part(self, x: Held, shape, strides) -> Held:
+        return Held(x.array.reshape(shape))
+
+    def as_dtype(self, x: Held, dtype) -> Held:
+        return x if x.dtype is dtype else Held(x.array.astype(dtype.np))
 
 
 def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanValue:

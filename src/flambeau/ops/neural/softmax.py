@@ -31,6 +31,9 @@ def _softmax(self, dim, half_to_float):
     return as_dtype(self.dtype, aten.div.Tensor(e, aten.sum.dim_IntList(e, [dim], True)))
 
 
+_softmax.override("rows", lambda h, self, dim, half_to_float: h.softmax(self, dim, False))
+
+
 def _weights_again(self, top, total):
     return aten.div.Tensor(aten.exp.default(aten.sub.Tensor(self, top)), total)
 
@@ -70,6 +73,9 @@ def _log_softmax(self, dim, half_to_float):
     if self.numel() == 0:
         return aten.clone.default(self, memory_format=contiguous_format)
     return _of_statistics(self, *_statistics(self, dim))
+
+
+_log_softmax.override("rows", lambda h, self, dim, half_to_float: h.softmax(self, dim, True))
 
 
 def _statistics(self, dim):
