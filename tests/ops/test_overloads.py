@@ -80,3 +80,46 @@ def test_the_names_are_pytorchs():
         assert [a.name for a in theirs if a.is_out] == list(outs)
         asked = [a.name for a in theirs if not a.is_out]
         assert [a.name for a in overload(name)._schema.arguments if a.name in asked] == asked
+
+
+LISTS = {
+    "split_copy.Tensor_out": (2, 0), "split_with_sizes_copy.out": ([1, 2], 0), "unbind_copy.int_out": (1,), "unsafe_split.Tensor_out": (2, 1),
+    "unsafe_split_with_sizes.out": ([3, 0], 0), "_histogramdd_bin_edges.out": ([2, 3, 4],), "_foreach_copy.out": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_written(name):
+    x = torch.arange(9.0).view(3, 3)
+    given = [[x, x + 1], [x + 2, x + 3]] if name.startswith("_foreach") else [x, *LISTS[name]]
+    op, packet = overload(name), getattr(aten, name.partition(".")[0])
+    functional = getattr(packet, "default" if name.endswith(".out") else name.partition(".")[2].removesuffix("_out"))
+    want = functional(*given)
+    for targets in ([torch.empty(0) for _ in want], [torch.zeros_like(w) for w in want]):
+        assert op(*given, out=targets) is None
+        assert all(torch.equal(t, w) for t, w in zip(targets, want, strict=True))
+    with pytest.raises(RuntimeError, match="got size|the same number of tensors"):
+        op(*given, out=[torch.empty(0)] * (len(want) + 1))
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double"):
+        op(*given, out=[torch.empty(0, dtype=torch.float64) for _ in want])
+
+
+@pytest.mark.parametrize(
+    "name, args", [("rand_like", ()), ("randn_like", ()), ("randint_like", (9,)), ("randint_like", (torch.tensor(9),))]
+)
+def test_draws_of_a_generator_are_written(name, args):
+    packet, x, made = getattr(aten, name), torch.empty(2, 3), []
+    op = packet.Tensor_generator_out if args and isinstance(args[0], torch.Tensor) else packet.generator_out
+    for run in (
+        lambda g: op(x, *args, generator=g, out=torch.empty(2, 3)),
+        lambda g: packet(x, *args, generator=g),
+    ):
+        made.append(run(torch.Generator().manual_seed(3)))
+    assert torch.equal(*made)
+
+
+def test_an_embedding_bag_of_every_index():
+    table, at, begins = torch.arange(12.0).view(4, 3), torch.tensor([0, 1, 3]), torch.tensor([0, 2])
+    bags = aten.embedding_bag.default(table, at, begins, False, 2)
+    assert bags[0].tolist() == [[3, 4, 5], [9, 10, 11]] and bags[2].tolist() == [2, 1]
+    assert aten._to_sparse.sparse_dim(table, 1).indices().tolist() == [[0, 1, 2, 3]]

@@ -442,14 +442,18 @@ unique_dim_consecutive.out default out0,out1,out2
 xlogy.OutScalar_Other Scalar_Other out
 xlogy.OutScalar_Self Scalar_Self out
 xlogy.OutTensor Tensor out
+_to_sparse.sparse_dim_out sparse_dim out
+rand_like.generator_out generator out
+randint_like.Tensor_generator_out Tensor_generator out
+randint_like.Tensor_out Tensor out
+randint_like.generator_out generator out
+randint_like.low_generator_dtype_out low_generator_dtype out
+randn_like.generator_out generator out
 zero.out default out
 """
-# Those that are not built.
+# Those that are not built: PyTorch has them for devices alone, and none is made for its CPU either.
 _UNBUILT = """
-_histogramdd_bin_edges.out _to_sparse.sparse_dim _to_sparse.sparse_dim_out addmm.dtype addmm.dtype_out baddbmm.dtype baddbmm.dtype_out
-bmm.dtype bmm.dtype_out embedding_bag.default mm.dtype mm.dtype_out rand_like.generator_out randint_like.Tensor_generator_out
-randint_like.Tensor_out randint_like.generator_out randint_like.low_generator_dtype_out randn_like.generator_out split_copy.Tensor_out
-split_with_sizes_copy.out unbind_copy.int_out unsafe_split.Tensor_out unsafe_split_with_sizes.out
+addmm.dtype addmm.dtype_out baddbmm.dtype baddbmm.dtype_out bmm.dtype bmm.dtype_out mm.dtype mm.dtype_out
 """
 OVERLOADS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (base, tuple(outs.split(","))) for name, base, outs in map(str.split, _WRITING.strip().splitlines())},

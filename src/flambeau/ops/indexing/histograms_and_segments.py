@@ -15,6 +15,7 @@ from ...core.declare import COMPLEX, composite, extern
 from ...core.definition import TensorMeta
 from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
+from ...core.out_lists import declare_out_list
 from .data_dependent import distinct, has_rows, rows_meta
 
 aten = namespace("aten")
@@ -255,6 +256,9 @@ def _ranges(a, bins, range):
 def _histogramdd_bin_edges(a, bins, range, weight, density):
     _, lows, highs = _ranges(a, bins, range)
     return _edges(lows, highs, bins, a.dtype)
+
+
+declare_out_list(_histogramdd_bin_edges, "out")
 
 
 @extern(

@@ -5,9 +5,9 @@ A declaration names the operator and which of the arguments its own are; native 
 
 from __future__ import annotations
 
-from ...base.dtypes import c_name
 from ...core.declare import composite
 from ...core.operator import namespace
+from ...core.out_lists import write_list
 
 aten = namespace("aten")
 
@@ -59,16 +59,7 @@ def _declare_out(schema: str, functional) -> None:
 
     def into(*values):
         *given, out = values
-        made = functional(*given)
-        if len(out) != len(made):
-            raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(out)} and {len(made)}")
-        for t, r in zip(out, made):
-            if t.dtype is not r.dtype:
-                raise RuntimeError(
-                    f"Expected out tensor to have dtype {c_name(r.dtype)}, but got {c_name(t.dtype)} instead"
-                )
-        for t, r in zip(out, made):
-            aten.copy_.default(t if t.shape == r.shape else t.resize_(r.shape), r)
+        write_list(out, functional(*given))
 
     composite(
         f"_foreach_{name}.{f'{overload}_out' if overload else 'out'}({parameters[:-1]}, {star}Tensor(a!)[] out) -> ()",
@@ -164,3 +155,4 @@ _declare(
 _declare("max(Tensor[] self)", "max")
 _declare_written("zero_(Tensor(a!)[] self)", aten.zero_.default, (0,))
 _declare_written("copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False)", aten.copy_.default, (0, 1, 2))
+_declare("copy(Tensor[] self, Tensor[] src, bool non_blocking=False)", "copy")

@@ -13,6 +13,16 @@ aten = namespace("aten")
 
 
 @composite(
+    "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+    "Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
+    variants="",
+)
+def embedding_bag_of_all(*args):
+    """The same with every index counted."""
+    return embedding_bag.definition.fn(*args, None)
+
+
+@composite(
     "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, "
     "Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
     variants="function",

@@ -11,6 +11,7 @@ from ...base.shapes import contiguous_strides, same_shape
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
+from ...core.out_lists import declare_out_list
 
 aten = namespace("aten")
 _VIEWS = (
@@ -68,6 +69,15 @@ composite("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Ten
 composite("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")(
     lambda self, split_sizes, dim: aten.split_with_sizes.default(self, split_sizes, dim)
 )
+
+for _op, _name in (
+    (aten.split_copy.Tensor, "Tensor_out"),
+    (aten.split_with_sizes_copy.default, "out"),
+    (aten.unbind_copy.int, "int_out"),
+    (aten.unsafe_split.Tensor, "Tensor_out"),
+    (aten.unsafe_split_with_sizes.default, "out"),
+):
+    declare_out_list(_op, _name)
 composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")(
     lambda self, chunks, dim: aten.chunk.default(self, chunks, dim)
 )

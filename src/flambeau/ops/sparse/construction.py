@@ -441,6 +441,12 @@ def _to_sparse(self, layout, blocksize, dense_dim, sparse_dim):
     return convert(self, layout or sparse_coo, sparse_dim, blocksize, dense_dim)
 
 
+@sparse_operator("_to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor")
+def _to_sparse_of_rows(self, sparse_dim):
+    return convert(self, sparse_coo, sparse_dim, None, None)
+
+
+_to_sparse_of_rows.derivative(self=lambda ct, self: aten._to_sparse_backward.default(ct, self))
 _to_sparse.derivative(self=lambda ct, self: aten._to_sparse_backward.default(ct, self))
 
 
