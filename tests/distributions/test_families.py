@@ -165,3 +165,16 @@ def test_refusals():
         d.VonMises(0.0, -1.0)
     with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
         flambeau.poisson(flambeau.tensor([-1.0]))
+
+
+def test_a_subclass_that_shows_other_event_shapes():
+    """A multitask distribution of gpytorch's kind: it shows events as matrices, and is a distribution of vectors below."""
+
+    class Matrices(flambeau.distributions.MultivariateNormal):
+        @property
+        def event_shape(self):
+            return flambeau.Size([2, self._event_shape[0] // 2])
+
+    plain = flambeau.distributions.MultivariateNormal(flambeau.zeros(6), flambeau.eye(6) * 2)
+    shown = Matrices(flambeau.zeros(6), flambeau.eye(6) * 2)
+    assert shown.entropy() == plain.entropy() and shown.log_prob(flambeau.ones(6)) == plain.log_prob(flambeau.ones(6))

@@ -109,8 +109,8 @@ class MultivariateNormal(Distribution):
             self._validate_sample(value)
         d = value - self.loc
         white = _solve(self._unbroadcasted_scale_tril, d.unsqueeze(-1), upper=False).squeeze(-1)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + white.pow(2).sum(-1)) - self._half_log_det()
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + white.pow(2).sum(-1)) - self._half_log_det()
 
     def entropy(self) -> Tensor:
-        out = 0.5 * self.event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
+        out = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
         return out if len(self._batch_shape) == 0 else out.expand(self._batch_shape)

@@ -53,7 +53,7 @@ class _ExpRelaxedCategorical(Distribution):
         return scores - scores.logsumexp(-1, True)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        k = self.event_shape[-1]
+        k = self._event_shape[-1]
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
