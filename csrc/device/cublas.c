@@ -104,9 +104,9 @@ static int describe(void **out, int type, int64_t rows, int64_t columns, int64_t
 }
 static int prepare(Known *k, size_t room) {
     const FlbProduct *p = &k->question.product;
-    const int types[] = {[FLB_F16] = R_16F, [FLB_BF16] = R_16BF, [FLB_F32] = R_32F, [FLB_F64] = R_64F}, type = types[p->type], transposed = TRANSPOSED;
-    int compute = p->type == FLB_F64 ? COMPUTE_64F : p->fast ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F, n = 0;
-    TRY(lt.cublasLtMatmulDescCreate(&k->operation, compute, p->type == FLB_F64 ? R_64F : R_32F));
+    const int types[] = {[ELEMENT_F16] = R_16F, [ELEMENT_BF16] = R_16BF, [ELEMENT_F32] = R_32F, [ELEMENT_F64] = R_64F}, type = types[p->type], transposed = TRANSPOSED;
+    int compute = p->type == ELEMENT_F64 ? COMPUTE_64F : p->fast ? COMPUTE_32F_FAST_TF32 : COMPUTE_32F, n = 0;
+    TRY(lt.cublasLtMatmulDescCreate(&k->operation, compute, p->type == ELEMENT_F64 ? R_64F : R_32F));
     if (p->tb) TRY(lt.cublasLtMatmulDescSetAttribute(k->operation, TRANSA, &transposed, sizeof transposed));
     if (p->ta) TRY(lt.cublasLtMatmulDescSetAttribute(k->operation, TRANSB, &transposed, sizeof transposed));
     TRY(describe(&k->left, type, p->tb ? p->n : p->k, p->tb ? p->k : p->n, p->ldb, p, p->b_distance));
@@ -153,7 +153,7 @@ int flb_cublas(int device, const FlbProduct *p, const uint64_t operands[3], FlbS
     if (k.found.workspace && workspaces->take(device, k.found.workspace, stream, &workspace)) status = ALLOC_FAILED;
     const float one[] = {1, 0};
     const double wide[] = {1, 0};
-    const void *scales[] = {p->type == FLB_F64 ? (const void *)wide : one, p->type == FLB_F64 ? (const void *)(wide + 1) : one + 1};
+    const void *scales[] = {p->type == ELEMENT_F64 ? (const void *)wide : one, p->type == ELEMENT_F64 ? (const void *)(wide + 1) : one + 1};
     void *a = (void *)(uintptr_t)operands[0], *b = (void *)(uintptr_t)operands[1], *c = (void *)(uintptr_t)operands[2];
     if (!status)
         status = lt.cublasLtMatmul(handles[device], k.operation, scales[0], b, k.left, a, k.right, scales[1], c, k.out, c, k.out,

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/enums.h"
+
 enum { FLB_DONE, FLB_NOT_READY, FLB_OUT_OF_MEMORY, FLB_INVALID_DEVICE, FLB_INVALID_ADDRESS, FLB_INVALID_HANDLE,
        FLB_ILLEGAL_ACCESS, FLB_DIVERGED, FLB_NO_IMAGE, FLB_CAPTURING, FLB_RACE,
        FLB_UNWRITTEN };
@@ -45,13 +47,22 @@ typedef struct {
     const int64_t *extents;
 } FlbGrid;
 
-/* C = A B for matrices in rows: (m, k), (k, n) and (m, n), where `ta` and `tb` say that A is kept as (k, m), B as (n, k). `batch` of them, whose
- * operands lie at these distances. Leading dimensions and distances in elements. `fast`: factors of float32 may be rounded to ten bits. */
-enum { FLB_F16, FLB_BF16, FLB_F32, FLB_F64 };
+/* C = A B for matrices in rows: (m, k), (k, n) and (m, n), where `ta` and `tb` say that A is kept as (k, m), B as
+ * (n, k). There are `batch` of them, and their operands lie at these distances. `type` is an ELEMENT. Leading
+ * dimensions and distances count elements. `fast`: factors of float32 may be rounded to ten bits. */
 typedef struct {
     int32_t type, ta, tb, fast;
     int64_t m, n, k, lda, ldb, ldc, batch, a_distance, b_distance, c_distance;
 } FlbProduct;
+static inline int flb_product_width(const FlbProduct *p) { /* bytes of an element, 0 of one that no product takes */
+    switch (p->type) {
+    case ELEMENT_F64: return 8;
+    case ELEMENT_F32: return 4;
+    case ELEMENT_F16:
+    case ELEMENT_BF16: return 2;
+    default: return 0;
+    }
+}
 int64_t flb_product_bytes(const FlbProduct *p, int operand); /* from an operand's first byte to its last; 2: C */
 
 typedef struct {

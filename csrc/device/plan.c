@@ -100,7 +100,7 @@ static PyObject *plan_product(Plan *p, PyObject *args) {
     if (!PyArg_ParseTuple(args, "ipppO!O!i", &s.product.type, &s.product.ta, &s.product.tb, &s.product.fast, &PyList_Type, &slots, &PyList_Type, &last,
                           &dimensions))
         return NULL;
-    if (PyList_GET_SIZE(slots) != 3 || s.product.type < FLB_F16 || s.product.type > FLB_F64 || dimensions < 0)
+    if (PyList_GET_SIZE(slots) != 3 || !flb_product_width(&s.product) || dimensions < 0)
         return PyErr_SetString(PyExc_ValueError, "product(): three slots, and a type of elements"), NULL;
     s.n_numbers = PER_PRODUCT + PER_DIMENSION * dimensions;
     return add(p, s, slots, last);
@@ -148,11 +148,10 @@ static int products(Call *c, const FlbProduct *p, uint64_t at[3], const BatchNum
             if ((int64_t)(c->ends[i] - at[i]) < flb_product_bytes(&one, i)) return FLB_INVALID_ADDRESS;
         return one.batch > 0 ? flb_driver->product(c->plan->device, &one, at[0], at[1], at[2], c->stream) : FLB_DONE;
     }
-    static const int widths[] = {[FLB_F16] = 2, [FLB_BF16] = 2, [FLB_F32] = 4, [FLB_F64] = 8};
     for (int64_t i = 0; i < batch->count; i++) {
         const int64_t distances[] = {batch->a_distance, batch->b_distance, batch->c_distance};
         uint64_t there[3];
-        for (int k = 0; k < 3; k++) there[k] = at[k] + (uint64_t)(i * distances[k] * widths[p->type]);
+        for (int k = 0; k < 3; k++) there[k] = at[k] + (uint64_t)(i * distances[k] * flb_product_width(p));
         int status = products(c, p, there, batch + 1, dimensions - 1);
         if (status) return status;
     }
@@ -164,7 +163,7 @@ static int product(Call *c, const Step *s) {
     FlbProduct p = s->product;
     p.m = n->m, p.n = n->n, p.k = n->k, p.lda = n->lda, p.ldb = n->ldb, p.ldc = n->ldc;
     if (p.m <= 0 || p.n <= 0 || p.k <= 0) return FLB_INVALID_HANDLE;
-    uint64_t at[3], width = p.type == FLB_F64 ? 8 : p.type == FLB_F32 ? 4 : 2;
+    uint64_t at[3], width = (uint64_t)flb_product_width(&p);
     for (int i = 0; i < 3; i++) {
         const Slot *slot = &c->slots[s->slots[i]];
         at[i] = slot->address + (uint64_t)offsets[i] * width, c->ends[i] = slot->address + (uint64_t)slot->nbytes;

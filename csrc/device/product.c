@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-static size_t width(const FlbProduct *p) { return p->type == FLB_F64 ? 8 : p->type == FLB_F32 ? 4 : 2; }
 /* Rows of an operand as it is kept, elements of a row, from one row and one matrix to the next. */
 static void layout(const FlbProduct *p, int operand, int64_t out[4]) {
     int64_t a[] = {p->ta ? p->k : p->m, p->ta ? p->m : p->k, p->lda, p->a_distance};
@@ -14,16 +13,16 @@ static void layout(const FlbProduct *p, int operand, int64_t out[4]) {
 int64_t flb_product_bytes(const FlbProduct *p, int operand) {
     int64_t l[4];
     layout(p, operand, l);
-    return ((p->batch - 1) * l[3] + (l[0] - 1) * l[2] + l[1]) * (int64_t)width(p);
+    return ((p->batch - 1) * l[3] + (l[0] - 1) * l[2] + l[1]) * flb_product_width(p);
 }
 
 static double element(const FlbProduct *p, const char *from, int64_t at) {
     uint32_t bits;
     uint16_t half;
     float f;
-    if (p->type == FLB_F64) return ((const double *)from)[at];
-    if (p->type == FLB_F32) return ((const float *)from)[at];
-    if (p->type == FLB_F16) return (double)((const _Float16 *)from)[at];
+    if (p->type == ELEMENT_F64) return ((const double *)from)[at];
+    if (p->type == ELEMENT_F32) return ((const float *)from)[at];
+    if (p->type == ELEMENT_F16) return (double)((const _Float16 *)from)[at];
     memcpy(&half, from + 2 * at, 2);
     bits = (uint32_t)half << 16;
     memcpy(&f, &bits, 4);
@@ -32,9 +31,9 @@ static double element(const FlbProduct *p, const char *from, int64_t at) {
 static void set(const FlbProduct *p, char *to, int64_t at, double x) {
     uint32_t bits;
     float f = (float)x;
-    if (p->type == FLB_F64) ((double *)to)[at] = x;
-    else if (p->type == FLB_F32) ((float *)to)[at] = f;
-    else if (p->type == FLB_F16) ((_Float16 *)to)[at] = (_Float16)f;
+    if (p->type == ELEMENT_F64) ((double *)to)[at] = x;
+    else if (p->type == ELEMENT_F32) ((float *)to)[at] = f;
+    else if (p->type == ELEMENT_F16) ((_Float16 *)to)[at] = (_Float16)f;
     else {
         memcpy(&bits, &f, 4);
         uint16_t half = f != f ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -49,8 +48,8 @@ int flb_product(const Product *q, int (*row)(void *about, char *at, size_t bytes
         layout(p, operand, l);
         for (int64_t z = 0; z < p->batch; z++)
             for (int64_t r = 0; r < l[0]; r++) {
-                char *at = q->operands[operand] + (size_t)(z * l[3] + r * l[2]) * width(p);
-                int status = row(about, at, (size_t)l[1] * width(p), operand == 2 ? FLB_WRITES : FLB_READS);
+                char *at = q->operands[operand] + (size_t)(z * l[3] + r * l[2]) * (size_t)flb_product_width(p);
+                int status = row(about, at, (size_t)l[1] * (size_t)flb_product_width(p), operand == 2 ? FLB_WRITES : FLB_READS);
                 if (status) return status;
             }
     }

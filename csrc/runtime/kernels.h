@@ -3,17 +3,10 @@
  * `n` and `status` (native.h). */
 #ifndef FLAMBEAU_KERNELS_H
 #define FLAMBEAU_KERNELS_H
+#include "runtime/enums.h"
 #include "runtime/native.h"
 
 int flb_convolve_planes(const View *v, const int64_t *numbers, struct Planes *planes); /* conv.c */
-
-#define ENUM(name) enum {
-#define MEMBER(e, name) e##_##name,
-#define END_ENUM(name) \
-    name##_COUNT       \
-    }                  \
-    ;
-#include "runtime/kernels.def"
 
 #define KERNEL(name, ...) typedef struct {
 #define OPERANDS(name, n) View name[n];

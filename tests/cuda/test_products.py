@@ -11,6 +11,7 @@ from tests.cuda.test_nvidia import BEGIN, library, run
 import flambeau as torch
 from flambeau import _device
 from flambeau.base import accelerator
+from flambeau.base.enums import Element
 from flambeau.inductor.device import launches, single
 
 __all__ = ["library"]
@@ -112,7 +113,7 @@ def test_what_the_simulated_device_sees_of_a_product(with_library):
         (torch.empty(5, 7, device="cuda") @ B.cuda()).tolist()
     a, b = A.cuda(), B.cuda()
     plan, memory = _device.Plan(0, 3), a._storage.device_memory
-    plan.product(2, False, False, False, [0, 1, 2], [], 0)
+    plan.product(Element.F32, False, False, False, [0, 1, 2], [], 0)
     with pytest.raises(RuntimeError, match="invalid address"):  # 6 by 7 elements of 5 by 7
         plan.run(
             [memory, b._storage.device_memory, None],

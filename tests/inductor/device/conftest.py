@@ -3,7 +3,7 @@
 import pytest
 from tests.cuda.conftest import simulated_devices
 
-from flambeau.inductor import compile
+from flambeau.inductor.device import compile
 
 __all__ = ["simulated_devices"]
 

@@ -13,6 +13,7 @@ from typing import Any
 from ... import _C
 from ...base import accelerator
 from ...base.device import Device
+from ...base.enums import Element
 from ...base.expr_walks import evaluate
 from ...base.records import slotted
 from ...core import device_memory
@@ -45,11 +46,11 @@ class LaunchStep:
 
 @slotted
 class ProductStep:
-    """A product of the device's library: ``buffers`` are A, B and C. ``type``: its number in csrc/device/driver.h; ``numbers``: where A and B
+    """A product of the device's library: ``buffers`` are A, B and C. ``type``: of its elements; ``numbers``: where A and B
     begin, m, n, k, leading dimensions, then count and distances of each of ``dimensions`` of a batch."""
 
     name: str
-    type: int
+    type: Element
     ta: bool
     tb: bool
     fast: bool

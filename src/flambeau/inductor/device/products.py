@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 
+from ...base.enums import Element
 from ...base.expr import Var, linear, variable
 from ...base.switches import SWITCHES
 from ..codegen.nests import ids
@@ -14,8 +15,6 @@ from .launches import ProductStep
 
 __all__ = ["as_product", "as_reduction"]
 
-TYPES = {"f16": 0, "bf16": 1, "f32": 2, "f64": 3}  # csrc/device/driver.h
-
 
 def as_product(node: ExternCall) -> ProductStep:
     """The step of a "gemm"."""
@@ -23,7 +22,7 @@ def as_product(node: ExternCall) -> ProductStep:
     numbers = (a.offset, b.offset, g.m, g.n, g.k, g.lda, g.ldb, g.ldc, *itertools.chain(*g.batch))
     fast = SWITCHES["float32_matmul_precision"] != "highest"
     buffers = (a.buffer, b.buffer, node.outputs[0])
-    return ProductStep("product", TYPES[g.t], g.ta == "T", g.tb == "T", fast, buffers, numbers, len(g.batch))
+    return ProductStep("product", Element[g.t.upper()], g.ta == "T", g.tb == "T", fast, buffers, numbers, len(g.batch))
 
 
 def as_reduction(node: ExternCall, values: Values) -> Reduction:
