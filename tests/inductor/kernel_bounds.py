@@ -418,6 +418,17 @@ _simple(
     how=TERMS,
     bound=lambda n: 16,
 )
+_simple(
+    "averages of windows with channels last, gradients",
+    lambda x: F.avg_pool2d(
+        F.pad(x, (1, 1, 1, 1)).t()[None, :, None].expand(-1, -1, 3, -1).contiguous(memory_format=torch.channels_last),
+        2,
+        1,
+    ),
+    sq,
+    grad=True,
+    bound=lambda n: 16,
+)
 _simple("windows, gradients", lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1))[None], 2), sq, grad=True, bound=lambda n: 4)
 _simple(
     "windows with channels last, gradients",

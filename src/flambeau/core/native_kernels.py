@@ -50,6 +50,7 @@ __all__ = [
     "softmax",
     "transform",
     "weight_only",
+    "window_sums",
 ]
 
 
@@ -343,6 +344,17 @@ def max_pool_backward(h, val, name, cotangent, places):
     out = ResultSpec(shape, _by_pixels(shape, last), val.dtype, val.device)
     numbers = {"f64": val.dtype is dtypes.float64, "last": last, "outside": h.message(name)}
     return h.launch(kernels.max_pool_backward, parts, [out], math.prod(shape), **numbers)[0]
+
+
+def window_sums(h, val, x, kernel, stride, padding, backward=False):
+    """Sums over windows of the last two dimensions, or ``backward`` what a cotangent of them is to their terms: see csrc/kernels/pool_sums.c."""
+    part, shape = h.image(x), sizes(val.shape)
+    last = is_last(part.shape, part.strides)
+    out = ResultSpec(shape, _by_pixels(shape, last), val.dtype, val.device)
+    flops = math.prod(part.shape if backward else shape) * math.prod(map(size, kernel))
+    numbers = {"kernel": kernel, "stride": stride, "padding": padding, "last": last, "f64": val.dtype is dtypes.float64}
+    made = kernels.window_sums_backward if backward else kernels.window_sums
+    return h.launch(made, [part], [out], flops, **numbers)[0]
 
 
 # ---- segments ----------------------------------------------------------------------------------------------------------

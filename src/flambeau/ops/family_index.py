@@ -120,9 +120,10 @@ triplet_margin_loss
 batch_norm group_norm instance_norm layer_norm native_layer_norm native_layer_norm_backward rms_norm
 """,
     "neural.pooling": """
-adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool1d
-avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices
-max_pool2d_with_indices_backward max_pool3d max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d
+_window_sums _window_sums_backward adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool1d max_pool1d_with_indices
+max_pool2d max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d max_pool3d_with_indices max_pool3d_with_indices_backward
+max_unpool2d max_unpool3d
 """,
     "neural.recurrence": """
 _recurrence _recurrence_backward

@@ -50,6 +50,48 @@ def test_channels_last_is_row_major(dtype, compiled):
             assert got.is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.parametrize("dtype,bound", [(torch.float32, 1e-6), (torch.float64, 1e-15)], ids=str)
+def test_averages(dtype, bound):
+    """Sums over windows and their adjoint, in both orders, beside windows cut out by slices of float64."""
+    for shape, (kernel, stride, padding, ceil) in itertools.product([*SHAPES, (2, 300, 4, 7)], WINDOWS):
+        rng = np.random.default_rng(2)
+        image = rng.standard_normal(shape)
+
+        def pool(x, how=(kernel, stride, padding, ceil)):
+            return F.avg_pool2d(x, *how, divisor_override=1)
+
+        rows = torch.tensor(image, dtype=dtype).requires_grad_()
+        last = rows.detach().clone().contiguous(memory_format=torch.channels_last).requires_grad_()
+        for _ in range(2):  # the second call of a description is the kernel's
+            ours, lasts = pool(rows), pool(last)
+            cotangent = torch.tensor(np.random.default_rng(3).standard_normal(tuple(ours.shape)), dtype=dtype)
+            (back,) = torch.autograd.grad(ours, rows, cotangent)
+            (back_last,) = torch.autograd.grad(lasts, last, cotangent.contiguous(memory_format=torch.channels_last))
+        (kh, kw), (sh, sw), (ph, pw) = ((v, v) if isinstance(v, int) else v for v in (kernel, stride, padding))
+        wanted, adjoint, magnitude = np.zeros(tuple(ours.shape)), np.zeros(shape), np.zeros(tuple(ours.shape))
+        g = cotangent.numpy().astype(np.float64)
+        x = rows.detach().numpy().astype(np.float64)
+        for i, j in np.ndindex(*wanted.shape[2:]):
+            window = np.s_[:, :, max(i * sh - ph, 0) : i * sh - ph + kh, max(j * sw - pw, 0) : j * sw - pw + kw]
+            wanted[:, :, i, j], magnitude[:, :, i, j] = x[window].sum((2, 3)), np.abs(x[window]).sum((2, 3))
+            adjoint[window] += g[:, :, i, j, None, None]
+        assert (np.abs(ours.detach().numpy() - wanted) <= bound * magnitude).all()
+        np.testing.assert_allclose(back.numpy(), adjoint, rtol=0, atol=20 * bound)
+        np.testing.assert_allclose(lasts.detach().numpy(), ours.detach().numpy(), rtol=0, atol=20 * bound)
+        np.testing.assert_array_equal(back_last.numpy(), back.numpy())
+        assert lasts.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_averages_have_derivatives_of_any_order():
+    x = torch.randn(2, 3, 6, 5, dtype=torch.float64, requires_grad=True)
+    square = lambda x: F.avg_pool2d(x, 3, 2, 1).square()  # noqa: E731
+    assert torch.autograd.gradcheck(square, (x,)) and torch.autograd.gradgradcheck(square, (x,))
+    each = torch.func.vmap(lambda y: F.avg_pool2d(y, 2))(torch.stack([x.detach(), x.detach() * 2]))
+    np.testing.assert_allclose(each[1].numpy(), F.avg_pool2d(x.detach() * 2, 2).numpy())
+    _, tangent = torch.func.jvp(lambda y: F.avg_pool2d(y, 2), (x.detach(),), (torch.ones_like(x),))
+    np.testing.assert_allclose(tangent.numpy(), 1)
+
+
 def test_threads_change_nothing():
     _, last = images((3, 70, 33, 35), torch.float32)
     before, made = torch.get_num_threads(), []

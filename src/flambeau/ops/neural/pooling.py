@@ -275,6 +275,65 @@ _max_pool(2)
 _max_pool(3).override("watched", lambda *args: _with_indices[3](*args)[0])
 
 
+@explicit(
+    "_window_sums(Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, SymInt[2] counts) -> Tensor",
+    has_out=False,
+    images=0,
+    variants="",
+)
+def _window_sums(self, kernel_size, stride, padding, counts):
+    """Sums over ``counts`` windows of the last two dimensions; what lies outside is zero."""
+    windows = _windows(self, 2, kernel_size, stride, padding, [1, 1], counts, 0.0)
+    return aten.sum.dim_IntList(windows, [-1], dtype=self.dtype)
+
+
+@explicit(
+    "_window_sums_backward(Tensor grad_output, int[2] kernel_size, int[2] stride, int[2] padding, SymInt[2] sizes) -> Tensor",
+    has_out=False,
+    images=0,
+    variants="",
+)
+def _window_sums_backward(grad_output, kernel_size, stride, padding, sizes):
+    """Zeros of ``sizes``, and each element of the cotangent added to its window's places."""
+    lead, first = list(grad_output.shape[:-2]), grad_output.ndim - 2
+    reach = [(c - 1) * s + k for c, s, k in zip(grad_output.shape[first:], stride, kernel_size)]
+    high, wide = (max(r, n + p) for r, n, p in zip(reach, sizes, padding))
+    each = aten.unsqueeze.default(aten.unsqueeze.default(grad_output, -1), -1)
+    each = aten.expand.default(each, [*grad_output.shape, *kernel_size])
+    rows = [*lead, grad_output.shape[first], wide, kernel_size[0]]
+    made = aten.unfold_backward.default(each, rows, first + 1, kernel_size[1], stride[1])
+    made = aten.unfold_backward.default(made, [*lead, high, wide], first, kernel_size[0], stride[0])
+    for d in range(2):
+        made = aten.narrow.default(made, first + d, padding[d], sizes[d])
+    return aten.contiguous.default(made)
+
+
+_window_sums.derivative(
+    (0,),
+    self=lambda ct, self_like, kernel_size, stride, padding: _window_sums_backward(
+        ct, kernel_size, stride, padding, list(self_like.shape[-2:])
+    ),
+)
+_window_sums_backward.derivative(
+    (0,),
+    grad_output=lambda ct, grad_output_like, kernel_size, stride, padding: _window_sums(
+        ct, kernel_size, stride, padding, list(grad_output_like.shape[-2:])
+    ),
+)
+for _sums in (_window_sums, _window_sums_backward):
+    _sums.override("keep_fused", lambda x, *rest: x.dtype in _TEMPLATES)
+
+
+@_window_sums.override("lower")
+def _(lowering, val, self, kernel_size, stride, padding, counts):
+    return lowering.window_sums(val, self, kernel_size, stride, padding)
+
+
+@_window_sums_backward.override("lower")
+def _(lowering, val, grad_output, kernel_size, stride, padding, sizes):
+    return lowering.window_sums(val, grad_output, kernel_size, stride, padding, backward=True)
+
+
 def _avg_pool(n):
     extra = ", int? divisor_override=None" if n > 1 else ""
 
@@ -299,7 +358,10 @@ def _avg_pool(n):
         if divisor_override == 0:
             raise RuntimeError("divisor must be not zero")
         counts = _counts(self, n, kernel, stride, padding, ones, ceil_mode, f"avg_pool{n}d")
-        total = aten.sum.dim_IntList(_windows(self, n, kernel, stride, padding, ones, counts, 0.0), [-1])
+        if n == 2 and self.dtype in _TEMPLATES:
+            total = _window_sums(self, kernel, stride, padding, counts)
+        else:
+            total = aten.sum.dim_IntList(_windows(self, n, kernel, stride, padding, ones, counts, 0.0), [-1])
         if divisor_override is not None:
             return _divided(total, divisor_override)
         if not ceil_mode and (count_include_pad or all(p == 0 for p in padding)):
