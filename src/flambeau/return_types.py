@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core.bindings import return_type
+from .core.bindings import named_return_type, return_type
 
 __all__ = ["return_type"]
 
@@ -10,11 +10,10 @@ __all__ = ["return_type"]
 def __getattr__(name):
     from .core.operator import namespace
 
-    packet = namespace("aten")._packet(name) or namespace("aten")._packet(
-        name.removesuffix("_out")
-    )  # out= gives the same
+    packet = namespace("aten")._packet(name) or namespace("aten")._packet(name.removesuffix("_out"))
     for op in packet._overloads.values() if packet is not None else ():
         made = return_type(op)
         if made is not None:
-            return made
+            # With out= a function returns a class of its own.
+            return named_return_type(name, made._fields) if name.endswith("_out") else made
     raise AttributeError(f"module 'flambeau.return_types' has no attribute '{name}'")

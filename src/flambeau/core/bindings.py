@@ -86,12 +86,13 @@ def return_type(op: OpOverload):
     if len(fields) < 2 or not all(fields):
         return None
     name = op._opname
-    cls = _return_type(name, tuple(fields))
+    cls = named_return_type(name, tuple(fields))
     return cls
 
 
 @functools.cache
-def _return_type(name, fields):
+def named_return_type(name, fields):
+    """The class of that name and these fields, the same one each time."""
     base = collections.namedtuple(name, fields)
 
     def show(self):
@@ -490,7 +491,7 @@ class Binder:
         named = return_type(sig.op)
         if named is None or result.__class__ is not tuple:
             return result
-        return _return_type(f"{named.__name__}_out", named._fields)(*result)
+        return named_return_type(f"{named.__name__}_out", named._fields)(*result)
 
     def _error(self, args, kwargs, signatures) -> str:
         if len(signatures) == 1:

@@ -132,9 +132,9 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 
 
 def _histogramdd(hist, edges):
-    from .bindings import _return_type
+    from .bindings import named_return_type
 
-    return _return_type("histogramdd", ("hist", "bin_edges"))(hist, edges)
+    return named_return_type("histogramdd", ("hist", "bin_edges"))(hist, edges)
 
 
 def _each(name):

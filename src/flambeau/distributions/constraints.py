@@ -98,7 +98,7 @@ class _Dependent(Constraint):
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
-class dependent_property(property, _Dependent):  # noqa: N801
+class _DependentProperty(property, _Dependent):
     """A property of a distribution that is a constraint depending on its parameters."""
 
     def __init__(
@@ -120,7 +120,7 @@ def is_dependent(constraint: object) -> bool:
     return isinstance(constraint, _Dependent)
 
 
-class independent(Constraint):  # noqa: N801
+class _IndependentConstraint(Constraint):
     """A constraint whose last ``reinterpreted_batch_ndims`` dimensions must all hold."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
@@ -136,8 +136,11 @@ class independent(Constraint):  # noqa: N801
             )
         return out.reshape(*out.shape[: out.dim() - self.reinterpreted_batch_ndims], -1).all(-1)
 
+    def __repr__(self):
+        return f"{super().__repr__()[:-2]}({self.base_constraint}, {self.reinterpreted_batch_ndims})"
 
-class interval(Constraint):  # noqa: N801
+
+class _Interval(Constraint):
     """Numbers from ``lower_bound`` to ``upper_bound``, both included."""
 
     def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float) -> None:
@@ -147,17 +150,17 @@ class interval(Constraint):  # noqa: N801
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
     def __repr__(self):
-        return f"{type(self).__name__}(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
+        return f"{super().__repr__()[:-2]}(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
 
 
-class half_open_interval(interval):  # noqa: N801
+class _HalfOpenInterval(_Interval):
     """Numbers from ``lower_bound`` to before ``upper_bound``."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
-class integer_interval(interval):  # noqa: N801
+class _IntegerInterval(_Interval):
     """Whole numbers from ``lower_bound`` to ``upper_bound``, both included."""
 
     is_discrete = True
@@ -166,7 +169,7 @@ class integer_interval(interval):  # noqa: N801
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class greater_than(Constraint):  # noqa: N801
+class _GreaterThan(Constraint):
     """Numbers greater than ``lower_bound``."""
 
     def __init__(self, lower_bound: Tensor | float) -> None:
@@ -175,15 +178,18 @@ class greater_than(Constraint):  # noqa: N801
     def check(self, value: Tensor) -> Tensor:
         return value > self.lower_bound
 
+    def __repr__(self):
+        return f"{super().__repr__()[:-2]}(lower_bound={self.lower_bound})"
 
-class greater_than_eq(greater_than):  # noqa: N801
+
+class _GreaterThanEq(_GreaterThan):
     """Numbers from ``lower_bound`` on."""
 
     def check(self, value: Tensor) -> Tensor:
         return value >= self.lower_bound
 
 
-class less_than(Constraint):  # noqa: N801
+class _LessThan(Constraint):
     """Numbers less than ``upper_bound``."""
 
     def __init__(self, upper_bound: Tensor | float) -> None:
@@ -192,8 +198,11 @@ class less_than(Constraint):  # noqa: N801
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
+    def __repr__(self):
+        return f"{super().__repr__()[:-2]}(upper_bound={self.upper_bound})"
 
-class multinomial(Constraint):  # noqa: N801
+
+class _Multinomial(Constraint):
     """Whole numbers that sum to at most ``upper_bound``."""
 
     is_discrete, event_dim = True, 1
@@ -205,7 +214,7 @@ class multinomial(Constraint):  # noqa: N801
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 
-class cat(Constraint):  # noqa: N801
+class _Cat(Constraint):
     """Constraints of consecutive parts along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
@@ -220,7 +229,7 @@ class cat(Constraint):  # noqa: N801
         return _cat(parts, self.dim)
 
 
-class stack(Constraint):  # noqa: N801
+class _Stack(Constraint):
     """Constraints of slices along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
@@ -228,6 +237,20 @@ class stack(Constraint):  # noqa: N801
 
     def check(self, value: Tensor) -> Tensor:
         return _stack([c.check(v) for v, c in zip(value.unbind(self.dim), self.cseq)], self.dim)
+
+
+# The names that programs use.
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+integer_interval = _IntegerInterval
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+cat = _Cat
+stack = _Stack
 
 
 def _square(v):
