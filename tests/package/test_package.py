@@ -184,3 +184,18 @@ def test_patterns(pattern):
     assert not any(map(GlobGroup(pattern, exclude=yes).matches, yes))
     with pytest.raises(ValueError, match="entire path segment"):
         GlobGroup("a**.b")
+
+
+def test_damaged_packages_are_refused():
+    file = io.BytesIO()
+    with PackageExporter(file) as e:
+        e.save_text("a", "b.txt", "text " * 20)
+    whole, refused = file.getvalue(), 0
+    for at in range(0, len(whole), 3):
+        for data in (whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1 :], whole[:at]):
+            try:
+                assert PackageImporter(io.BytesIO(data)).load_text("a", "b.txt") == "text " * 20
+            except RuntimeError as e:
+                refused += 1
+                assert "damaged" in str(e) or "failed locating file" in str(e)
+    assert refused > len(whole) // 3

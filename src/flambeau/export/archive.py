@@ -101,7 +101,9 @@ def read_zip(f: Any, kind: str, version: int) -> dict[str, bytes]:
             if any(i.compress_type != zipfile.ZIP_STORED for i in z.infolist()):
                 raise RuntimeError(f"{name} is no {kind}: its members are compressed")
             members = {i.filename: z.read(i) for i in z.infolist()}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as e:
+    except FileNotFoundError:
+        raise
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError, OSError) as e:
         raise RuntimeError(f"{name} is no {kind}, or is damaged: {e}") from e
     if members.get("archive_format") != kind.encode():
         raise RuntimeError(f"{name} is no {kind}")

@@ -11,6 +11,7 @@ import os
 import pickle
 import types
 import zipfile
+import zlib
 
 from .names import Mangler
 
@@ -19,15 +20,19 @@ __all__ = ["PackageImporter"]
 
 class PackageImporter:
     """Opens a package, a path or a binary file. Its modules are loaded from it under names of their own; only those that were left out when it was
-    packed come from the process, and of these only the ones that ``module_allowed(name)`` takes (ImportError for others)."""
+    packed come from the process, and of these only the ones that ``module_allowed(name)`` takes (ImportError for others). RuntimeError for a file
+    that is no package or is damaged."""
 
     def __init__(self, file_or_buffer, module_allowed=lambda name: True):
         is_path = isinstance(file_or_buffer, (str, os.PathLike))
         self.filename = str(file_or_buffer) if is_path else "<binary>"
         data = open(file_or_buffer, "rb").read() if is_path else file_or_buffer.read()  # noqa: SIM115
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = [n for n in archive.namelist() if "/" in n]
-            self._files = {n.partition("/")[2]: archive.read(n) for n in names}
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                names = [n for n in archive.namelist() if "/" in n]
+                self._files = {n.partition("/")[2]: archive.read(n) for n in names}
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as e:
+            raise RuntimeError(f"{self.filename} is no package, or is damaged: {e}") from e
         self.extern_modules = self._files.get(".data/extern_modules", b"").decode().split("\n")[:-1]
         for name in self.extern_modules:
             if not module_allowed(name):

@@ -56,7 +56,10 @@ class Carried(np.ndarray):
     def __array_function__(self, func, types, args, kwargs):
         impl = function_table.lookup(func)
         if impl is None:
-            if func in function_table.DESCRIPTIONS or func in function_table.ATTRIBUTE_OF:
+            if any(
+                func in known
+                for known in (function_table.DESCRIPTIONS, function_table.ATTRIBUTE_OF, function_table.TEXTS)
+            ):
                 return func(*_plain(args), **_plain(kwargs))
             raise lost(f"np.{func.__name__}")
         return _applied(impl, args, kwargs)
@@ -69,8 +72,38 @@ class Carried(np.ndarray):
             value = tensor_of(value)
         tensor_of(self)[_plain(key)] = value
 
-    def __iter__(self):
-        return (self[k] for k in range(len(self)))
+    # What the program sees of it is an array: its text, its class as far as an object can say it, its pickle.
+
+    @property
+    def __class__(self):
+        return np.ndarray
+
+    def __repr__(self):
+        return repr(self.view(np.ndarray))
+
+    def __str__(self):
+        return str(self.view(np.ndarray))
+
+    def view(self, *args, **kwargs):
+        """Numbers that are read as of another dtype have no gradient, and neither has a view that asks for its class."""
+        plain = super().view(np.ndarray)
+        return (
+            plain.view(*args, **kwargs)
+            if args or kwargs
+            else carried(tensor_of(self).view_as(tensor_of(self)), False, True)
+        )
+
+    def __copy__(self):
+        return carried(tensor_of(self).clone(), False, True)
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+    def __reduce__(self):
+        return self.view(np.ndarray).__reduce__()
+
+    def __reduce_ex__(self, protocol):
+        return self.view(np.ndarray).__reduce_ex__(protocol)
 
 
 def lost(what: str) -> RuntimeError:

@@ -27,6 +27,18 @@ DESCRIPTIONS = {
 }  # fmt: skip
 """Functions whose results follow from shapes, dtypes and constants alone."""
 
+TEXTS = {
+    np.array2string,
+    np.array_repr,
+    np.array_str,
+    np.save,
+    np.savez,
+    np.savetxt,
+    np.shares_memory,
+    np.may_share_memory,
+}
+"""Functions whose results have no gradient: they read the numbers of an array that carries one."""
+
 
 def register(np_callable, impl: Callable) -> None:
     functions[id(np_callable)] = (np_callable, impl)
