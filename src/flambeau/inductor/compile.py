@@ -347,6 +347,19 @@ def _copies(kernel, target: str, source: str) -> bool:
     )
 
 
+def _read_behind(kernel, store, name: str) -> bool:
+    """Whether a node behind ``store`` is the first in the loop that reads the buffer: it would find what was stored. What was read before stays in
+    a register."""
+    read = stored = False
+    for node in kernel.nodes:
+        reads = any(v.op == "load" and kernel.renamed.get(v.args[0], v.args[0]) == name for v in walk(node.value))
+        if reads and stored and not read:
+            return True
+        read |= reads
+        stored |= node is store
+    return False
+
+
 def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
     """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
     the very element being written, and loops of the kernel run in one pass. Or it begins as a copy of the input, which nothing reads after that:
@@ -418,6 +431,8 @@ def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
             continue  # complex numbers: half an element may be read after the other half was written
         (store,) = nodes[a.name]
         if any(ix != store.index for ix in indices.get(b.name, ())) or any(n.reduction for n in writer.nodes):
+            continue
+        if _read_behind(writer, store, b.name):
             continue
         taken.add(b.name)
         out[position] = (a.name, b.name)
