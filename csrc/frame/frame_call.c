@@ -388,7 +388,26 @@ static PyObject *watched_call(Callable *self, PyObject *const *args, size_t narg
     return r;
 }
 
+static _Thread_local Callable *calling; /* the graph whose call runs, borrowed */
+
+/* Whether the frame is run plainly when the graph that is being called raises an error that says so. */
+PyObject *flb_runs_again(PyObject *module, PyObject *unused) {
+    Callable *c = calling;
+    int again = c && c->again && c->again != Py_None, kept = c && c->watch && watched.graph == c && !watched.told;
+    return PyBool_FromLong(again || kept);
+}
+
+static PyObject *call_disabled(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+
 static PyObject *disabled_call(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    Callable *around = calling;
+    calling = self;
+    PyObject *r = call_disabled(self, args, nargsf, kwnames);
+    calling = around;
+    return r;
+}
+
+static PyObject *call_disabled(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     PyObject *r = self->watch ? watched_call(self, args, nargsf, kwnames)
                               : call_plainly(NULL, self->fn, args, nargsf, kwnames);
     if (!r && self->again && self->again != Py_None && PyErr_ExceptionMatches(PyExc_Exception)) {

@@ -446,6 +446,8 @@ static PyMethodDef methods[] = {
     {"tell_floating_errors", flb_tell_floating_errors, METH_NOARGS,
      "tell_floating_errors(): a graph is about to write to its arguments, or to end: its floating-point "
      "errors are told now, or not at all"},
+ {"runs_again", flb_runs_again, METH_NOARGS,
+     "runs_again(): whether the frame is run plainly when the graph that is being called raises an error whose run_plainly is true"},
     {"set_watcher", flb_set_watcher, METH_O,
      "set_watcher(callable or None) -> previous: watcher(compiled, *args, **kwargs) is called in the place "
      "of outermost compiled calls"},

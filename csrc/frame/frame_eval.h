@@ -125,6 +125,7 @@ extern _Thread_local TailCall *flb_handed, *flb_running;
 /* A graph is about to write to its arguments, or to end: where it is watched for floating-point errors, they
  * are told now or not at all. */
 PyObject *flb_tell_floating_errors(PyObject *module, PyObject *unused);
+PyObject *flb_runs_again(PyObject *module, PyObject *unused);
 PyObject *flb_set_watcher(PyObject *module, PyObject *arg);
 PyObject *flb_set_watching(PyObject *module, PyObject *arg);
 PyObject *flb_set_plainly(PyObject *module, PyObject *arg);

@@ -312,3 +312,14 @@ def test_a_compiler_that_is_being_loaded(backend, monkeypatch):
     monkeypatch.setattr("flambeau.aot.aot_autograd", None)
     monkeypatch.setattr("flambeau.aot.aot_eager", None)
     assert torch.equal(torch.compile(lambda x: (x * 3).sin(), backend=backend)(x), (x * 3).sin())
+
+
+def test_a_class_of_c_that_was_never_made_ready():
+    buffers = pytest.importorskip("_testbuffer", reason="CPython was installed without its test modules")
+
+    def f(x):
+        b = buffers.ndarray([1, 2, 3], (3,), format="i")
+        torch._dynamo.graph_break()
+        return x + len(b.tolist())
+
+    assert torch.equal(compile(f, backend="eager")(torch.ones(2)), torch.full((2,), 4.0))

@@ -147,6 +147,7 @@ def linspace(
     axis: int = 0,
 ) -> Tensor:
     """np.linspace of known numbers; the last value is exactly ``stop``."""
+    num = operator.index(num)
     if retstep or axis != 0 or any(is_tensor(v) or not np.isscalar(v) for v in (start, stop)):
         raise TypeError("np.linspace with retstep=, axis= or bounds that are arrays")
     if np.result_type(start, stop, 1.0) != np.float64:
@@ -203,6 +204,8 @@ def array(
 
 def _ordered(x, order, given, copy):
     """``x`` made of ``given`` in this memory order, copied if asked to."""
+    if order not in ("C", "F", "A", "K", None):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     y = laid_out(x, in_order(x.ndim, order, given if is_tensor(given) else None)) if order in ("C", "F", "A") else x
     if copy is False and y is not given:
         raise TypeError("an array that NumPy may have to copy with copy=False")

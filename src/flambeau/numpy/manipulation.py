@@ -520,6 +520,8 @@ def sort(
     x = as_tensor(a)
     if order is not None or dtype_of(x).char not in "?bhilqfd":
         raise TypeError("np.sort of fields, or of complex or half precision numbers")
+    if kind not in (None, "quicksort", "heapsort", "mergesort", "stable"):
+        raise TypeError(f"np.sort of kind {kind!r}")
     if axis is None:
         x, axis = x.reshape(-1), 0
     if kind is not None and stable is not None:

@@ -12,10 +12,12 @@ tensors for arguments that they don't cover (:data:`REST`). What they compute ha
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import inspect
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .. import _C
+from .. import _C, _frame
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..base.numpy_kernels import served
@@ -158,6 +160,55 @@ def _run(call: str, arrays) -> Any:
     return f(*(_value(a, arrays) for a in args), **{k: _value(v, arrays) for k, v in kwargs.items()})
 
 
+_CAUGHT = ("error", None, Warning, re.compile(f"{re.escape(__name__)}$"), 0)
+_SILENT = ("ignore", *_CAUGHT[1:])
+"""Filters for what NumPy would show as a warning of this module's, which is where it sees the call."""
+
+
+class Warned(RuntimeError):
+    """NumPy warned: the frame is run plainly, where it warns at the program's line."""
+
+    run_plainly = True
+
+
+@contextlib.contextmanager
+def _filtered(row: tuple):
+    """With this filter in front. Nothing is told that filters have changed: what was shown once stays shown."""
+    filters = warnings.filters
+    filters.insert(0, row)
+    try:
+        yield
+    finally:
+        if row in filters:
+            filters.remove(row)
+
+
+def _run_telling(call: str, arrays) -> Any:
+    """As `_run`; what NumPy warns of is told once, at the program's line, or where that can't run again at its function's."""
+    first = warnings.filters[0] if warnings.filters else _CAUGHT
+    if first[0] == "ignore" and first[1:] == (None, Warning, None, 0):
+        return _run(call, arrays)
+    try:
+        with _filtered(_CAUGHT):
+            return _run(call, arrays)
+    except Warning as w:
+        if _frame.runs_again():
+            raise Warned(str(w)) from w
+        caught = w
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "flambeau",
+        "numpy",
+        "contextlib",
+    ):
+        frame = frame.f_back
+    scope = frame.f_globals
+    registry = scope.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(caught, None, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__"), registry)
+    with _filtered(_SILENT):
+        return _run(call, arrays)
+
+
 def _leaves(result) -> list[np.ndarray]:
     """The arrays of a result. TypeError when there is something else in it."""
     if isinstance(result, (np.ndarray, np.generic)) and result.dtype.kind in "biufc":
@@ -247,7 +298,7 @@ def _meta(arrays, call):
 @extern("numpy::call(Tensor[] arrays, str call) -> Tensor[]", meta=_meta, variants="", tags=("has_side_effects",))
 def call_numpy(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
     """Its errors and warnings are effects: it is called though its result is not used."""
-    leaves = _leaves(_run(call, arrays))
+    leaves = _leaves(_run_telling(call, arrays))
     for leaf, expected in zip(leaves, _leaves(_sample_for(call, arrays)), strict=True):
         if leaf.dtype != expected.dtype or leaf.shape != expected.shape:
             raise RuntimeError(
@@ -273,7 +324,7 @@ def _meta_of_data(arrays, call):
 )
 def call_of_data(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
     """As `call_numpy`, where the sizes of the results depend on values."""
-    leaves = _leaves(_run(call, arrays))
+    leaves = _leaves(_run_telling(call, arrays))
     for leaf, expected in zip(leaves, _leaves(_sample_for(call, arrays)), strict=True):
         if leaf.dtype != expected.dtype or leaf.ndim != expected.ndim:
             raise RuntimeError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
 from flambeau import _C, _frame
@@ -36,10 +37,22 @@ ABSENT = _frame.ABSENT
 IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
 _slots = type.__dict__
 _module = _slots["__module__"].__get__
-mro_of = _slots["__mro__"].__get__
-dict_of = _slots["__dict__"].__get__
+_mro_of = _slots["__mro__"].__get__
+_dict_of = _slots["__dict__"].__get__
 flags_of = _slots["__flags__"].__get__
 base_of = _slots["__base__"].__get__
+
+
+def dict_of(cls: type) -> Mapping[str, Any]:
+    """The attributes of a class itself; of a class of C that nobody made ready, none."""
+    return _dict_of(cls) or {}
+
+
+def mro_of(cls: type) -> tuple[type, ...]:
+    """The MRO of a class; of a class of C that nobody made ready, itself."""
+    return _mro_of(cls) or (cls,)
+
+
 _name = _slots["__name__"].__get__
 _qualname = _slots["__qualname__"].__get__
 

@@ -231,12 +231,16 @@ def fold(tx, fn, args, kwargs=None):
             return a.folded(tx, fn, args, kwargs or {})
         elif isinstance(a, ClassVariable) and not a.is_plain(tx):
             unsupported("metaclass", f"{fn.__name__} of {a!r}", "Its metaclass may have its own way to do that.")
+    known, named = [a.as_constant() for a in args], {k: v.as_constant() for k, v in (kwargs or {}).items()}
     try:
-        return tx.wrap_made(
-            fn(*[a.as_constant() for a in args], **{k: v.as_constant() for k, v in (kwargs or {}).items()})
-        )
+        if not any(is_a(x, np.generic) for x in known):
+            return tx.wrap_made(fn(*known, **named))
+        with np.errstate(all="raise"):  # NumPy warns at each call
+            return tx.wrap_made(fn(*known, **named))
     except UserRaises:
         raise
+    except FloatingPointError as e:
+        unsupported("numpy", f"{fn.__name__} of NumPy's scalars", f"NumPy warns: {e}.")
     except Exception as e:  # a mistake of the user's: happens for real in the plain frame
         tx.raise_user(e)
 

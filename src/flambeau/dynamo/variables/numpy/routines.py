@@ -143,7 +143,7 @@ class NumpyDescriptionVariable(_Function):
 
         try:
             value = self.value(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
-        except (TypeError, ValueError, IndexError) as e:
+        except (TypeError, ValueError, IndexError, AttributeError) as e:
             return tx.raise_user(e)
         return tx.wrap_known(value)
 
