@@ -201,3 +201,18 @@ def test_names_of_3_14_on_paper(name, value, expected):
     """What docs/design/cpython-3.14.md calls rows."""
     found = normal(types.SimpleNamespace(opname=name, arg=3, argval=value))
     assert [(n, v) for n, _, v in found] == expected
+
+
+def test_decoding_runs_no_code_of_constants():
+    """Constants of resume functions are objects of the program; dis asks what it lists for its repr."""
+
+    class Loud:
+        def __repr__(self):
+            raise AssertionError("asked")
+
+    loud = Loud()
+    code = (lambda: ("a constant", [])).__code__
+    code = code.replace(co_consts=tuple(loud if c == "a constant" else c for c in code.co_consts))
+    assert [i.argval for i in decode(code) if i.name == "LOAD_CONST"][:1] == [loud]
+    called = compile("f(a=1)", "", "eval")
+    assert [i.argval for i in decode(called)] == [i.argval for i in decode(called.replace(co_name="other"))]

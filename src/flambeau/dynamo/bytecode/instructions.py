@@ -20,6 +20,7 @@ __all__ = ["Inst", "Lasti", "decode", "in_loop", "live_locals"]
 NO_FALLTHROUGH = frozenset(
     {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 )
+_READS_CONSTANT = frozenset(dis.hasconst)
 
 
 class Lasti(int):
@@ -78,6 +79,14 @@ def shown_name(code: types.CodeType) -> str:
     return code.co_name if found is None else found[1]
 
 
+def _instructions(code: types.CodeType):
+    """As ``dis`` gives them, which asks each constant for its ``repr``: constants of resume functions are objects of the program, whose code
+    doesn't run here."""
+    silent = code.replace(co_consts=(None,) * len(code.co_consts))
+    for i in dis.get_instructions(silent):
+        yield i._replace(argval=code.co_consts[i.arg]) if i.opcode in _READS_CONSTANT else i
+
+
 @remembered
 def decode(code: types.CodeType) -> tuple[Inst, ...]:
     """All instructions but CACHE and EXTENDED_ARG, in order, the parts of one as several."""
@@ -85,7 +94,7 @@ def decode(code: types.CodeType) -> tuple[Inst, ...]:
     at: dict[int, int] = {}
     pending: list[int] = []  # offsets of EXTENDED_ARG prefixes: a jump may aim at the prefix
     line = code.co_firstlineno
-    for i in dis.get_instructions(code):
+    for i in _instructions(code):
         if i.positions is not None and i.positions.lineno is not None:
             line = i.positions.lineno
         if i.opname == "EXTENDED_ARG":
