@@ -1,4 +1,4 @@
-/* Elements under a mask, and places of what isn't zero: results whose size depends on values, of arrays in C order.
+/* Elements under a mask, places of what isn't zero, runs, counts of numbers: results whose size depends on values, of arrays in C order.
  * None: not for these arrays. What another thread writes meanwhile changes values, and no size. */
 #include "core/calls.h"
 
@@ -172,7 +172,71 @@ static PyObject *put_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) 
     Py_RETURN_TRUE;
 }
 
+static PyArrayObject *made_of(npy_intp n, int type) {
+    return (PyArrayObject *)PyArray_SimpleNew(1, &n, type);
+}
+/* bincount(array): how often each of 0, 1, ... occurs in a line of int64. */
+static PyObject *bincount(PyObject *m, PyObject *o) {
+    if (!in_c_order(o) || PyArray_NDIM((PyArrayObject *)o) != 1 || PyArray_DESCR((PyArrayObject *)o)->type_num != NPY_INT64)
+        Py_RETURN_NONE;
+    const int64_t *x = (const int64_t *)PyArray_BYTES((PyArrayObject *)o);
+    npy_intp n = PyArray_SIZE((PyArrayObject *)o);
+    int64_t most = -1, least = 0;
+    for (npy_intp i = 0; i < n; i++) most = x[i] > most ? x[i] : most, least = x[i] < least ? x[i] : least;
+    if (!n || least < 0 || most >= (1 << 24)) Py_RETURN_NONE; /* Python's kernel says what is wrong */
+    PyArrayObject *made = made_of(most + 1, NPY_INT64);
+    if (!made) return NULL;
+    int64_t *to = (int64_t *)PyArray_BYTES(made);
+    memset(to, 0, (size_t)(most + 1) * sizeof *to);
+    for (npy_intp i = 0; i < n; i++)
+        if (x[i] >= 0 && x[i] <= most) to[x[i]]++; /* other threads may write meanwhile */
+    return (PyObject *)made;
+}
+
+/* The first of each run of equal elements, the run of each, how long each is. */
+#define RUNS(T)                                                                                          \
+    static npy_intp runs_##T(const char *a, npy_intp n, char *values, int64_t *places, int64_t *counts) { \
+        npy_intp k = -1;                                                                                 \
+        for (npy_intp i = 0; i < n; i++) {                                                               \
+            T x = ((const T *)a)[i];                                                                     \
+            if (k < 0 || x != ((T *)values)[k]) ((T *)values)[++k] = x, counts[k] = 0;                   \
+            places[i] = k, counts[k]++;                                                                  \
+        }                                                                                                \
+        return k + 1;                                                                                    \
+    }
+RUNS(float)
+RUNS(double)
+RUNS(int64_t)
+/* runs(line): (values, places, counts) of a line in C order. */
+static PyObject *runs(PyObject *m, PyObject *o) {
+    if (!in_c_order(o) || PyArray_NDIM((PyArrayObject *)o) != 1 || !PyArray_SIZE((PyArrayObject *)o)) Py_RETURN_NONE;
+    PyArrayObject *a = (PyArrayObject *)o, *made[3] = {NULL};
+    npy_intp n = PyArray_SIZE(a), count = 0;
+    int num = PyArray_DESCR(a)->type_num;
+    if (num != NPY_FLOAT && num != NPY_DOUBLE && num != NPY_INT64) Py_RETURN_NONE;
+    for (int i = 0; i < 3; i++)
+        if (!(made[i] = made_of(n, i ? NPY_INT64 : num))) goto failed;
+    char *to = PyArray_BYTES(made[0]);
+    int64_t *places = (int64_t *)PyArray_BYTES(made[1]), *counts = (int64_t *)PyArray_BYTES(made[2]);
+    count = num == NPY_FLOAT        ? runs_float(PyArray_BYTES(a), n, to, places, counts)
+            : num == NPY_DOUBLE     ? runs_double(PyArray_BYTES(a), n, to, places, counts)
+                                    : runs_int64_t(PyArray_BYTES(a), n, to, places, counts);
+    for (int i = 0; i < 3 && count < n; i += 2) { /* of their own size */
+        PyArrayObject *fit = made_of(count, i ? NPY_INT64 : num);
+        if (!fit) goto failed;
+        memcpy(PyArray_BYTES(fit), PyArray_BYTES(made[i]), (size_t)(count * PyArray_ITEMSIZE(fit)));
+        Py_SETREF(made[i], fit);
+    }
+    return Py_BuildValue("(NNN)", made[0], made[1], made[2]);
+failed:
+    for (int i = 0; i < 3; i++) Py_XDECREF(made[i]);
+    return NULL;
+}
+
 static PyMethodDef functions[] = {
+    {"bincount", bincount, METH_O, "bincount(array): how often each number of a line occurs; None: not for this array."},
+    {"runs", runs, METH_O,
+     "runs(line): (the first of each run of equal elements, the run of each, how long each is); None: not for this line."},
     {"put_mask", (PyCFunction)(void (*)(void))put_mask, METH_FASTCALL,
      "put_mask(array, mask, value): writes one element, or one each, under a mask of the first dimensions; False: not for these."},
     {"nonzero", nonzero, METH_O, "nonzero(array): coordinates (count, dimensions) of what isn't zero; None: not for this array."},

@@ -6,6 +6,8 @@ import importlib
 import itertools
 import math
 
+import numpy as np
+
 from .. import _C
 from ..base import accelerator
 from ..base.device import Device
@@ -356,6 +358,8 @@ def _is_array(x) -> bool:
 
 
 def _by_chance(x) -> bool:
+    if x.__class__ is np.ndarray and x.ndim == 1:
+        return x.size < 2 and x.strides[0] != x.itemsize  # else it is as PyTorch's
     return _is_array(x) and (1 in x.shape or 0 in x.shape)
 
 

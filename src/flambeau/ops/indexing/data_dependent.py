@@ -179,8 +179,10 @@ def has_rows(a, dim) -> bool:
 )
 def _unique2(self, sorted, return_inverse, return_counts):
     if not return_inverse and not return_counts and self.dtype.char in "fdlqi" and 0 < self.size < _SHORT:
-        x = np.sort(self.reshape(-1), kind="stable")
-        return x[_begins(x)], np.empty(0, np.int64), np.empty(0, np.int64)
+        x = self.reshape(-1).copy()
+        x.sort(kind="stable")
+        found = _C.runs(x)
+        return x[_begins(x)] if found is None else found[0], np.empty(0, np.int64), np.empty(0, np.int64)
     values, inverse, counts = distinct(self.reshape(-1), return_inverse or return_counts)
     return (
         values,
@@ -255,6 +257,10 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
     if not (has_rows(self, dim) if dim is not None else len(x)):
         x, where = (x.copy(), np.empty(self.shape, np.int64)) if dim is None else (self.copy(), np.empty(0, np.int64))
         return x, where, np.empty(0, np.int64)
+    found = _C.runs(x)
+    if found is not None:
+        values, inverse, counts = found
+        return values, inverse.reshape(self.shape) if dim is None else inverse, counts
     if x.ndim == 1:
         new = _begins(x)
     else:
@@ -341,6 +347,9 @@ def bincount(self, weights, minlength):
     return out.astype(weights.dtype) if weights is not None and weights.dtype == np.float32 else out
 
 
+bincount.override(
+    "counted", lambda self, weights, minlength: _C.bincount if weights is None and not minlength else None
+)
 bincount.override(
     "lower",
     lambda lowering, val, self, weights, minlength: lowering.bincount(val, self, weights, minlength),
