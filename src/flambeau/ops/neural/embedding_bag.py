@@ -44,8 +44,8 @@ def embedding_bag(
     starts = aten.slice.Tensor(offsets, 0, 0, bags)
     position = aten.arange.default(total, device=indices.device)
     if bags:
-        begun = aten.le.Tensor(aten.unsqueeze.default(starts, 0), aten.unsqueeze.default(position, 1))
-        bag = aten.sub.Tensor(aten.sum.dim_IntList(begun, [1]), 1)
+        at = aten.arange.default(total, dtype=offsets.dtype, device=indices.device)
+        bag = aten.sub.Tensor(aten.searchsorted.Tensor(aten.contiguous.default(starts), at, right=True), 1)
     else:
         bag = position
     try:
