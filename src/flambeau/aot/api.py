@@ -87,7 +87,7 @@ def compile_flat(
         _AOT("traced a graph without a backward: %d inputs", len(traced.fake_inputs))
         # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
         # all inputs as they were, so that it can be run plainly.
-        meta = getattr(captured, "meta", {})
+        meta = _meta_of(captured)
         part.facts.held = tuple(i for i in held if i not in traced.mutated)
         if not (meta.get("arrays") and traced.fallible):
             part.facts.output_aliases = {
@@ -102,6 +102,11 @@ def compile_flat(
     if call is not run:
         call.keeps_inputs_at_errors = not traced.joint and not any(part.facts.output_aliases for part in parts)
     return call
+
+
+def _meta_of(captured: GraphModule | None) -> dict[str, Any]:
+    """What capture says of its graph; a function that isn't captured has nothing said of it."""
+    return getattr(captured, "meta", {})
 
 
 def _enables_grad(captured: GraphModule) -> bool:
@@ -155,11 +160,11 @@ def _trace_and_cut(
         traced.load = makers[0]
         parts = [GraphPart(make, f"{entry} {k}") for k, make in enumerate(makers)]
         return traced, parts[1:] if traced.joint else parts, ways
-    mode = getattr(captured, "meta", {}).get("fake_mode")
+    mode = _meta_of(captured).get("fake_mode")
     try:
         traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions, fake_mode=mode)
     except RuntimeError as error:
-        if "modified by an inplace operation" not in str(error) or not getattr(captured, "meta", {}).get("arrays"):
+        if "modified by an inplace operation" not in str(error) or not _meta_of(captured).get("arrays"):
             raise
         traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions, snapshots=True)
     graphs, ways = [traced.gm], None

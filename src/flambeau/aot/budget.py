@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 
 from ..fx import Node
+from ..fx.targets import kind_of, tags_of
 from .costs import Cost, cost, elements, is_fusible, is_size, nbytes
 from .graph_passes import draws
 from .settings import config
@@ -63,7 +64,7 @@ def _price(n: Node) -> float | None:
         or "copy_of_overwritten" in n.meta
     ):
         return None
-    if "data" in getattr(n.target, "tags", ()) or getattr(n.target, "kind", None) in (None, "random", "inplace", "out"):
+    if "data" in tags_of(n.target) or kind_of(n.target) in (None, "random", "inplace", "out"):
         return None
     sizes = [max(elements(i), 1) for i in (*n._inputs, n)]
     if cost(n) is not Cost.NEVER or is_fusible(n):

@@ -19,6 +19,7 @@ from ..base.symint import is_symbolic
 from ..core.dispatch import wrapped
 from ..core.operator import namespace
 from ..fx import GraphModule
+from ..fx.targets import kind_of
 from .facts import Traced
 from .partitioners import extract_graph
 from .versions import Kept, Versions, versions_of
@@ -200,9 +201,7 @@ def _source(node, inputs, outputs) -> SavedFrom:
             return SavedFrom(inputs[node], True, node is not start)
         if node in outputs:
             return SavedFrom(outputs[node], False, node is not start)
-        if node.op != "call_function" or not (
-            node.target is operator.getitem or getattr(node.target, "kind", None) == "view"
-        ):
+        if node.op != "call_function" or not (node.target is operator.getitem or kind_of(node.target) == "view"):
             break
         node = node.args[0]
     return SavedFrom(None)

@@ -15,6 +15,7 @@ from ..base.symint import NUMBERS, SymInt
 from ..core import modes
 from ..core.modes import TorchDispatchMode
 from ..fx import Node
+from ..fx.targets import kind_of, tags_of
 
 __all__ = ["Cost", "cost", "elements", "is_fusible", "is_size", "is_view", "nbytes"]
 
@@ -38,13 +39,13 @@ def cost(node: Node) -> Cost:
     """How dear it is to compute ``node`` again."""
     if is_size(node):
         return Cost.FREE
-    if "data" in getattr(node.target, "tags", ()):  # read again; a size, though, must be one number
+    if "data" in tags_of(node.target):  # read again; a size, though, must be one number
         return Cost.NEVER if isinstance(node.meta.get("val"), SymInt) else Cost.FREE
     if node.op == "get_attr" or node.target is operator.getitem:
         return Cost.FREE
     if node.op != "call_function":
         return Cost.NEVER
-    kind = getattr(node.target, "kind", None)
+    kind = kind_of(node.target)
     if kind == "composite":
         return Cost.CHEAP if parts(node) <= _cheap else Cost.NEVER
     return _BY_KIND.get(kind, Cost.NEVER)
@@ -62,11 +63,11 @@ def is_fusible(node: Node) -> bool:
 def is_size(node: Node) -> bool:
     """Whether a node is a number that follows from the sizes of tensors and from other numbers (and not from data)."""
     value = node.meta.get("val")
-    return node.op == "call_function" and isinstance(value, NUMBERS) and "data" not in getattr(node.target, "tags", ())
+    return node.op == "call_function" and isinstance(value, NUMBERS) and "data" not in tags_of(node.target)
 
 
 def is_view(node: Node) -> bool:
-    return node.op == "call_function" and getattr(node.target, "kind", None) == "view"
+    return node.op == "call_function" and kind_of(node.target) == "view"
 
 
 UNKNOWN = 4096  # what a size that depends on data is taken to be
@@ -76,7 +77,7 @@ _parts: dict[Any, frozenset[str]] = {}
 def parts(node: Node) -> frozenset[str]:
     """Kinds of the operators that a node's operator consists of (its own, unless it is a composite)."""
     op = node.target
-    kind = getattr(op, "kind", "extern")
+    kind = kind_of(op) or "extern"
     if kind != "composite":
         return frozenset([kind])
     if op.definition.eager is not None:  # a kernel of its own

@@ -6,6 +6,7 @@ import operator
 
 from ..base.shape_env import sizes_of
 from ..fx import Graph, Node
+from ..fx.targets import is_view, kind_of, override_of, tags_of
 
 __all__ = ["common_subexpressions", "draws", "fallible", "identities"]
 
@@ -28,7 +29,7 @@ def identities(graph: Graph) -> None:
 
 
 def _is_view(n: Node) -> bool:
-    is_op = n.op == "call_function" and getattr(n.target, "kind", None) == "view"
+    is_op = n.op == "call_function" and kind_of(n.target) == "view"
     return is_op and bool(n.args) and isinstance(n.args[0], Node)
 
 
@@ -50,7 +51,7 @@ def common_subexpressions(graph: Graph) -> None:
     seen: dict = {}
     out = _going_out(graph)
     for n in list(graph.nodes):
-        kind = getattr(n.target, "kind", None) if n.op == "call_function" else None
+        kind = kind_of(n.target) if n.op == "call_function" else None
         is_getitem = n.op == "call_function" and getattr(n.target, "__name__", "") == "getitem"
         if n.op == "get_attr":
             key = ("get_attr", n.target)
@@ -75,7 +76,7 @@ def _going_out(graph: Graph) -> dict[Node, bool]:
     out: dict[Node, bool] = {}
     for n in graph.output_node().all_input_nodes:
         viewed = False
-        while getattr(n.target, "is_view", False) or n.target is operator.getitem:
+        while is_view(n.target) or n.target is operator.getitem:
             viewed = viewed or n.target is not operator.getitem
             n = n.args[0]
         out[n] = out.get(n, False) or viewed
@@ -91,7 +92,7 @@ def _sizes(n: Node) -> list:
 
 def draws(n: Node) -> bool:
     """Whether a node draws random numbers; composites that do so carry the tag as well."""
-    return "nondeterministic_seeded" in getattr(n.target, "tags", ())
+    return "nondeterministic_seeded" in tags_of(n.target)
 
 
 _INFALLIBLE = {"pointwise", "reduction", "view", "contraction", "factory", "random"}
@@ -111,12 +112,12 @@ def fallible(n: Node) -> bool:
     depends on the call says it: ``override("fallible", fn)``, called with the node's arguments."""
     if n.op != "call_function" or n.target is operator.getitem:
         return False
-    depends = getattr(n.target, "overrides", {}).get("fallible")
+    depends = override_of(n.target, "fallible")
     if depends is not None:
         return depends(*n.args)
-    if getattr(n.target, "kind", None) == "index" and not any(map(_holds_indices, n.all_input_nodes)):
+    if kind_of(n.target) == "index" and not any(map(_holds_indices, n.all_input_nodes)):
         return False  # at places that were known when the shapes were
-    return getattr(n.target, "kind", None) not in _INFALLIBLE and "may_run_plainly" not in getattr(n.target, "tags", ())
+    return kind_of(n.target) not in _INFALLIBLE and "may_run_plainly" not in tags_of(n.target)
 
 
 def _key(a):

@@ -17,6 +17,7 @@ from ..base.symint import NUMBERS, SymInt
 from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.node import map_arg
+from ..fx.targets import tags_of
 from .budget import budget, within
 from .costs import Cost, cost, is_fusible, is_view, nbytes
 from .graph_passes import draws
@@ -160,7 +161,7 @@ def _minimum_cut(nodes: list[Node], sides: _Sides, again: Callable[[Node], bool]
 
 def _sets_apart(n: Node, sides: _Sides) -> bool:
     """Whether the program copies what others hold, an input or an output of the forward: they may write to it in front of the backward."""
-    if "sets_apart" not in getattr(n.target, "tags", ()):
+    if "sets_apart" not in tags_of(n.target):
         return False
     source = n.args[0]
     while isinstance(source, Node) and is_view(source):

@@ -13,6 +13,7 @@ from ..core import modes
 from ..core.modes import TorchDispatchMode
 from ..fx import Graph, Node
 from ..fx.node import map_arg
+from ..fx.targets import override_of
 from .costs import is_fusible, is_view
 
 __all__ = ["open_for_backward", "open_parts"]
@@ -99,12 +100,12 @@ def open_parts(graph: Graph) -> None:
 
 
 def _opens(n: Node) -> bool:
-    asks = getattr(n.target, "overrides", {}).get("parts")
+    asks = override_of(n.target, "parts")
     return asks is not None and asks(*n.args)
 
 
 def _rule(n: Node):
-    return getattr(n.target, "overrides", {}).get("recompute") if n.op == "call_function" else None
+    return override_of(n.target, "recompute") if n.op == "call_function" else None
 
 
 def _made_by_kernel(n: Node) -> bool:

@@ -22,16 +22,21 @@ from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView
 __all__ = ["consuming_callable", "plain_callable", "wrap"]
 
 
+def _is_boxed(compiled: Callable) -> bool:
+    """Whether it takes a list of inputs, which it may empty."""
+    return getattr(compiled, "_boxed_call", False)
+
+
 def plain_callable(compiled: Callable) -> Callable:
     """A compiled graph as ``f(*inputs)``, whichever of the two conventions its compiler follows."""
-    if getattr(compiled, "_boxed_call", False):
+    if _is_boxed(compiled):
         return lambda *args: compiled(list(args))
     return compiled
 
 
 def consuming_callable(compiled: Callable) -> Callable:
     """A compiled graph as ``f(list of inputs)`` that may empty the list, so that inputs go after their last use."""
-    if getattr(compiled, "_boxed_call", False):
+    if _is_boxed(compiled):
         return compiled
     return getattr(compiled, "consume", None) or (lambda args: compiled(*args))
 

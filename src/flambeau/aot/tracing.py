@@ -29,6 +29,7 @@ from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
+from ..fx.targets import is_view
 from ..fx.traceback import has_preserved_node_meta, preserve_node_meta
 from ..proxy import ASSERT_SCALAR, ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
@@ -212,7 +213,7 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
             break
         if node.target is operator.getitem:
             which = node.args[1]
-        elif getattr(node.target, "is_view", False):
+        elif is_view(node.target):
             rest, kwargs = map_arg((node.args[1:], dict(node.kwargs)), lambda n: n.meta["val"])  # sizes, when symbolic
             chain.append((node.target, rest, kwargs, which))
             which = None
@@ -354,7 +355,7 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
 
 def _base(n):
     """What an output is a view of, at the end."""
-    while isinstance(n, Node) and getattr(n.target, "is_view", False):
+    while isinstance(n, Node) and is_view(n.target):
         n = n.args[0]
     return n
 

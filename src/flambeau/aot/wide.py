@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..fx import Node
+from ..fx.targets import kind_of
 from .costs import elements, is_fusible, is_view
 
 __all__ = ["wide_values"]
@@ -29,7 +30,7 @@ def wide_values(forward: Collection[Node], outputs: list) -> set[Node]:
 
 
 def _is_product(n: Node) -> bool:
-    return getattr(n.target, "kind", None) == "contraction" and all(len(i.meta["val"].shape) == 3 for i in n._inputs)
+    return kind_of(n.target) == "contraction" and all(len(i.meta["val"].shape) == 3 for i in n._inputs)
 
 
 def _widens(n: Node) -> bool:

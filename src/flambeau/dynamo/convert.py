@@ -26,6 +26,7 @@ from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.core.keys import AUTOGRAD
 from flambeau.fx.tracer import is_fx_tracing
 
+from ..fx.targets import tags_of
 from . import utils
 from .bytecode.codegen import assemble, flat_argument_names
 from .bytecode.direct import direct_call
@@ -192,7 +193,7 @@ class Compiler(_frame.Context):
     def call_backend(self, gm, examples):
         with compiling(), _C.Guard(clear="saved_hooks"):  # hooks are for what a call saves, not for the tape of a trace
             compiled = wrapped(current_stance().backend or self.backend)(gm, examples)
-        if any("collective" in getattr(n.target, "tags", ()) for n in gm.graph.nodes):
+        if any("collective" in tags_of(n.target) for n in gm.graph.nodes):
             return upper_levels.ask("order of collectives")(gm, compiled)
         return compiled
 

@@ -20,6 +20,7 @@ from typing import Any
 from ..core.operator import namespace
 from .codegen import CodeGen, PythonCode, python_code
 from .node import Argument, Node, Target, map_arg, nodes_in, target_str, type_name
+from .targets import packet_of
 
 __all__ = ["Graph", "Namespace"]
 
@@ -185,7 +186,7 @@ class Graph:
         return node
 
     def _target_to_str(self, target: Target) -> str:
-        packet = getattr(target, "overloadpacket", None)
+        packet = packet_of(target)
         if packet is not None:
             text = type_name(packet)
         elif isinstance(target, str):

@@ -66,10 +66,14 @@ def wrap(fn_or_name):
 
 def is_fx_tracing() -> bool:
     """Whether a :class:`Tracer` is running a program in this thread."""
-    return getattr(_running, "depth", 0) > 0
+    return _running.depth > 0
 
 
-_running = threading.local()
+class _Running(threading.local):
+    depth = 0  # of tracers in each other, on this thread
+
+
+_running = _Running()
 
 
 @public_in("fx._symbolic_trace")
@@ -183,7 +187,7 @@ class Tracer(TracerBase):
         nested = concrete_args and any(not c.is_leaf() for c in in_spec.children())
         if nested:
             args = pytree.tree_unflatten(leaves, in_spec)
-        _running.depth = getattr(_running, "depth", 0) + 1
+        _running.depth += 1
         try:
             with _patched(self, fn), _Operators():
                 out = call(*args)

@@ -23,6 +23,7 @@ from ..core.operator import namespace
 from ..fx import Graph, GraphModule, Node
 from ..fx.graph_facts import facts_of
 from ..fx.node import map_arg
+from ..fx.targets import kind_of
 from .compile import compile_graph, recalled
 from .passes.folding import fold, follows, number
 from .passes.packing import pack
@@ -149,7 +150,7 @@ def _spread(graph: Graph, constant: set[Node]) -> set[Node]:
 
 
 def _is_view(n: Node) -> bool:
-    return getattr(n.target, "kind", None) == "view"
+    return kind_of(n.target) == "view"
 
 
 def _split(graph: Graph, constant: set[Node]) -> list[Node]:

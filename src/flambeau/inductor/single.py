@@ -13,6 +13,7 @@ from typing import Any
 from .. import _C
 from ..core import keys, modes
 from ..core.dispatch import excluding
+from ..fx.targets import kind_of
 from .compile import compile_program
 from .exactness import is_exact
 from .passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
@@ -61,7 +62,7 @@ def find(op, args, now: bool, exact: bool = False):
 
 def _lies_elsewhere(call) -> bool:
     """Whether a result is an argument, a view of one, or a constant, and not new memory. None is no result."""
-    while call is not None and call.what == "call" and getattr(call.target, "kind", None) == "view":
+    while call is not None and call.what == "call" and kind_of(call.target) == "view":
         call = call.args[0]
     return call is not None and call.what in ("input", "constant")
 

@@ -135,7 +135,7 @@ class Stream:
 
     def remember(self):
         """Something is about to be drawn. The state, where it had to be asked for."""
-        journal = getattr(_here, "journal", None)
+        journal = _here.journal
         if journal is None or self in journal:
             return None
         journal[self] = state = self.state()
@@ -144,7 +144,13 @@ class Stream:
 
 _streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
 _tables: collections.OrderedDict[int, tuple[Stream, _C.TensorBase]] = collections.OrderedDict()
-_here = threading.local()
+
+
+class _Here(threading.local):
+    journal: dict | None = None  # of the call that is running on this thread
+
+
+_here = _Here()
 
 
 def table_of(generator) -> _C.TensorBase:
@@ -185,7 +191,7 @@ def journaled(fn):
 
     @functools.wraps(fn, updated=())
     def run(*args):
-        outer = getattr(_here, "journal", None)
+        outer = _here.journal
         _here.journal = journal = {}
         try:
             out = fn(*args)

@@ -110,12 +110,12 @@ class Codegen:
         """Within this block, in which nothing is written, a path that several of ``sources`` begin with is followed once."""
         onwards: dict[int, set[int]] = {}
         for source in sources:
-            base = getattr(source, "base", None)
+            base = source.base
             while base is not None and not isinstance(base, AT_ONCE):
                 ways = onwards.setdefault(path(base), set())
                 first = not ways
                 ways.add(path(source))
-                source, base = base, getattr(base, "base", None) if first else None
+                source, base = base, base.base if first else None
         self.path = path
         self.shared = {p: None for p, ways in onwards.items() if len(ways) > 1}
         try:

@@ -155,7 +155,7 @@ class Emission:
         if region is not None:
             region.prepare(root)
             outputs = region.results()
-        elif getattr(root, "holds_arrays", False):
+        elif root.holds_arrays:
             outputs = outputs + floating_errors.unused(root.nodes, outputs)
         out = root.output(tuple(outputs))
         out.meta["val"] = tuple(n.meta["val"] for n in outputs)
@@ -169,7 +169,7 @@ class Emission:
         if any(writes(n) for n in root.nodes if n.op.startswith("call")):
             refuse_shared_memory(output, [i for i in keep if not i.number])
         gm = fx.GraphModule(recorder.attributes, root)
-        gm.meta["arrays"] = getattr(root, "holds_arrays", False)
+        gm.meta["arrays"] = root.holds_arrays
         if shapes.env is not None and all(i.number for i in keep):
             gm.meta["fake_mode"] = output.fake_mode  # no input leads to it
         weakref.finalize(gm, release, recorder.graph).atexit = False

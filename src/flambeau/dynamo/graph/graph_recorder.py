@@ -19,6 +19,7 @@ from ..rules.reflect import module_of
 from ..tracing import trace_logs
 from ..variables.tensors.tensor import TensorVariable
 from . import tensor_queries
+from .captured_graph import CapturedGraph
 from .inputs import GraphInput
 
 PLACE, NO_WORD = re.compile(r" at 0x[0-9a-f]+>"), re.compile(r"[^a-zA-Z0-9]+")
@@ -31,7 +32,7 @@ class GraphRecorder:
 
     def __init__(self, output):
         self.output = weakref.proxy(output)  # no cycle: a trace is freed with its last reference
-        self.graph = self.root = fx.Graph()
+        self.graph = self.root = CapturedGraph()
         self.levels: list[Level] = []
         """Subgraphs being traced, outermost first."""
         self.had_subgraphs = False

@@ -67,13 +67,13 @@ class KnownObjects:
                 return True  # gradients and states have the sizes of parameters
             if config.force_nn_module_property_static_shapes and trace_rules.is_nn_module_class(cls):
                 return True
-            owner = getattr(owner, "base", None)
+            owner = owner.base
         return False
 
     def owner(self, source: Source) -> Any:
         """The object whose attribute is at ``source``, as far as it was looked at."""
-        base = getattr(source, "base", None)
-        return None if base is None else self.object_at(getattr(base, "base", None) or base)
+        base = source.base
+        return None if base is None else self.object_at(base.base or base)
 
     def object_at(self, source: Source) -> Any:
         for v in itertools.islice(self.by_id.values(), self._named, None):

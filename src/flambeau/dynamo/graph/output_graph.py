@@ -207,7 +207,7 @@ class OutputGraph:
         self.recorder.inputs.append(
             GraphInput(node, source, tensor, ndarray, carried=type(value) is numpy_bridge.Carried)
         )
-        self.recorder.root.carries = getattr(self.recorder.root, "carries", False) or tensor.requires_grad
+        self.recorder.root.carries = self.recorder.root.carries or tensor.requires_grad
         self.recorder.examples[node] = tensor
         if symbols:
             self.shapes.sizes.bind_tensor(fake, node)
@@ -302,7 +302,7 @@ class OutputGraph:
             )
         if "writes" in effects and self.flips:
             self.flips.refuse_writes(fx.node.nodes_in(pargs[:1] if target is operator.setitem else (pargs, pkwargs)))
-        if "writes" in effects and getattr(self.recorder.root, "read_only", False):
+        if "writes" in effects and self.recorder.root.read_only:
             refuse_read_only(name, pargs[:1] if target is operator.setitem else (pargs, pkwargs))
         node = self.recorder.create_node(tx, op, target, pargs, pkwargs)
         self.under_handler = self.under_handler or under_handler(tx)

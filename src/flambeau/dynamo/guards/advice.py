@@ -52,7 +52,7 @@ def _shown(failed: Failure, function: str) -> str:
             return failed.place.replace(source.name, _named(source.local, function))
         if isinstance(source, GlobalSource):
             return failed.place.replace(source.name, source.global_name)
-        source = getattr(source, "base", None)
+        source = source.base
     return failed.place
 
 

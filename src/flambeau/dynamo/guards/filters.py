@@ -43,7 +43,7 @@ class GuardFilterEntry:
 
 
 def root_of(source: Source) -> Source:
-    while getattr(source, "base", None) is not None:
+    while source.base is not None:
         source = source.base
     return source
 

@@ -47,10 +47,11 @@ def key_text(key: Any) -> str:
 
 class Source:
     access: str
+    base: Source | None = None  # what it is a part of
     guarded = True  # False: it is there only once captured code runs
 
     def node(self) -> tuple[Source | None, str, Any]:
-        return getattr(self, "base", None), self.access, self.key_value()
+        return self.base, self.access, self.key_value()
 
     def key_value(self):
         return None
@@ -58,7 +59,7 @@ class Source:
     @cached_property
     def root(self) -> Source:
         """Where the path begins."""
-        base = getattr(self, "base", None)
+        base = self.base
         return self if base is None else base.root
 
     def step(self):

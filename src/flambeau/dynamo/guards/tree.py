@@ -126,7 +126,7 @@ class GuardBuilder:
         i = self.known.get(id(source))
         if i is not None:
             return i
-        base = getattr(source, "base", None)
+        base = source.base
         parent = -1
         if base is not None:
             parent = self.known.get(id(base))

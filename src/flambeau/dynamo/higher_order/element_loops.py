@@ -47,7 +47,7 @@ def _outermost(insts: tuple[Inst, ...], at: int) -> range | None:
 def _holds_numbers(graph) -> bool:
     """Whether all that the graph computes so far is NumPy's numbers."""
     computed = [n.meta.get("val") for n in graph.nodes if n.op.startswith("call")]
-    return getattr(graph, "holds_arrays", False) and all(getattr(v, "ndim", 1) == 0 for v in computed)
+    return graph.holds_arrays and all(getattr(v, "ndim", 1) == 0 for v in computed)
 
 
 def _is_light(tx, body: tuple[Inst, ...], k: int) -> bool:

@@ -16,6 +16,7 @@ from flambeau.aot.regions import describe, invoke_subgraph
 from flambeau.base.shapes import is_dense
 
 from ..exc import UserRaises
+from ..graph.captured_graph import CapturedGraph
 from ..rules.reflect import name_of
 from ..variables.base import Variable
 from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
@@ -28,7 +29,7 @@ __all__ = ["NestedRegionVariable", "call_region"]
 def call_region(tx, run, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     """``run(tx, args, kwargs)``, which inlines the function, as a region."""
     output = tx.output
-    level = Level(fx.Graph())
+    level = Level(CapturedGraph())
     mark = output.side_effects.mark()
     try:
         with output.recorder.entered(level):

@@ -21,6 +21,7 @@ from flambeau.base import pytree
 
 from ...base.records import slotted
 from ..exc import unsupported
+from ..graph.captured_graph import CapturedGraph
 from ..guards.source import GetAttrSource
 from ..rules import trace_rules
 from ..rules.constants import is_constant_value
@@ -143,7 +144,7 @@ class Traced:
 def trace_body(tx, run: Callable[[list[TensorVariable]], Variable], inputs: list[Any]) -> Traced:
     """Trace ``run``, which gets a variable for each tensor among ``inputs``, into a subgraph."""
     output = tx.output
-    level = Level(fx.Graph())
+    level = Level(CapturedGraph())
     variables = []
     for i, value in enumerate(inputs):
         node = level.graph.placeholder(f"arg{i}")

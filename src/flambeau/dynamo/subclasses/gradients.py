@@ -24,6 +24,7 @@ from flambeau.fake.meta import meta_of
 from ...base.records import slotted
 from ..exc import SkipFrame, Unsupported
 from ..graph import tensor_queries
+from ..graph.captured_graph import CapturedGraph
 from ..higher_order.subgraphs import Level, Slot, fill
 from ..rules.reflect import name_of
 from ..variables.base import Variable
@@ -173,7 +174,7 @@ class Derivative:
 
     def region(self) -> GradientRegion:
         tx, output = self.tx, self.output
-        level = Level(fx.Graph())
+        level = Level(CapturedGraph())
         mark = tx.side_effects.mark()
         inputs = {id(i.node.meta["val"]._storage) for i in output.recorder.inputs if not i.number}
         with output.recorder.entered(level):
@@ -261,7 +262,7 @@ def plain(val):
 
 def in_order(graph: fx.Graph) -> fx.Graph:
     """The graph with its inputs in front: what it takes from outside is met along the way."""
-    made, env = fx.Graph(), {}
+    made, env = CapturedGraph(), {}
     for n in sorted(graph.nodes, key=lambda n: n.op != "placeholder"):
         if n.op == "output":
             made.output(fx.map_arg(n.args[0], env.__getitem__))

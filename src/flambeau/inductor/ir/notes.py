@@ -6,6 +6,7 @@ import linecache
 from typing import Any
 
 from ...base.records import astuple, slotted
+from ...fx.targets import packet_of
 
 __all__ = ["Line", "Note", "Origin", "origin", "read_notes", "write_notes"]
 
@@ -66,7 +67,7 @@ def origin(node: Any) -> Origin:
     line = None
     if hasattr(frame, "filename"):  # a graph that was exported has the text of a stack
         line = Line(frame.filename, frame.lineno, frame.name, linecache.getline(frame.filename, frame.lineno).strip())
-    packet = getattr(node.target, "overloadpacket", node.target)
+    packet = packet_of(node.target) or node.target
     return Origin(node.name, getattr(packet, "__name__", str(packet)), line)
 
 

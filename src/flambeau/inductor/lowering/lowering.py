@@ -22,6 +22,7 @@ from ...core.higher_order import HigherOrderOperator
 from ...core.messages import About, Message
 from ...core.viewmap import Strided
 from ...fx import GraphModule
+from ...fx.targets import tags_of
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Pointwise, Region, dense_strides, is_dense
 from ..ir.notes import Origin, origin
 from ..ir.sizes import size, sizes, symbolic
@@ -184,7 +185,7 @@ class Lowering(Handler):
         """``program``: a decomposed graph, see decompose.py."""
         env: dict[Any, Any] = {}
         self.free = frozenset(program.free)
-        self.by_strides = any("reads_memory" in getattr(call.target, "tags", ()) for call in program.calls)
+        self.by_strides = any("reads_memory" in tags_of(call.target) for call in program.calls)
         for call in program.calls:
             self.here = ()
             if call.what == "input":

@@ -17,6 +17,7 @@ from ...core.dispatch import excluding
 from ...core.modes import TorchDispatchMode
 from ...core.tensor import Tensor
 from ...fx.graph_facts import facts_of
+from ...fx.targets import kind_of
 
 __all__ = ["OpCall", "OpProgram", "decompose_graph"]
 
@@ -187,7 +188,7 @@ def decompose_graph(gm) -> OpProgram:
                 env[node] = env[node.args[0]][node.args[1]]
             elif hasattr(val, "__sym__") and symbols(val.expr) <= known:
                 env[node] = val  # a number that follows from others
-            elif getattr(node.target, "kind", None) == "composite" and not _numeric(node, val, known):
+            elif kind_of(node.target) == "composite" and not _numeric(node, val, known):
 
                 def tensor(call):
                     return recording.know(call.val, call) if isinstance(call.val, _C.TensorBase) else call.val

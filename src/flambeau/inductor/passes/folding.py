@@ -15,6 +15,7 @@ from ...base.symint import NUMBERS
 from ...core import modes
 from ...core.operator import namespace
 from ...fx import Graph, Node
+from ...fx.targets import kind_of
 
 __all__ = ["Writer", "fold", "follows", "number"]
 
@@ -30,7 +31,7 @@ def follows(n: Node, constant: set[Node]) -> bool:
         return True
     if getattr(n.target, "_opname", None) == "_prepack":
         return True
-    pure = getattr(n.target, "kind", None) in _PURE and not n.is_impure()
+    pure = kind_of(n.target) in _PURE and not n.is_impure()
     return pure and not {"nondeterministic_seeded", "has_side_effects"} & set(n.target.tags)
 
 

@@ -33,7 +33,8 @@ def stand_in(tx, v: Variable):
     """What a layer is initialised with: a fake tensor for a tensor."""
     v = tx.realize(v)
     if v.is_tensor:
-        return getattr(v, "val", None) if tensor_queries.is_tensor(getattr(v, "val", None)) else v.as_proxy()
+        val = getattr(v, "val", None)
+        return val if tensor_queries.is_tensor(val) else v.as_proxy()
     if isinstance(v, ListVariable | TupleVariable):
         parts = [stand_in(tx, e) for e in v.items(tx)]
         cls = v.python_type()

@@ -49,7 +49,7 @@ def flip(tx, fn, args: list[Variable], kwargs: dict[str, Variable]) -> Variable 
 def flipped(tx, a: NumpyNdarrayVariable, axis) -> Variable:
     """``np.flip(a, axis)``. ValueError for an axis that ``a`` hasn't."""
     graph, n = tx.output.recorder.root, a.val.ndim
-    if getattr(graph, "carries", False) or tx.output.recorder.levels:
+    if graph.carries or tx.output.recorder.levels:
         unsupported("numpy", "an array that runs backwards, under a derivative", "NumPy makes it.")
     np.flip(np.empty((1,) * n), axis)  # the error
     axes = tuple(range(n)) if axis is None else tuple(k % n for k in (axis if isinstance(axis, tuple) else (axis,)))

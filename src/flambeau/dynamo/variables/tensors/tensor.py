@@ -492,7 +492,7 @@ class NumpyNdarrayVariable(TensorVariable):
     def __init__(self, node, val, source=None, scalar=True):
         self.scalar = scalar and source is None and val.ndim == 0
         node.graph.holds_arrays = True
-        if getattr(node.graph, "read_only", False) and not is_read_only(node) and views_read_only(node, val):
+        if node.graph.read_only and not is_read_only(node) and views_read_only(node, val):
             mark_read_only(node)
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
@@ -506,7 +506,7 @@ class NumpyNdarrayVariable(TensorVariable):
             cg.call_function(numpy_bridge.to_read_only, lambda: cg.graph_output(self.node), 1)
             return
 
-        if getattr(self.node.graph, "carries", False):
+        if self.node.graph.carries:
             cg.call_function(numpy_bridge.to_carried, lambda: cg.graph_output(self.node), 1)
             return
 

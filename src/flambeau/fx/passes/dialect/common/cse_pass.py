@@ -8,6 +8,7 @@ from .....core.operator import namespace
 from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import Node
+from ....targets import packet_of
 from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
@@ -73,5 +74,5 @@ class CSEPass(PassBase):
 
     def _stays(self, n: Node) -> bool:
         target = n.target
-        packet = getattr(target, "overloadpacket", None)
+        packet = packet_of(target)
         return n.op == "call_module" or target in self.banned_ops or packet in self.banned_ops or n.is_impure()
