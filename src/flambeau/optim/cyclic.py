@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import SupportsFloat
 
 from flambeau.base.public import public_in
-from flambeau.optim.lr_scheduler import LRScheduler, _attributes, _per_group, _set_attributes
 from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.schedule import LRScheduler, _attributes, _per_group, _set_attributes
 
 __all__ = [
     "ChainedScheduler",

@@ -1,156 +1,47 @@
-"""Schedules of the learning rate. ``scheduler.step()`` after each epoch (or step) sets ``lr`` in the optimizer's groups.
+"""Schedules of the learning rate in closed forms; with those of ``cyclic.py`` they are ``torch.optim.lr_scheduler``.
 
-A schedule is ``get_lr()``: the new rates, from ``self.last_epoch``, ``self.base_lrs`` and the present ``lr`` of each group. Schedules are
-written recursively in the present ``lr``, as PyTorch's are, so that several of them can be chained.
+Programs look through this module's namespace for schedules, so it holds all of them.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from flambeau.core.tensor import Tensor
+from flambeau.optim.cyclic import (
+    ChainedScheduler,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+)
 from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.schedule import LRScheduler, _attributes, _per_group, _set_attributes
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
     "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
     "StepLR",
 ]
 
-_EPOCH_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` "
-    "to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of the new chainable "
-    "form, where available."
-)
-
-
-class LRScheduler:
-    """Base class. ``last_epoch``: index of the last epoch when training is resumed, -1 to begin."""
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        for i, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"].clone() if isinstance(group["lr"], Tensor) else group["lr"])
-            elif "initial_lr" not in group:
-                raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
-                    "This typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly loaded "
-                    "the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
-                )
-        self.optimizer = optimizer
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        _note_steps(optimizer)
-        self._step_count = 0
-        # get_lr of users' schedules look at these.
-        self._is_initial = self._get_lr_called_within_step = False
-        self._initial_step()
-
-    def _initial_step(self) -> None:
-        self._step_count, self._is_initial = 0, True
-        try:
-            self.step()
-        finally:
-            self._is_initial = False
-
-    def get_lr(self) -> list[float]:
-        raise NotImplementedError(f"{type(self).__name__}.get_lr() is not defined")
-
-    def get_last_lr(self) -> list[float]:
-        """The rates set by the last step."""
-        return self._last_lr
-
-    def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch (or, deprecated, to ``epoch``) and set its rates."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in "
-                "the opposite order: `optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the "
-                "first value of the learning rate schedule.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._step_count += 1
-        if epoch is not None:
-            warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
-        self._update_lr(epoch)
-
-    def _update_lr(self, epoch: int | None = None) -> None:
-        """Set the rates of the next epoch, or of ``epoch``."""
-        self._get_lr_called_within_step = True
-        try:
-            if epoch is None:
-                self.last_epoch += 1
-                rates = self.get_lr()
-            else:
-                self.last_epoch = epoch
-                rates = (getattr(self, "_get_closed_form_lr", None) or self.get_lr)()
-        finally:
-            self._get_lr_called_within_step = False
-        self._set(rates)
-
-    def _set(self, rates: list) -> None:
-        for group, lr in zip(self.optimizer.param_groups, rates):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr)
-            else:
-                group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-
-    def _current(self) -> list:
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict:
-        """Everything but the optimizer."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        self.__dict__.update(state_dict)
-
-
-def _note_steps(optimizer: Optimizer) -> None:
-    """Let the optimizer remember that it has stepped: for the warning about the order of the two steps."""
-    if getattr(optimizer.step, "_notes_steps", False):
-        return
-    plain = optimizer.step
-
-    def step(*args: Any, **kwargs: Any) -> Any:
-        optimizer._opt_called = True
-        return plain(*args, **kwargs)
-
-    step._notes_steps = True  # type: ignore[attr-defined]
-    step._runs_hooks = getattr(plain, "_runs_hooks", False)  # type: ignore[attr-defined]
-    optimizer.step = step
-
-
-def _per_group(value, optimizer: Optimizer, name: str) -> list:
-    if not isinstance(value, list | tuple):
-        return [value] * len(optimizer.param_groups)
-    if len(value) != len(optimizer.param_groups):
-        raise ValueError(f"Expected {len(optimizer.param_groups)} {name}, but got {len(value)}")
-    return list(value)
-
-
-def _attributes(f: Callable | None) -> dict | None:
-    """What state dicts keep of a function of the user's: the attributes of an object that can be called, nothing of a plain function."""
-    return None if f is None or hasattr(f, "__code__") else dict(f.__dict__)
-
-
-def _set_attributes(f: Callable | None, saved: dict | None) -> None:
-    if saved is not None:
-        f.__dict__.update(saved)
+# The name that the base had.
+_LRScheduler = LRScheduler
 
 
 class LambdaLR(LRScheduler):
@@ -319,15 +210,3 @@ class CosineAnnealingLR(LRScheduler):
     def _get_closed_form_lr(self):
         share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
-
-
-_LRScheduler = LRScheduler  # the name it had
-
-
-def __getattr__(name):
-    """The schedules of ``cyclic.py``."""
-    from flambeau.optim import cyclic
-
-    if name in cyclic.__all__:
-        return getattr(cyclic, name)
-    raise AttributeError(f"module 'torch.optim.lr_scheduler' has no attribute {name!r}")

@@ -14,8 +14,8 @@ from flambeau.core.conversion import tensor
 from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn.modules.batchnorm import _BatchNorm
-from flambeau.optim.lr_scheduler import LRScheduler
 from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.schedule import LRScheduler
 
 __all__ = [
     "AveragedModel",
