@@ -25,7 +25,7 @@ def difference(self, target):
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", refuse=COMPLEX, variants=""
 )
 def smooth_l1_loss(self, target, reduction, beta):
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     z = aten.abs.default(difference(self, target))
     if beta == 0:
@@ -51,7 +51,7 @@ smooth_l1_loss.derivative(
 
 @explicit("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor", variants="")
 def huber_loss(self, target, reduction, delta):
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     z = aten.abs.default(difference(self, target))
     small = aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5)

@@ -64,6 +64,8 @@ def pdist(self, p):
     """Distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    if not p >= 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     n = self.shape[0]
     rows, columns = aten.triu_indices.default(n, n, 1, device=self.device).unbind(0)
     apart = aten.reshape.default(aten._cdist_forward.default(self, self, p, None), [-1])
