@@ -21,6 +21,10 @@ __all__ = ["DirectCall", "direct_call"]
 SILENT = frozenset({"CACHE", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 LARGEST = 256  # bytes of code; a direct call has DIRECT_ARGUMENTS (csrc/frame/frame_eval.h) at most
 MOST_ARGUMENTS = 16
+CONSTANTS = frozenset(
+    {type(None), bool, int, float, str, _frame.DisabledFunction, types.FunctionType, types.BuiltinFunctionType}
+)
+"""Of the code: whoever decodes it asks constants for their text, which is the program's to give for others."""
 
 
 class Returns(enum.IntEnum):
@@ -46,7 +50,7 @@ class DirectCall:
 
 def direct_call(code: types.CodeType) -> DirectCall | None:
     """What ``code`` does, where that is one call."""
-    if len(code.co_code) > LARGEST or code.co_exceptiontable:
+    if len(code.co_code) > LARGEST or code.co_exceptiontable or not all(type(c) in CONSTANTS for c in code.co_consts):
         return None
     given = code.co_argcount + code.co_kwonlyargcount
     steps = [i for i in decode(code) if i.name not in SILENT]
