@@ -88,7 +88,8 @@ np.apply_along_axis(np.sum, 2, A) | np.apply_along_axis(np.sum, 1, E) | np.piece
 np.asarray_chkfinite(N) | np.require(A, requirements=["C", "F"]) | A.item() | A.item(99) | A.item(1) + A.item(1, 2, 3) | np.unique(A, axis=5)
 np.apply_over_axes(np.cross, A, 0) | np.histogram_bin_edges(V, "nothing") | np.compress(M, A, axis=4)
 np.base_repr(10, 99) | np.lib.stride_tricks.sliding_window_view(V, 99) | np.lib.stride_tricks.sliding_window_view(V, (3, 3)) | np.linalg.norm(A, 7)
-np.lib.stride_tricks.sliding_window_view(V, -1) | np.insert(V, 99, 1.0) | np.delete(V, 99)
+np.lib.stride_tricks.sliding_window_view(V, -1) | np.array(A, copy="yes") | np.asarray(A, int, "Q") | np.sort(A, kind="zz") | np.linspace(0, V[0], 2.5)
+np.common_type("a") | np.insert(V, 99, 1.0) | np.delete(V, 99)
 """.replace("\n", "|")
 
 

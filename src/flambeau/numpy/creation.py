@@ -206,6 +206,8 @@ def _ordered(x, order, given, copy):
     """``x`` made of ``given`` in this memory order, copied if asked to."""
     if order not in ("C", "F", "A", "K", None):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     y = laid_out(x, in_order(x.ndim, order, given if is_tensor(given) else None)) if order in ("C", "F", "A") else x
     if copy is False and y is not given:
         raise TypeError("an array that NumPy may have to copy with copy=False")
