@@ -116,10 +116,10 @@ class ApplyVariable(Variable):
 
     def call(self, tx, args, kwargs):
         cls = self.cls.value
-        if _C.tls("transforms") and "vmap" in dict_of(cls) and not getattr(cls, "generate_vmap_rule", False):
+        if _C.tls("transforms") and "vmap" in dict_of(cls) and not cls.generate_vmap_rule:
             unsupported("autograd-function", f"{name_of(cls)}.apply under vmap", "Its own vmap is not traced.")
         pushes = is_linearizing() and cls.jvp is not Function.jvp
-        if pushes and _C.tls("transforms") and getattr(cls, "generate_vmap_rule", False):
+        if pushes and _C.tls("transforms") and cls.generate_vmap_rule:
             unsupported("autograd-function", f"{name_of(cls)}.apply in forward mode with a generated vmap rule")
         if kwargs:
             unsupported("autograd-function", f"{name_of(cls)}.apply with keyword arguments")
@@ -130,7 +130,7 @@ class ApplyVariable(Variable):
         rules = {
             "forward": staticmethod(forward),
             "backward": staticmethod(stand_in),
-            "generate_vmap_rule": getattr(cls, "generate_vmap_rule", False),
+            "generate_vmap_rule": cls.generate_vmap_rule,
         }
         if pushes:
             rules["jvp"] = staticmethod(stand_in_jvp)
@@ -350,7 +350,7 @@ class AutogradCall(SubgraphCall):
         self.forward, self.backward, self.jvp = forward, backward, jvp
         self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
         # The name shows in grad_fn.
-        rules: dict[str, Any] = {"generate_vmap_rule": getattr(cls, "generate_vmap_rule", False)}
+        rules: dict[str, Any] = {"generate_vmap_rule": cls.generate_vmap_rule}
         if cls.vmap is not Function.vmap:  # it runs plainly, at each call
             rules["vmap"] = staticmethod(lambda info, in_dims, call, *args: cls.vmap(info, in_dims[1:], *args))
         if jvp is not None:
