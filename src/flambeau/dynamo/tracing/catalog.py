@@ -50,6 +50,7 @@ from ..variables.modules import module as module
 from ..variables.modules import optimizer as optimizer
 from ..variables.numpy import array_iterators as array_iterators
 from ..variables.numpy import flips as flips
+from ..variables.numpy import masked as masked
 from ..variables.numpy import methods as methods
 from ..variables.numpy import places as places
 from ..variables.numpy import random_generators as random_generators
