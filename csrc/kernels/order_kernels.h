@@ -1,21 +1,24 @@
 /* The methods of order.c for one width of keys: included with Key, Signed (as wide), Pair (a key with a place of BITS bits
  * behind it), BITS, NAME(x), and LONG for keys of 64 bits. */
 
-FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from, int64_t n, Pair *to) {
-    switch (kind) {
+/* The elements whose keys are of this width, as cases of a switch: their memory's type, and what makes a key of one. */
 #ifdef LONG
-    case ELEMENT_F64: KEYS(uint64_t, of_f64)
-    case ELEMENT_I64: KEYS(uint64_t, of_i64)
+#define ELEMENTS_OF_WIDTH(LOOP)              \
+    case ELEMENT_F64: LOOP(uint64_t, of_f64) \
+    case ELEMENT_I64: LOOP(uint64_t, of_i64)
 #else
-    case ELEMENT_F32: KEYS(uint32_t, of_f32)
-    case ELEMENT_I32: KEYS(uint32_t, of_i32)
-    case ELEMENT_I16: KEYS(uint16_t, of_i16)
-    case ELEMENT_I8: KEYS(uint8_t, of_i8)
-    case ELEMENT_U8: KEYS(uint8_t, of_u8)
-    case ELEMENT_F16: KEYS(uint16_t, of_f16)
-    case ELEMENT_BF16: KEYS(uint16_t, of_bf16)
+#define ELEMENTS_OF_WIDTH(LOOP)               \
+    case ELEMENT_F32: LOOP(uint32_t, of_f32)  \
+    case ELEMENT_I32: LOOP(uint32_t, of_i32)  \
+    case ELEMENT_I16: LOOP(uint16_t, of_i16)  \
+    case ELEMENT_I8: LOOP(uint8_t, of_i8)     \
+    case ELEMENT_U8: LOOP(uint8_t, of_u8)     \
+    case ELEMENT_F16: LOOP(uint16_t, of_f16)  \
+    case ELEMENT_BF16: LOOP(uint16_t, of_bf16)
 #endif
-    }
+
+FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from, int64_t n, Pair *to) {
+    switch (kind) { ELEMENTS_OF_WIDTH(KEYS) }
 }
 
 #define KEYS_ONLY(T, of)                                                              \
@@ -23,22 +26,10 @@ FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from,
     break;
 
 FAST static void NAME(keys)(const char *line, int kind, Key flip, int64_t n, Key *to) {
-    switch (kind) {
-#ifdef LONG
-    case ELEMENT_F64: KEYS_ONLY(uint64_t, of_f64)
-    case ELEMENT_I64: KEYS_ONLY(uint64_t, of_i64)
-#else
-    case ELEMENT_F32: KEYS_ONLY(uint32_t, of_f32)
-    case ELEMENT_I32: KEYS_ONLY(uint32_t, of_i32)
-    case ELEMENT_I16: KEYS_ONLY(uint16_t, of_i16)
-    case ELEMENT_I8: KEYS_ONLY(uint8_t, of_i8)
-    case ELEMENT_U8: KEYS_ONLY(uint8_t, of_u8)
-    case ELEMENT_F16: KEYS_ONLY(uint16_t, of_f16)
-    case ELEMENT_BF16: KEYS_ONLY(uint16_t, of_bf16)
-#endif
-    }
+    switch (kind) { ELEMENTS_OF_WIDTH(KEYS_ONLY) }
 }
 #undef KEYS_ONLY
+#undef ELEMENTS_OF_WIDTH
 
 /* How many of up to RANKED keys are smaller than each: all pairs are compared, a vector at a time. `key` and `rank` have room for `whole`, a
  * multiple of 16; behind the keys stands the greatest one. Their highest bit is turned, so that signed comparisons order them. */
