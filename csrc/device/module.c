@@ -524,7 +524,7 @@ static PyObject *py_current_stream(PyObject *m, PyObject *where) {
 static PyObject *py_set_stream(PyObject *m, PyObject *stream) {
     if (!PyObject_TypeCheck(stream, &Stream_Type)) return PyErr_SetString(PyExc_TypeError, "set_stream(): a stream is needed"), NULL;
     Stream *s = (Stream *)stream;
-    /* The default one is none: who asks gets a stream of their own class, whoever has set it. */
+    /* The default stream is none: a caller gets a stream of its own class, whatever stream was set. */
     Py_XSETREF(current_streams[s->device], s->id ? (Stream *)Py_NewRef(stream) : NULL);
     Py_RETURN_NONE;
 }
@@ -553,7 +553,7 @@ static PyMethodDef functions[] = {
     {"export", flb_py_export, METH_VARARGS, "export(memory, at, sizes, strides, code, bits): a capsule of DLPack's."},
     {"imported", flb_py_imported, METH_O, "imported(capsule): (memory, at, sizes, strides, code, bits) of a DLPack capsule, which is taken; None, and "
                                           "it isn't, for one that isn't on a CUDA device."},
-    {"borrow", flb_py_borrow, METH_VARARGS, "borrow(device, address, nbytes, owner): memory of somebody else's, who is kept."},
+    {"borrow", flb_py_borrow, METH_VARARGS, "borrow(device, address, nbytes, owner): memory that `owner` holds; it is kept alive."},
     {"finish", py_finish, METH_NOARGS, "Wait for all work, and tell of no failure: the process ends."},
     {"late", py_late, METH_O, "late(flag): work of the simulated device begins when somebody waits for it, and not before."},
     {"watch_races", py_watch_races, METH_O, "watch_races(flag): the simulated device's work of two streams on the same memory is an error where "

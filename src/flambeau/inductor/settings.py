@@ -24,7 +24,7 @@ KNOBS = {
     ),
     "streamed_bytes": Knob(
         32 << 20,
-        "size from which a result is stored past the cache: who reads it won't find it there",
+        "size from which a result is stored past the cache: its readers won't find it there",
         in_key=True,
         type=int,
     ),

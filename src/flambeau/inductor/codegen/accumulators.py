@@ -75,7 +75,7 @@ class Accumulators:
         b.write(where, at)
 
     def partial(self, node) -> tuple[Operand, Operand | None]:
-        """What one thread has: the value, and for argmax and argmin its place."""
+        """The partial result of one thread: the value, and for argmax and argmin its place."""
         slot, at = self._slots[id(node), 1]
         b = self.scopes.builder(1)
         return b.read(b.ty(compute_type(node.value.dtype)), slot), None if at is None else b.read(b.ty("i64"), at)

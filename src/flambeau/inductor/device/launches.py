@@ -62,7 +62,7 @@ class ProductStep:
 
 @slotted
 class Numbers:
-    """What a plan is handed for some sizes. ``wide``: whether a number is beyond 32 bits."""
+    """The numbers that a plan gets for some sizes. ``wide``: whether a number is beyond 32 bits."""
 
     packed: bytes
     wide: bool

@@ -171,6 +171,6 @@ def _read_call(row: dict, dec: Decoder, constants: list, addresses: dict) -> Eag
 
 @slotted(frozen=False)
 class _Info:
-    """What a graph that was read has in the place of its source."""
+    """Stands for the source of a graph that was read from a file."""
 
     plan: LaunchPlan

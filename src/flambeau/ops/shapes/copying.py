@@ -472,7 +472,7 @@ def index_tensor(self, indices):
 
 @index_tensor.override("counted")
 def _taken(self, indices):
-    """What one mask of the first dimensions takes of a row-major tensor."""
+    """The elements of a row-major tensor that one mask of its first dimensions selects."""
     masked = indices[0] is not None and indices[0].dtype.name == "bool" and not any(x is not None for x in indices[1:])
     return _C.take_mask if masked and self._strides == contiguous_strides(self._shape) else None
 
