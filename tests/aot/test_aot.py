@@ -196,9 +196,17 @@ def test_compiled_graph_without_epilogue_is_called_directly():
 
 
 def test_explicit_composites_stay_whole():
-    fw, bw = check(lambda x: torch.nn.functional.layer_norm(x, (4,)).sum(), tensor(3, 4))
+    fw, bw = check(
+        lambda x, w, b: torch.nn.functional.layer_norm(x, (4,), w, b).sum(), tensor(3, 4), tensor(4), tensor(4)
+    )
     assert "aten.native_layer_norm.default" in fw.targets()
     assert "aten.native_layer_norm_backward.default" in bw.targets()
+
+
+def test_what_only_normalises_is_its_parts():
+    """The normalised tensor is made again in the backward, from what is small beside it."""
+    fw, _ = check(lambda x: torch.nn.functional.layer_norm(x, (4,)).sum(), tensor(3, 4))
+    assert "aten.rsqrt.default" in fw.targets() and "aten.native_layer_norm.default" not in fw.targets()
 
 
 def test_recompiles_for_other_shapes():

@@ -170,7 +170,7 @@ REFUSED = {
     ),
     "fractions stacked into integers": (
         lambda: torch.hstack([X, X], out=torch.zeros(12, dtype=torch.int64)),
-        RuntimeError,
+        TypeError,
         "can't be cast to the desired output type Long",
     ),
     "index beyond, as IndexError": (lambda: X.gather(0, I + 9), IndexError, "out of bounds for dimension"),
