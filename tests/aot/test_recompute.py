@@ -51,9 +51,9 @@ def huge(x, w, target):
 def test_scores_and_two_numbers_a_row_are_kept(fn):
     loss, grad, saved = run(fn, min_cut_rematerialization_partition)
     wanted_loss, wanted_grad, _ = run(fn, default_partition)
-    assert np.array_equal(loss, wanted_loss) and np.array_equal(
-        grad, wanted_grad
-    )  # the same operators, in the same order
+    # Forward, a small softmax is a kernel of its own; made again, it is its parts.
+    np.testing.assert_allclose(loss, wanted_loss, rtol=1e-6)
+    np.testing.assert_allclose(grad, wanted_grad, rtol=1e-5, atol=1e-7)
     assert saved.count((ROWS, CLASSES)) == 1
     line = (1, CLASSES) if fn is columns else (ROWS, 1)
     assert saved.count(line) == 2

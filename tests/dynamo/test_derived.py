@@ -394,3 +394,27 @@ def test_overridden_methods_of_builtins(base):
                 assert told(compiled[i]) == told(space[f"f{i}"]), (read, name)
             if name is not None:
                 delattr(type(o), name)
+
+
+@pytest.mark.parametrize("base", [dict, list, set, str, tuple, int])
+@pytest.mark.parametrize("operation", ["o < 'q'", "o + q", "o | 3", "3 >= o", "o @ o", "o // q", "q ^ o"])
+def test_errors_name_the_derived_class(base, operation):
+    space = {"C": type("C", (base,), {})}
+    exec(
+        f"def f(x):\n    o, q = C(), 2.5\n    try: r = {operation}\n    except TypeError as e: r = str(e)\n    return x, r",
+        space,
+    )
+    x = torch.ones(1)
+    assert torch.compile(space["f"], backend="eager")(x)[1] == space["f"](x)[1]
+
+
+def test_errors_name_the_operator_as_it_is_written():
+    def f(x):
+        o = range(2)
+        try:
+            o += 1
+        except TypeError as e:
+            return x, str(e)
+
+    x = torch.ones(1)
+    assert torch.compile(f, backend="eager")(x)[1] == f(x)[1] == "unsupported operand type(s) for +=: 'range' and 'int'"

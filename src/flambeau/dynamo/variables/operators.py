@@ -309,8 +309,13 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
             unsupported("operator", "a union of types", "Their metaclass says what that is.")
         if fn in COMPARISONS and not is_a(a.as_constant(), (int, float, complex, str)):
             settle_nans(tx, a, b)
-        # An error names the operator as it is written.
-        return fold(tx, written if a.is_constant() or isinstance(a, SequenceVariable) else fn, [a, b])
+        # An error names the operator as it is written; what has a method of its own to change itself is a copy here, and isn't changed.
+        same = (
+            a.is_constant()
+            or isinstance(a, SequenceVariable)
+            or not hasattr(a.python_type(), f"__{written.__name__}__")
+        )
+        return fold(tx, written if same else fn, [a, b])
     made = sequence_binary(tx, fn, a, b)
     if made is not None:
         return made
@@ -613,6 +618,17 @@ def reflected_first(tx, a, b, name) -> bool:
 
 
 def object_binary(tx, fn, a, b):
+    try:
+        return _object_binary(tx, fn, a, b)
+    except UserRaises as e:
+        if type(e.exception) is TypeError and (isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable)):
+            said = _as_said_of_classes(fn, a, b, str(e.exception))
+            if said is not None:
+                tx.raise_user(said)
+        raise
+
+
+def _object_binary(tx, fn, a, b):
     base = INPLACE.get(fn, fn)
     if fn is not base and isinstance(a, ObjectVariable):
         f = a.special(tx, f"__{fn.__name__}__")
@@ -642,6 +658,29 @@ def object_binary(tx, fn, a, b):
     if base in (operator.eq, operator.ne):
         return ConstantVariable(equal_in_c(tx, a, b) == (base is operator.eq))
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
+
+
+def _as_said_of_classes(fn, a: Variable, b: Variable, text: str) -> TypeError | None:
+    """The interpreter's error of an operator that the classes don't have, where ``text`` is what it says of those that they are derived from."""
+    bases = [contents_of(v).python_type() for v in (a, b)]
+    if not all(isinstance(v, DerivedVariable) or v.is_constant() for v in (a, b)):
+        return None
+    if text not in {_error_of(f, *(base() for base in bases)) for f in (fn, INPLACE.get(fn, fn))}:
+        return None
+    derived = [
+        type(v.python_type().__name__, (base,), {})() if v.python_type() is not base else base()
+        for v, base in zip((a, b), bases)
+    ]
+    said = _error_of(fn, *derived)
+    return None if said is None else TypeError(said)
+
+
+def _error_of(fn, *operands) -> str | None:
+    try:
+        fn(*operands)
+    except TypeError as e:
+        return str(e)
+    return None
 
 
 def equal_in_c(tx, a: Variable, b: Variable) -> bool:

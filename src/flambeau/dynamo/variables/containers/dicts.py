@@ -372,7 +372,8 @@ class DictVariable(Variable):
 
 def is_mapping(tx, v: Variable) -> bool:
     """Whether dict() takes keys from it, and not pairs."""
-    if isinstance(getattr(v, "shown", contents_of(v)), DictVariable):
+    # A read-only view has the keys of what it shows, whatever that is.
+    if hasattr(v.unwrap(), "shown") or isinstance(contents_of(v), DictVariable):
         return True
     return hasattr(v, "class_attr") and bool(v.hasattr(tx, "keys"))
 

@@ -210,6 +210,8 @@ def _reversed_object(tx, v: ObjectVariable) -> Variable:
     if own is not None:
         return own.call(tx, [], {})
     refused = v.class_attr(tx, "__reversed__") is None
-    if refused or v.special(tx, "__len__") is None or v.special(tx, "__getitem__") is None:
+    if refused or v.special(tx, "__getitem__") is None:
         tx.raise_user(TypeError(f"{v.python_type_name()!r} object is not reversible"))
+    if v.special(tx, "__len__") is None:
+        tx.raise_user(TypeError(f"object of type {v.python_type_name()!r} has no len()"))
     return BackwardsVariable(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)
