@@ -184,3 +184,23 @@ def test_errors(fn):
             results.append((type(e), str(e)))
     assert results[0] == results[1]
     np.testing.assert_array_equal(a, b)
+
+
+def orthogonal(a, q):
+    for k in range(1, a.shape[1]):
+        for j in range(k, a.shape[1]):
+            a[:, j] -= q[:, k] * 2.0
+            a[j, k:] += q[j, k:]
+    return a
+
+
+def test_rows_and_columns_change_in_place(monkeypatch):
+    """What ``a[:, j] -= b`` stores at the end is the view that it has changed: nothing is copied."""
+    from flambeau.inductor.machine import cache, llvm
+
+    texts, compile_text = [], llvm.compile_text
+    monkeypatch.setattr(llvm, "compile_text", lambda text, *rest: (texts.append(text), compile_text(text, *rest))[1])
+    monkeypatch.setattr(cache, "read", lambda name: None)
+    a, q = RNG.random((40, 40)), RNG.random((40, 40))
+    check(orthogonal, a, q)
+    assert texts and not any("call ptr @flb_new" in text for text in texts)

@@ -478,4 +478,6 @@ def _same_key(a, b) -> bool:
     """Whether two subscripts are the same values."""
     if isinstance(a, Slice) and isinstance(b, Slice):
         return all(_same_key(x, y) for x, y in ((a.start, b.start), (a.stop, b.stop), (a.step, b.step)))
+    if isinstance(a, Tuple) and isinstance(b, Tuple):
+        return len(a.items) == len(b.items) and all(map(_same_key, a.items, b.items))
     return a is b or (isinstance(a, Known) and a == b)
