@@ -76,3 +76,25 @@ def test_asked_by_value(name):
         return [g(torch.ones(1)), g(torch.ones(1)), list(log)]
 
     agree(prog, ["eager"])
+
+
+class Empty(enum.Enum):
+    pass
+
+
+class NoFlags(enum.Flag):
+    pass
+
+
+@pytest.mark.parametrize("cls", [Empty, NoFlags], ids=lambda c: c.__name__)
+def test_without_members(cls):
+    """From CPython 3.12 on that is a TypeError, and a ValueError before."""
+
+    def f(x):
+        try:
+            return x, cls(7)
+        except (ValueError, TypeError) as e:
+            return x, type(e), str(e)
+
+    x = torch.ones(1)
+    assert torch.compile(f, backend="eager", fullgraph=True)(x)[1:] == f(x)[1:]

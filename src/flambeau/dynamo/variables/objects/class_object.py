@@ -229,7 +229,8 @@ def member_of(tx, var: ClassVariable, args, kwargs) -> Variable | None:
     if module_of(missing.__func__) == "enum":  # makes a combination of flags, or none
         try:
             return tx.wrap_known(cls(value))
-        except ValueError as e:
+        # TypeError of an enumeration without members, from CPython 3.12 on.
+        except (ValueError, TypeError) as e:
             tx.raise_user(e)
     try:
         found = tx.wrap_function(missing.__func__).call(tx, [var, *args], {})
