@@ -48,7 +48,7 @@ def test_a_branch_is_a_guard_once_and_narrows_the_range():
     a = env.create_size(20)
     assert a > 10 and a > 10 and a > 5 and not a < 8
     assert [str(g.relation) for g in env.guards] == ["s0 >= 11"]
-    assert "test_symint.py" in env.guards[0].line
+    assert "test_symint.py" in env.guards[0].line.file
 
 
 def test_equalities_replace_symbols():
