@@ -3,7 +3,6 @@
 import pytest
 
 import flambeau as torch
-from flambeau.inductor import compile
 from flambeau.inductor.device import replay
 
 
@@ -77,7 +76,8 @@ def test_a_function_by_graphs():
 
 def test_reduce_overhead_replays_and_leaves_results_alone(monkeypatch):
     made = []
-    monkeypatch.setattr(compile, "Replayed", lambda graph: made.append(replay.Replayed(graph)) or made[-1])
+    replayed = replay.Replayed
+    monkeypatch.setattr(replay, "Replayed", lambda graph: made.append(replayed(graph)) or made[-1])
     f = torch.compile(lambda x, w: torch.softmax(x @ w, 1), mode="reduce-overhead", dynamic=False)
     w = torch.linspace(-1, 1, 12).reshape(4, 3)
     given = [torch.full((2, 4), float(k)) * torch.arange(4) for k in range(4)]

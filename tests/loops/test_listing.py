@@ -12,6 +12,7 @@ from flambeau.inductor.machine import cache
 from flambeau.loops import operator
 from flambeau.loops.listing import ListEmitter
 from flambeau.loops.operations import ENTRY, NUMBERS
+from flambeau.loops.tape import TAPE_RECORD
 from flambeau.loops.values import Declined
 
 P = Operand("%p", PTR)
@@ -89,23 +90,49 @@ def note(tape, *given):
     return ctypes.CFUNCTYPE(i32, ctypes.c_void_p, i32, i32, f64, i32, f64)(address)(tape.ctypes.data, *given)
 
 
+def tape_of(room, first):
+    """The record of a tape with this room, whose next entry has this number."""
+    tape = np.zeros((), TAPE_RECORD)
+    tape["next"], tape["end"], tape["notes"] = first, len(room), room.ctypes.data
+    return tape
+
+
+def state(tape):
+    return [int(tape[name]) for name in ("next", "end", "full")]
+
+
 def test_an_entry_is_what_lists_are_made_of():
     room = np.zeros(5, ENTRY)
-    tape = np.array([3, 5, 0, room.ctypes.data], np.int64)
+    tape = tape_of(room, 3)
     assert note(tape, NUMBERS["MUL"], 1, 0.5, 2, -4.0) == 3
     assert note(tape, NUMBERS["SIN"], 3, -2.0, 0, 0.0) == 4
     assert room[3].tolist() == (NUMBERS["MUL"], 1, 2, 0, 0.5, -4.0)
     assert room[4].tolist() == (NUMBERS["SIN"], 3, 0, 0, -2.0, 0.0)
-    assert tape[:3].tolist() == [5, 5, 0]
+    assert state(tape) == [5, 5, 0]
     assert not room[:3].view(np.uint8).any()
 
 
 def test_constants_are_not_listed_and_a_full_list_is_told():
     room = np.zeros(2, ENTRY)
-    tape = np.array([1, 2, 0, room.ctypes.data], np.int64)
-    assert note(tape, NUMBERS["ADD"], 0, 1.0, 0, 2.0) == 0 and tape[0] == 1
-    assert note(tape, NUMBERS["ADD"], 0, 1.0, 1, 2.0) == 1 and tape[2] == 0
-    assert note(tape, NUMBERS["ADD"], 1, 1.0, 1, 2.0) == 0 and tape[:3].tolist() == [2, 2, 1]
+    tape = tape_of(room, 1)
+    assert note(tape, NUMBERS["ADD"], 0, 1.0, 0, 2.0) == 0 and state(tape) == [1, 2, 0]
+    assert note(tape, NUMBERS["ADD"], 0, 1.0, 1, 2.0) == 1 and state(tape) == [2, 2, 0]
+    assert note(tape, NUMBERS["ADD"], 1, 1.0, 1, 2.0) == 0 and state(tape) == [2, 2, 1]
+
+
+def test_a_full_list_calls_what_makes_room():
+    rooms = [np.zeros(2, ENTRY), np.zeros(2, ENTRY)]
+    tape, called = tape_of(rooms[0], 1), []
+
+    def more(address):
+        called.append(address == tape.ctypes.data)
+        tape["end"], tape["notes"] = 4, rooms[1].ctypes.data - 2 * ENTRY.itemsize
+
+    hook = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(more)
+    tape["hook"] = ctypes.cast(hook, ctypes.c_void_p).value
+    assert [note(tape, NUMBERS["ADD"], 1, float(k), 1, 2.0) for k in range(3)] == [1, 2, 3]
+    assert called == [True] and state(tape) == [4, 4, 0]
+    assert rooms[0]["x"].tolist() == [0, 0] and rooms[1]["x"].tolist() == [1, 2]
 
 
 # ---- whole loops ---------------------------------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_explain_says_what_becomes_of_each_line():
         "img = img[::-2] * 2.0": "plain: a slice with a negative step.; plain: an ndarray of dtype float64, strides (-128, 8).",
         "mask = img > threshold": "compiled",
         "values = img[mask]": "plain: getitem: index: the size of the result depends on the values of the arguments.",
-        "labels = np.unique(np.round(values, 1))": "compiled; plain: np.unique: elements of float64.",
+        "labels = np.unique(np.round(values, 1))": "compiled; plain: unique: np.unique: the size of the result depends on the values of the arguments.",
         'print(end="")': "plain: print() is ordinary Python with effects that a graph can't hold, or isn't traced with these arguments.",
         'return {"mean": values.mean(), "labels": labels}': "compiled",
     }

@@ -17,7 +17,7 @@ import sys
 import numpy as np
 
 from ..base.records import slotted
-from .tape import NOTE
+from .tape import NOTE, tape_places
 
 __all__ = ["FULL", "NO_SIGNAL", "START", "Windows", "are_possible", "budget_of", "merged", "renumbered"]
 
@@ -43,18 +43,18 @@ LOADS
     "\n".join(f"  %p{k} = getelementptr i64, ptr %block, i64 {k}\n  %v{k} = load ptr, ptr %p{k}" for k in range(1, 6)),
 )
 # What is called where a window is full.
-FULL = """; a window of a tape is full
+FULL = tape_places("""; a window of a tape is full
 define void @KERNEL(ptr %tape) {
-  %mine.p = getelementptr i64, ptr %tape, i64 5
-  %others.p = getelementptr i64, ptr %tape, i64 6
-  %swap.p = getelementptr i64, ptr %tape, i64 7
+  %mine.p = FIELD(mine)
+  %others.p = FIELD(others)
+  %swap.p = FIELD(swap)
   %mine = load ptr, ptr %mine.p
   %others = load ptr, ptr %others.p
   %swap = load ptr, ptr %swap.p
   %failed = call i32 %swap(ptr %mine, ptr %others)
   ret void
 }
-"""
+""")
 # Signals are looked for between windows: no Python runs on another stack.
 NO_SIGNAL = """; a loop isn't interrupted
 define i64 @KERNEL() {
@@ -90,8 +90,8 @@ class Checkpoint:
 
 class Windows:
     """A run in windows of ``size`` notes. ``start``, ``full``: addresses of these functions; ``call``: those of the loop's kernel and of its
-    arguments; ``tape``, ``arena``: see derivatives.Run; ``used()``: the bytes of the arena in use, and of its shadow; ``first``: number of the
-    first note."""
+    arguments; ``tape``: a TAPE_RECORD; ``arena``: see derivatives.Run; ``used()``: the bytes of the arena in use, and of its shadow; ``first``:
+    number of the first note."""
 
     def __init__(self, start: int, full: int, call: list[int], tape: np.ndarray, arena: np.ndarray, used, first: int):
         self.tape, self.arena, self.used, self.first = tape, arena, used, first
@@ -100,7 +100,9 @@ class Windows:
         self.mine, self.others = np.zeros(CONTEXT, np.uint8), np.zeros(CONTEXT, np.uint8)
         self.block = np.array([*call, 0, 0], np.int64)
         swap = ctypes.cast(self.libc.swapcontext, ctypes.c_void_p).value
-        tape[4:8] = full, self.mine.ctypes.data, self.others.ctypes.data, swap
+        addresses = {"hook": full, "mine": self.mine.ctypes.data, "others": self.others.ctypes.data, "swap": swap}
+        for name, address in addresses.items():
+            tape[name] = address
         if self.libc.getcontext(ctypes.c_void_p(self.mine.ctypes.data)):
             raise OSError("getcontext failed")
         # struct ucontext begins with flags, the context that follows, and the stack's address, flags and size.
@@ -137,12 +139,12 @@ class Windows:
             raise MemoryError(
                 "the derivative of a loop has more than 4 billion operations: take it in parts, or of fewer turns"
             )
-        self.tape[1], self.tape[3] = begin + self.size, self.buffer.ctypes.data - begin * NOTE
+        self.tape["end"], self.tape["notes"] = begin + self.size, self.buffer.ctypes.data - begin * NOTE
         here, there = (ctypes.c_void_p(c.ctypes.data) for c in (self.others, self.mine))
         if self.libc.swapcontext(here, there):
             raise OSError("swapcontext failed")
         self.window += 1
-        return self.buffer[: int(self.tape[0]) - begin]
+        return self.buffer[: int(self.tape["next"]) - begin]
 
     def backwards(self, points: list[Checkpoint], room: int):
         """Windows from the last to the first, as (first number, notes), after a run to the end with these checkpoints; ``room``: of how many."""

@@ -30,7 +30,7 @@ from .arguments import RUNTIME
 from .checkpoints import FULL, NO_SIGNAL, START, Windows, are_possible, budget_of, merged, renumbered
 from .operations import ENTRY, OperationList, pullback
 from .operator import _parsed, loop
-from .tape import FORWARD, NOTE, REVERSE
+from .tape import FORWARD, NOTE, REVERSE, TAPE_RECORD
 
 __all__ = ["loop_cotangents", "loop_derivative", "loop_tangents"]
 
@@ -100,8 +100,9 @@ class Run:
                 self.first += a.size
         self.shapes = [a.shape for a in arrays]
         notes = np.empty(0 if windows else _limit(), np.uint8)
-        tape = np.zeros(8, np.int64)
-        tape[:4] = self.first, min(notes.size // self.width, (1 << 32) - 1), 0, notes.ctypes.data
+        end = min(notes.size // self.width, (1 << 32) - 1)
+        tape = np.zeros((), TAPE_RECORD)  # without a hook: a full tape is told
+        tape["next"], tape["end"], tape["notes"] = self.first, end, notes.ctypes.data
         start = memory.ctypes.data + base
         arena = np.array([start + starts[-1], start + room, 0, room], np.int64)
         self._waiting: list[BaseException] = []
@@ -124,9 +125,9 @@ class Run:
             self.made.append(np.ndarray((), np.uint32, memory, place) if d.kind == "f" else None)
         if not windows:
             self._ended(_function(p[self.kernel], 5)(*call))
-            if tape[2]:
+            if tape["full"]:
                 raise TooLong
-            self.count = int(tape[0])
+            self.count = int(tape["next"])
             return
 
         def used() -> list[np.ndarray]:

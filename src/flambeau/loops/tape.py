@@ -11,6 +11,7 @@ constant. The cotangents are then carried from the last note to the first (``REV
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -23,7 +24,7 @@ from .arguments import DATA, RUNTIME
 from .emitter import Arithmetic, Emitter
 from .values import Declined, Size
 
-__all__ = ["FORWARD", "NOTE", "REVERSE", "Partials", "TapeEmitter"]
+__all__ = ["FORWARD", "NOTE", "REVERSE", "TAPE_RECORD", "Partials", "TapeEmitter", "tape_places"]
 
 NOTE = 24  # bytes of a note: two numbers of 4 bytes, two doubles
 DOUBLE, I32, I64, PTR = llvm.DOUBLE, llvm.I32, llvm.I64, llvm.PTR
@@ -335,21 +336,31 @@ _OF_TWO: dict[str, Sequence[Callable[..., Operand]]] = {
 Partials.of_two = frozenset(_OF_TWO)
 
 
-# fld_note(tape, a, partial, b, partial): the number of a new note. tape: the next number, the first that there is no room for, whether that was
-# wanted, the notes; what is called where there is no room and makes some, or null.
+# What a kernel's tape points to: the number of the next note, the first that there is no room for, whether that was wanted, where note 0 would lie;
+# what is called where there is no room and makes some, or null; what that uses, see checkpoints.py: the kernel's context, the other, swapcontext.
+TAPE_RECORD = np.dtype([(name, "<i8") for name in ("next", "end", "full", "notes", "hook", "mine", "others", "swap")])
+
+
+def tape_places(text: str) -> str:
+    """``text`` with the place in a tape's record for each FIELD(name)."""
+    return re.sub(r"FIELD\((\w+)\)", lambda m: f"getelementptr i8, ptr %tape, i64 {TAPE_RECORD.fields[m[1]][1]}", text)
+
+
+# fld_note(tape, a, partial, b, partial): the number of a new note.
 _NOTE_TEXT = """
 define internal i32 @fld_note(ptr %tape, GIVEN) {
   %any = or i32 %a, %b
   %none = icmp eq i32 %any, 0
   br i1 %none, label %no, label %yes
 yes:
-  %n = load i64, ptr %tape
-  %end.p = getelementptr i64, ptr %tape, i64 1
+  %n.p = FIELD(next)
+  %n = load i64, ptr %n.p
+  %end.p = FIELD(end)
   %end = load i64, ptr %end.p
   %room = icmp ult i64 %n, %end
   br i1 %room, label %put, label %full
 full:
-  %hook.p = getelementptr i64, ptr %tape, i64 4
+  %hook.p = FIELD(hook)
   %hook = load ptr, ptr %hook.p
   %last = icmp eq ptr %hook, null
   br i1 %last, label %stop, label %more
@@ -357,16 +368,16 @@ more:
   call void %hook(ptr %tape)
   br label %put
 stop:
-  %full.p = getelementptr i64, ptr %tape, i64 2
+  %full.p = FIELD(full)
   store i64 1, ptr %full.p
   br label %no
 put:
-  %notes.p = getelementptr i64, ptr %tape, i64 3
+  %notes.p = FIELD(notes)
   %notes = load ptr, ptr %notes.p
   %at = getelementptr ENTRY, ptr %notes, i64 %n
 STORES
   %next = add i64 %n, 1
-  store i64 %next, ptr %tape
+  store i64 %next, ptr %n.p
   %r = trunc i64 %n to i32
   ret i32 %r
 no:
@@ -386,7 +397,7 @@ def note_function(entry: str, fields: list[tuple[str, str, int]]) -> str:
         place = f"%{name}.p" if byte else "%at"
         stores += [f"  {place} = getelementptr i8, ptr %at, i64 {byte}"] if byte else []
         stores.append(f"  store {type} %{name}, ptr {place}")
-    return _NOTE_TEXT.replace("GIVEN", given).replace("ENTRY", entry).replace("STORES", "\n".join(stores))
+    return tape_places(_NOTE_TEXT).replace("GIVEN", given).replace("ENTRY", entry).replace("STORES", "\n".join(stores))
 
 
 _NOTE = note_function(
