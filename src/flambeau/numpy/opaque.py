@@ -174,7 +174,7 @@ class Warned(RuntimeError):
 @contextlib.contextmanager
 def _filtered(row: tuple):
     """With this filter in front. Nothing is told that filters have changed: what was shown once stays shown."""
-    filters = warnings.filters
+    filters: Any = warnings.filters  # a list, though typeshed says that it is any sequence
     filters.insert(0, row)
     try:
         yield
