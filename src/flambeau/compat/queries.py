@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 from .. import _C
@@ -10,6 +11,7 @@ from ..base import dtypes
 from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
 from ..base.symint import SymInt
+from ..core.conversion import tensor
 from ..core.operator import namespace
 from ..core.overrides import checked_input, wrap_function
 from .legacy import TypedStorage, UntypedStorage
@@ -130,7 +132,14 @@ def unravel_index(indices, shape):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
-    indices, out = aten._to_copy.default(indices, dtype=int64), []
+    indices = aten._to_copy.default(indices, dtype=int64)
+    if sizes and all(type(n) is int for n in sizes):
+        steps = tensor([math.prod(sizes[k + 1 :]) for k in range(len(sizes))])
+        place = aten.remainder.Tensor(
+            aten.floor_divide.default(aten.unsqueeze.default(indices, -1), steps), tensor(sizes)
+        )
+        return tuple(aten.unbind.int(place, -1))
+    out = []
     for n in reversed(sizes):
         out.append(aten.remainder.Tensor(indices, n))
         indices = aten.floor_divide.default(indices, n)
