@@ -80,9 +80,9 @@ def test_packing_keeps_what_only_the_call_knows():
     n = Size()
     assert kernels.scan.pack(dim=n, product=True, element=Element.I64) == (n, 1, Element.I64)
     window = {"kernel": (2, n), "stride": (3, 4), "padding": (0, 1)}
-    assert kernels.max_pool.pack(**window, f64=True) == (2, n, 3, 4, 0, 1, 1)
+    assert kernels.max_pool.pack(**window, f64=True, last=False) == (2, n, 3, 4, 0, 1, 1, 0)
     with pytest.raises(ValueError, match="kernel has 3 numbers, 2 are expected"):
-        kernels.max_pool.pack(**(window | {"kernel": (1, 2, 3)}), f64=True)
+        kernels.max_pool.pack(**(window | {"kernel": (1, 2, 3)}), f64=True, last=False)
 
 
 def test_names():

@@ -346,13 +346,17 @@ def max_pool_backward(h, val, name, cotangent, places):
     return h.launch(kernels.max_pool_backward, parts, [out], math.prod(shape), **numbers)[0]
 
 
-def window_sums(h, val, x, kernel, stride, padding, backward=False):
-    """Sums over windows of the last two dimensions, or ``backward`` what a cotangent of them is to their terms: see csrc/kernels/pool_sums.c."""
-    part, shape = h.image(x), sizes(val.shape)
+def window_sums(h, x, kernel, stride, padding, counts, backward=False):
+    """Sums over ``counts`` windows of the last two dimensions, or ``backward`` what a cotangent of them is to their terms, so many: see
+    csrc/kernels/pool_sums.c."""
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"there are no sums over windows of {x.dtype}")
+    part = h.image(x)
+    shape = (*part.shape[:-2], *map(size, counts))
     last = is_last(part.shape, part.strides)
-    out = ResultSpec(shape, _by_pixels(shape, last), val.dtype, val.device)
+    out = ResultSpec(shape, _by_pixels(shape, last), x.dtype, x.device)
     flops = math.prod(part.shape if backward else shape) * math.prod(map(size, kernel))
-    numbers = {"kernel": kernel, "stride": stride, "padding": padding, "last": last, "f64": val.dtype is dtypes.float64}
+    numbers = {"kernel": kernel, "stride": stride, "padding": padding, "last": last, "f64": x.dtype is dtypes.float64}
     made = kernels.window_sums_backward if backward else kernels.window_sums
     return h.launch(made, [part], [out], flops, **numbers)[0]
 

@@ -145,6 +145,10 @@ class Held:
     def __init__(self, array: np.ndarray):
         self.array, self.shape, self.dtype = array, array.shape, dtypes.from_numpy(array.dtype)
 
+    @property
+    def strides(self):
+        return tuple(s // self.array.itemsize for s in self.array.strides)
+
 
 class ArrayCalls(Handler):
     """What the override "rows" of an operator is handed where there is no call plan: kernels run at once."""
@@ -152,12 +156,15 @@ class ArrayCalls(Handler):
     rules = (native_kernels,)
 
     def launch(self, kernel, operands, outs, flops, /, **numbers) -> list[Held]:
-        made = [Held(np.empty(o.shape, o.dtype.np)) for o in outs]
+        made = [Held(np.ndarray(o.shape, o.dtype.np, strides=bytes_of(o.strides, o.dtype.np))) for o in outs]
         kernel([x and x.array for x in operands], [m.array for m in made], **numbers)
         return made
 
     def contiguous(self, x: Held) -> Held:
         return Held(np.ascontiguousarray(x.array).reshape(x.shape))
+
+    def image(self, x: Held) -> Held:
+        return x if is_last(x.shape, x.strides) else self.contiguous(x)
 
     def part(self, x: Held, shape, strides) -> Held:
         return Held(x.array.reshape(shape))

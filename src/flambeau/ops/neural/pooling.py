@@ -320,18 +320,17 @@ _window_sums_backward.derivative(
         ct, kernel_size, stride, padding, list(grad_output_like.shape[-2:])
     ),
 )
-for _sums in (_window_sums, _window_sums_backward):
-    _sums.override("keep_fused", lambda x, *rest: x.dtype in _TEMPLATES)
 
 
-@_window_sums.override("lower")
-def _(lowering, val, self, kernel_size, stride, padding, counts):
-    return lowering.window_sums(val, self, kernel_size, stride, padding)
+def _summed(op, backward: bool):
+    """A native kernel on the CPU, in graphs and in eager calls, the first ones too, so that all have the same bits. Devices have loops of the body."""
+    op.override("keep_fused", lambda x, *rest: x.dtype in _TEMPLATES and x.device.type == "cpu")
+    op.override("lower", lambda h, val, x, *how: h.window_sums(x, *how, backward=backward))
+    op.override("rows", lambda h, x, *how: h.window_sums(x, *how, backward=backward))
 
 
-@_window_sums_backward.override("lower")
-def _(lowering, val, grad_output, kernel_size, stride, padding, sizes):
-    return lowering.window_sums(val, grad_output, kernel_size, stride, padding, backward=True)
+_summed(_window_sums, False)
+_summed(_window_sums_backward, True)
 
 
 def _avg_pool(n):

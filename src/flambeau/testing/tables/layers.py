@@ -6,6 +6,27 @@ from ..samples import apart, call, f, fixed, i, pos, row, unit
 
 _p = dict(grad=(0,), second=False)
 
+
+def _inside(i, j, kernel, stride, padding):
+    """The elements of the last two dimensions that lie in a window."""
+    spans = [(n * s - p, k) for n, s, p, k in zip((i, j), stride, padding, kernel)]
+    return (..., *(slice(max(a, 0), a + k) for a, k in spans))
+
+
+def _sums(x, kernel, stride, padding, counts):
+    out = np.zeros((*x.shape[:-2], *counts))
+    for at in np.ndindex(*counts):
+        out[(..., *at)] = x[_inside(*at, kernel, stride, padding)].sum((-2, -1))
+    return out
+
+
+def _sums_back(g, kernel, stride, padding, sizes):
+    out = np.zeros((*g.shape[:-2], *sizes))
+    for at in np.ndindex(*g.shape[-2:]):
+        out[_inside(*at, kernel, stride, padding)] += g[(..., *at)][..., None, None]
+    return out
+
+
 # ---- pooling ---------------------------------------------------------------------------------------------------------------
 row("max_pool1d_with_indices", [call(apart(2, 3, 6), [2]), call(apart(2, 3, 7), [3], [2], [1], [1], True)], None, **_p)
 row("max_pool3d_with_indices", [call(apart(1, 2, 4, 4, 4), [2]), call(apart(1, 1, 5, 5, 5), [3], [2], [1])], None, **_p)
@@ -13,6 +34,8 @@ row("max_pool3d", [call(apart(1, 2, 4, 4, 4), [2])], None, **_p)
 row("max_pool2d_with_indices_backward", [call(f(1, 2, 2, 2), apart(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False, np.array([[[[0, 2], [8, 10]], [[5, 7], [13, 15]]]]))], None, **_p)
 row("max_pool3d_with_indices_backward", [call(f(1, 1, 1, 1, 2), apart(1, 1, 2, 2, 4), [2], [2], [0], [1], False, np.array([[[[[5, 7]]]]]))], None, **_p)
 row("avg_pool3d", [call(f(1, 2, 4, 4, 4), [2]), call(f(1, 1, 5, 5, 5), [3], [2], [1], True, False), call(f(1, 1, 4, 4, 4), [2], [2], [0], False, True, 3)], None)
+row("_window_sums", [call(f(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [2, 2]), call(f(2, 5, 6), [3, 2], [2, 1], [1, 0], [3, 5]), call(f(1, 1, 4, 5), [3, 3], [2, 2], [0, 1], [2, 3])], _sums, torch=None)
+row("_window_sums_backward", [call(f(1, 2, 2, 2), [2, 2], [2, 2], [0, 0], [4, 4]), call(f(2, 3, 5), [3, 2], [2, 1], [1, 0], [5, 6]), call(f(1, 1, 2, 3), [3, 3], [2, 2], [0, 1], [4, 5])], _sums_back, torch=None)
 row("adaptive_avg_pool3d", [call(f(1, 2, 4, 5, 3), [2, 3, 1])], None)
 row("adaptive_max_pool1d", [call(apart(2, 3, 7), [3])], None, **_p)
 row("adaptive_max_pool2d", [call(apart(1, 2, 5, 7), [2, 3])], None, **_p)
@@ -69,5 +92,7 @@ row("rrelu", [call(apart(2, 3))], lambda x: np.where(x > 0, x, x * (1 / 8 + 1 / 
 row("feature_dropout feature_alpha_dropout", [call(f(2, 3, 2), 0.5, False), call(f(2, 3, 2), 1.0, True)], lambda x, p, t: x * (0 if t else 1), second=False)
 row("col2im", [call(f(1, 8, 4), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1]), call(f(1, 4, 4), [3, 3], [2, 2], [1, 1], [1, 1], [2, 2])], None)
 row("pixel_unshuffle", [call(f(1, 2, 4, 2), 2)], None)
+row("embedding_bag", [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, m) for m in (0, 1)] + [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3, 4]), False, 0, False, pos(4), True), call(apart(5, 2), np.array([0, 3, 1, 4]), np.array([0, 3]), False, 2)],
+    None, torch=None, grad=(0,), second=False)
 row("embedding_bag.padding_idx", [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, m, False, None, False, None) for m in (0, 1)] + [fixed(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, 0, False, f(4), False, 3)],
     None, torch=None, grad=(0,), second=False)
