@@ -8,7 +8,7 @@ import types
 from ...exc import unsupported
 from ...guards.source import CallSource
 from ...tracing.wrapping import WRAPPERS
-from ..base import Variable, method_of
+from ..base import Variable, contents_of, method_of
 from ..functions.handlers import handles
 from .dicts import DictVariable
 
@@ -88,7 +88,7 @@ class MappingVariable(Variable):
 @handles(types.MappingProxyType)
 def _(tx, args, kwargs):
     shown = (args[0] if args else kwargs["mapping"]).unwrap()
-    return MappingVariable(shown) if isinstance(shown, DictVariable) else None
+    return MappingVariable(shown) if isinstance(contents_of(shown), DictVariable) else None
 
 
 @WRAPPERS.row("mapping proxy")
