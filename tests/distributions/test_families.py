@@ -1,6 +1,7 @@
 """The gamma family, transformed and multivariate distributions, transforms and registries beside PyTorch."""
 
 import importlib
+import pickle
 
 import numpy as np
 import pytest
@@ -178,3 +179,19 @@ def test_a_subclass_that_shows_other_event_shapes():
     plain = flambeau.distributions.MultivariateNormal(flambeau.zeros(6), flambeau.eye(6) * 2)
     shown = Matrices(flambeau.zeros(6), flambeau.eye(6) * 2)
     assert shown.entropy() == plain.entropy() and shown.log_prob(flambeau.ones(6)) == plain.log_prob(flambeau.ones(6))
+
+
+CONSTRAINTS = [
+    n
+    for n in flambeau.distributions.constraints.__all__
+    if isinstance(getattr(flambeau.distributions.constraints, n), flambeau.distributions.constraints.Constraint)
+]
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_constraints_are_pickled(name):
+    constraint = getattr(flambeau.distributions.constraints, name)
+    again = pickle.loads(pickle.dumps(constraint))
+    assert (
+        type(again) is type(constraint) and repr(again) == repr(constraint) and again.event_dim == constraint.event_dim
+    )

@@ -12,8 +12,9 @@ from .handles import registered
 
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Accumulate d self / d leaf into ``leaf.grad``. ``gradient`` is needed when self isn't a scalar."""
-    engine.backward([self], [gradient], retain_graph, create_graph, inputs=inputs)
+    """Accumulate d self / d leaf into ``leaf.grad``. ``gradient`` is needed when self isn't a scalar; a sequence of one is taken for its element."""
+    gradients = gradient if isinstance(gradient, (list, tuple)) else [gradient]
+    engine.backward([self], gradients, retain_graph, create_graph, inputs=inputs)
 
 
 def _hooks(self) -> dict:

@@ -287,6 +287,8 @@ class Tensor(_C.TensorBase):
     is_sparse_csr = property(lambda self: not self._has_data and getattr(self._payload, "layout", None) is sparse_csr)
     is_quantized = property(lambda self: not self._has_data and hasattr(self._payload, "zero_point"))
     is_nested = property(lambda self: False)
+    # What programs tell one tensor from another by.
+    _cdata = property(id)
     is_cpu = property(lambda self: self._device.type == "cpu")
     is_cuda = property(lambda self: self._device.type == "cuda")
     is_meta = property(lambda self: self._device.type == "meta")

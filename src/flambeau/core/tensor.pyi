@@ -1486,6 +1486,7 @@ class Tensor(TensorBase):
     _backward_hooks: Any
     _base: Any
     _bump_version: Any
+    _cdata: Any
     _check_writable: Any
     _check_written: Any
     _coalesced_: Any

@@ -79,9 +79,10 @@ class _Made(Constraint):
 
 
 def _made(name: str, check, *, discrete: bool = False, event_dim: int = 0):
-    """A constraint of a class of its own, which can be derived from: what is registered for one isn't found for another."""
-    facts = {"_name": name, "_check": staticmethod(check), "is_discrete": discrete, "event_dim": event_dim}
-    return type("_" + name.split("(")[0], (_Made,), {**facts, "__module__": __name__})()
+    """A constraint of a class of its own, which can be derived from and pickled: what is registered for one isn't found for another."""
+    facts = {"_name": f"{name}()", "_check": staticmethod(check), "is_discrete": discrete, "event_dim": event_dim}
+    cls = globals()[f"_{name}"] = type(f"_{name}", (_Made,), {**facts, "__module__": __name__})
+    return cls()
 
 
 class _Dependent(Constraint):
@@ -189,6 +190,15 @@ class _GreaterThanEq(_GreaterThan):
         return value >= self.lower_bound
 
 
+class _IntegerGreaterThan(_GreaterThanEq):
+    """Whole numbers from ``lower_bound`` on."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & super().check(value)
+
+
 class _LessThan(Constraint):
     """Numbers less than ``upper_bound``."""
 
@@ -200,6 +210,15 @@ class _LessThan(Constraint):
 
     def __repr__(self):
         return f"{super().__repr__()[:-2]}(upper_bound={self.upper_bound})"
+
+
+class _IntegerLessThan(_LessThan):
+    """Whole numbers up to ``upper_bound``, which is included."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _Multinomial(Constraint):
@@ -270,26 +289,26 @@ def _positive_definite(v):
 
 
 dependent = _Dependent()
-boolean = _made("Boolean()", lambda v: (v == 0) | (v == 1), discrete=True)
-one_hot = _made("OneHot()", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), discrete=True, event_dim=1)
-nonnegative_integer = _made("IntegerGreaterThan(lower_bound=0)", lambda v: (v % 1 == 0) & (v >= 0), discrete=True)
-positive_integer = _made("IntegerGreaterThan(lower_bound=1)", lambda v: (v % 1 == 0) & (v >= 1), discrete=True)
-real = _made("Real()", lambda v: v == v)
+boolean = _made("Boolean", lambda v: (v == 0) | (v == 1), discrete=True)
+one_hot = _made("OneHot", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), discrete=True, event_dim=1)
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+real = _made("Real", lambda v: v == v)
 real_vector = independent(real, 1)
 positive = greater_than(0.0)
 nonnegative = greater_than_eq(0.0)
 unit_interval = interval(0.0, 1.0)
-simplex = _made("Simplex()", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), event_dim=1)
-lower_triangular = _made("LowerTriangular()", _lower, event_dim=2)
-lower_cholesky = _made("LowerCholesky()", lambda v: _lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), event_dim=2)
+simplex = _made("Simplex", lambda v: (v >= 0).all(-1) & ((v.sum(-1) - 1).abs() < 1e-6), event_dim=1)
+lower_triangular = _made("LowerTriangular", _lower, event_dim=2)
+lower_cholesky = _made("LowerCholesky", lambda v: _lower(v) & (v.diagonal(dim1=-2, dim2=-1) > 0).all(-1), event_dim=2)
 corr_cholesky = _made(
-    "CorrCholesky()",
+    "CorrCholesky",
     lambda v: lower_cholesky.check(v) & ((v * v).sum(-1) - 1).abs().lt(1e-5 * v.shape[-1] * 10).all(-1),
     event_dim=2,
 )
-square = _made("Square()", _square, event_dim=2)
-symmetric = _made("Symmetric()", _symmetric, event_dim=2)
-positive_definite = _made("PositiveDefinite()", _positive_definite, event_dim=2)
+square = _made("Square", _square, event_dim=2)
+symmetric = _made("Symmetric", _symmetric, event_dim=2)
+positive_definite = _made("PositiveDefinite", _positive_definite, event_dim=2)
 positive_semidefinite = _made(
-    "PositiveSemidefinite()", lambda v: _symmetric(v) & (_eigvalsh(v) >= 0).all(-1), event_dim=2
+    "PositiveSemidefinite", lambda v: _symmetric(v) & (_eigvalsh(v) >= 0).all(-1), event_dim=2
 )

@@ -130,6 +130,10 @@ class ModuleList(_Numbered):
         if modules is not None:
             self.extend(modules)
 
+    def _get_abs_string_index(self, idx) -> str:
+        """The name of the submodule at this index, which may count from the end. IndexError outside."""
+        return str(_position(idx, len(self)))
+
     def _from_slice(self, index: slice):
         return type(self)(list(self._modules.values())[index])
 

@@ -1,0 +1,36 @@
+"""What libraries that derive from Module and ModuleList call: iteration over members, names of places, tensors' identities."""
+
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+
+
+def test_members_by_a_function_of_each_module():
+    m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    m.add_module("again", m[0])
+    found = [name for name, _ in m._named_members(lambda each: each._parameters.items())]
+    assert found == [name for name, _ in m.named_parameters()]
+    assert [n for n, _ in m._named_members(lambda each: each._buffers.items(), prefix="p")] == [
+        n for n, _ in m.named_buffers("p")
+    ]
+
+
+def test_names_of_places():
+    layers = nn.ModuleList([nn.ReLU(), nn.ReLU()])
+    assert layers._get_abs_string_index(-1) == "1"
+    with pytest.raises(IndexError, match="out of range"):
+        layers._get_abs_string_index(2)
+
+
+def test_a_tensor_is_told_by_its_address():
+    x, y = torch.ones(2), torch.ones(2)
+    assert x._cdata == x._cdata != y._cdata
+
+
+def test_backward_takes_a_sequence_of_one_gradient():
+    x = torch.ones(3, requires_grad=True)
+    (x * 2).sum().backward([torch.tensor(3.0)])
+    assert x.grad.tolist() == [6, 6, 6]
+    with pytest.raises(RuntimeError, match="got 1 tensors and 0 gradients"):
+        (x * 2).sum().backward([])
