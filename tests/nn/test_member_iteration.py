@@ -34,3 +34,11 @@ def test_backward_takes_a_sequence_of_one_gradient():
     assert x.grad.tolist() == [6, 6, 6]
     with pytest.raises(RuntimeError, match="got 1 tensors and 0 gradients"):
         (x * 2).sum().backward([])
+
+
+def test_addresses_belong_to_the_tensors_of_one_call():
+    def same(x, y):
+        return x + 1, x._cdata == y._cdata
+
+    compiled, x, y = torch.compile(same, backend="eager"), torch.ones(2), torch.ones(2)
+    assert [compiled(*args)[1] for args in ((x, y), (x, x), (y, x), (y, y))] == [False, True, False, True]

@@ -52,6 +52,7 @@ NOT_TRACED_ATTRS = frozenset(
     {
         "grad_fn",
         "_version",
+        "_cdata",
         "_backward_hooks",
         "data_ptr",
         "_storage",
