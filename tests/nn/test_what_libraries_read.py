@@ -42,3 +42,25 @@ def test_addresses_belong_to_the_tensors_of_one_call():
 
     compiled, x, y = torch.compile(same, backend="eager"), torch.ones(2), torch.ones(2)
     assert [compiled(*args)[1] for args in ((x, y), (x, x), (y, x), (y, y))] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "read", ["x.is_shared()", "x._grad is None", "x._is_leaf", "x._writes", "x._offset", "x._has_data"]
+)
+def test_what_a_tensor_keeps_is_read_at_each_call(read):
+    """The fake tensor of a capture keeps something else."""
+    space: dict = {}
+    exec(f"def f(x):\n    return x + 1, {read}", space)
+    written = torch.ones(2, 3).add_(1)
+    with_grad = torch.ones(2, 3, requires_grad=True)
+    with_grad.sum().backward()
+    compiled = torch.compile(space["f"], backend="eager")
+    for x in (
+        torch.ones(2, 3),
+        torch.ones(2, 3).share_memory_(),
+        written,
+        torch.ones(4, 3)[2:],
+        with_grad,
+        with_grad * 1,
+    ):
+        assert compiled(x)[1] == space["f"](x)[1]
