@@ -35,7 +35,7 @@ np.piecewise(V, V < 0.3, [lambda x: -x, 0])
 np.fromiter((x * x for x in range(5)), float) | np.fromiter([1, 2, 3], int, count=2) | np.fromiter((i for i in range(3)), dtype=np.int8)
 np.asarray_chkfinite(A) | np.asarray_chkfinite(A) is A | np.asarray_chkfinite(I) | np.isfortran(A) | np.isfortran(F) | np.isfortran(A.T)
 np.require(A, requirements="C") | np.require(F, requirements=["C"]) | np.require(A, np.float32, ["F"]) | np.require(I, requirements=None)
-np.base_repr(10, 2) | np.binary_repr(-3, 8) | np.isdtype(A.dtype, "real floating") | np.mintypecode("fd") | np.typename("d")
+np.base_repr(10, 2) | np.binary_repr(-3, 8) | np.isdtype(A.dtype, "real floating") | np.mintypecode("fd")
 np.format_float_positional(1.5) | np.format_float_scientific(1.5) | np.busday_count("2011-01", "2011-02") | np.is_busday("2011-01-01")
 np.datetime_data(np.dtype("M8[D]")) | np.einsum_path("ij,kj->ik", A, B)
 A.strides | A.T.strides | A[::2, 1:].strides | F.strides | A.flags.c_contiguous | F.flags.fnc | A[:, 1].flags["C"] | A.T.flags.f_contiguous | E.flags.forc
