@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import functools
 import importlib
+import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["compile_later", "is_whole"]
+from .upper_levels import ask
 
-_COMPILER = "flambeau.compiler"
+__all__ = ["compile_later", "is_whole"]
 
 
 def is_whole(name: str) -> bool:
     """Load the module. False where its thread is in the middle of that."""
-    return not getattr(importlib.import_module(name).__spec__, "_initializing", False)
+    return _is_whole(importlib.import_module(name))
+
+
+def _is_whole(module: types.ModuleType) -> bool:
+    return not getattr(module.__spec__, "_initializing", False)
 
 
 def compile_later(model: Any = None, **options: Any) -> Any:
@@ -33,9 +38,10 @@ def compile_later(model: Any = None, **options: Any) -> Any:
     def run(*args, **kwargs):
         nonlocal compiled
         if compiled is None:
-            if not is_whole(_COMPILER):
+            compiler = ask("compiler")
+            if not _is_whole(compiler):
                 return model(*args, **kwargs)
-            compiled = importlib.import_module(_COMPILER).compile(model, **options)
+            compiled = compiler.compile(model, **options)
         return compiled(*args, **kwargs)
 
     return run

@@ -80,7 +80,8 @@ ATTRIBUTES["device"] = lambda tx, array: ConstantVariable("cpu")
 def _number(tx, array: NumpyNdarrayVariable) -> Variable | None:
     """A number of Python's for an array of one element."""
     wide = PYTHONS.get(numpy_bridge.np_dtype(array.val).kind)
-    if wide is None:  # TODO(28): complex numbers and uint64 have no symbols
+    # Complex numbers and uint64 have no symbols: the graph breaks.
+    if wide is None:
         return None
     whole = array.call_method(tx, "astype", [ConstantVariable(np.dtype(wide))], {})
     return TensorVariable.call_method(whole, tx, "item", [], {})
