@@ -1,5 +1,6 @@
 """What libraries that derive from Module and ModuleList call: iteration over members, names of places, tensors' identities."""
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -64,3 +65,14 @@ def test_what_a_tensor_keeps_is_read_at_each_call(read):
         with_grad * 1,
     ):
         assert compiled(x)[1] == space["f"](x)[1]
+
+
+@pytest.mark.parametrize("read", ["is_shared", "storage_offset"])
+def test_what_the_tensor_of_an_array_keeps(read):
+    space: dict = {}
+    exec(
+        f"def f(a):\n    x = torch.from_numpy(a)\n    return x + 1, x.{read}(), x[1:].{read}()", {"torch": torch}, space
+    )
+    compiled = torch.compile(space["f"], backend="eager", fullgraph=True)
+    for a in (np.ones(3), np.ones(5)[2:], np.ones(3)):
+        assert compiled(a)[1:] == space["f"](a)[1:]

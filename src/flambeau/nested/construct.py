@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flambeau import _C
 from flambeau.base import dtypes
+from flambeau.base.compiling import is_compiling
 from flambeau.core.conversion import tensor as make_tensor
 from flambeau.core.operator import namespace
 from flambeau.core.tensor import jagged, strided
@@ -121,7 +122,7 @@ def check_parts(values, offsets, lengths, ragged_idx: int) -> None:
         raise RuntimeError(
             "nested tensors: offsets have one more element than there are sequences, lengths as many as sequences"
         )
-    if not values._has_data or not offsets._has_data:
+    if is_compiling() or not values._has_data or not offsets._has_data:
         return
     begins, rows = offsets.tolist(), values.shape[ragged_idx - 1]
     ends = begins[1:] if lengths is None else [b + n for b, n in zip(begins, lengths.tolist())]

@@ -36,7 +36,7 @@ from ..variables.base import Variable
 from ..variables.containers.lists import ListVariable, TupleVariable
 from ..variables.functions.python_functions import NestedFunctionVariable, UserFunctionVariable
 from ..variables.tensors import backward
-from ..variables.tensors.storage_offsets import guard_asked
+from ..variables.tensors.storage_facts import guard_asked
 from ..variables.tensors.tensor import (
     NumpyNdarrayVariable,
     TensorVariable,

@@ -69,7 +69,7 @@ from ..variables.objects import weak_references as weak_references
 from ..variables.tensors import backward as backward
 from ..variables.tensors import gradient_hooks as gradient_hooks
 from ..variables.tensors import set_data as set_data
-from ..variables.tensors import storage_offsets as storage_offsets
+from ..variables.tensors import storage_facts as storage_facts
 from ..variables.tensors import tensor as tensor
 from ..variables.tensors import tensor_elements as tensor_elements
 from ..variables.tensors import tensor_subclass as tensor_subclass

@@ -39,7 +39,7 @@ from ..values.constant import ConstantVariable
 from ..values.symbolic import arithmetic, number_of
 from . import gradient_hooks
 from .backward import backward, has_history, is_end, is_freed, with_freed_history
-from .storage_offsets import storage_offset
+from .storage_facts import is_shared, storage_offset
 
 __all__ = ["NumpyNdarrayVariable", "TensorVariable", "wrap_result"]
 
@@ -88,7 +88,6 @@ NOT_TRACED_METHODS = {
     "__int__": VALUE,
     "__float__": VALUE,
     "data_ptr": "The address depends on the call.",
-    "is_shared": "It is a fact of the memory of one call.",
     "storage": "The storage belongs to the tensor of one call.",
     "untyped_storage": "The storage belongs to the tensor of one call.",
     "__deepcopy__": "A copy of this very tensor, with its attributes.",
@@ -378,6 +377,8 @@ class TensorMethodVariable(MethodOf):
             refuse_to_detach(self.owner)
         if self.name == "storage_offset":
             return storage_offset(tx, self.owner)
+        if self.name == "is_shared":
+            return is_shared(tx, self.owner)
         if self.name == "as_subclass" and not kwargs:
             return tx.subclasses.as_subclass(tx, self.owner, args[0].as_constant())
         if self.name == "backward":
