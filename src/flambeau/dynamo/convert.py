@@ -9,6 +9,7 @@ import itertools
 import json
 import logging
 import sys
+import threading
 import time
 import traceback
 import types
@@ -143,7 +144,7 @@ class Resumes:
         self.codes: dict[Any, types.CodeType] = {}
         # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
         self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
-        self.functions: dict[Any, Any] = {}  # those without closure, as callables
+        self.functions: dict[Any, Any] = {}  # those without closure, as callables, by place and globals
         self.once: set[types.CodeType] = set()  # those that go on with an object that never comes again
         self.traced: dict[
             types.CodeType, types.CodeType
@@ -155,12 +156,17 @@ class Resumes:
     @staticmethod
     def of(cache) -> Resumes:
         """Of the function that ``cache`` belongs to, or that the resume function continues which it belongs to."""
-        found = cache.__dict__.get("resumes")
-        if isinstance(found, weakref.ref):
-            found = found()
-        if found is None:
-            found = cache.__dict__["resumes"] = Resumes()
-        return found
+        # Captured code knows the functions weakly: of two threads that make this, both keep the one that stays.
+        with _making_resumes:
+            found = cache.__dict__.get("resumes")
+            if isinstance(found, weakref.ref):
+                found = found()
+            if found is None:
+                found = cache.__dict__["resumes"] = Resumes()
+            return found
+
+
+_making_resumes = threading.Lock()
 
 
 def stack_depth() -> int:

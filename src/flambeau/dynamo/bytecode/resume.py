@@ -23,6 +23,7 @@ from bytecode import Instr, Label, TryBegin, TryEnd
 from flambeau import _frame
 
 from ..exc import SkipFrame
+from ..guards.source import GlobalsSource
 from ..rules.reflect import name_of
 from ..tracing.stack_slots import slots_of
 from ..variables.base import Lazy, Variable
@@ -260,12 +261,13 @@ def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
             code, header = segment(orig, target - shift, kinds, names, line, resumes)
         else:
             code, header = resume_code(orig, target - shift, kinds, names, line)
-        resumes.codes[key] = code
         resumes.origins[resumes.traced.get(code, code)] = (orig, header)
         # A class that the frame has just made is another one at each call.
         if tx.code in resumes.once or tx.reason is not None and tx.reason.id == "class-statement":
             resumes.once.add(code)
         compiler.register_code(code, resumes)
+        # Another thread may have been first. Its captured code knows the function weakly, so that one stays.
+        code = resumes.codes.setdefault(key, code)
     if code.co_freevars:
         cg.push_callable(lambda: cg.load_const(_frame.CompiledFunction))
         for name in code.co_freevars:
@@ -279,9 +281,13 @@ def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         cg.call_function(weakref.ref(compiler), None, 0)
         cg.call(2)
     else:
-        fn = resumes.functions.get(key)
-        if fn is None or fn.fn.__globals__ is not tx.globals:
-            fn = resumes.functions[key] = _frame.CompiledFunction(types.FunctionType(code, tx.globals), compiler)
+        # The code of a function may be another function's, too, which has other globals.
+        tx.output.guard(GlobalsSource(), "ID_MATCH", tx.globals)
+        place = (key, id(tx.globals))
+        fn = resumes.functions.get(place)
+        if fn is None:
+            made = _frame.CompiledFunction(types.FunctionType(code, tx.globals), compiler)
+            fn = resumes.functions.setdefault(place, made)
         cg.call_function(weakref.ref(fn), None, 0)
 
 

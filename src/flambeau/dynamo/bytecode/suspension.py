@@ -97,9 +97,9 @@ def begin(compiler, resumes, func: types.FunctionType, args: tuple):
         found, header = segment(code, at, (), names, code.co_firstlineno, resumes)
         for c in (found, resumes.traced[found]):
             show_as(c, code.co_name)
-        resumes.codes[code, "begin"] = found
         resumes.origins[resumes.traced[found]] = (code, header)
         compiler.register_code(found, resumes)
+        found = resumes.codes.setdefault((code, "begin"), found)
     run = resumes.functions.get("begin")
     if found.co_freevars or run is None or run.fn.__globals__ is not func.__globals__:
         closure = cells + (func.__closure__ or ()) if found.co_freevars else None
