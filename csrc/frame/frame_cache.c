@@ -240,9 +240,9 @@ static int read_direct(PyObject *o, PyCodeObject *code, Direct *d) {
 }
 
 static PyObject *cache_add(Cache *c, PyObject *args) {
-    PyObject *tree, *code, *direct = Py_None;
+    PyObject *tree, *code, *direct = Py_None, *globals = NULL;
     int needs_eval = 0;
-    if (!PyArg_ParseTuple(args, "OO!|pO", &tree, &PyCode_Type, &code, &needs_eval, &direct)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO!|pOO!", &tree, &PyCode_Type, &code, &needs_eval, &direct, &PyDict_Type, &globals)) return NULL;
     Py_ssize_t reads = flb_guards_arguments(tree);
     if (reads < 0) return NULL;
     if (c->code && reads > flb_flat_count((PyCodeObject *)c->code)) {
@@ -265,6 +265,7 @@ static PyObject *cache_add(Cache *c, PyObject *args) {
     e->tree = tree;
     e->code = code;
     e->needs_eval = needs_eval;
+    e->globals = globals;
     memmove(entries + 1, entries, c->n * sizeof(Entry *));
     entries[0] = e;
     c->entries = entries;
@@ -294,7 +295,8 @@ static PyObject *cache_reset(Cache *c, PyObject *unused) {
 }
 static PyMethodDef cache_methods[] = {
     {"add", (PyCFunction)cache_add, METH_VARARGS,
-     "add(tree, code, needs_eval=False, direct=None): put an entry in front. direct: a DirectCall that does what the code does"},
+     "add(tree, code, needs_eval=False, direct=None, globals=...): put an entry in front. direct: a DirectCall that does what the "
+     "code does; globals: those of the functions that it is for, else it is for all"},
     {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
     {NULL},
 };

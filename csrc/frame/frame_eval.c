@@ -40,6 +40,7 @@ static Entry *find_entry(Cache *cache, PyFunctionObject *func, PyObject *const *
     *error = 0;
     for (Py_ssize_t i = 0; i < cache->n; i++) {
         Entry *e = cache->entries[i];
+        if (e->globals && e->globals != func->func_globals) continue;
         int r = flb_guards_check(e->tree, func, args);
         if (r < 0) {
             *error = 1;

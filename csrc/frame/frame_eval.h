@@ -31,6 +31,8 @@ typedef struct {
 
 typedef struct {
     PyObject *tree, *code, *fn;
+    void *globals; /* of the function it was captured from: others of the same code have variants of their own.
+                      An address, borrowed; captured code that looks at the globals holds them. NULL: any */
     int needs_eval;
     uint64_t hits;
     Direct direct;

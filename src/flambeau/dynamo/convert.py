@@ -400,7 +400,8 @@ class Compiler(_frame.Context):
             output.guards.guards() if self.listeners or LOG_GUARDS.on or debug_folder.enabled() else [],
             compile_seconds,
         )
-        cache.add(tree, final, tx.needs_eval, None if tx.needs_eval else direct_call(final))
+        # Captured code has the frame's globals in it. Other functions of the same code have variants of their own.
+        cache.add(tree, final, tx.needs_eval, None if tx.needs_eval else direct_call(final), func.__globals__)
         if cache.once:
             cache.__dict__["dropped"] = cache.__dict__.get("dropped", 0) + 1
         counters["frames"]["ok"] += 1
@@ -546,4 +547,6 @@ def failed_guard(cache, func, args) -> Failure:
     if not cache.entries:
         return Failure("no captured variant")
     tree = cache.entries[0][0]
-    return Failure("none") if tree.check(func, args) else tree.describe_failure()
+    if tree.check(func, args):
+        return Failure("it was captured for a function of the same code with other globals")
+    return tree.describe_failure()

@@ -23,7 +23,6 @@ from bytecode import Instr, Label, TryBegin, TryEnd
 from flambeau import _frame
 
 from ..exc import SkipFrame
-from ..guards.source import GlobalsSource
 from ..rules.reflect import name_of
 from ..tracing.stack_slots import slots_of
 from ..variables.base import Lazy, Variable
@@ -282,7 +281,6 @@ def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
         cg.call(2)
     else:
         # The code of a function may be another function's, too, which has other globals.
-        tx.output.guard(GlobalsSource(), "ID_MATCH", tx.globals)
         place = (key, id(tx.globals))
         fn = resumes.functions.get(place)
         if fn is None:

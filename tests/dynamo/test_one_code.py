@@ -1,4 +1,5 @@
-"""Captured code knows its resume functions weakly: each variant finds its own, whichever thread made it and whatever the globals are."""
+"""Functions of one code with globals of their own. Captured code knows its resume functions weakly: each variant finds its own, whichever
+thread made it and whatever the globals are."""
 
 import threading
 import types
@@ -26,19 +27,36 @@ def f(x):
 """
 
 
+LEAVES = """
+def f(x):
+    def pieces():
+        yield x + K
+        yield (x + K) * K
+    it = pieces()
+    next(it)
+    return it
+"""
+ASKS = """
+def f(x):
+    return (x + globals()['K']) * K
+"""
+
+
 def functions_of_one_code(source: str, constants) -> list:
     space: dict = {}
     exec(source, space)
     return [types.FunctionType(space["f"].__code__, {"torch": torch, "K": k}) for k in constants]
 
 
-@pytest.mark.parametrize("source", [BREAKS, SUSPENDS])
+@pytest.mark.parametrize("source", [BREAKS, SUSPENDS, LEAVES, ASKS])
 def test_functions_of_one_code_read_their_own_globals(source):
     constants = (2, 3, 4)
     compiled = [torch.compile(f, backend="eager") for f in functions_of_one_code(source, constants)]
     x = torch.ones(2)
     for _ in range(3):
-        assert [f(x).tolist() for f in compiled] == [[(1 + k) * k] * 2 for k in constants]
+        results = [f(x) for f in compiled]
+        results = [r.tolist() if isinstance(r, torch.Tensor) else next(r).tolist() for r in results]
+        assert results == [[(1 + k) * k] * 2 for k in constants]
 
 
 def test_two_threads_make_the_resume_function_of_one_place(monkeypatch):
