@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+import flambeau as torch
 from flambeau.base import pytree
 
 
@@ -49,3 +50,16 @@ def test_registered_classes():
         pytree.register_pytree_node(Pair, None, None)
     with pytest.raises(NotImplementedError, match="serialized_type_name"):
         pytree.treespec_dumps(pytree.tree_structure(Pair(1, 2)))
+
+
+def test_a_size_is_a_node():
+    size = torch.Size([2, 3])
+    leaves, spec = pytree.tree_flatten({"shape": size})
+    assert leaves == [2, 3] and isinstance(pytree.tree_unflatten([4, 5], spec)["shape"], torch.Size)
+    assert pytree.tree_map(lambda n: [n], size) == ([2], [3])
+    assert pytree.tree_map_only(int, lambda n: n + 1, size) == (3, 4)
+    spec = pytree.tree_structure(size)
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    text = f'[1, {{"type": "torch.Size", "context": "null", "children_spec": [{leaf}, {leaf}]}}]'
+    assert pytree.treespec_dumps(spec) == text and pytree.treespec_loads(text) == spec
+    assert pytree.tree_flatten_with_path(size)[0] == [((pytree.SequenceKey(0),), 2), ((pytree.SequenceKey(1),), 3)]

@@ -14,6 +14,7 @@ from .public import public_in
 from .pytree_nodes import SUPPORTED_NODES
 from .pytree_nodes import node_type as _get_node_type  # noqa: F401  (libraries import it)
 from .records import slotted
+from .shapes import Size
 
 __all__ = [
     "Context",
@@ -68,7 +69,8 @@ class _Later:
     """optree, imported when something is flattened for the first time: its import takes longer than all of flambeau's levels below nn."""
 
     def __init__(self):
-        self.registered: list = []  # what was made a node before that
+        size = SUPPORTED_NODES[Size]
+        self.registered: list = [(Size, size.flatten_fn, size.unflatten_fn)]  # what was made a node before that
 
     def __getattr__(self, name):
         global optree

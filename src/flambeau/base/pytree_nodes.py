@@ -10,6 +10,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .shapes import Size
+from .symint import SymInt
+
 __all__ = ["SUPPORTED_NODES", "NodeDef", "name_namedtuple", "node_type", "sample"]
 
 
@@ -80,6 +83,11 @@ def _found(module: str, name: str):
     return getattr(importlib.import_module(module), name)
 
 
+def _sizes(values):
+    """A Size, but a plain tuple of what are no sizes any more."""
+    return Size(values) if all(isinstance(n, int | SymInt) for n in values) else tuple(values)
+
+
 def _mapping(kind):
     return NodeDef(kind, lambda d: (list(d.values()), list(d)), lambda values, keys: kind(zip(keys, values)))
 
@@ -102,6 +110,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         lambda x: (list(x), x.maxlen),
         lambda values, maxlen: collections.deque(values, maxlen=maxlen),
     ),
+    Size: NodeDef(Size, lambda x: (list(x), None), lambda values, context: _sizes(values), None, "torch.Size"),
 }
 
 
