@@ -260,7 +260,7 @@ _UNBATCHED = (
 def inplace(op: OpOverload):
     functional = op.definition.functional
     positions = [i for i, a in enumerate(op._schema.arguments) if a.is_tensor and not a.is_list]
-    if functional.kind == "pointwise":
+    if functional.kind == "pointwise" and "batch" not in functional.overrides:
 
         def direct(call, *logical):
             if not call.mask[0] and any(call.mask):

@@ -144,7 +144,7 @@ masked_fill.derivative(self=lambda ct, mask: aten.masked_fill.Scalar(ct, mask, 0
 def masked_fill_tensor(self, mask, value):
     if value.ndim:
         raise RuntimeError(
-            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     if value.dtype.is_complex and not self.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")

@@ -731,9 +731,19 @@ def _index_put_batch(b, self, indices, values, accumulate):
     return aten.index_put.default(self, lists, values, accumulate)
 
 
+def _keep_dtype(args):
+    _one_value(len(args[1].shape))
+    return "keep"
+
+
+def _one_value(ndim: int) -> None:
+    if ndim:
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {ndim} dimensions.")
+
+
 @pointwise(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
-    promote="keep",
+    promote=_keep_dtype,
     operands=("self",),
     out=lambda args: args[0].dtype,
     tags=("pointwise", "overlapping_writes"),
@@ -743,3 +753,13 @@ def fill_tensor(s, self, value):
 
 
 fill_tensor.derivative(self=lambda ct: aten.zeros_like.default(ct), value=lambda ct: ct)
+
+
+@fill_tensor.override("batch")
+def _fill_batch(b, self, value):
+    self = b.all(self, b.mask[0])
+    if not b.mask[1]:
+        return aten.fill.Tensor(self, value)
+    # A value for each example is no single value any more.
+    _one_value(len(value.shape) - 1)
+    return aten.copy.default(self, aten.reshape.default(value, [value.shape[0], *[1] * (len(self.shape) - 1)]))
