@@ -46,6 +46,21 @@ static int operand_ok(PyObject *o) {
     int r = flb_class_has(Py_TYPE(o), "__torch_function__");
     return r ? r : flb_class_has(Py_TYPE(o), "__sym__");
 }
+/* An operand with __torch_function__ that is no tensor and refuses the operator by a TypeError is a foreign one:
+ * Python asks its own reflected method next. */
+static PyObject *or_foreign(PyObject *result, PyObject *operand) {
+    if (result || PyObject_TypeCheck(operand, &FlbTensor_Type) || !PyErr_ExceptionMatches(PyExc_TypeError))
+        return result;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int overrides = flb_class_has(Py_TYPE(operand), "__torch_function__");
+    if (overrides == 0) return PyErr_Restore(type, value, traceback), NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    if (overrides < 0) return NULL;
+    Py_RETURN_NOTIMPLEMENTED;
+}
 static PyObject *binary(int op, PyObject *a, PyObject *b) {
     PyObject *fn, *x, *y;
     if (PyObject_TypeCheck(a, &FlbTensor_Type)) {
@@ -61,7 +76,7 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
     PyObject *args[3] = {NULL, x, y};
     PyObject *r = PyObject_Vectorcall(fn, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     Py_XDECREF(array);
-    return r;
+    return or_foreign(r, array ? x : y);
 }
 /* NotImplemented for foreign operands: Python goes on with the operator that isn't in place, then with the
  * operand's own. */
@@ -71,7 +86,7 @@ static PyObject *inplace(int op, PyObject *a, PyObject *b) {
     if (ok < 0) return NULL;
     if (!ok) Py_RETURN_NOTIMPLEMENTED;
     PyObject *args[3] = {NULL, a, b};
-    return PyObject_Vectorcall(fn, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    return or_foreign(PyObject_Vectorcall(fn, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL), b);
 }
 static PyObject *unary(int op, PyObject *a) { return PyObject_CallOneArg(forward_ops[op], a); }
 #define BINARY(NAME, OP) \

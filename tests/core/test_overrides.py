@@ -169,3 +169,57 @@ def test_function_modes_see_operators_called_by_name():
     seen.clear()
     torch.compile(lambda x: torch.ops.aten.add.Tensor(x, x), backend="aot_eager")(x)
     assert not seen
+
+
+class _Foreign:
+    """No tensor; its class refuses every function, its reflected methods don't."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+    def __radd__(self, other):
+        return "radd"
+
+    def __rmatmul__(self, other):
+        return "rmatmul"
+
+    def __eq__(self, other):
+        return "eq"
+
+    def __gt__(self, other):
+        return "gt"
+
+
+class _Raising(_Foreign):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise (TypeError if func is torch.Tensor.add else ValueError)("no operand")
+
+
+def test_a_refused_operator_is_the_other_operands():
+    x, other = torch.ones(2), _Foreign()
+    assert (x + other, x @ other, x == other, x < other) == ("radd", "rmatmul", "eq", "gt")
+    assert x + _Raising() == "radd"
+    for call in (lambda: x - other, lambda: x <= other, lambda: x & other, lambda: x.add(other), lambda: other - x):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(ValueError, match="no operand"):
+        x - _Raising()
+    x += other
+    assert x == "radd"
+
+
+def test_overrides_see_the_public_functions_of_the_library():
+    seen = []
+
+    class Container:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return torch.zeros(2)
+
+        _add_batch_dim = _maybe_remove_batch_dim = lambda self, *args, **kwargs: self
+
+    torch.vmap(lambda x: Container(), chunk_size=1)(torch.ones(2))
+    assert seen[-1] is torch.cat

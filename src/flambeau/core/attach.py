@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _C
 from . import public, subscript
-from .bindings import Binder, function, functions
+from .bindings import Binder, functions, new_function
 from .conversion import array_operand
 from .operator import namespace
 from .overrides import wrap_function
@@ -81,7 +81,7 @@ SAME = {
 def _second(name, fn, method=False):
     """``fn`` under a second name: a function of its own, for modes and subclasses see which one was called."""
     if isinstance(fn.impl, Binder):
-        return function(fn.impl.name, name, method)
+        return new_function(fn.impl.name, name, method)
     return wrap_function(_renamed(fn.impl, name))
 
 

@@ -8,6 +8,7 @@ that is generated once for each schema.
 from __future__ import annotations
 
 import collections
+import collections.abc
 import functools
 import numbers
 
@@ -92,14 +93,47 @@ def return_type(op: OpOverload):
 
 @functools.cache
 def named_return_type(name, fields):
-    """The class of that name and these fields, the same one each time."""
-    base = collections.namedtuple(name, fields)
+    """The class of that name and these fields, the same one each time. It is called with a sequence of its elements, as PyTorch's is, and
+    with the elements themselves, as named tuples are."""
+    base, n = collections.namedtuple(name, fields), len(fields)
+
+    # NOTE: an element may be None; a dict it never is.
+    def new(cls, sequence, dict={}, *more):  # noqa: B006
+        if len(more) == n - 2 and not isinstance(dict, collections.abc.Mapping):
+            return tuple.__new__(cls, (sequence, dict, *more))
+        return tuple.__new__(cls, _sequence_of(f"torch.return_types.{name}", n, sequence, dict, *more))
+
+    def reduce(self):
+        return type(self), (tuple(self), {})
 
     def show(self):
         return f"torch.return_types.{name}(\n" + ",\n".join(f"{k}={v!r}" for k, v in zip(fields, self)) + ")"
 
-    names = {"__slots__": (), "__repr__": show, "__module__": "flambeau.return_types"}
-    return type(name, (base,), {**names, "__doc__": f"What the operator {name} returns: {', '.join(fields)}."})
+    names = {
+        "__slots__": (),
+        "__new__": new,
+        "__reduce__": reduce,
+        "__repr__": show,
+        "__module__": "flambeau.return_types",
+    }
+    counts = {"n_fields": n, "n_sequence_fields": n, "n_unnamed_fields": 0}
+    return type(
+        name, (base,), {**names, **counts, "__doc__": f"What the operator {name} returns: {', '.join(fields)}."}
+    )
+
+
+def _sequence_of(name: str, n: int, sequence, dict, *more) -> tuple:
+    """The elements that the constructor of such a class is given: a sequence, and a dict of the fields beyond it, of which there are none."""
+    if not isinstance(dict, collections.abc.Mapping) and not more:
+        raise TypeError(f"{name}() takes a dict as second arg, if any")
+    if more:
+        raise TypeError(f"{name}() takes a {n}-sequence ({2 + len(more)} arguments given)")
+    if not isinstance(sequence, collections.abc.Iterable):
+        raise TypeError("constructor requires a sequence")
+    elements = tuple(sequence)
+    if len(elements) != n:
+        raise TypeError(f"{name}() takes a {n}-sequence ({len(elements)}-sequence given)")
+    return elements
 
 
 class Signature:
@@ -561,8 +595,14 @@ def _wanted(a):
     return f"tuple of {base}s" if a.is_list else base
 
 
-def function(opname: str, public: str | None = None, method: bool = False) -> _C.Function:
-    """A public function (or method) over the overloads of ``aten::opname``."""
+@functools.cache
+def function(opname: str) -> _C.Function:
+    """The function of that name over the overloads of ``aten::opname``: the one object that is public, which overrides are told apart by."""
+    return new_function(opname)
+
+
+def new_function(opname: str, public: str | None = None, method: bool = False) -> _C.Function:
+    """A function (or method) of its own over the overloads of ``aten::opname``."""
     binder = Binder(opname, "aten", public, method, writes=not method and opname not in PRIVATE)
     made = _C.Function(public or opname, binder, binder.overloads)
     _made[opname].append(made)
@@ -691,7 +731,9 @@ def functions(place: str) -> dict[str, _C.Function]:
     """All functions exposed in ``place`` ("function", "method", "nn", ...), by public name."""
     packets = namespace("aten")._packets
     return {
-        name: function(opname, name, place == "method")
+        name: function(name)
+        if place == "function" and name == opname
+        else new_function(opname, name, place == "method")
         for name, opname in EXPOSED[place].items()
         if opname in LATER
         or opname in packets

@@ -26,7 +26,7 @@ from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import SequenceVariable
+from ..containers.lists import SequenceVariable, TupleVariable
 from ..contexts.managers import ContextManagerVariable, GradModeVariable, InferenceModeVariable, NullContextVariable
 from ..functions.python_functions import UserMethodVariable
 from ..values.constant import ConstantVariable
@@ -157,6 +157,10 @@ class TorchClassVariable(KnownVariable):
             return NullContextVariable(cls, args=args)
         dtype = tensor_queries.dtype_of_type(cls)
         one = len(args) == 1 and not kwargs and isinstance(args[0], SequenceVariable)
+        if module_of(cls) == "flambeau.return_types" and not kwargs:
+            elements = args[0].items(tx) if one else args
+            if len(elements) == cls.n_fields:
+                return TupleVariable([*elements], cls=cls)
         if one and (dtype is not None or cls is tensor_queries.Tensor):
             return legacy_tensor(tx, args[0], dtype)
         known = all(a.can_constant() and not isinstance(a, DictVariable) for a in [*args, *kwargs.values()])
