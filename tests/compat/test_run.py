@@ -132,9 +132,13 @@ def test_shim(tmp_path):
     assert "import torch is flambeau" in run(*fl, "status", cwd=tmp_path, python=python).stdout
     code = "import torch, torch.nn, flambeau, importlib.metadata as m; print(torch is flambeau, m.version('torch') == torch.__version__)"
     assert run("-c", code, cwd=tmp_path, python=python).stdout == "True True\n"
+    code = (
+        "import functorch, functorch.compile, torch; print(functorch is torch.functorch, functorch.vmap is torch.vmap)"
+    )
+    assert run("-c", code, cwd=tmp_path, python=python).stdout == "True True\n"
     run(*fl, "install", cwd=tmp_path, python=python)
     run(*fl, "remove", cwd=tmp_path, python=python)
-    assert not list(packages.glob("torch*"))
+    assert not [*packages.glob("torch*"), *packages.glob("functorch*")]
     (packages / "torch-2.13.0.dist-info").mkdir()
     (packages / "torch-2.13.0.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n"

@@ -1,7 +1,8 @@
 """``import torch`` means flambeau: the import hook behind ``flambeau run``, :func:`install` and the shim.
 
-Invariant: ``torch.x.y`` is the very module ``flambeau.x.y``, so that there is one class of each name, whichever way it was imported. The finder
-also answers ``importlib.metadata`` for the distribution ``torch``, whose version libraries compare.
+Invariant: ``torch.x.y`` is the very module ``flambeau.x.y``, so that there is one class of each name, whichever way it was imported. The package
+``functorch``, which comes with PyTorch, is ``flambeau.functorch``. The finder also answers ``importlib.metadata`` for the distribution ``torch``,
+whose version libraries compare.
 """
 
 from __future__ import annotations
@@ -42,13 +43,23 @@ class _Distribution(importlib.metadata.Distribution):
         raise FileNotFoundError(f"the distribution torch is flambeau's import hook: it has no file {path}")
 
 
+# Top-level packages of PyTorch's distribution, and where they are here.
+PACKAGES = {"torch": "flambeau", "functorch": "flambeau.functorch"}
+
+
+def _real(fullname: str) -> str | None:
+    """The module of flambeau's that stands for a name, None for other packages' names."""
+    top, dot, below = fullname.partition(".")
+    return PACKAGES[top] + dot + below if top in PACKAGES else None
+
+
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``torch`` and all below it in flambeau."""
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != "torch" and not fullname.startswith("torch."):
+        real = _real(fullname)
+        if real is None:
             return None
-        real = "flambeau" + fullname[5:]
         if fullname.endswith(".__main__") and fullname[:-9] in RUNNABLE:
             return importlib.machinery.ModuleSpec(fullname, self)
         if real in sys.modules or importlib.util.find_spec(real) is not None:
@@ -63,7 +74,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         name = module.__spec__.name
-        found = sys.modules[name] = importlib.import_module("flambeau" + name[5:])
+        found = sys.modules[name] = importlib.import_module(_real(name))
         if name in RUNNABLE and not hasattr(found, "__path__"):
             found.__path__ = []  # `python -m` looks for the __main__ of what it takes for a package
 
@@ -81,7 +92,7 @@ def _modules_of(parent: str) -> list[str]:
     from .aliases import ALIASES
     from .namespaces import SECTIONS
 
-    below = parent.removeprefix("torch").removeprefix(".")
+    below = (_real(parent) or "").removeprefix("flambeau").removeprefix(".")
     package = sys.modules.get(("flambeau." + below).rstrip("."))
     files = [m.name for m in pkgutil.iter_modules(getattr(package, "__path__", []))]
     start = below + "." if below else ""
@@ -112,5 +123,5 @@ def uninstall() -> None:
     """Take the hook away again, and the names it gave."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TorchFinder)]
     sys.modules["flambeau"].__name__ = "flambeau"
-    for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
+    for name in [n for n in sys.modules if _real(n) is not None]:
         del sys.modules[name]

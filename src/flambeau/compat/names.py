@@ -177,11 +177,13 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "rest utils._pytree\nfrom core.tensor: Tensor",
     "_functorch.make_functional": "rest func.make_functional",
     "_functorch.eager_transforms": "from func: grad grad_and_value hessian jacfwd jacrev jvp vjp functionalize linearize",
-    "_functorch.deprecated": "from func: vmap grad vjp jvp",
+    "_functorch.deprecated": "from func: functionalize grad grad_and_value hessian jacfwd jacrev jvp vjp vmap\n"
+    "from func.make_functional: combine_state_for_ensemble make_functional make_functional_with_buffers",
+    "_functorch.python_key": "from proxy: make_fx",
     # The package functorch, for programs that import it.
     "functorch": "from func: functional_call functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize stack_module_state vjp vmap\n"
     "from func.mapping: chunk_vmap\nfrom func.make_functional: FunctionalModule FunctionalModuleWithBuffers combine_state_for_ensemble\n"
-    "from func.make_functional: make_functional make_functional_with_buffers\nfrom proxy: make_fx\nmodule: compile experimental einops",
+    "from func.make_functional: make_functional make_functional_with_buffers\nfrom proxy: make_fx\nfrom version: __version__\nmodule: compile experimental einops",
     # Kernels written in Python come first here at any time.
     "_dispatch": "module: python",
     "_dispatch.python": "context: enable_python_dispatcher\nfrom functionalize.switch: enable_crossref_functionalize=crossref_functionalize",

@@ -1,7 +1,7 @@
 """The distribution ``torch`` whose import is flambeau: put into a virtual environment, or on the path of child processes.
 
-A folder holds ``torch/__init__.py``, which installs the hook, and ``torch-VERSION.dist-info`` with METADATA, RECORD and INSTALLER, so that pip
-finds the requirement met and ``pip uninstall torch`` takes it away.
+A folder holds ``torch/__init__.py`` and ``functorch/__init__.py``, which install the hook, and ``torch-VERSION.dist-info`` with METADATA, RECORD
+and INSTALLER, so that pip finds the requirement met and ``pip uninstall torch`` takes it away.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ import os
 import sys
 import sysconfig
 import tempfile
+import zlib
 from pathlib import Path
 
 from ..version import __version__
-from .hook import METADATA
+from .hook import METADATA, PACKAGES
 
 __all__ = ["child_path", "find", "install", "remove", "status", "write"]
 
-_INIT = '''"""``torch`` is flambeau here (``flambeau shim remove`` takes this away)."""
+_INIT = '''"""``{package}`` is {module} here (``flambeau shim remove`` takes this away)."""
 
 import flambeau.compat
 
 flambeau.compat.install()
 import sys as _sys  # noqa: E402
 
-_sys.modules["torch"] = _sys.modules["flambeau"]
+import {module}  # noqa: E402
+
+_sys.modules["{package}"] = _sys.modules["{module}"]
 '''
 
 
@@ -33,18 +36,23 @@ class ShimError(RuntimeError):
     """Why the shim can't be installed or removed here."""
 
 
-def write(folder: Path) -> None:
-    """Write the distribution into ``folder``."""
+def _files() -> dict[str, str]:
+    """The files of the distribution by their path."""
     info = f"torch-{__version__}.dist-info"
     files = {
-        "torch/__init__.py": _INIT,
+        **{f"{package}/__init__.py": _INIT.format(package=package, module=PACKAGES[package]) for package in PACKAGES},
         f"{info}/METADATA": METADATA,
         f"{info}/INSTALLER": "flambeau\n",
-        f"{info}/top_level.txt": "torch\n",
+        f"{info}/top_level.txt": "".join(f"{package}\n" for package in PACKAGES),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: flambeau\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
-    for name, text in files.items():
+    return files
+
+
+def write(folder: Path) -> None:
+    """Write the distribution into ``folder``."""
+    for name, text in _files().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -96,7 +104,8 @@ def remove() -> Path:
         record = dist.read_text("RECORD") or ""
         for line in record.splitlines():
             (folder / line.split(",")[0]).unlink(missing_ok=True)
-        for sub in (folder / "torch" / "__pycache__", folder / "torch", Path(dist._path)):
+        packages = [folder / package for package in PACKAGES]
+        for sub in (*(package / "__pycache__" for package in packages), *packages, Path(dist._path)):
             if sub.is_dir():
                 for file in sub.iterdir():
                     if file.suffix == ".pyc":
@@ -120,8 +129,12 @@ def status() -> str:
 
 
 def child_path() -> str:
-    """A folder with the shim, for PYTHONPATH of child processes. Written once a version into the user's cache."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flambeau" / f"shim-{__version__}"
+    """A folder with the shim, for PYTHONPATH of child processes. Written once for each content into the user's cache."""
+    base = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "flambeau"
+        / f"shim-{zlib.crc32(repr(_files()).encode()):08x}"
+    )
     if not (base / "torch" / "__init__.py").exists():
         base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = Path(tempfile.mkdtemp(dir=base.parent))

@@ -48,6 +48,19 @@ def _split(rows, like: list) -> list:
     ]
 
 
+def _flattened(fn: Callable) -> tuple[Callable, list]:
+    """``fn`` whose result is the list of its leaves, and a list that holds the structure after a call: what vmap maps are tensors then, and a
+    container that would take the batch for one of its own dimensions never sees it."""
+    structure: list = []
+
+    def leaves_of(*xs):
+        leaves, spec = pytree.tree_flatten(fn(*xs))
+        structure[:] = [spec]
+        return leaves
+
+    return leaves_of, structure
+
+
 def _no_complex(api: str, tree, what: str):
     for x in pytree.tree_leaves(tree):
         if isinstance(x, _C.TensorBase) and x._dtype.is_complex:
@@ -77,10 +90,9 @@ def jacrev(
         out, pullback, *aux = _vjp(func, args, at, has_aux)
         flat, spec = flat_outputs(out, "jacrev")
         _no_complex("jacrev", flat, "output")
-        rows = vmap(lambda *cts: pullback(pytree.tree_unflatten(list(cts), spec)), chunk_size=chunk_size)(*basis(flat))
-        leaves, inner = pytree.tree_flatten(rows)
-        parts = [_split(r, flat) for r in leaves]
-        jac = pytree.tree_unflatten([pytree.tree_unflatten(list(p), inner) for p in zip(*parts)], spec)
+        rows_of, inner = _flattened(lambda *cts: pullback(pytree.tree_unflatten(list(cts), spec)))
+        parts = [_split(r, flat) for r in vmap(rows_of, chunk_size=chunk_size)(*basis(flat))]
+        jac = pytree.tree_unflatten([pytree.tree_unflatten(list(p), inner[0]) for p in zip(*parts)], spec)
         return (jac, *aux) if has_aux else jac
 
     again = functools.partial(jacrev, argnums=argnums, has_aux=has_aux, chunk_size=chunk_size)
@@ -106,14 +118,13 @@ def jacfwd(
             lambda *xs: func(*put(args, at, pytree.tree_unflatten(list(xs), in_spec))), tuple(inputs), has_aux
         )
         _no_complex("jacfwd", out, "output")
-        columns = vmap(lambda *directions: push(tuple(directions)), out_dims=-1, randomness=randomness)(*basis(inputs))
-        flat, spec = pytree.tree_flatten(columns)
+        columns_of, spec = _flattened(lambda *directions: push(tuple(directions)))
         made = []
-        for c in flat:
+        for c in vmap(columns_of, out_dims=-1, randomness=randomness)(*basis(inputs)):
             pieces = aten.split_with_sizes.default(c, [x._shape.numel() for x in inputs], c._ndim - 1)
             jac = [aten.reshape.default(p, [*p._shape[:-1], *x._shape]) for p, x in zip(pieces, inputs)]
             made.append(pytree.tree_unflatten(jac, in_spec))
-        result = pytree.tree_unflatten(made, spec)
+        result = pytree.tree_unflatten(made, spec[0])
         return (result, *aux) if has_aux else result
 
     again = functools.partial(jacfwd, argnums=argnums, has_aux=has_aux, randomness=randomness)
