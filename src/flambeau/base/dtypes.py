@@ -291,7 +291,8 @@ def check_number(value, dtype: DType) -> None:
         )
     low, high = limits(dtype)
     if dtype.category == 1 and value.__class__ is float:
-        inside = low - 1 < value < high + 1
+        # Only integers wrap to unsigned numbers.
+        inside = (0 if dtype.np.kind == "u" else low) <= value <= high
     else:
         inside = low <= value <= high or (dtype.category == 2 and not -math.inf < value < math.inf)
     if not inside:

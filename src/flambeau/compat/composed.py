@@ -15,6 +15,8 @@ from ..core.bindings import function
 from ..core.conversion import as_tensor, tensor
 from ..core.operator import namespace
 from ..core.overrides import checked_input, wrap_function
+from ..core.promotion import refused
+from ..core.tensor import Tensor
 from .dlpack import from_dlpack, to_dlpack
 
 __all__ = [
@@ -131,9 +133,25 @@ def range_(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=
     """As ``arange``, but with ``end`` in it (deprecated in PyTorch)."""
     if end is None:
         start, end = 0, start
+    kind = dtype or (dtypes.get_default_dtype() if out is None else out.dtype)
+    if kind.category in (0, 3):
+        refused("range", kind)
+    bounds = [b.item() if isinstance(b, (np.generic, Tensor)) else b for b in (start, end, step)]
+    for b in bounds:
+        if b.__class__ is complex:
+            dtypes.check_number(b, dtypes.float64)
+    if not all(map(math.isfinite, bounds[:2])):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    start, end, step = map(math.trunc, bounds) if kind.category == 1 else bounds
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = math.floor((end - start) / step) + 1
-    steps = arange(0, count, dtype=dtypes.float64) * step + start
-    result = steps.to(device=device, dtype=dtype or dtypes.get_default_dtype())
+    wide = dtypes.int64 if kind.category == 1 else dtypes.float64
+    result = (arange(0, count, dtype=wide) * step + start).to(device=device, dtype=kind)
+    if out is not None:
+        result = aten.copy_.default(out.resize_(result.shape), result)
     return result.requires_grad_(requires_grad)
 
 

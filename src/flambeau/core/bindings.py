@@ -52,7 +52,7 @@ def _is_int(x):
         if not -(1 << 63) <= x < 1 << 63:
             raise ValueError("Overflow when unpacking long long")
         return not isinstance(x, bool)
-    return isinstance(x, _TensorBase) and x._dtype.category < 2 and all(n == 1 for n in x._shape)
+    return isinstance(x, _TensorBase) and x._dtype.category == 1 and all(n == 1 for n in x._shape)
 
 
 def _may_be_number(t):
@@ -68,7 +68,8 @@ def _is_asked(name: str, requires_grad) -> bool:
 
 
 def _is_number(x):
-    return isinstance(x, _SCALAR) or (isinstance(x, _TensorBase) and x._ndim == 0)
+    """Whether ``x`` may stand for a number. A tensor with a history doesn't: its gradient would be lost."""
+    return isinstance(x, _SCALAR) or (isinstance(x, _TensorBase) and x._ndim == 0 and not x.requires_grad)
 
 
 def _item(x):
@@ -192,7 +193,7 @@ class Signature:
         if t == "float":
             return not isinstance(x, (complex, np.complexfloating)) and (isinstance(x, numbers.Real) or _is_number(x))
         if t == "bool":
-            return isinstance(x, (bool, np.bool_, SymBool)) or (isinstance(x, _TensorBase) and x._ndim == 0)
+            return isinstance(x, (bool, np.bool_, SymBool))
         if t == "str":
             return isinstance(x, str)
         if t == "ScalarType":
@@ -355,7 +356,7 @@ def _type_key(x):
     if cls is list or cls is tuple:
         return (cls, _type_key(x[0])) if x else (cls, None)
     if isinstance(x, _TensorBase):
-        return (_TensorBase, x._ndim == 0, _may_be_number(x))
+        return (_TensorBase, x._ndim == 0, x._dtype.category, x.requires_grad) if _may_be_number(x) else _TensorBase
     if cls.__flags__ & _HEAP_TYPE and not f"{cls.__module__}.".startswith("flambeau."):
         raise KeyError(cls)
     return cls

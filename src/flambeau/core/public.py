@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
 from .. import _C
 from ..base.errors import AllocationError
 from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
-from ..base.symint import is_symbolic
+from ..base.symint import SymInt, is_symbolic
 from .device_memory import described_at, is_described, on_device, resized_on_device
 from .operator import namespace
 from .overrides import checked_input
@@ -155,8 +156,11 @@ _AT_LEAST = [_each(f"atleast_{n}d") for n in (1, 2, 3)]
 def resize_(self, *sizes, memory_format=None):
     """Give the tensor another shape, row-major or in ``memory_format``, in place. Its memory stays while it is large enough, else the
     elements move to a new one, whose rest is undefined. RuntimeError for tensors that ask for a gradient or have no data."""
+    if not sizes:
+        raise TypeError('resize_() missing 1 required positional arguments: "size"')
     size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
-    wrong = next((n for n in size if isinstance(n, bool | float)), None)
+    size = tuple(operator.index(n) if isinstance(n, (np.integer, _C.TensorBase)) else n for n in size)
+    wrong = next((n for n in size if not isinstance(n, int | SymInt) or isinstance(n, bool)), None)
     if wrong is not None:
         raise TypeError(f"resize_(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}")
     if self._requires_grad:

@@ -75,9 +75,9 @@ class Strided(ViewHandler):
     def expand(self, shape):
         pad = len(shape) - self.ndim
         strides = [0 if n == 1 and shape[pad + i] != 1 else s for i, (n, s) in enumerate(zip(self.shape, self.strides))]
-        # A new dimension of size 1 lies as unsqueeze() would put it.
+        # A new dimension of size 1 lies as unsqueeze() would put it, in front of others.
         for d in range(pad - 1, -1, -1):
-            outer = 0 if shape[d] != 1 else shape[d + 1] * strides[0] if strides else 1
+            outer = shape[d + 1] * strides[0] if shape[d] == 1 and self.ndim else 0
             strides.insert(0, outer)
         return Strided(shape, strides, self.offset)
 

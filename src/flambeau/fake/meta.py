@@ -10,7 +10,7 @@ from ..base.device import CPU
 from ..base.records import replace
 from ..base.shape_env import check, check_creatable
 from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dims
-from ..base.symint import SymInt, is_symbolic
+from ..base.symint import SymInt, check_fits, is_symbolic
 from ..core import contractions, keys
 from ..core.definition import TensorMeta
 from ..core.dispatch import excluding
@@ -140,6 +140,9 @@ def index(op: OpOverload):
         shape, _ = d.coords(describe(args), *args)
         if d.mode == "write":
             target = args[base_at] if base_at is not None else source
+            # A number that is written nowhere isn't converted.
+            if not is_tensor(source) and not any(type(n) is int and n == 0 for n in shape):
+                check_fits(source, target.dtype)
             shape = target.shape if base_at is not None else tuple(d.shape_of(*args))
             out, like = dense(shape, target.dtype, target.device), target
         else:

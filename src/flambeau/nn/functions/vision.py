@@ -73,7 +73,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if isinstance(value, complex):
         raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
     if mode == "constant":
-        return _constant_pad(input, pad, 0 if value is None else value)
+        # A float, which doesn't wrap where an integer would.
+        value = 0 if value is None else float(value) if value.__class__ is int and abs(value) <= 1 << 53 else value
+        return _constant_pad(input, pad, value)
     if value is not None and value != 0:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(pad) // 2

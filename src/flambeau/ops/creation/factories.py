@@ -9,7 +9,7 @@ import numpy as np
 from ... import _C
 from ...base import dtypes
 from ...base.shape_env import check
-from ...base.symint import SymFloat, check_fits, is_int, sym_max
+from ...base.symint import SymFloat, check_fits, is_int, is_symbolic, sym_max
 from ...core.declare import composite, explicit, factory
 from ...core.operator import namespace
 from ...core.promotion import refused
@@ -177,6 +177,17 @@ def ends_dtype(name, start, end, dtype):
     return dtype or found
 
 
+def as_ends(start, end, dtype):
+    """The ends of points of ``dtype``: among integers they are integers of that dtype. RuntimeError for ends that it doesn't hold."""
+    if dtype is None or dtype.category != 1:
+        return start, end
+    if is_symbolic((start, end)):
+        return _in_kind(dtype, start, end)
+    for v in (start, end):
+        dtypes.check_number(v, dtype)
+    return tuple(int(dtypes.as_element(v, dtype)) for v in (start, end))
+
+
 def _points(steps):
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -189,11 +200,19 @@ def _points(steps):
     dtype=lambda start, end, steps, dtype, *o: ends_dtype("linspace", start, end, dtype),
     out_rules="dtype",
 )
-def linspace(s, i, start, end, steps, *_):
+def linspace(s, i, start, end, steps, dtype, *_):
     """From both ends, so that the last value is exactly ``end``."""
+    start, end = as_ends(start, end, dtype)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     low, high = s.add(s.mul(i[0], step), start), s.sub(end, s.mul(s.sub(steps - 1, i[0]), step))
     return s.where(s.lt(i[0], steps // 2), low, high) if steps > 1 else s.add(s.mul(i[0], 0.0), start)
+
+
+def _end(x, made, wide):
+    """An end that is a tensor, in the dtype that points are computed in."""
+    if made.category == 1:
+        x = aten._to_copy.default(x, dtype=made)
+    return aten.detach.default(aten._to_copy.default(x, dtype=wide))
 
 
 def _between(start, end, steps, dtype, layout, device, pin_memory):
@@ -203,9 +222,7 @@ def _between(start, end, steps, dtype, layout, device, pin_memory):
     is_complex = any(isinstance(x, complex) or (hasattr(x, "dtype") and x.dtype.is_complex) for x in (start, end))
     made = ends_dtype("linspace", 0j if is_complex else 0, 0, dtype)
     wide = made if made.category >= 2 else dtypes.float64
-    start, end = (
-        aten.detach.default(aten._to_copy.default(x, dtype=wide)) if hasattr(x, "dtype") else x for x in (start, end)
-    )
+    start, end = (_end(x, made, wide) if hasattr(x, "dtype") else as_ends(x, x, made)[0] for x in (start, end))
     given = (x.device for x in (start, end) if hasattr(x, "device"))
     real = dtypes.float64 if wide.is_complex else wide
     k = aten.arange.default(_points(steps), dtype=real, device=device or next(given, None))

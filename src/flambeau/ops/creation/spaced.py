@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...base import dtypes
 from ...core.declare import composite
 from ...core.operator import namespace
-from .factories import OPTIONS, ends_dtype
+from .factories import OPTIONS, as_ends, ends_dtype
 
 aten = namespace("aten")
 
@@ -13,6 +13,8 @@ aten = namespace("aten")
 def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
     kind = ends_dtype("logspace", start, end, dtype)
     wide = kind if kind.category >= 2 else dtypes.float64
+    if steps > 1:
+        start, end = as_ends(start, end, kind)
     points = aten.linspace.default(start, end, steps, dtype=wide, device=device)
     out = aten.pow.Scalar(base, points)
     return out if out.dtype is kind else aten._to_copy.default(out, dtype=kind)

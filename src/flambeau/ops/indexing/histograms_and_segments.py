@@ -156,6 +156,15 @@ def _counted(points, edges, weight, density, dtype):
     return hist.astype(dtype)
 
 
+def _check_kind(weight, points):
+    """RuntimeError unless weights are of the points' dtype."""
+    if weight is not None and weight.dtype != points.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got "
+            f"input({points.dtype}), and weight({weight.dtype})"
+        )
+
+
 def _check_weight(weight, shape):
     """RuntimeError unless there is a weight for each point; one number counts as a line of one."""
     if weight is not None and (weight.shape or (1,)) != shape:
@@ -187,10 +196,7 @@ def histogram_edges(a, bins, weight, density):
         raise RuntimeError(
             f"torch.histogram: input tensor and bins tensors should have the same dtype, but got input with dtype {a.dtype} and bins {bins.dtype}"
         )
-    if weight is not None and weight.dtype != a.dtype:
-        raise RuntimeError(
-            f"torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input {a.dtype} and weight {weight.dtype}"
-        )
+    _check_kind(weight, a)
     _check_weight(weight, a.shape or (1,))
     return _counted(a.reshape(-1, 1), [bins], weight, density, a.dtype), bins.copy()
 
@@ -206,10 +212,7 @@ def histogram_edges(a, bins, weight, density):
 def histogram_count(a, bins, range, weight, density):
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if weight is not None and weight.dtype != a.dtype:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype"
-        )
+    _check_kind(weight, a)
     _check_weight(weight, a.shape or (1,))
     low, high = range if range is not None else (a.min(), a.max()) if a.size else (0.0, 1.0)
     edges = _edges([float(low)], [float(high)], [bins], a.dtype)
@@ -268,6 +271,7 @@ declare_out_list(_histogramdd_bin_edges, "out")
 )
 def _histogramdd_from_bin_cts(a, bins, range, weight, density):
     points, lows, highs = _ranges(a, bins, range)
+    _check_kind(weight, a)
     _check_weight(weight, a.shape[:-1] or (1,))
     return _counted(points, _edges(lows, highs, bins, a.dtype), weight, density, a.dtype)
 
@@ -278,6 +282,17 @@ def _histogramdd_from_bin_cts(a, bins, range, weight, density):
     variants="function",
 )
 def _histogramdd_from_bin_tensors(a, bins, weight, density):
+    if len(bins) != a.shape[-1]:
+        raise RuntimeError(
+            f"torch.histogramdd: expected {a.shape[-1]} sequences of bin edges for a {a.shape[-1]}-dimensional histogram but got {len(bins)}"
+        )
+    other = next((edges for edges in bins if edges.dtype != a.dtype), None)
+    if other is not None:
+        raise RuntimeError(
+            f"torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype {a.dtype} and bins "
+            f"{other.dtype}"
+        )
+    _check_kind(weight, a)
     empty = next((d for d, edges in enumerate(bins) if not edges.size), None)
     if empty is not None:
         raise RuntimeError(

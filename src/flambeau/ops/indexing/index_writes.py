@@ -179,7 +179,7 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if 0 not in index.shape and index.dtype.name not in ("int64", "int32"):
-        raise RuntimeError("scatter(): Expected dtype int64 for index")
+        raise RuntimeError(f"scatter(): Expected dtype int32/int64 for index, but got {index.dtype}")
     if self.dtype is not src.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     normalize_dim(dim, len(self.shape))
@@ -198,8 +198,8 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
 def scatter_reduce(self, dim, index, src, reduce, include_self):
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if index.size and index.dtype.kind != "i":
-        raise RuntimeError("scatter(): Expected dtype int64 for index")
+    if index.size and index.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(f"scatter(): Expected dtype int32/int64 for index, but got {index.dtype}")
     if self.dtype != src.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     d = normalize_dim(dim, self.ndim)

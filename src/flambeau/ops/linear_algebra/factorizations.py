@@ -332,6 +332,11 @@ def ormqr(self, input2, input3, left, transpose):
     """Q @ other, other @ Q, with Q (or its adjoint) the whole product of the reflections."""
     if self.ndim < 2 or input3.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
+    if self.ndim != input3.ndim:
+        raise RuntimeError(
+            f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {input3.ndim} "
+            f"and input.ndim is equal to {self.ndim}"
+        )
     if self.ndim - input2.ndim != 1:
         raise RuntimeError(
             f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {input2.ndim} and input.ndim is equal to {self.ndim}"

@@ -736,6 +736,11 @@ def linalg_vecdot(x, y, dim):
             raise RuntimeError(
                 f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_scalar_name(t.dtype)}"
             )
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{_scalar_name(x.dtype)} and y of type {_scalar_name(y.dtype)} instead"
+        )
     return aten.sum.dim_IntList(aten.mul.Tensor(aten.conj_physical.default(x), y), [dim])
 
 

@@ -7,6 +7,7 @@ import math
 from ...base import dtypes
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
+from ...core.promotion import check_parameters
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
@@ -20,6 +21,15 @@ def _in_memory_format(x):
     """Channels last stays so; anything else is made row-major."""
     channels_last = x.ndim in (4, 5) and aten.permute.default(x, [0, *range(2, x.ndim), 1]).is_contiguous()
     return x if channels_last else aten.contiguous.default(x)
+
+
+def check_vectors(input, **vectors):
+    """RuntimeError unless each of these holds a number for each channel."""
+    for name, t in vectors.items():
+        if t is not None and (t.ndim != 1 or t.shape[0] != input.shape[1]):
+            raise RuntimeError(
+                f"{name} should contain {input.shape[1]} elements not {t.numel()}, in one dimension not {t.ndim}"
+            )
 
 
 def _but_channels(x):
@@ -70,6 +80,9 @@ def _unbiased(var, input):
 
 
 def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    check_vectors(input, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    check_parameters(input, weight, bias)
+    check_parameters(input, running_mean, running_var)
     if not training:
         # Statistics have no history.
         own = [aten.detach.default(t) if t.requires_grad else t for t in (running_mean, running_var)]
@@ -290,6 +303,9 @@ def _batch_norm_no_update(input, weight, bias, running_mean, running_var, moment
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """Wu & He, arXiv:1803.08494. Mean and 1 / sqrt(variance + eps) are (N, group)."""
+    if group <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
+    check_parameters(input, weight, bias)
     x = aten.reshape.default(aten.contiguous.default(input), [N, group, C // group * HxW])
     var, mean = aten.var_mean.correction(x, [2], correction=0)
     rstd = aten.rsqrt.default(aten.add.Tensor(var, eps))

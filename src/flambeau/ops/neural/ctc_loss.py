@@ -142,6 +142,11 @@ def _ctc_checked(log_probs, targets, lengths, blank, reduction, zero_infinity):
         log_probs = aten._to_copy.default(log_probs, dtype=float32)
     if targets.dtype is not int64:
         targets = aten._to_copy.default(targets, dtype=int64)
+    if targets.ndim > 2:
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor for argument #2 'targets' "
+            "(while checking arguments for ctc_loss)"
+        )
     if targets.ndim == 0:
         targets = aten.reshape.default(targets, [1])
     given, wanted = (

@@ -10,6 +10,7 @@ from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
 from ...core.promotion import check_parameters
 from ..reductions.basic import as_dtype, widened
+from .batch_norm_statistics import check_vectors
 
 aten = namespace("aten")
 
@@ -247,9 +248,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         return aten.clone.default(input)
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
-    for name, t in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
-        if t is not None and t.numel() != input.shape[1]:
-            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.numel()}")
+    check_vectors(input, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     check_parameters(input, weight, bias)
     check_parameters(input, running_mean, running_var)
     if input.numel() == 0:  # nothing to normalise or to learn statistics from

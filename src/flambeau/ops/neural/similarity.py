@@ -41,6 +41,11 @@ def bilinear(input1, input2, weight, bias):
         raise RuntimeError(
             f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight {list(weight.shape)}"
         )
+    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    kinds = {name: t.dtype for name, t in given.items() if t is not None}
+    if len(set(kinds.values())) > 1:
+        shown = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise RuntimeError(f"bilinear(): All tensors must have the same dtype, got {shown}")
     pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
         raise RuntimeError(
@@ -64,6 +69,8 @@ def pdist(self, p):
     """Distances of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ..."""
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(f"pdist only supports floating-point dtypes, got {self.dtype}")
     if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = self.shape[0]

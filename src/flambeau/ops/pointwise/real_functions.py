@@ -117,7 +117,11 @@ special_entr.derivative(self=lambda ct, self: aten.mul.Tensor(ct, aten.rsub.Scal
 
 @pointwise("logit(Tensor self, float? eps=None) -> Tensor", refuse=COMPLEX, promote="float", operands=("self",))
 def logit(s, self, eps):
-    x = self if eps is None else s.minimum(s.maximum(self, eps), 1 - eps)
+    if eps is not None:
+        # Not minimum and maximum: what is below eps isn't looked at again, and where eps is nan nothing is cut off.
+        self, given = s.where(s.gt(self, 1 - eps), 1 - eps, self), self
+        self = s.where(s.lt(given, eps), eps, self)
+    x = self
     return s.log(s.div(x, s.sub(1.0, x)))
 
 

@@ -237,6 +237,10 @@ def nansum(self, dim, keepdim, dtype):
 
 @composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
 def nanmean(self, dim, keepdim, dtype):
+    if self.dtype.category < 2:
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_type}"
+        )
     there = aten.logical_not.default(aten.isnan.default(self))
     return aten.div.Tensor(
         aten.nansum.default(self, dim, keepdim, dtype=dtype), aten.sum.dim_IntList(there, dim, keepdim)
