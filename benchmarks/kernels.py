@@ -106,6 +106,33 @@ kernel("convolution, depthwise", (8, 96, 32, 96, 3), (8, 240, 16, 240, 5), (2, 6
 )
 
 
+def _last(convolve):
+    """Images and weights whose channels lie innermost."""
+
+    def make(torch, n, c, side, o):
+        image, weight = (
+            torch.randn(n, c, side, side),
+            torch.randn(*((c, o) if convolve == "conv_transpose2d" else (o, c)), 4, 4),
+        )
+        tensors = [t.to(memory_format=torch.channels_last).requires_grad_() for t in (image, weight)]
+        return (lambda x, w: getattr(torch.nn.functional, convolve)(x, w, stride=2, padding=1)), tensors
+
+    return make
+
+
+_SIDES = (8, 64, 32, 128), (8, 256, 8, 256), (2, 32, 112, 64)
+kernel("convolution 4x4, stride 2, channels last", *_SIDES)(_last("conv2d"))
+kernel("convolution 4x4, transposed, stride 2, channels last", *_SIDES)(_last("conv_transpose2d"))
+
+
+@kernel("convolution of three dimensions", (2, 32, 16, 64), (1, 64, 12, 64), (4, 16, 20, 32))
+def _(torch, n, c, side, o):
+    return (lambda x, w: torch.nn.functional.conv3d(x, w, padding=1)), [
+        _grad(torch, n, c, side, side, side),
+        _grad(torch, o, c, 3, 3, 3),
+    ]
+
+
 @kernel("convolution of one dimension", (8, 80, 256, 256), (4, 256, 512, 256), (16, 32, 128, 64))
 def _(torch, n, c, t, o):
     return (lambda x, w: torch.nn.functional.conv1d(x, w, padding=1)), [_grad(torch, n, c, t), _grad(torch, o, c, 3)]

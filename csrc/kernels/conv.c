@@ -290,6 +290,7 @@ static int can(const Job *j, int way) {
     case WAY_TAPS: return j->per * j->made <= MOST_TAPPED;
     case WAY_DEPTHWISE: return !j->f64 && flb_depthwise_fits(c);
     case WAY_POINT: return flb_point_can(c);
+    case WAY_PIXELS: return !j->f64 && flb_pixels_can(c, j->what);
     }
     return 0;
 }
@@ -300,6 +301,7 @@ static int usual(const Job *j) {
     if (j->per * j->made <= 4) return WAY_TAPS;
     if (flb_point_can(j->c)) return WAY_POINT;
     if (!j->f64 && flb_winograd_fits(j->c, j->what)) return WAY_WINOGRAD;
+    if (!j->f64 && flb_pixels_fits(j->c, j->what)) return WAY_PIXELS;
     return !j->f64 && flb_shift_fits(j->c, j->what) ? WAY_SHIFT : WAY_GATHER;
 }
 
@@ -325,9 +327,10 @@ static void run(Job *j) {
         run_few(j);
         return;
     }
-    if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT) {
+    if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT || j->way == WAY_PIXELS) {
         int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias, j->planes)
-                                         : flb_shift(c, j->what, x, w, y, bias, j->planes);
+            : j->way == WAY_SHIFT      ? flb_shift(c, j->what, x, w, y, bias, j->planes)
+                                         : flb_pixels(c, j->what, x, w, y, bias);
         if (odd < 0) *j->failed = 1;
         if (odd > 0) {
             if (j->planes) j->planes->taken = 0;
@@ -393,7 +396,8 @@ static void run(Job *j) {
 
 /* Whether zeros have to stand where the input's cotangent is made. */
 static int wants_zeros(const Job *j) {
-    return j->what == CONV_INPUT && j->way != WAY_WINOGRAD && j->way != WAY_SHIFT && j->way != WAY_POINT;
+    return j->what == CONV_INPUT && j->way != WAY_WINOGRAD && j->way != WAY_SHIFT && j->way != WAY_POINT &&
+        j->way != WAY_PIXELS;
 }
 
 /* Whether a view is in channels-last order and not in C order (lowering sees to it that it is in one of
@@ -430,14 +434,14 @@ static void open_job(const flb_convolution_views *v, const flb_convolution_numbe
              .bias = v->bias.ptr};
     j.positions = c.out[0] * c.out[1] * c.out[2], j.taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
     j.per = c.channels / c.groups, j.made = c.outputs / c.groups;
-    j.way = (int)n->way;
-    if (j.way == WAY_USUAL || !can(&j, j.way)) j.way = usual(&j);
     int64_t item = f64 ? 8 : 4;
     to->xlast = is_last(x, item), to->wlast = is_last(w, item), to->ylast = is_last(y, item);
+    j.way = (int)n->way;
+    if (j.way == WAY_USUAL || !can(&j, j.way)) j.way = usual(&j);
     *job = j;
 }
 
-/* Operands that the way doesn't read as they lie, in C order in memory of their own. */
+/* Operands that the way doesn't read as they lie, in the other order in memory of their own. */
 typedef struct {
     char **place, *own, *given; /* the pointer of the job; the copy; where the operand is */
     int64_t count, channels, places;
@@ -447,22 +451,23 @@ typedef struct {
 static int transposed_operands(Job *j, Transposed *t) {
     Conv *c = j->c;
     int64_t in = c->in[0] * c->in[1] * c->in[2];
-    int n = 0, reads_images = j->way == WAY_POINT || j->way == WAY_DEPTHWISE || j->way == WAY_WINOGRAD;
-    if (c->xlast && !reads_images)
+    int n = 0, pixels = j->way == WAY_PIXELS, /* which reads images of that order only */
+        reads_images = j->way == WAY_POINT || j->way == WAY_DEPTHWISE || j->way == WAY_WINOGRAD;
+    if (c->xlast != pixels && !reads_images)
         t[n++] = (Transposed){.place = &j->x,
                               .count = c->images,
                               .channels = c->channels,
                               .places = in,
                               .last = &c->xlast,
                               .made = j->what == CONV_INPUT};
-    if (c->ylast && !reads_images)
+    if (c->ylast != pixels && !reads_images)
         t[n++] = (Transposed){.place = &j->y,
                               .count = c->images,
                               .channels = c->outputs,
                               .places = j->positions,
                               .last = &c->ylast,
                               .made = j->what == CONV_FORWARD};
-    if (c->wlast && j->way != WAY_WINOGRAD)
+    if (c->wlast && j->way != WAY_WINOGRAD && !pixels)
         t[n++] = (Transposed){.place = &j->w,
                               .count = c->outputs,
                               .channels = j->per,
@@ -472,17 +477,22 @@ static int transposed_operands(Job *j, Transposed *t) {
     return n;
 }
 
+/* `last`: to channels innermost. */
+static void turn_operand(const Transposed *t, const char *from, char *to, int last, int64_t item) {
+    flb_turn(from, to, t->count, last ? t->channels : t->places, last ? t->places : t->channels, item);
+}
+
 /* run() with operands in the order that its way reads, and with zeros where it adds. */
 static void run_in_order(Job *j) {
     const Conv *c = j->c;
     int64_t item = j->f64 ? 8 : 4;
     Transposed t[3];
-    int transposed = transposed_operands(j, t);
+    int transposed = transposed_operands(j, t), lasts[3] = {0}; /* the order that the way works in */
     for (int i = 0; i < transposed; i++) {
         t[i].given = *t[i].place;
         if ((t[i].own = flb_api->scratch(t[i].count * t[i].channels * t[i].places * item))) {
-            *t[i].place = t[i].own, *t[i].last = 0;
-            if (!t[i].made) flb_turn(t[i].given, t[i].own, t[i].count, t[i].places, t[i].channels, item);
+            *t[i].place = t[i].own, lasts[i] = *t[i].last = !*t[i].last;
+            if (!t[i].made) turn_operand(&t[i], t[i].given, t[i].own, *t[i].last, item);
         } else *j->failed = 1;
     }
     if (!*j->failed && wants_zeros(j))
@@ -490,7 +500,7 @@ static void run_in_order(Job *j) {
     if (!*j->failed) run(j);
     for (int i = 0; i < transposed; i++) {
         if (t[i].made && !*j->failed)
-            flb_turn(t[i].own, t[i].given, t[i].count, t[i].channels, t[i].places, item);
+            turn_operand(&t[i], t[i].own, t[i].given, !lasts[i], item);
         flb_api->free(t[i].own);
     }
 }

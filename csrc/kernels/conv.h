@@ -39,6 +39,11 @@ int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const f
 /* One tap, stride one, one group (conv_last.c), float32 or float64, images in either order. -1: no memory. */
 int flb_point_can(const Conv *c);
 int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const char *bias, Planes *planes);
+/* float32 of images whose channels lie innermost, by pointers to pixels (conv_pixels.c), the weight in either
+ * order. 1: a weight isn't finite, and nothing was made. */
+int flb_pixels_can(const Conv *c, int what);
+int flb_pixels_fits(const Conv *c, int what);
+int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
 /* to[i][b][a] = from[i][a][b] for `count` matrices of rows by columns of elements of 4 or 8 bytes. */
 void flb_turn(const void *from, void *to, int64_t count, int64_t rows, int64_t columns, int64_t item);
 #endif

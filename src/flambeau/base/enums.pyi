@@ -55,6 +55,7 @@ class Way(enum.IntEnum):
     TAPS = 4
     DEPTHWISE = 5
     POINT = 6
+    PIXELS = 7
 
 class Product(enum.IntEnum):
     USUAL = 0

@@ -6,7 +6,7 @@ be expressions (inductor/lowering/lowering.py); call plans make a step of an eag
 ``launch(kernel, operands, outs, flops, **numbers)``: the tensors that a kernel makes; ``outs`` has the ResultSpec of
 each, None for one that isn't wanted; ``flops``: about how many operations it makes; ``by_planes=True``: worth going on by finished planes
 ``realize(x)``, ``contiguous(x)``: where a tensor lies, in C order: a part with ``shape`` and ``strides``
-``image(x)``: the same in C order or with channels last; ``image_strides(shape, ruled, weight)``: how a result lies whose shape rule says ``ruled``
+``image(x)``: the same in C order or with channels last; ``image_strides(shape, ruled, as_ruled)``: how a result lies whose shape rule says ``ruled``
 ``part(part, shape, strides)``: the same memory seen with other sizes; ``in_memory(part, dtype, strides, device)``: it as a tensor
 ``as_dtype(x, dtype)``, ``copied(x)``, ``biased(x, bias)`` (a tensor (N, C, ...) plus one of (C,)), ``full(shape, dtype, number, device)``: tensors
 ``message(text, about)``: the number of what an error of the kernel is about (core/messages.py)
@@ -214,12 +214,27 @@ def convolution(h, what: Conv, a, b, bias, shape, val, how):
     for name, given, fill in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
         numbers[name] = (*[fill] * (3 - n), *given)
     shape = sizes(shape)
-    out = ResultSpec(shape, h.image_strides(shape, sizes(val.stride()), what == Conv.WEIGHT), kind, val.device)
+    pixels = what != Conv.WEIGHT and kind is dtypes.float32 and _stays_last(inputs, shape, how)
+    as_ruled = pixels or what == Conv.WEIGHT
+    out = ResultSpec(shape, h.image_strides(shape, sizes(val.stride()), as_ruled), kind, val.device)
     flops = 2 * math.prod(inputs[0].shape) * math.prod(inputs[1].shape[1:])
-    made = h.launch(kernels.convolution, inputs, [out], flops, by_planes=what != Conv.WEIGHT, **numbers)[0]
+    made = h.launch(kernels.convolution, inputs, [out], flops, by_planes=not as_ruled, **numbers)[0]
     if late is not None:
         made = h.biased(made, h.as_dtype(late, kind))
     return h.as_dtype(made, val.dtype)
+
+
+def _stays_last(inputs, shape, how) -> bool:
+    """Whether a convolution is best left in channels-last order, see csrc/kernels/conv_pixels.c: its images lie so, have enough channels for
+    vectors of them, and neither Winograd's transforms nor a plain product makes it, which read and write either order."""
+    image, weight = inputs[:2]
+    stride, _, dilation, groups = how
+    if not is_last(image.shape, image.strides) or any(type(n) is not int for n in (image.shape[1], *weight.shape)):
+        return False
+    taps = tuple(weight.shape[2:])
+    unit = all(n == 1 for n in (*stride, *dilation))
+    elsewhere = unit and (math.prod(taps) == 1 or (taps == (3, 3) and groups == 1))
+    return not elsewhere and min(weight.shape[0] // groups, weight.shape[1], image.shape[1] // groups) >= 16
 
 
 # ---- attention ---------------------------------------------------------------------------------------------------------

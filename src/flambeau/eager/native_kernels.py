@@ -77,7 +77,7 @@ class KernelCalls(Handler):
     def image(self, x: Stored) -> Stored:
         return x if is_last(x.shape, x.strides) else self.contiguous(x)
 
-    def image_strides(self, shape, ruled, weight: bool) -> tuple:
+    def image_strides(self, shape, ruled, as_ruled: bool) -> tuple:
         return tuple(ruled) if is_last(shape, ruled) else contiguous_strides(shape)
 
     def part(self, part: Stored, shape, strides) -> Stored:

@@ -108,9 +108,9 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("way, dtype", [("USUAL", np.float32), ("USUAL", np.float64), ("PIXELS", np.float32)])
 @pytest.mark.parametrize("case", [c for c in [*CASES, *POINTS] if len(c[2]) > 1], ids=str)
-def test_operands_in_either_order(case, dtype):
+def test_operands_in_either_order(case, way, dtype):
     images, channels, spatial, outputs, kernel, *how, groups = case
     n, rng = len(spatial), np.random.default_rng(0)
     x = rng.normal(size=(images, channels, *spatial)).astype(dtype)
@@ -131,7 +131,7 @@ def test_operands_in_either_order(case, dtype):
         for orders in itertools.product((False, True), repeat=3):
             parts = [*map(in_order, given[:2], orders), *given[2:]]
             made = in_order(np.full(want.shape, np.nan, dtype), orders[2])
-            numbers = {"direction": what, "f64": dtype is np.float64, "groups": groups, "way": kernels.Way.USUAL}
+            numbers = {"direction": what, "f64": dtype is np.float64, "groups": groups, "way": kernels.Way[way]}
             kernels.convolution(parts, [made], **numbers, **rest)
             bound = float(np.finfo(dtype).eps) * 8 * terms**0.5 * 12
             np.testing.assert_allclose(made, want, rtol=0, atol=bound, err_msg=f"{what} {orders}")
@@ -163,6 +163,51 @@ def test_what_is_not_finite_reaches_only_its_windows(channels, last, odd):
         small = finite & (np.abs(exact) < 1e4)
         np.testing.assert_allclose(got[small], exact[small], atol=1e-3)
         assert (np.isnan(got) == np.isnan(exact))[~finite].all() or odd == 3e38
+
+
+def test_a_weight_that_is_not_finite_does_not_meet_what_lies_beside_the_cotangents():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(32, 32, 3, 3)).astype("f")
+    g = in_order(rng.normal(size=(2, 32, 5, 5)).astype("f"), True)
+    w[4, 5, 0, 0] = np.inf  # reaches no input of the last rows and columns
+    made = in_order(np.full((2, 32, 10, 10), np.nan, "f"), True)
+    how = {"stride": (1, 2, 2), "padding": (0, 1, 1), "dilation": (1, 1, 1), "groups": 1}
+    blas.share_threads()
+    kernels.convolution([g, w], [made], direction=1, f64=False, way=kernels.Way.PIXELS, **how)
+    with np.errstate(invalid="ignore"):
+        want = reference._input_adjoint_numpy(g.astype("d"), w.astype("d"), (10, 10), (2, 2), (1, 1), (1, 1), 1)
+    np.testing.assert_array_equal(np.isfinite(made), np.isfinite(want))
+    assert not np.isfinite(made).all() and np.isfinite(made[:, 5, -1]).all()
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, groups, side",
+    [(40, 150, 1, (20, 21)), (48, 36, 2, (6, 9, 8)), (130, 16, 1, (7, 7))],
+)
+def test_pixels_do_not_depend_on_threads(channels, outputs, groups, side):
+    """Also which way is taken: images in C order are turned first."""
+    old, rng, n = torch.get_num_threads(), np.random.default_rng(0), len(side)
+    out = tuple((s - 1) // 2 + 1 for s in side)
+    x, g = (rng.normal(size=(4, c, *s)).astype("f") for c, s in ((channels, side), (outputs, out)))
+    w = rng.normal(size=(outputs, channels // groups, *[3] * n)).astype("f")
+    ones = (1,) * (3 - n)
+    how = {"stride": (*ones, *[2] * n), "padding": (*[0] * (3 - n), *[1] * n), "dilation": (1, 1, 1)}
+    blas.share_threads()
+    results = []
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            for what, parts, like in ((0, (x, w, None), g), (1, (g, w), x), (2, (g, x), w)):
+                made = in_order(np.full(like.shape, np.nan, "f"), True)
+                given = [p if p is None else in_order(p, True) for p in parts]
+                kernels.convolution(
+                    given, [made], direction=what, f64=False, groups=groups, way=kernels.Way.PIXELS, **how
+                )
+                results.append(made)
+    finally:
+        torch.set_num_threads(old)
+    for k, made in enumerate(results[3:]):
+        np.testing.assert_array_equal(made, results[k % 3])
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,6 @@ def image(lowering, x):
     return region if is_last(region.shape, region.strides) else lowering.contiguous(x)
 
 
-def image_strides(lowering, shape, ruled, weight: bool) -> tuple:
-    """Strides for what a kernel of images makes, whose shape rule says ``ruled``. A weight's gradient goes to the program as it is."""
-    return tuple(ruled) if weight and is_last(shape, ruled) else dense_strides(shape)
+def image_strides(lowering, shape, ruled, as_ruled: bool) -> tuple:
+    """Strides for what a kernel of images makes, whose shape rule says ``ruled``; ``as_ruled``: it is worth following."""
+    return tuple(ruled) if as_ruled and is_last(shape, ruled) else dense_strides(shape)

@@ -1,0 +1,453 @@
+/* Convolutions of images whose channels lie innermost as products whose left operand is never gathered:
+ * float32 with AVX-512, one to three dimensions, any stride, dilation and groups.
+ *
+ * A row of the left operand is what a tap reads for a place: the channels of one pixel, which lie together. So
+ * a register kernel takes a pointer for each of its rows and each tap, and where a tap reads beside the image
+ * the pointer is that of a row of zeros. The weight is packed into panels once for all places. The gradient of
+ * the input is the same over the cotangents' pixels, one product a phase of the stride with the taps that
+ * reach it; that of the weight is, for each tap, sums over places of an output's cotangent times the pixel
+ * that the tap reads, with nothing packed.
+ *
+ * All cuts depend on sizes only. For the gradient of the input a tap beside the image multiplies a zero with a
+ * weight, so weights that aren't finite are left to the caller's other way. */
+#include "kernels/conv.h"
+#include <string.h>
+
+#if !defined(__x86_64__)
+int flb_pixels_can(const Conv *c, int what) { return 0; }
+int flb_pixels_fits(const Conv *c, int what) { return 0; }
+int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
+#else
+#include "kernels/conv_lanes.h"
+
+#define HIGH 8        /* rows of a tile */
+#define MOST_LANES 3  /* vectors of a tile */
+#define ROWS 192      /* places whose sums stay in cache */
+#define DEEP 160      /* rows of a panel in a slice of the sum: a slice stays in the first-level cache */
+#define PLACES 128    /* places of a sum of the weight's gradient */
+#define PIECES 8      /* at least, where there is so much to do */
+#define MOST_TAPS 343 /* a kernel of 7 by 7 by 7 */
+#define WORTH 350
+#define FEW 96        /* places of all images */
+
+/* ---- the register kernels ------------------------------------------------------------------------------ */
+
+#define EACH _Pragma("GCC unroll 16") for
+
+/* sum (HIGH, NV vectors) = (+) rows of taps [t0, t1), channels [c0, c1) times rows of b. Tap t of row r begins
+ * at from[t * ROWS + r]. */
+#define PRODUCT(NV)                                                                                     \
+    WIDE static void product##NV(const float *const *from, int64_t t0, int64_t t1, int64_t c0, int64_t c1, \
+                                 const float *b, float *sum, int more) {                                \
+        V s[HIGH][NV];                                                                                  \
+        EACH(int r = 0; r < HIGH; r++)                                                                  \
+        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};            \
+        for (int64_t t = t0; t < t1; t++) {                                                             \
+            const float *row[HIGH];                                                                     \
+            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                 \
+            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                            \
+                V x[NV];                                                                                \
+                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                  \
+                EACH(int r = 0; r < HIGH; r++)                                                          \
+                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                               \
+            }                                                                                           \
+        }                                                                                               \
+        EACH(int r = 0; r < HIGH; r++)                                                                  \
+        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                   \
+    }
+PRODUCT(1)
+PRODUCT(2)
+PRODUCT(3)
+typedef void (*Product)(const float *const *, int64_t, int64_t, int64_t, int64_t, const float *, float *, int);
+static const Product products[MOST_LANES] = {product1, product2, product3};
+
+/* sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at from[p] + at; of the last
+ * one the lanes in `last`. */
+#define WEIGH(NV)                                                                                        \
+    WIDE static void weigh##NV(int64_t n, const float *const *from, int64_t at, const float *y, float *sum, \
+                               __mmask16 last) {                                                         \
+        V s[HIGH][NV];                                                                                   \
+        EACH(int r = 0; r < HIGH; r++)                                                                   \
+        EACH(int v = 0; v < NV; v++) s[r][v] = (V){0};                                                   \
+        for (int64_t p = 0; p < n; p++, y += HIGH) {                                                     \
+            const float *pixel = from[p] + at;                                                           \
+            V x[NV];                                                                                     \
+            EACH(int v = 0; v < NV - 1; v++) x[v] = *(const V *)(pixel + v * L);                         \
+            x[NV - 1] = (V)_mm512_maskz_loadu_ps(last, pixel + (NV - 1) * L);                            \
+            EACH(int r = 0; r < HIGH; r++)                                                               \
+            EACH(int v = 0; v < NV; v++) s[r][v] += y[r] * x[v];                                         \
+        }                                                                                                \
+        EACH(int r = 0; r < HIGH; r++)                                                                   \
+        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] += s[r][v];                                   \
+    }
+WEIGH(1)
+WEIGH(2)
+WEIGH(3)
+typedef void (*Weigh)(int64_t, const float *const *, int64_t, const float *, float *, __mmask16);
+static const Weigh weighers[MOST_LANES] = {weigh1, weigh2, weigh3};
+#undef EACH
+
+/* ---- what is to be done -------------------------------------------------------------------------------- */
+
+/* Results whose places have the same remainder by the stride, and the taps that reach them: place j of a
+ * dimension lies at first + j * by of the result, and a tap reads the source at j * step + its start. */
+typedef struct {
+    int64_t first[3], count[3], taps, places; /* the first of its taps in the job's; places of an image */
+    int64_t known;                            /* its number of taps */
+} Phase;
+
+typedef struct {
+    int64_t start[3], at; /* where it reads, and its place in the kernel */
+} Tap;
+
+typedef struct {
+    const Conv *c;
+    int what;
+    const float *source, *w, *bias, *zeros;
+    float *to, *made, *packed;
+    int64_t depth, high, groups;              /* channels of the source and of the result, a group */
+    int64_t size[3], result[3], step[3], by[3]; /* places of both */
+    int64_t across, down, along; /* strides of the weight: a channel of the result, of the source, a tap */
+    int64_t lanes, panels, all;  /* vectors of a panel, panels of a group, taps */
+    int64_t blocks, cut, cuts;   /* blocks of places (of one phase after the other); panels of a piece */
+    Phase *phases;
+    int64_t count; /* of phases */
+    Tap *taps;
+    int64_t pairs, sets, high_cut, high_cuts; /* the weight: taps times panels, in sets; outputs of a piece */
+    int failed, odd;
+} Job;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Phases of the result and their taps. */
+static void find_phases(Job *j) {
+    const Conv *c = j->c;
+    int back = j->what == CONV_INPUT;
+    int64_t n = 0;
+    for (int64_t p = 0; p < j->count; p++) {
+        Phase *f = &j->phases[p];
+        int64_t rest[3] = {p / (j->by[1] * j->by[2]), p / j->by[2] % j->by[1], p % j->by[2]};
+        f->places = 1;
+        for (int d = 0; d < 3; d++) {
+            int64_t s = j->by[d];
+            f->first[d] = back ? ((rest[d] - c->padding[d]) % s + s) % s : 0;
+            f->count[d] = f->first[d] < j->result[d] ? (j->result[d] - 1 - f->first[d]) / s + 1 : 0;
+            f->places *= f->count[d];
+        }
+        f->taps = n;
+        for (int64_t t = 0; t < j->all; t++) {
+            int64_t k[3] = {t / (c->kernel[1] * c->kernel[2]), t / c->kernel[2] % c->kernel[1],
+                            t % c->kernel[2]};
+            Tap tap = {.at = t};
+            int here = 1;
+            for (int d = 0; d < 3; d++) {
+                int64_t reach = k[d] * c->dilation[d];
+                if (back) {
+                    if (reach % c->stride[d] != rest[d]) here = 0;
+                    tap.start[d] = (f->first[d] + c->padding[d] - reach) / c->stride[d];
+                } else tap.start[d] = reach - c->padding[d];
+            }
+            if (here) j->taps[n++] = tap;
+        }
+        f->known = n - f->taps;
+    }
+}
+
+/* Where taps [t0, t1) read for places [p0, p1) of a phase in all images: from[(t - t0) * ld + p - p0]. Row after
+ * row of places: a tap reads beside the image before `low` and from `high` on. */
+static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
+                 const float **from, int64_t ld) {
+    int64_t channels = j->depth * j->groups, n = p0 / f->places, rest = p0 % f->places, step = j->step[2];
+    int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
+    const int64_t *size = j->size;
+    for (int64_t p = p0, run; p < p1; p += run) {
+        run = least(f->count[2] - i[2], p1 - p);
+        for (int64_t t = t0; t < t1; t++) {
+            const Tap *tap = &j->taps[f->taps + t];
+            const float **to = from + (t - t0) * ld + p - p0;
+            int64_t a = i[0] * j->step[0] + tap->start[0], b = i[1] * j->step[1] + tap->start[1],
+                    e = i[2] * step + tap->start[2], q = 0;
+            int64_t low = e >= 0 ? 0 : ceil_div(-e, step), high = e >= size[2] ? 0 : (size[2] - 1 - e) / step + 1;
+            if (a < 0 || a >= size[0] || b < 0 || b >= size[1]) high = 0;
+            high = least(high, run), low = least(low, high);
+            const float *at = j->source + group * j->depth +
+                (((n * size[0] + a) * size[1] + b) * size[2] + e + low * step) * channels;
+            for (; q < low; q++) to[q] = j->zeros;
+            for (; q < high; q++, at += step * channels) to[q] = at;
+            for (; q < run; q++) to[q] = j->zeros;
+        }
+        i[2] = 0;
+        if (++i[1] == f->count[1]) {
+            i[1] = 0;
+            if (++i[0] == f->count[0]) i[0] = 0, n++;
+        }
+    }
+}
+
+/* ---- the weight in panels: (group, phase, panel, tap, channel of the source, lanes) ----------------------- */
+
+static float *panel_of(const Job *j, int64_t group, const Phase *f, int64_t panel) {
+    int64_t wide = j->lanes * L;
+    return j->packed + ((group * j->all + f->taps) * j->panels + f->known * panel) * j->depth * wide;
+}
+
+WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel) {
+    int64_t wide = j->lanes * L, first = panel * wide;
+    int back = j->what == CONV_INPUT, odd = 0;
+    const float *w = j->w + group * (back ? j->depth * j->down : j->high * j->across);
+    for (int64_t v = 0; v < wide; v += L) {
+        int64_t lanes = j->high - first - v < L ? j->high - first - v : L;
+        __mmask16 in = lanes <= 0 ? 0 : (__mmask16)((1u << lanes) - 1);
+        for (int64_t p = 0; p < j->count; p++) {
+            const Phase *f = &j->phases[p];
+            float *to = panel_of(j, group, f, panel) + v;
+            if (!back) {
+                /* Rows of depth times taps numbers: turned, sixteen by sixteen. */
+                int64_t k = j->depth * j->all;
+                for (int64_t i = 0; i < k; i += L) {
+                    __mmask16 there = (__mmask16)((1u << least(L, k - i)) - 1);
+                    __m512 r[L];
+                    for (int o = 0; o < L; o++)
+                        r[o] = _mm512_maskz_loadu_ps(o < lanes ? there : 0,
+                                                     w + (o < lanes ? first + v + o : 0) * j->across + i);
+                    turn(r);
+                    for (int64_t q = i; q < i + L && q < k; q++) {
+                        int64_t row = j->along == 1 ? q % j->all * j->depth + q / j->all : q;
+                        _mm512_storeu_ps(to + row * wide, r[q - i]);
+                    }
+                }
+                continue;
+            }
+            __m512i places = _mm512_mullo_epi32(
+                _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                _mm512_set1_epi32((int)j->across));
+            for (int64_t t = 0; t < f->known; t++)
+                for (int64_t o = 0; o < j->depth; o++, to += wide) {
+                    const float *at = w + j->taps[f->taps + t].at * j->along + o * j->down +
+                        (in ? (first + v) * j->across : 0);
+                    __m512 r = j->across == 1
+                        ? _mm512_maskz_loadu_ps(in, at)
+                        : _mm512_mask_i32gather_ps(_mm512_setzero_ps(), in, places, at, 4);
+                    odd |= _mm512_fpclass_ps_mask(r, 0x99); /* NaN and infinity */
+                    _mm512_storeu_ps(to, r);
+                }
+        }
+    }
+    return odd != 0;
+}
+
+static void pack_range(void *context, int64_t begin, int64_t end) {
+    Job *j = context;
+    for (int64_t i = begin; i < end; i++)
+        if (pack_panel(j, i / j->panels, i % j->panels)) j->odd = 1;
+}
+
+/* ---- forward, and the gradient of the input --------------------------------------------------------------- */
+
+/* Sums (rows, lanes) of places [p0, p1) of a phase and channels from o0 on to the result. */
+WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
+                       const float *sums) {
+    int64_t channels = j->high * j->groups, n = p0 / f->places, rest = p0 % f->places, wide = j->lanes * L,
+            left = least(wide, j->high - o0);
+    int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
+    const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
+    for (int64_t p = p0; p < p1; p++, sums += wide) {
+        int64_t at = n;
+        for (int d = 0; d < 3; d++) at = at * j->result[d] + f->first[d] + i[d] * j->by[d];
+        float *to = j->to + at * channels + group * j->high + o0;
+        for (int64_t v = 0; v < left; v += L) {
+            __mmask16 in = (__mmask16)((1u << least(L, left - v)) - 1);
+            __m512 r = _mm512_loadu_ps(sums + v);
+            if (bias) r = _mm512_add_ps(r, _mm512_maskz_loadu_ps(in, bias + v));
+            _mm512_mask_storeu_ps(to + v, in, r);
+        }
+        if (++i[2] == f->count[2]) {
+            i[2] = 0;
+            if (++i[1] == f->count[1]) {
+                i[1] = 0;
+                if (++i[0] == f->count[0]) i[0] = 0, n++;
+            }
+        }
+    }
+}
+
+/* Piece i: a block of places of a phase, for a cut of the panels of a group. */
+static void product_range(void *context, int64_t begin, int64_t end) {
+    Job *j = context;
+    const Conv *c = j->c;
+    int64_t wide = j->lanes * L, most = 0;
+    for (int64_t p = 0; p < j->count; p++) most = j->phases[p].known > most ? j->phases[p].known : most;
+    const float **from = flb_api->scratch(most * ROWS * sizeof *from + (ROWS * wide + L) * sizeof(float));
+    if (!from) {
+        j->failed = 1;
+        return;
+    }
+    float *sums = (float *)(((uintptr_t)(from + most * ROWS) + 63) & ~(uintptr_t)63);
+    /* Channels of a tap in a slice, or several taps whole. */
+    int64_t channels = ceil_div(j->depth, ceil_div(j->depth, DEEP)),
+            taps = channels < j->depth ? 1 : DEEP / (j->depth ? j->depth : 1);
+    if (taps < 1) taps = 1;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t cut = i % j->cuts, block = i / j->cuts % j->blocks, group = i / j->cuts / j->blocks;
+        const Phase *f = j->phases;
+        for (int64_t here; block >= (here = ceil_div(f->places * c->images, ROWS)); f++) block -= here;
+        int64_t p0 = block * ROWS, p1 = least(p0 + ROWS, f->places * c->images),
+                rows = ceil_div(p1 - p0, HIGH) * HIGH;
+        fill(j, f, group, 0, f->known, p0, p1, from, ROWS);
+        for (int64_t t = 0; t < f->known; t++)
+            for (int64_t r = p1 - p0; r < rows; r++) from[t * ROWS + r] = j->zeros;
+        for (int64_t panel = cut * j->cut; panel < j->panels && panel < (cut + 1) * j->cut; panel++) {
+            const float *b = panel_of(j, group, f, panel);
+            if (!f->known || !j->depth) memset(sums, 0, rows * wide * sizeof(float));
+            for (int64_t t = 0; t < f->known; t += taps)
+                for (int64_t k = 0; k < j->depth; k += channels) {
+                    int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
+                    for (int64_t r = 0; r < rows; r += HIGH)
+                        products[j->lanes - 1](from + r, t, t1, k, k1, b, sums + r * wide, t || k);
+                    b += (t1 - t) * (k1 - k) * wide;
+                }
+            store(j, f, group, p0, p1, panel * wide, sums);
+        }
+    }
+    flb_api->free(from);
+}
+
+/* ---- the gradient of the weight --------------------------------------------------------------------------- */
+
+/* Cotangents (place, output) in tiles of outputs: (tile, place, HIGH), zero behind the last output. */
+WIDE static void tile_outputs(const float *y, int64_t ld, int64_t places, int64_t outputs, float *to) {
+    for (int64_t o = 0; o < outputs; o += HIGH) {
+        __mmask8 in = (__mmask8)((1u << least(HIGH, outputs - o)) - 1);
+        for (int64_t p = 0; p < places; p++, to += HIGH)
+            _mm256_storeu_ps(to, _mm256_maskz_loadu_ps(in, y + p * ld + o));
+    }
+}
+
+/* Piece i: a set of taps and panels, for a cut of the outputs of a group. */
+WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
+    Job *j = context;
+    const Conv *c = j->c;
+    const Phase *f = j->phases;
+    int64_t wide = j->lanes * L, outputs = c->outputs / c->groups, all = f->places * c->images,
+            most = ceil_div(j->pairs, j->sets);
+    const float **from = flb_api->scratch(
+        PLACES * sizeof *from + ((most * wide + PLACES) * j->high_cut + L) * sizeof(float));
+    if (!from) {
+        j->failed = 1;
+        return;
+    }
+    float *tiles = (float *)(((uintptr_t)(from + PLACES) + 63) & ~(uintptr_t)63), *sums = tiles + PLACES * j->high_cut;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t cut = i % j->high_cuts, set = i / j->high_cuts % j->sets, group = i / j->high_cuts / j->sets;
+        int64_t o0 = cut * j->high_cut, o1 = least(o0 + j->high_cut, outputs), first = set * j->pairs / j->sets,
+                last = (set + 1) * j->pairs / j->sets;
+        memset(sums, 0, (last - first) * j->high_cut * wide * sizeof(float));
+        for (int64_t p0 = 0; p0 < all; p0 += PLACES) {
+            int64_t p1 = least(p0 + PLACES, all), tap = -1;
+            tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0, tiles);
+            for (int64_t pair = first; pair < last; pair++) {
+                int64_t k = pair % j->panels * wide, left = j->depth - k;
+                int64_t nv = left < wide ? ceil_div(left, L) : j->lanes;
+                __mmask16 in = (__mmask16)((1u << least(L, left - (nv - 1) * L)) - 1);
+                if (pair / j->panels != tap) {
+                    tap = pair / j->panels;
+                    fill(j, f, group, tap, tap + 1, p0, p1, from, 0);
+                }
+                float *to = sums + (pair - first) * j->high_cut * wide;
+                for (int64_t o = 0; o < o1 - o0; o += HIGH, to += HIGH * nv * L)
+                    weighers[nv - 1](p1 - p0, from, k, tiles + o * (p1 - p0), to, in);
+            }
+        }
+        for (int64_t pair = first; pair < last; pair++) {
+            int64_t k = pair % j->panels * wide, left = least(wide, j->depth - k), row = ceil_div(left, L) * L;
+            const float *sum = sums + (pair - first) * j->high_cut * wide;
+            for (int64_t o = o0; o < o1; o++, sum += row) {
+                float *to = (float *)j->w + (group * outputs + o) * j->across + k * j->down +
+                    j->taps[pair / j->panels].at * j->along;
+                for (int64_t e = 0; e < left; e++) to[e * j->down] = sum[e];
+            }
+        }
+    }
+    flb_api->free(from);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------ */
+
+int flb_pixels_can(const Conv *c, int what) {
+    int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    return flb_cpu_level() == 2 && taps <= MOST_TAPS && c->stride[0] * c->stride[1] * c->stride[2] <= 64 &&
+        c->channels / c->groups * taps < 1 << 26;
+}
+
+/* Images in C order are turned, which costs as much as WORTH multiplications and additions an element; with few
+ * places the weight is what costs. Without a stride shifted rows are as fast, in three dimensions the other way
+ * is to gather. */
+int flb_pixels_fits(const Conv *c, int what) {
+    int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], per = c->channels / c->groups,
+            out = c->out[0] * c->out[1] * c->out[2], in = c->in[0] * c->in[1] * c->in[2];
+    if (!flb_pixels_can(c, what) || per < L || c->outputs / c->groups < L) return 0;
+    if (c->xlast && c->ylast) return 1;
+    if (taps < 8) return 0;
+    return c->kernel[0] > 1 ||
+        (c->stride[1] * c->stride[2] > 1 && c->images * out >= FEW &&
+         out * c->outputs * per * taps >= WORTH * (c->channels * in + c->outputs * out));
+}
+
+int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
+    int64_t per = c->channels / c->groups, made = c->outputs / c->groups,
+            taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    int back = what == CONV_INPUT;
+    Job j = {.c = c,
+             .what = what,
+             .source = back ? y : x,
+             .w = w,
+             .bias = bias,
+             .to = back ? x : y,
+             .made = y,
+             .depth = back ? made : per,
+             .high = back ? per : made,
+             .groups = c->groups,
+             .all = taps,
+             .count = 1};
+    for (int d = 0; d < 3; d++) {
+        j.size[d] = back ? c->out[d] : c->in[d], j.result[d] = back ? c->in[d] : c->out[d];
+        j.step[d] = back ? 1 : c->stride[d], j.by[d] = back ? c->stride[d] : 1, j.count *= j.by[d];
+    }
+    int64_t out = per * taps, in = c->wlast ? 1 : taps;
+    j.along = c->wlast ? per : 1, j.across = back ? in : out, j.down = back ? out : in;
+    /* Panels are as wide as it takes to share the vectors out evenly. Sums of the weight run over channels of
+     * the input. */
+    int64_t vectors = ceil_div(what == CONV_WEIGHT ? per : j.high, L);
+    j.panels = ceil_div(vectors, MOST_LANES), j.lanes = ceil_div(vectors, j.panels);
+    j.panels = ceil_div(vectors, j.lanes);
+    size_t tables = ceil_div(j.count * sizeof(Phase) + taps * sizeof(Tap), 64) * 64,
+           zeros = ceil_div(j.depth + L, L) * L * sizeof(float),
+           panels = what == CONV_WEIGHT ? 0 : c->groups * j.panels * j.lanes * L * taps * j.depth * sizeof(float);
+    char *memory = flb_api->scratch(tables + zeros + panels);
+    if (!memory) return -1;
+    j.phases = (Phase *)memory, j.taps = (Tap *)(j.phases + j.count), j.zeros = (float *)(memory + tables);
+    j.packed = (float *)(memory + tables + zeros);
+    memset(memory + tables, 0, zeros);
+    find_phases(&j);
+    double flops = 2.0 * c->images * c->outputs * per * taps * c->out[0] * c->out[1] * c->out[2] + 1;
+    if (what == CONV_WEIGHT) {
+        /* Outputs are cut first: a set of taps copies its outputs' cotangents. */
+        int64_t cuts = least(ceil_div(PIECES, c->groups), ceil_div(made, 32));
+        j.high_cut = ceil_div(ceil_div(made, cuts), HIGH) * HIGH, j.high_cuts = ceil_div(made, j.high_cut);
+        j.pairs = taps * j.panels, j.sets = least(j.pairs, ceil_div(PIECES, c->groups * j.high_cuts));
+        int64_t total = c->groups * j.sets * j.high_cuts;
+        flb_parallel(weight_range, &j, total, (int64_t)(2e5 * total / flops) + 1);
+    } else {
+        for (int64_t p = 0; p < j.count; p++) j.blocks += ceil_div(j.phases[p].places * c->images, ROWS);
+        j.cuts = least(j.panels, j.blocks * c->groups >= PIECES ? 1 : ceil_div(PIECES, j.blocks * c->groups));
+        j.cut = ceil_div(j.panels, j.cuts), j.cuts = ceil_div(j.panels, j.cut);
+        flb_parallel(pack_range, &j, c->groups * j.panels, 1 + 100000 / (j.lanes * L * j.depth * taps + 1));
+        int64_t total = c->groups * j.blocks * j.cuts;
+        if (!j.odd) flb_parallel(product_range, &j, total, (int64_t)(2e5 * total / flops) + 1);
+    }
+    flb_api->free(memory);
+    return j.failed ? -1 : j.odd;
+}
+#endif
