@@ -558,6 +558,7 @@ static void free_step(Step *s) {
     PyMem_Free(s->results);
     PyMem_Free(s->numbers);
     Py_XDECREF(s->callable);
+    Py_XDECREF(s->loop);
 }
 
 static void graph_dealloc(Graph *g) {
@@ -596,7 +597,10 @@ static void graph_dealloc(Graph *g) {
 }
 
 static int graph_traverse(Graph *g, visitproc visit, void *arg) {
-    for (int i = 0; i < g->nsteps; i++) Py_VISIT(g->steps[i].callable);
+    for (int i = 0; i < g->nsteps; i++) {
+        Py_VISIT(g->steps[i].callable);
+        Py_VISIT(g->steps[i].loop);
+    }
     Py_VISIT(g->on_error);
     Py_VISIT(g->on_mismatch);
     Py_VISIT(g->info);
@@ -605,7 +609,10 @@ static int graph_traverse(Graph *g, visitproc visit, void *arg) {
 }
 
 static int graph_clear(Graph *g) {
-    for (int i = 0; i < g->nsteps; i++) Py_CLEAR(g->steps[i].callable);
+    for (int i = 0; i < g->nsteps; i++) {
+        Py_CLEAR(g->steps[i].callable);
+        Py_CLEAR(g->steps[i].loop);
+    }
     Py_CLEAR(g->on_mismatch);
     Py_CLEAR(g->info);
     Py_CLEAR(g->dict);

@@ -345,12 +345,22 @@ static int turn_over(Call *c, int begin, int end) {
     return 0;
 }
 
-static int run_call(Call *c, const Step *s) {
+/* What a native loop is given: an input itself where it is all of it, since such an array costs as much as a
+ * short loop. */
+static PyObject *array_for_loop(const Layout *l, const Frame *f, char *ptr, PyObject *owner) {
+    if (owner && PyArray_CheckExact(owner) && PyArray_DATA((PyArrayObject *)owner) == ptr &&
+        matches((PyArrayObject *)owner, l, f))
+        return Py_NewRef(owner);
+    return array_over(l, f, ptr, owner);
+}
+
+static int run_call(Call *c, Step *s) {
     int n = 0, status = -1, count = s->nargs + s->nnumbers;
     PyObject *stack[64], **tensors = count <= 64 ? stack : PyMem_Malloc(count * sizeof(PyObject *));
-    PyObject *result = NULL, *fast = NULL,
-             *callable = Py_XNewRef(s->callable); /* a collected graph has none */
-    flb_floating_note(flb_api->floating());       /* what is called may clear the flags */
+    PyObject *result = NULL, *fast = NULL;
+    PyObject *callable = Py_XNewRef(s->callable); /* a collected graph has none */
+    PyObject *loop = s->loop && Py_IS_TYPE(s->loop, &FlbLoopWith_Type) ? Py_NewRef(s->loop) : NULL;
+    flb_floating_note(flb_api->floating()); /* what is called may clear the flags */
     if (!tensors || !callable) {
         if (callable) PyErr_NoMemory();
         else PyErr_SetString(PyExc_RuntimeError, "compiled graph: it has been collected");
@@ -358,15 +368,22 @@ static int run_call(Call *c, const Step *s) {
     }
     for (; n < s->nargs; n++) {
         Place *p = &c->places[s->args[n]];
-        PyObject *array = array_over(&s->parts[n].layout, c->f, p->ptr + c->f[s->parts[n].at], p->owner);
+        const Layout *layout = &s->parts[n].layout;
+        char *ptr = p->ptr + c->f[s->parts[n].at];
+        if (loop) {
+            if (!(tensors[n] = array_for_loop(layout, c->f, ptr, p->owner))) goto done;
+            continue;
+        }
+        PyObject *array = array_over(layout, c->f, ptr, p->owner);
         tensors[n] = array ? flb_api->from_array(array) : NULL;
         Py_XDECREF(array);
         if (!tensors[n]) goto done;
     }
     for (; n < count; n++)
         if (!(tensors[n] = PyLong_FromLongLong(c->f[s->numbers[n - s->nargs]]))) goto done;
-    result = PyObject_Vectorcall(callable, tensors, n, NULL);
+    result = loop ? flb_loop_arrays(loop, tensors, n) : PyObject_Vectorcall(callable, tensors, n, NULL);
     if (!result) goto done;
+    if (!s->loop && !(s->loop = flb_loop_of(callable))) goto done;
     fast = PySequence_Tuple(result); /* owned: reading a number may run Python, which may change a list */
     if (!fast) goto done;
     if (PyTuple_GET_SIZE(fast) != s->nresults) {
@@ -399,6 +416,7 @@ done:
     for (int i = 0; i < n; i++) Py_DECREF(tensors[i]);
     if (tensors != stack) PyMem_Free(tensors);
     Py_XDECREF(callable);
+    Py_XDECREF(loop);
     Py_XDECREF(result);
     Py_XDECREF(fast);
     return status;
@@ -532,7 +550,7 @@ static int run_next(Call *c, int i, double *seconds) {
 
 /* How many steps ran, -1 with an exception. */
 static int run_step(Call *c, int i, double *seconds) {
-    const Step *s = &c->g->steps[i];
+    Step *s = &c->g->steps[i];
     int n;
     if (WANTS_GIL(*s)) {
         if (take(c, i + 1) < 0) return c->g->nsteps;
@@ -891,7 +909,9 @@ PyMODINIT_FUNC PyInit__runtime(void) {
     Py_DECREF(core);
     flb_api = PyCapsule_Import(FLB_API_CAPSULE, 0);
     if (!flb_api) return NULL;
-    if (PyType_Ready(&FlbGraph_Type) < 0 || PyType_Ready(&FlbLoop_Type) < 0) return NULL;
+    if (PyType_Ready(&FlbGraph_Type) < 0 || PyType_Ready(&FlbLoop_Type) < 0 ||
+        PyType_Ready(&FlbLoopWith_Type) < 0)
+        return NULL;
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
     if (flb_init_writing(m) < 0 || PyType_Ready(&FlbArrayResult_Type) < 0 || PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||

@@ -10,6 +10,7 @@ typedef int64_t (*LoopFn)(void *data, void *meta, void *ints, void *floats, void
 
 typedef struct {
     PyObject_HEAD
+    vectorcallfunc vectorcall;
     LoopFn fn;
     int nwritten, nfresh, nresults,
         restores; /* restores: the loop may end with an error, which is to leave its operands as they were */
@@ -99,9 +100,9 @@ static int64_t nanoseconds(void) {
 
 enum {
     ENDED = 5,        /* field of the context (spreading.py): the number of an error, or -1, which ends all turns */
-    PIECE_NS = 10000, /* what is run between two looks at the clock, about */
-    ASKED_NS = 5000000,
-    LOOKS = 64
+    PIECE_NS = 10000, /* what is run between two looks at the clock on the pool, about */
+    LOOK_NS = 2000,   /* and before */
+    ASKED_NS = 5000000
 };
 static _Atomic int64_t worth_ns = 30000;
 static _Thread_local int64_t asked; /* when it was last asked for signals */
@@ -143,14 +144,17 @@ static void run_rest(void *context, int64_t begin, int64_t end) {
  * the result. */
 void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
     int alone = flb_get_num_threads() == 1;
-    int64_t chunk = blocks / LOOKS > 0 ? blocks / LOOKS : 1, before = nanoseconds();
-    for (int64_t done = 0, n; done < blocks; done += n) {
+    int64_t n = 1, before = nanoseconds();
+    for (int64_t done = 0, chunk = 1; done < blocks; done += n) {
         n = blocks - done < chunk ? blocks - done : chunk;
         fn(context, done, done + n);
         int64_t now = nanoseconds(), left = blocks - done - n;
         double each = (double)(now - before) / n;
         before = now;
         if (ended(context, now)) return;
+        /* A look costs as much as a short block, and turns to come may be longer: at most as many as were run. */
+        int64_t next = (int64_t)(LOOK_NS / (each + 1));
+        chunk = next < 1 ? 1 : next > done + n ? done + n : next;
         if (alone || !left || each * left < atomic_load(&worth_ns)) continue;
         int64_t grain = each < PIECE_NS ? (int64_t)(PIECE_NS / (each + 1)) : 1;
         Rest rest = {fn, context, done + n, grain};
@@ -211,20 +215,24 @@ typedef struct {
     int count, total;       /* operands; with the fresh arrays */
     PyArrayObject **arrays; /* operands or their copies, then fresh arrays; owned */
     PyArrayObject **before; /* what written operands held, or NULL; owned */
-    PyObject **given;       /* operands, borrowed */
+    PyObject *const *given; /* operands, borrowed */
     int64_t *numbers;       /* addresses, sizes and strides, integers, floats, results */
+    void *few[16];          /* of `arrays` and `before`, where they are few */
+    int64_t short_[64];     /* of `numbers` */
 } Frame_;
 
-/* The table of a kernel's arguments in one allocation. */
+/* The table of a kernel's arguments, which is one allocation where it is long. */
 static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
     const int nfunctions = 15;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
-    int64_t *data = PyMem_Calloc(size, sizeof(int64_t)), *at = data;
-    if (!data) return PyErr_NoMemory(), -2;
-    f->numbers = data;
+    int64_t *data = f->short_, *at;
+    if (size > (Py_ssize_t)(sizeof f->short_ / sizeof(int64_t)) &&
+        !(data = PyMem_Malloc(size * sizeof(int64_t))))
+        return PyErr_NoMemory(), -2;
+    at = f->numbers = data;
     *at++ = (int64_t)(uintptr_t)flb_api->malloc;
     *at++ = (int64_t)(uintptr_t)flb_api->free;
     *at++ = (int64_t)(uintptr_t)flb_parallel;
@@ -255,7 +263,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
         if (v == -1 && PyErr_Occurred()) return -2;
         memcpy(at++, &v, sizeof v);
     }
-    f->numbers = at;
+    memset(at, 0, (l->nresults + 3) * sizeof(int64_t));
     PyThreadState *outer = waiting;
     PyObject *around = python;
     python = l->python;
@@ -268,7 +276,6 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     flb_floating_note(flb_api->floating()); /* the caller may clear the flags */
     memmove(data, at,
             (l->nresults + 3) * sizeof(int64_t)); /* what is looked at from here on stands at the front */
-    f->numbers = data;
     return code;
 }
 
@@ -327,10 +334,18 @@ static int same_elements(PyArrayObject *a, PyArrayObject *b) {
         !memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), n * sizeof(npy_intp));
 }
 
-static PyObject *gather(Loop *l, Frame_ *f) {
+/* An array as a result, which is a tensor unless they are `plain`. Takes over the reference. */
+static PyObject *given_back(PyObject *array, int plain) {
+    if (plain) return array;
+    PyObject *t = flb_api->from_array(array);
+    Py_DECREF(array);
+    return t;
+}
+
+static PyObject *gather(Loop *l, Frame_ *f, int plain) {
     int n = 0;
     for (int k = 0; k < l->nwritten; k++) n += l->over[k] != 1;
-    PyObject *out = PyList_New(n + l->nfresh + l->nresults);
+    PyObject *out = PyTuple_New(n + l->nfresh + l->nresults);
     if (!out) return NULL;
     n = 0;
     for (int k = 0; k < l->nwritten; k++) {
@@ -340,7 +355,7 @@ static PyObject *gather(Loop *l, Frame_ *f) {
             PyObject *a = (PyObject *)f->arrays[w], *base = PyArray_BASE(f->arrays[w]);
             if (base && PyArray_CheckExact(base) && same_elements(f->arrays[w], (PyArrayObject *)base))
                 a = base;
-            PyList_SET_ITEM(out, n++, flb_api->from_array(a));
+            PyTuple_SET_ITEM(out, n++, given_back(Py_NewRef(a), plain));
             continue;
         }
         if (PyObject_TypeCheck(given, flb_api->tensor_type)) given = ((FlbTensor *)given)->array;
@@ -348,31 +363,25 @@ static PyObject *gather(Loop *l, Frame_ *f) {
             return Py_DECREF(out), NULL;
     }
     for (int k = 0; k < l->nfresh; k++)
-        PyList_SET_ITEM(out, n++, flb_api->from_array((PyObject *)f->arrays[f->count + k]));
+        PyTuple_SET_ITEM(out, n++, given_back(Py_NewRef(f->arrays[f->count + k]), plain));
     for (int k = 0; k < l->nresults; k++) {
         Py_INCREF(l->results[k]);
         PyObject *a = PyArray_NewFromDescr(&PyArray_Type, l->results[k], 0, NULL, NULL, NULL, 0, NULL);
         if (!a) return Py_DECREF(out), NULL;
         memcpy(PyArray_DATA((PyArrayObject *)a), f->numbers + k, PyArray_ITEMSIZE((PyArrayObject *)a));
-        PyList_SET_ITEM(out, n++, flb_api->from_array(a));
-        Py_DECREF(a);
+        PyTuple_SET_ITEM(out, n++, given_back(a, plain));
     }
     for (int k = 0; k < n; k++)
-        if (!PyList_GET_ITEM(out, k)) return Py_DECREF(out), NULL;
+        if (!PyTuple_GET_ITEM(out, k)) return Py_DECREF(out), NULL;
     return out;
 }
 
-/* loop(arrays or tensors, ints, floats) -> list of tensors: written arrays that aren't `over`, fresh ones,
- * numbers. */
-static PyObject *called(Loop *l, PyObject *args, PyObject *kwargs) {
-    PyObject *arrays, *ints, *floats;
-    if (kwargs && PyDict_GET_SIZE(kwargs))
-        return PyErr_SetString(PyExc_TypeError, "a loop takes no keyword arguments"), NULL;
-    if (!PyArg_ParseTuple(args, "O!O!O!", &PyTuple_Type, &arrays, &PyTuple_Type, &ints, &PyTuple_Type,
-                          &floats))
-        return NULL;
+/* The results: written arrays that aren't `over`, fresh ones, numbers. */
+static PyObject *called(Loop *l, PyObject *const *arrays, Py_ssize_t count, PyObject *ints, PyObject *floats,
+                        int plain) {
     if (!l->fn) return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
-    Frame_ f = {.count = (int)PyTuple_GET_SIZE(arrays), .given = &PyTuple_GET_ITEM(arrays, 0)};
+    Frame_ f;
+    f.count = (int)count, f.total = 0, f.given = arrays, f.numbers = NULL;
     for (int k = 0; k < l->nwritten; k++)
         if (l->written[k] >= f.count)
             return PyErr_SetString(PyExc_ValueError, "a compiled loop writes an array that it isn't given"),
@@ -382,13 +391,15 @@ static PyObject *called(Loop *l, PyObject *args, PyObject *kwargs) {
             return PyErr_SetString(PyExc_ValueError, "a compiled loop wants an array that it isn't given"),
                    NULL;
     int room = f.count + l->nfresh + l->nwritten;
-    f.arrays = PyMem_Calloc(room + 1, sizeof(void *));
-    if (!f.arrays) return PyErr_NoMemory();
+    f.arrays = (PyArrayObject **)f.few;
+    if (room > (int)(sizeof f.few / sizeof(void *)) && !(f.arrays = PyMem_Malloc(room * sizeof(void *))))
+        return PyErr_NoMemory();
+    memset(f.arrays, 0, room * sizeof(void *));
     f.before = f.arrays + f.count + l->nfresh;
     flb_api->use_allocator();
     PyObject *out = NULL;
     int64_t code = prepare(l, &f) < 0 ? -2 : run(l, &f, ints, floats);
-    if (code == 0) out = gather(l, &f);
+    if (code == 0) out = gather(l, &f, plain);
     else if (code == -1) {
         PyErr_Restore(caught[0], caught[1], caught[2]);
         caught[0] = caught[1] = caught[2] = NULL;
@@ -404,8 +415,8 @@ static PyObject *called(Loop *l, PyObject *args, PyObject *kwargs) {
         if (r) PyErr_SetString(PyExc_RuntimeError, "a compiled loop failed without an error");
     }
     for (int k = 0; k < room; k++) Py_XDECREF(f.arrays[k]);
-    PyMem_Free(f.arrays);
-    PyMem_Free(f.numbers);
+    if ((void *)f.arrays != (void *)f.few) PyMem_Free(f.arrays);
+    if (f.numbers != f.short_) PyMem_Free(f.numbers);
     return out;
 }
 
@@ -455,6 +466,8 @@ static void loop_dealloc(Loop *l) {
     PyObject_GC_Del(l);
 }
 
+static PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names);
+
 static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     unsigned long long address;
     PyObject *written, *over, *sizes, *fresh, *results, *fail, *numpy;
@@ -466,6 +479,7 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     if (!l) return NULL;
     memset((char *)l + sizeof(PyObject), 0, sizeof(Loop) - sizeof(PyObject));
     PyObject_GC_Track(l);
+    l->vectorcall = call;
     l->fn = (LoopFn)(uintptr_t)address;
     l->restores = restores;
     l->fail = Py_NewRef(fail);
@@ -504,21 +518,113 @@ fail:
     return NULL;
 }
 
-static PyObject *call(Loop *l, PyObject *args, PyObject *kwargs) {
-    if (!*flb_api->events) return called(l, args, kwargs);
+static PyObject *noted(Loop *l, PyObject *const *arrays, Py_ssize_t count, PyObject *ints, PyObject *floats,
+                       int plain) {
+    if (!*flb_api->events) return called(l, arrays, count, ints, floats, plain);
     FlbOpen open;
     flb_api->event_begin(&open, EVENT_LOOP, l->fail);
-    PyObject *result = called(l, args, kwargs);
+    PyObject *result = called(l, arrays, count, ints, floats, plain);
     flb_api->event_end(&open);
     return result;
 }
+
+static PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    if (PyVectorcall_NARGS(nargsf) != 3 || (names && PyTuple_GET_SIZE(names)) || !PyTuple_Check(args[0]) ||
+        !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]))
+        return PyErr_SetString(PyExc_TypeError, "a loop takes tuples of arrays, integers and floats"), NULL;
+    return noted((Loop *)self, &PyTuple_GET_ITEM(args[0], 0), PyTuple_GET_SIZE(args[0]), args[1], args[2], 0);
+}
+
+/* ---- the call with numbers that are known before ----------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    Loop *loop;
+    PyObject *ints, *floats;
+} LoopWith;
+
+static PyObject *called_with(LoopWith *w, PyObject *const *arrays, Py_ssize_t n, int plain) {
+    if (!w->loop)
+        return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
+    return noted(w->loop, arrays, n, w->ints, w->floats, plain);
+}
+
+static PyObject *call_with(PyObject *self, PyObject *const *arrays, size_t nargsf, PyObject *names) {
+    if (names && PyTuple_GET_SIZE(names))
+        return PyErr_SetString(PyExc_TypeError, "a loop takes no keyword arguments"), NULL;
+    return called_with((LoopWith *)self, arrays, PyVectorcall_NARGS(nargsf), 0);
+}
+
+/* The same with arrays as results. */
+PyObject *flb_loop_arrays(PyObject *loop, PyObject *const *arrays, Py_ssize_t n) {
+    return called_with((LoopWith *)loop, arrays, n, 1);
+}
+
+static int with_clear(LoopWith *w) {
+    Py_CLEAR(w->loop);
+    return 0;
+}
+
+static int with_traverse(LoopWith *w, visitproc visit, void *arg) {
+    Py_VISIT(w->loop);
+    return 0;
+}
+
+static void with_dealloc(LoopWith *w) {
+    PyObject_GC_UnTrack(w);
+    with_clear(w);
+    Py_XDECREF(w->ints);
+    Py_XDECREF(w->floats);
+    PyObject_GC_Del(w);
+}
+
+PyTypeObject FlbLoopWith_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.LoopWith",
+    .tp_doc = "What Loop.with_numbers() gives: called with the arrays.",
+    .tp_basicsize = sizeof(LoopWith),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_dealloc = (destructor)with_dealloc,
+    .tp_traverse = (traverseproc)with_traverse,
+    .tp_clear = (inquiry)with_clear,
+    .tp_vectorcall_offset = offsetof(LoopWith, vectorcall),
+    .tp_call = PyVectorcall_Call,
+};
+
+/* The loop that a callable of a graph turned out to be when it was first called (eager_call.py), or None. */
+PyObject *flb_loop_of(PyObject *callable) {
+    PyObject *run = PyObject_GetAttrString(callable, "run");
+    if (!run && !PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
+    if (!run) PyErr_Clear();
+    if (run && Py_IS_TYPE(run, &FlbLoopWith_Type)) return run;
+    Py_XDECREF(run);
+    return Py_NewRef(Py_None);
+}
+
+static PyObject *with_numbers(PyObject *self, PyObject *args) {
+    PyObject *ints, *floats;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &ints, &PyTuple_Type, &floats)) return NULL;
+    LoopWith *w = PyObject_GC_New(LoopWith, &FlbLoopWith_Type);
+    if (!w) return NULL;
+    w->vectorcall = call_with;
+    w->loop = (Loop *)Py_NewRef(self);
+    w->ints = Py_NewRef(ints), w->floats = Py_NewRef(floats);
+    PyObject_GC_Track(w);
+    return (PyObject *)w;
+}
+
+static PyMethodDef methods[] = {
+    {"with_numbers", with_numbers, METH_VARARGS,
+     "with_numbers(ints, floats): the call as a function of the arrays alone, each an argument."},
+    {0},
+};
 
 PyTypeObject FlbLoop_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.Loop",
     .tp_doc =
         "Loop(address, written, over, sizes, fresh, results, restores, fail, numpy): the call of a native "
         "loop.\n\n"
-        "Called with tuples (arrays or tensors, ints, floats); gives the list of its results as tensors: "
+        "Called with tuples (arrays or tensors, ints, floats); gives the tuple of its results as tensors: "
         "written operands whose flag in `over` is\n"
         "not 1 (those with 1 are written themselves; with 2 the result may lie in the operand's memory), new "
         "arrays of the shapes of the operands `fresh`, numbers of the dtypes `results`. An error ends\n"
@@ -526,10 +632,12 @@ PyTypeObject FlbLoop_Type = {
         "`numpy(text, arrays)` computes what the kernel has no code for into the last of the arrays, and gives "
         "the floating-point flags that it raised. Signals are served while it runs.",
     .tp_basicsize = sizeof(Loop),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = loop_new,
+    .tp_methods = methods,
     .tp_dealloc = (destructor)loop_dealloc,
     .tp_traverse = (traverseproc)loop_traverse,
     .tp_clear = (inquiry)loop_clear,
-    .tp_call = (ternaryfunc)call,
+    .tp_vectorcall_offset = offsetof(Loop, vectorcall),
+    .tp_call = PyVectorcall_Call,
 };

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau import _runtime
 from flambeau.inductor.assembly import instructions as llvm
 from flambeau.loops import operator
 from flambeau.loops.arguments import DATA, FLOATS, GIVEN, INTS, META, NULL, OUT, RUNTIME
@@ -197,3 +198,60 @@ def test_parts_side_by_side():
         y = x.copy()
         compiled(x, n), planes(y, n)
         np.testing.assert_array_equal(x, y)
+
+
+def _running(a, b):
+    """Writes ``a``, reads ``b``, and gives a number back."""
+    total = 0.0
+    for i in range(1, len(a)):
+        a[i] = a[i - 1] * 0.5 + b[i]
+        total += a[i]
+    return total
+
+
+def _overlapping():
+    whole = np.arange(20.0)
+    return whole[1:13], whole[:12]
+
+
+def _apart():
+    return np.arange(12.0), np.arange(12.0)
+
+
+def _by_steps():
+    return np.arange(24.0)[::2], np.arange(24.0)[::-2]
+
+
+def _only_read():
+    a, b = _apart()
+    b.flags.writeable = False
+    return a, b
+
+
+@pytest.mark.parametrize("made", [_apart, _by_steps, _overlapping, _only_read])
+def test_later_calls_are_handed_the_arrays_themselves(made):
+    """From the second call on a graph hands its native loop what it was given, without tensors around it."""
+    compiled = torch.compile(_running)
+    for _ in range(4):
+        wanted, given = made(), made()
+        assert compiled(*given) == _running(*wanted)
+        for x, y in zip(given, wanted):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_an_array_that_may_not_be_written():
+    compiled = torch.compile(_running)
+    for _ in range(2):
+        compiled(*_apart())
+    a, b = _apart()
+    a.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        compiled(a, b)
+    np.testing.assert_array_equal(a, np.arange(12.0))
+
+
+@pytest.mark.parametrize("arguments", [(), ((), ()), ([], (), ()), ((), (), (), ())])
+def test_a_loop_is_called_with_three_tuples(arguments):
+    loop = _runtime.Loop(1, [], [], [], [], (), False, None, None)
+    with pytest.raises(TypeError, match="tuples of arrays, integers and floats"):
+        loop(*arguments)

@@ -139,6 +139,7 @@ class Interpreter:
         self.tuples: list[tuple[str, TupleType]] = []
         self.grown: list[tuple[str, str, bool]] = []
         self.held: list[tuple[str, str]] = []
+        self.closed_loops: set[int] = set()  # instructions of loops that are no loops in the text
         self.states: dict[int, State] = {}
         self.joins: dict[int, int] = {}  # how often paths met at a block
         self.ways: dict[int, set[int | None]] = {}  # blocks -> those that follow
@@ -258,6 +259,7 @@ class Interpreter:
             return None
         for name, value in after.items():
             self.variables.write(name, value)
+        self.closed_loops.update(range(at, found.exit))
         return None, [(found.exit, self.machine.stack)]
 
     def go_on(self, at: int, target: int, stack: list) -> None:
@@ -509,7 +511,8 @@ class Interpreter:
     def _loops_within(self) -> bool:
         """Whether a turn has loops of its own."""
         region, insts = self.region, self.machine.insts
-        inside = [i for start, end in region.blocks.items() for i in insts[start:end]]
+        places = [k for start, end in region.blocks.items() for k in range(start, end)]
+        inside = [insts[k] for k in places if k not in self.closed_loops]
         return bool(self.e.element_loops) or any(
             (i.name == "FOR_ITER" and i.index != region.header)
             or (i.target is not None and region.header < i.target < i.index)

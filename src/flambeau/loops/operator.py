@@ -182,6 +182,8 @@ def _prepared(writes: bool, template: list):
     if not any(hasattr(x, "k") for x in (*ints, *floats)):
         order, ints, floats = [a.k for a in arrays], tuple(ints), tuple(map(float, floats))
         if order == list(range(len(order))):
+            if isinstance(call, _runtime.Loop):
+                return call.with_numbers(ints, floats)
             return lambda *given: call(given, ints, floats)
         return lambda *given: call(tuple([given[k] for k in order]), ints, floats)
 
