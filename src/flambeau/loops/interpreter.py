@@ -431,6 +431,8 @@ class Interpreter:
         written, e = self.operands.written, self.e
         if self.containers.sites:
             return "it has a list, dict or set that changes"
+        if self.region.exit is None and self.inlining.recursion.frames:
+            return "it is a recursive function"
         if self.inputs.trip is None or (self.index is None and self.inputs.trip[0] != "over"):
             return "it is no loop over a range or arrays, or its variable is assigned in it too"
         shared = [n for n in sorted(written) if not e.touched.get(n)]

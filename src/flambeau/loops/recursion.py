@@ -37,6 +37,8 @@ from .variables import Variables
 __all__ = ["Continued", "Recursion"]
 
 DEEPEST = 5000  # calls within calls, where Python allows more
+# A complex number is two words, which don't lie as vectors do.
+ALIGNED = ", align 8"
 
 
 @slotted
@@ -154,7 +156,7 @@ class Recursion(InterpreterPart):
         e.check(e.cmp("sle", depth, (self.limit - 1) * frame.words), "RecursionError", text)
         e.spend(1)
         for place, (name, type) in self._places(memory, depth, frame):
-            e.write(e.get(name, type), place)
+            e.write(e.get(name, type), place, ALIGNED)
         e.write(e.get(f"@call.{base}", llvm.I64), e.place(llvm.I64, memory, depth))
         e.set(f"@depth.{base}", llvm.I64, e.op("add", depth, frame.words))
         e.set(f"@call.{base}", llvm.I64, at)
@@ -167,7 +169,7 @@ class Recursion(InterpreterPart):
         e.set(f"@depth.{base}", llvm.I64, depth)
         e.set(f"@call.{base}", llvm.I64, e.read(llvm.I64, e.place(llvm.I64, memory, depth)))
         for place, (name, type) in self._places(memory, depth, frame):
-            e.set(name, type, e.read(type, place))
+            e.set(name, type, e.read(type, place, ALIGNED))
         return [self.variables.fetch(f"stack{d}", t) for d, t in enumerate(frame.stack, below)]
 
     def _places(self, memory: Operand, depth: Operand, frame: Frame):

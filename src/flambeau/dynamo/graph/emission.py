@@ -7,6 +7,8 @@ import time
 import weakref
 from collections.abc import Callable
 
+import numpy as np
+
 from flambeau import _C, _frame, fx
 from flambeau.fake.active import handing_over
 from flambeau.loops.streams import journaled
@@ -117,7 +119,10 @@ class Emission:
         inputs = self.output.recorder.inputs
         with cg.sharing([i.source for i in inputs], self.output.guards.node):
             for i in inputs:
-                if i.ndarray and not (self.takes_arrays and not i.carried):
+                if i.numpy_number:
+                    convert = np.asarray if self.takes_arrays else numpy_bridge.from_number
+                    cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
+                elif i.ndarray and not (self.takes_arrays and not i.carried):
                     convert = numpy_bridge.tensor_of if i.carried else _C.from_array
                     cg.call_function(convert, lambda i=i: cg.load_source(i.source), 1)
                 else:

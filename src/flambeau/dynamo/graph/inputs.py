@@ -26,6 +26,7 @@ class GraphInput:
     ndarray: bool
     number: bool = False  # an int or float
     carried: bool = False  # an array of carried.Carried
+    numpy_number: bool = False  # an array without dimensions is made of it
 
 
 def number_input(output, value, source: Source) -> Variable | None:

@@ -50,7 +50,7 @@ from ..variables.values.constant import ConstantVariable
 from ..variables.values.graph_numbers import NumberVariable, complex_of
 from ..variables.values.symbolic import SymbolicRangeVariable, SymbolicVariable
 
-__all__ = ["loop_starts", "try_arrays", "try_range", "try_while"]
+__all__ = ["loop_starts", "try_arrays", "try_function", "try_range", "try_while"]
 
 LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
 NOTES: dict[str, str] = {}
@@ -575,3 +575,8 @@ def try_while(tx, again: bool = False) -> bool:
         if tx.turns[header] != MANY:
             return False
     return _native(tx, header, {}, None)
+
+
+def try_function(tx) -> bool:
+    """At the first instruction of a function: run all of it natively."""
+    return _native(tx, tx.ip, {}, None)

@@ -42,6 +42,11 @@ def from_ndarray(a: np.ndarray):
     return _C.from_array(a)
 
 
+def from_number(x: np.generic):
+    """The same for a NumPy number: a tensor without dimensions."""
+    return _C.from_array(np.asarray(x))
+
+
 def to_ndarray(t) -> np.ndarray:
     """The graph's output, as the array that the user's code holds. One that carries a gradient is of a class of its own (see carried.py)."""
     return carried(t, False) if t.requires_grad else on_host(t).numpy()

@@ -11,6 +11,7 @@ from flambeau import _C
 from flambeau.base.symint import NUMBERS
 
 from ..graph.inputs import number_input
+from ..graph.numpy_numbers import numpy_number_input
 from ..guards.source import ConstSource, Source
 from ..rules import trace_rules
 from ..rules.constants import OTHERS, PLAIN, is_constant_value
@@ -74,6 +75,10 @@ def wrap(tx, value, source: Source) -> Variable:
             return memo
         if not known and type(value) in (int, float) and type(source) is not ConstSource:
             number = number_input(tx.output, value, source)
+            if number is not None:
+                return number
+        if not known and trace_rules.is_a(value, np.inexact) and type(source) is not ConstSource:
+            number = numpy_number_input(tx.output, value, source)
             if number is not None:
                 return number
         if not known:

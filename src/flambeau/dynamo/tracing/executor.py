@@ -24,7 +24,7 @@ from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, TraceAga
 from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
 from ..guards.source import ConstSource
-from ..higher_order import nested_regions
+from ..higher_order import nested_regions, recursion
 from ..higher_order.element_loops import is_element_loop
 from ..rules import trace_rules
 from ..rules.reflect import name_of, qualname_of
@@ -72,6 +72,10 @@ __all__ = ["Frame", "InlineFrame", "RootFrame"]
 MAX_INLINE_DEPTH = 120
 # A recursion that branches is inlined call by call, and their number may double with each level.
 MAX_RECURSIVE_CALLS = 1000
+# Instructions within recursive calls: what takes more is a sort, a search or a walk, whose every step would be part of the graph.
+MAX_RECURSIVE_STEPS = 50_000
+# Recursive calls of a function that has met no tensor, array or varying number: there is nothing to capture in it.
+MAX_PLAIN_CALLS = 16
 
 
 class Frame(Opcodes):
@@ -346,12 +350,12 @@ class Frame(Opcodes):
             depth, root, p = depth + 1, p, p.parent
         if depth > MAX_INLINE_DEPTH:
             unsupported("inline-depth", f"more than {MAX_INLINE_DEPTH} nested calls", "Deep recursion is not traced.")
-        root.recursive_calls += recursive
-        root.recurses |= root.code is f.code
-        if root.recursive_calls > MAX_RECURSIVE_CALLS:
-            unsupported(
-                "recursion", f"more than {MAX_RECURSIVE_CALLS} recursive calls", f"{f.name} is inlined call by call."
-            )
+        if recursive:
+            if not root.recursive_calls:
+                root.executed_before = self.output.executed
+            root.recursive_calls += 1
+            root.recurses |= root.code is f.code
+            self.refuse_long_recursion(root, f)
         if isinstance(f, UserFunctionVariable):
             what, why = trace_rules.inline_reason(f.fn)
             if what == "skip":
@@ -370,11 +374,24 @@ class Frame(Opcodes):
         frame = self.frame_of(f, locals)
         if code.co_flags & inspect.CO_GENERATOR:
             return GeneratorVariable(frame)
+        if not recursive:
+            recursion.try_native(frame)
         result = frame.run()
         frame.locals.clear()  # the frame may be in cycles; what it alone held is dropped now
         if self.output.references.calling_references:
             check_callbacks(self, result)
         return result
+
+    def refuse_long_recursion(self, root: RootFrame, f: FunctionVariable) -> None:
+        """Unsupported for a recursion that would take long to trace, or in which nothing can be captured."""
+        why = f"{f.name} is inlined call by call."
+        if root.recursive_calls > MAX_RECURSIVE_CALLS:
+            unsupported("recursion", f"more than {MAX_RECURSIVE_CALLS} recursive calls", why)
+        if self.output.executed - root.executed_before > MAX_RECURSIVE_STEPS:
+            unsupported("recursion", f"more than {MAX_RECURSIVE_STEPS} instructions in recursive calls", why)
+        plain = root.recurses and not root.fullgraph and not self.output.recorder.inputs
+        if plain and root.recursive_calls > MAX_PLAIN_CALLS and self.output.recorder.first_call is None:
+            unsupported("recursion", "a recursive function that computes nothing with tensors or arrays", why)
 
     def frame_of(self, f: FunctionVariable, locals: dict[str, Variable]) -> InlineFrame:
         """A frame of ``f``, called from here."""
@@ -646,6 +663,7 @@ class RootFrame(Frame):
         self.instructions: list | None = None
         self.needs_eval = False
         self.recursive_calls = 0  # that were inlined
+        self.executed_before = 0  # instructions in front of the first of them
         self.recurses = False  # by way of itself
         self.unrolled = False  # elements of an iterator that existed before were taken one by one
 
@@ -656,6 +674,8 @@ class RootFrame(Frame):
         active_frames().append(self)
         before, self.output.tx = self.output.tx, self
         try:
+            if self.break_at is None and not self.suspends:
+                recursion.try_native(self)
             while True:
                 if self.visits == self.break_at:
                     self.inst = self.insts[self.ip]

@@ -1,0 +1,39 @@
+"""NumPy's numbers among the inputs of a graph: where one varies it is an array without dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..config import config
+from ..guards.source import Source
+from ..numpy import numpy_bridge
+from ..variables.base import Variable
+from ..variables.tensors.tensor import NumpyNdarrayVariable
+from .inputs import GraphInput
+
+__all__ = ["numpy_number_input"]
+
+
+def numpy_number_input(output, value: np.inexact, source: Source) -> Variable | None:
+    """A NumPy float or complex number that varies, as an array without dimensions; None when it is a constant. Integers stay constants: they are
+    sizes and places."""
+    path = output.objects.path(source)
+    known: Variable | None = output.shapes.numbers.get(path)
+    if known is not None:
+        return known
+    if not output.shapes.seen.number(path, value) or output.shapes.dynamic is False or not config.trace_numpy:
+        return None
+    try:
+        tensor = numpy_bridge.from_ndarray(np.asarray(value))
+    except TypeError:  # a dtype that tensors don't have
+        return None
+    output.guard_numpy_errors()
+    output.guard(source, "TYPE_MATCH", type(value))
+    fake = output.fake_mode.from_tensor(tensor, static_shapes=True)
+    node = output.recorder.placeholder(source)
+    node.meta["val"] = node.meta["example_value"] = fake
+    output.recorder.inputs.append(GraphInput(node, source, tensor, True, numpy_number=True))
+    output.recorder.examples[node] = tensor
+    out = output.shapes.numbers[path] = NumpyNdarrayVariable(node, fake)
+    out.source = source
+    return out
