@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import flambeau as torch
 from flambeau.testing.loops import check
 
 R = np.random.RandomState(2)
@@ -261,3 +262,103 @@ def test_a_python_number_at_first_and_numpys_later(dtype):
     check(largest, x, 0.1, native=None)
     check(largest, x, 1 << 40, native=None)
     check(total, x)
+
+
+def leaves(x, eps):
+    y = x
+    for _ in range(400):
+        new = y * 0.5 + x * 0.25
+        if np.abs(new - y).max() < eps:
+            break
+        y = new
+    return y
+
+
+def leaves_twice(x, low, high):
+    s = 0.0
+    for v in x:
+        if v < low:
+            break
+        s += v
+        if s > high:
+            break
+    return s
+
+
+def leaves_an_inner_loop(x):
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(i, len(x)):
+            if x[j] > 0.9:
+                break
+            s += x[j]
+        if s > 400:
+            break
+    return s
+
+
+def leaves_while(x):
+    i = 0
+    while i < len(x):
+        if x[i] > 2:
+            break
+        x[i] += 1
+        i += 1
+    return x
+
+
+def leaves_while_true(x):
+    i = 0
+    while True:
+        x[i] += 1
+        i += 1
+        if i >= len(x):
+            break
+    return x
+
+
+def leaves_or_ends(x, limit):
+    for i in range(len(x)):
+        if x[i] > limit:
+            break
+    else:
+        return -1.0
+    return x[i]
+
+
+def goes_on_or_leaves(x, limit):
+    s = 0.0
+    for v in x:
+        if v < 0.1:
+            continue
+        if v > limit:
+            return s
+        s += v
+    return s
+
+
+@pytest.mark.parametrize(
+    "f, args",
+    [
+        (leaves, (X, 1e-8)),
+        (leaves, (X, 0.0)),
+        (leaves_twice, (X, 0.01, 1e9)),
+        (leaves_twice, (X, -1.0, 20.0)),
+        (leaves_an_inner_loop, (X,)),
+        (leaves_while, (X,)),
+        (leaves_while, (X * 3,)),
+        (leaves_while_true, (X,)),
+        (leaves_or_ends, (X, 0.99)),
+        (leaves_or_ends, (X, 99.0)),
+        (goes_on_or_leaves, (X, 0.99)),
+        (goes_on_or_leaves, (X, 99.0)),
+    ],
+    ids=lambda v: getattr(v, "__name__", None),
+)
+def test_a_return_behind_the_loop_stands_in_place_of_break(f, args):
+    """From CPython 3.12 on."""
+    check(f, *args)
+
+
+def test_the_argument_itself_may_be_what_is_returned():
+    assert torch.compile(leaves)(X, 1e9) is X

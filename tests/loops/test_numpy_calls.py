@@ -1,7 +1,5 @@
 """What a native loop leaves to NumPy gives NumPy's results and errors, and the loop stays native."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -134,13 +132,9 @@ CASES = [
 ]
 
 
-# From CPython 3.12 on a `break` in front of `return x` is a return inside the loop. Its value may be the argument, so the loop stays Python.
-RETURNS_INSIDE = (fixed_point,) if sys.version_info >= (3, 12) else ()
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
 def test_loop_stays_native(case):
-    check(*case, native=case[0] not in RETURNS_INSIDE)
+    check(*case)
 
 
 def flipped_dots(r):

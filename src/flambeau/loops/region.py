@@ -120,7 +120,8 @@ def _up_to(insts, header: int, inside: set[int], exit: int) -> LoopRegion:
     stack = [header]
     while stack:
         i = stack.pop()
-        if i in reached or (i not in inside and leads_to(insts, i, exit)):
+        # What follows the loop may have a copy between its turns: a `return x` that stands behind it, where CPython has it instead of a `break`.
+        if i in reached or (i != header and leads_to(insts, i, exit)):
             continue
         if insts[i].name in _ENDS and insts[i].name != "RAISE_VARARGS":
             raise Declined("the loop is left by return")
