@@ -109,3 +109,54 @@ def test_products_that_fit_share_code():
     for k in (3, 4, 5, 2**30, -(2**30)):
         assert compiled(torch.ones(2), k)[0].item() == float(1 + k * k)
     assert len(captured) == 2  # for the first number, and for all others
+
+
+def halved(a, b, tolerance):
+    def f(x):
+        return x**3 - x - 2
+
+    n = 0
+    while b - a > tolerance:
+        c = (a + b) / 2
+        n += 1
+        if f(a) * f(c) < 0:
+            b = c
+        else:
+            a = c
+    return (a + b) / 2, n
+
+
+def logistic(x, r):
+    for _ in range(60):
+        x = r * x * (1 - x)
+    return x
+
+
+def powers_of_itself(n):
+    k = 0
+    while n < 1000:
+        n = n * n + n
+        k += 1
+    return n, k
+
+
+@pytest.mark.parametrize(
+    "f, calls",
+    [
+        (halved, [(1.0, 2.0, 1e-9), (0.5, 2.0, 1e-6), (1.0, 1.75, 1e-3)]),
+        (logistic, [(0.3, 3.5), (0.4, 3.6), (0.2, 3.9)]),
+        (powers_of_itself, [(2,), (3,), (5,)]),
+    ],
+    ids=["halved", "logistic", "powers_of_itself"],
+)
+def test_numbers_that_are_computed_from_themselves(f, calls):
+    """Their expressions would double in each turn of the loop: beyond a length they are constants of what is captured."""
+    torch._dynamo.reset()
+    g = torch.compile(f)
+    for args in calls * 2:
+        assert g(*args) == f(*args)
+    scaled = torch.compile(lambda x, *args: x * logistic(*args))
+    for args in ((0.3, 3.5), (0.4, 3.6), (0.2, 3.9)):
+        assert torch.equal(
+            scaled(torch.ones(2, dtype=torch.float64), *args), torch.full((2,), logistic(*args), dtype=torch.float64)
+        )

@@ -22,6 +22,8 @@ __all__ = ["fitting", "operands", "result"]
 WORD = 1 << 63  # what is below it in absolute value is an integer of 64 bits
 DOUBLE = 1 << 53  # what is below it in absolute value is a floating-point number exactly
 LARGEST_FLOAT = math.ldexp(1.0 - 2.0**-53, 1024)
+# Operations of a floating-point expression: what is computed in a loop from itself, twice, doubles with each turn.
+LONGEST = 300
 
 COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 QUOTIENTS = {operator.truediv, operator.itruediv}
@@ -143,10 +145,15 @@ def operands(fn, numbers: list, check: Check) -> list | None:
 
 
 def result(fn, numbers: list, out, check: Check):
-    """``out``, which is ``fn(*numbers)``, of a function that raises for some floating-point numbers or gives complex ones: both are ruled out."""
-    if not isinstance(out, SymFloat) or (fn not in POWERS and fn not in MATH):
+    """``out``, which is ``fn(*numbers)``. Of a function that raises for some floating-point numbers or gives complex ones both are ruled out. One
+    that has grown long, as the middle of an interval that is halved again and again does, is a constant."""
+    if not isinstance(out, SymFloat):
         return out
-    env = out.env
+    env, e = out.env, out.expr
+    if type(e) is R.Float and e.size > LONGEST and not env.is_unbacked(e):
+        return fn(*[_constant(n) if isinstance(n, (SymInt, SymFloat)) else n for n in numbers])
+    if fn not in POWERS and fn not in MATH:
+        return out
     if env.is_unbacked(out.expr):
         check(abs(out) <= LARGEST_FLOAT)
         return out
