@@ -283,10 +283,10 @@ def fibonacci(n):
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
 
+@torch._dynamo.config.patch(native_loops=False)
 def test_a_recursion_that_branches_runs_plainly(monkeypatch):
     """Its calls are 1.6 times as many with each level: no trace inlines all of them."""
     monkeypatch.setattr(executor, "MAX_RECURSIVE_CALLS", 50)
-    monkeypatch.setattr(torch._dynamo.config, "native_loops", False)
     assert torch.compile(fibonacci, backend="eager")(15) == 610
     g = torch.compile(lambda x: x * fibonacci(15) + 1, backend="eager")
     assert torch.equal(g(torch.ones(2)), torch.full((2,), 611.0))

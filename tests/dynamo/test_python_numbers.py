@@ -140,14 +140,25 @@ def powers_of_itself(n):
     return n, k
 
 
+def modular_power(base, exponent, modulus):
+    out = 1
+    while exponent > 0:
+        if exponent % 2:
+            out = out * base % modulus
+        base = base * base % modulus
+        exponent //= 2
+    return out
+
+
 @pytest.mark.parametrize(
     "f, calls",
     [
+        (modular_power, [(3, 10**6 + 3, 1009), (5, 10**6 + 7, 2003), (7, 10**15, 2**61 - 1)]),
         (halved, [(1.0, 2.0, 1e-9), (0.5, 2.0, 1e-6), (1.0, 1.75, 1e-3)]),
         (logistic, [(0.3, 3.5), (0.4, 3.6), (0.2, 3.9)]),
         (powers_of_itself, [(2,), (3,), (5,)]),
     ],
-    ids=["halved", "logistic", "powers_of_itself"],
+    ids=["modular_power", "halved", "logistic", "powers_of_itself"],
 )
 def test_numbers_that_are_computed_from_themselves(f, calls):
     """Their expressions would double in each turn of the loop: beyond a length they are constants of what is captured."""

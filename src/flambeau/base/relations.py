@@ -168,14 +168,9 @@ _SIGNS = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge}
 
 class Float(_Node):
     """A floating-point operation, not rearranged (rounding is part of its meaning): args are a row of the table and the operands
-    (numbers, integer expressions, floating-point ones). The comparisons among them are truth values. ``size``: operations in it, those of an
-    operand that stands in it twice counted twice, as whoever walks it meets them."""
+    (numbers, integer expressions, floating-point ones). The comparisons among them are truth values."""
 
-    __slots__ = ("size",)
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self.size = 1 + sum(a.size for a in args if type(a) is Float)
+    __slots__ = ()
 
     def evaluate(self, env):
         return FLOAT[self.args[0]](*(evaluate(a, env) for a in self.args[1:]))

@@ -22,8 +22,8 @@ __all__ = ["fitting", "operands", "result"]
 WORD = 1 << 63  # what is below it in absolute value is an integer of 64 bits
 DOUBLE = 1 << 53  # what is below it in absolute value is a floating-point number exactly
 LARGEST_FLOAT = math.ldexp(1.0 - 2.0**-53, 1024)
-# Operations of a floating-point expression: what is computed in a loop from itself, twice, doubles with each turn.
-LONGEST = 300
+# Parts of an expression, as whoever walks it meets them: what is computed in a loop from itself, twice, doubles with each turn.
+LONGEST_FLOAT, LONGEST_INTEGER = 300, 300
 
 COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 QUOTIENTS = {operator.truediv, operator.itruediv}
@@ -61,6 +61,17 @@ def _is_one_of_its_parts(e) -> bool:
         and e.terms[0][1] == 1
         and type(e.terms[0][0]) in (Max, Min)
     )
+
+
+def _is_longer(e, most: int) -> bool:
+    """Whether an expression has more than so many parts."""
+    parts = [e]
+    for _ in range(most):
+        if not parts:
+            return False
+        x = parts.pop()
+        parts += [a for a, _ in E.terms(x)] if type(x) is Expr else getattr(x, "args", ())
+    return bool(parts)
 
 
 def _constant(number):
@@ -147,12 +158,12 @@ def operands(fn, numbers: list, check: Check) -> list | None:
 def result(fn, numbers: list, out, check: Check):
     """``out``, which is ``fn(*numbers)``. Of a function that raises for some floating-point numbers or gives complex ones both are ruled out. One
     that has grown long, as the middle of an interval that is halved again and again does, is a constant."""
-    if not isinstance(out, SymFloat):
+    if not isinstance(out, (SymInt, SymFloat)):
         return out
     env, e = out.env, out.expr
-    if type(e) is R.Float and e.size > LONGEST and not env.is_unbacked(e):
+    if _is_longer(e, LONGEST_FLOAT if isinstance(out, SymFloat) else LONGEST_INTEGER) and not env.is_unbacked(e):
         return fn(*[_constant(n) if isinstance(n, (SymInt, SymFloat)) else n for n in numbers])
-    if fn not in POWERS and fn not in MATH:
+    if isinstance(out, SymInt) or (fn not in POWERS and fn not in MATH):
         return out
     if env.is_unbacked(out.expr):
         check(abs(out) <= LARGEST_FLOAT)
