@@ -4,6 +4,7 @@ import array
 import dis
 import pathlib
 import re
+from collections import Counter
 
 import pytest
 
@@ -13,6 +14,7 @@ from flambeau.dynamo.bytecode.versions import BREAKABLE, normal
 from flambeau.dynamo.guards.source import CallSource, GetAttrSource
 from flambeau.dynamo.tracing import catalog, executor, wrapping
 from flambeau.dynamo.tracing.opcodes import Opcodes
+from flambeau.dynamo.tracing.opcodes.arithmetic import Arithmetic
 from flambeau.dynamo.tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, exactly, pin
 from flambeau.dynamo.variables.base import Variable
 from flambeau.dynamo.variables.values.constant import ConstantVariable
@@ -109,7 +111,7 @@ def broken(x):
 
 @pytest.mark.parametrize("f", [negated, broken])
 def test_an_instruction(monkeypatch, f):
-    """UNARY_NEGATIVE under another name, as a later CPython might have it: a row of versions.py and a method of Opcodes."""
+    """UNARY_NEGATIVE under another name, as a later CPython might have it: a row of versions.py and a method of its family."""
     monkeypatch.setitem(versions.SAME, "UNARY_NEGATIVE", "TURN_SIGN")
     monkeypatch.setitem(BREAKABLE, "TURN_SIGN", BREAKABLE["UNARY_NEGATIVE"])
     ran = []
@@ -119,8 +121,8 @@ def test_an_instruction(monkeypatch, f):
         ran.append(inst.name)
         return handler(self, inst)
 
-    monkeypatch.setattr(Opcodes, "TURN_SIGN", turn_sign, raising=False)
-    monkeypatch.delattr(Opcodes, "UNARY_NEGATIVE")
+    monkeypatch.setattr(Arithmetic, "TURN_SIGN", turn_sign, raising=False)
+    monkeypatch.delattr(Arithmetic, "UNARY_NEGATIVE")
     monkeypatch.setattr(executor, "HANDLERS_OF", executor._Handlers())
     code = f.__code__.replace(co_name=f"renamed_{f.__name__}")  # decoded anew
     g = type(f)(code, f.__globals__)
@@ -142,7 +144,12 @@ def test_every_instruction_has_a_handler():
         names |= {n for n, _, _ in normal(i)}
     missing = {n for n in names if not hasattr(Opcodes, n)} - NOT_TRACED
     assert not (stale := {n for n in NOT_TRACED if hasattr(Opcodes, n)}), f"these have one: {sorted(stale)}"
-    assert not missing, f"no handler in tracing/opcodes.py: {sorted(missing)}"
+    assert not missing, f"no handler in tracing/opcodes/: {sorted(missing)}"
+
+
+def test_the_families_of_instructions_do_not_override_each_other():
+    methods = [name for family in Opcodes.__bases__ for name in vars(family) if not name.startswith("__")]
+    assert not [name for name, times in Counter(methods).items() if times > 1]
 
 
 # -- a version of CPython --

@@ -52,7 +52,7 @@ from ..variables.functions.python_functions import (
 )
 from ..variables.iterators.consumers import sort
 from ..variables.iterators.container_iterators import LIST_ITERATOR, ElementsVariable
-from ..variables.iterators.generators import GeneratorVariable, closes_with
+from ..variables.iterators.generators import GeneratorVariable, closes_with, generator_closes
 from ..variables.objects.class_object import ClassVariable
 from ..variables.objects.instance import SlotMethod
 from ..variables.objects.namespaces import NamespaceDict
@@ -63,7 +63,7 @@ from ..variables.values.constant_methods import ConstantMethodVariable
 from ..variables.values.stdlib_values import made
 from . import builder, trace_logs
 from .current_frame import active_frames
-from .opcodes import Opcodes, generator_closes
+from .opcodes import Opcodes
 from .stack_slots import slots_of
 
 __all__ = ["Frame", "InlineFrame", "RootFrame"]

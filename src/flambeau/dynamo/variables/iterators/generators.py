@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import types
+from typing import NoReturn
 
 from ...bytecode.versions import PY313
-from ...exc import UserRaises
+from ...exc import UserRaises, unsupported
 from ..base import Lazy, Variable
 from ..exceptions.exception import ExceptionVariable
 from ..values.constant import ConstantVariable
 from .existing import ExistingIteratorVariable
 from .protocol import IteratorVariable, all_of
 
-__all__ = ["GeneratorVariable", "closes_with", "must_be_closed"]
+__all__ = ["GeneratorVariable", "closes_with", "generator_closes", "must_be_closed"]
 
 
 class GeneratorVariable(IteratorVariable):
@@ -131,3 +132,7 @@ def must_be_closed(v: Variable) -> bool:
     if isinstance(v, Lazy | ExistingIteratorVariable):
         return type(v.value) is types.GeneratorType and v.value.gi_suspended
     return isinstance(v, GeneratorVariable) and v.frame.must_be_closed()
+
+
+def generator_closes() -> NoReturn:
+    unsupported("generator-close", "a generator is dropped inside try or with", "The interpreter closes it.")
