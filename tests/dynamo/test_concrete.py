@@ -449,7 +449,7 @@ def test_resume_anywhere(fn):
         names = [n for n in instructions.live_locals(code, index) if n in locals_at]
         rc, _ = codegen.resume_code(code, index, (), names, line)
         assert rc.co_name == fn.__name__
-        assert instructions.shown_name(rc) == f"torch_dynamo_resume_in_{fn.__name__}_at_{line}"
+        assert instructions.shown_as(rc) == instructions.Shown(f"torch_dynamo_resume_in_{fn.__name__}_at_{line}", line)
         f = types.FunctionType(rc, fn.__globals__)
         assert f(*[locals_at[n] for n in names]) == want, line
 

@@ -31,7 +31,7 @@ from ..fx.targets import tags_of
 from . import utils
 from .bytecode.codegen import assemble, flat_argument_names
 from .bytecode.direct import direct_call
-from .bytecode.instructions import shown_name
+from .bytecode.instructions import shown_as, shown_name
 from .bytecode.suspension import begin
 from .config import config
 from .exc import (
@@ -355,7 +355,7 @@ class Compiler(_frame.Context):
             f"torch._dynamo hit config.recompile_limit ({self.limit})\n"
             f"   function: '{shown_name(code)}' ({code.co_filename}:{code.co_firstlineno})\n"
             f"   last reason: {failed}\n"
-            f"   why:         {advice(failed, shown_name(code))}\n"
+            f"   why:         {advice(failed, shown_as(code).line)}\n"
             "TORCH_LOGS=recompiles tells each reason."
         )
         counters["frames"]["recompile_limit"] += 1

@@ -20,7 +20,7 @@ from bytecode.instr import InstrLocation
 from ..exc import SkipFrame, unsupported
 from ..guards.source import ConstSource, GlobalSource, LocalSource, Source
 from .assembler import Op, instrs, straight, with_fields
-from .instructions import Inst, Lasti, decode, show_as
+from .instructions import Inst, Lasti, Shown, decode, show_as
 from .versions import NULL_FIRST, PY313, original, real, split
 
 __all__ = [
@@ -436,7 +436,7 @@ def _resume_code(
     code = finished(bc, orig, orig.co_name, names + stack_names, free, [], stack_depth(head), generator)
     code = _rename(code, renamed) if renamed else code
     if not generator:
-        show_as(code, f"torch_dynamo_resume_in_{orig.co_name}_at_{line}")
+        show_as(code, Shown(f"torch_dynamo_resume_in_{orig.co_name}_at_{line}", line))
     return code, len(head)
 
 

@@ -11,6 +11,7 @@ import itertools
 import types
 import weakref
 
+from flambeau.base.records import slotted
 from flambeau.base.weak import remembered
 
 from .versions import ASKS, FOR_END, JUMPS, normal
@@ -65,18 +66,30 @@ class Inst:
         return f"{self.index}: {self.name} {self.argval!r} (line {self.line})"
 
 
-_shown: dict[int, tuple[weakref.ref, str]] = {}
+@slotted
+class Shown:
+    """How logs and reports call a code object, whose own name is that of the function it continues. ``line``: of the graph break behind which it
+    goes on."""
+
+    name: str
+    line: int | None = None
 
 
-def show_as(code: types.CodeType, name: str) -> None:
-    """``name`` is what logs and reports call this code, whose own name is that of the function it continues."""
+_shown: dict[int, tuple[weakref.ref, Shown]] = {}
+
+
+def show_as(code: types.CodeType, shown: Shown) -> None:
     key = id(code)
-    _shown[key] = (weakref.ref(code, lambda _: _shown.pop(key, None)), name)
+    _shown[key] = (weakref.ref(code, lambda _: _shown.pop(key, None)), shown)
+
+
+def shown_as(code: types.CodeType) -> Shown:
+    found = _shown.get(id(code))
+    return Shown(code.co_name) if found is None else found[1]
 
 
 def shown_name(code: types.CodeType) -> str:
-    found = _shown.get(id(code))
-    return code.co_name if found is None else found[1]
+    return shown_as(code).name
 
 
 def _instructions(code: types.CodeType):

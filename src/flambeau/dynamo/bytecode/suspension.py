@@ -22,7 +22,7 @@ from flambeau.base.weak import remembered
 
 from .assembler import instrs
 from .codegen import SUSPENDS, Codegen, finished, flat_argument_names, header_of, resume_code, stack_depth
-from .instructions import decode, show_as, shown_name
+from .instructions import Shown, decode, show_as, shown_as
 
 __all__ = ["SUSPENDS", "Step", "begin", "segment"]
 
@@ -79,7 +79,7 @@ def segment(
             i.lineno = line
     bc = Bytecode(body)
     code = finished(bc, orig, orig.co_name, arguments, list(plain.co_freevars), [], stack_depth(body))
-    show_as(code, shown_name(traced))
+    show_as(code, shown_as(traced))
     resumes.traced[code] = traced
     return code, header
 
@@ -96,7 +96,7 @@ def begin(compiler, resumes, func: types.FunctionType, args: tuple):
         at = next(i.index for i in decode(code) if i.name == "RETURN_GENERATOR") + 2
         found, header = segment(code, at, (), names, code.co_firstlineno, resumes)
         for c in (found, resumes.traced[found]):
-            show_as(c, code.co_name)
+            show_as(c, Shown(code.co_name))
         resumes.origins[resumes.traced[found]] = (code, header)
         compiler.register_code(found, resumes)
         found = resumes.codes.setdefault((code, "begin"), found)

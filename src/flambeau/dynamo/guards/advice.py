@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ..bytecode.codegen import STACK_ARGUMENT
 from .source import GlobalSource, LocalSource
 from .tree import Failure
@@ -34,31 +32,30 @@ BY_GUARD = {
 }
 
 
-def advice(failed: Failure, function: str) -> str:
-    """A line for a guard: why ``function`` was compiled again and again, and what to do."""
+def advice(failed: Failure, resumed: int | None = None) -> str:
+    """Why a function was compiled again and again, and what to do. ``resumed``: the line of the graph break where the function goes on."""
     if failed.kind is None:
         return "What it depends on is different at each call."
     if failed.kind == "SIZES":
         where = f"the code in line {failed.line.number}" if failed.line is not None else "the code"
-        return NUMBER.format(what=_shown(failed, function) or "a size", where=where) + "."
-    return BY_GUARD.get(failed.kind, KIND).format(what=_shown(failed, function)) + "."
+        return NUMBER.format(what=_shown(failed, resumed) or "a size", where=where) + "."
+    return BY_GUARD.get(failed.kind, KIND).format(what=_shown(failed, resumed)) + "."
 
 
-def _shown(failed: Failure, function: str) -> str:
+def _shown(failed: Failure, resumed: int | None) -> str:
     """The place as the user writes it: a path that begins with a name."""
     source = failed.source
     while source is not None:
         if isinstance(source, LocalSource):
-            return failed.place.replace(source.name, _named(source.local, function))
+            return failed.place.replace(source.name, _named(source.local, resumed))
         if isinstance(source, GlobalSource):
             return failed.place.replace(source.name, source.global_name)
         source = source.base
     return failed.place
 
 
-def _named(name: str, function: str) -> str:
+def _named(name: str, resumed: int | None) -> str:
     """What the user calls a local: values that were on the stack at a graph break have no name."""
     if not name.startswith(STACK_ARGUMENT):
         return name
-    line = re.search(r"_at_(\d+)$", function)
-    return f"the value that the graph break in line {line[1]} gave" if line else "a value at a graph break"
+    return "a value at a graph break" if resumed is None else f"the value that the graph break in line {resumed} gave"
