@@ -11,9 +11,10 @@ import numpy as np
 from ..dynamo.numpy import numpy_bridge as _bridge
 from . import creation, linear, manipulation, of_data, reductions, table, ufuncs, writes  # noqa: F401
 from . import drawing as _drawing  # noqa: F401
+from . import fallbacks as _fallbacks  # noqa: F401  # takes what the areas have left
 from . import in_python as _in_python
 from . import index_tricks as _index_tricks  # noqa: F401
-from . import opaque as _opaque  # last: it takes what the others have left
+from . import opaque as _opaque
 from . import rewriting as _rewriting  # noqa: F401
 from . import scipy_functions as _scipy_functions  # noqa: F401
 

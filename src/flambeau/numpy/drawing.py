@@ -26,7 +26,7 @@ from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
 from ..dynamo.numpy import numpy_bridge
 from ..loops.streams import CLASSES, DISTRIBUTIONS, FIRST, new_table, stream_of
-from .opaque import _literal, _value
+from .literals import literal, value
 from .promotion import is_tensor
 
 __all__ = ["METHODS", "draw", "generator", "make", "number"]
@@ -53,7 +53,7 @@ TABLE = FIRST + len(DISTRIBUTIONS)  # numbers of a table
 
 
 def _written(x, arrays: list, ints: list, floats: list):
-    """A value as opaque.py writes it, with ("i", number) and ("f", number) in the place of numbers that differ between calls, and ("p", name) for
+    """A value as a literal, with ("i", number) and ("f", number) in the place of numbers that differ between calls, and ("p", name) for
     Python's types of numbers: draws of these dtypes are Python's."""
     if isinstance(x, type) and x in (bool, int):
         return "p", x.__name__
@@ -63,7 +63,7 @@ def _written(x, arrays: list, ints: list, floats: list):
         return kind, len(kept) - 1
     if type(x) in (list, tuple):
         return ("l" if type(x) is list else "t", [_written(y, arrays, ints, floats) for y in x])
-    return _literal(x, arrays)
+    return literal(x, arrays)
 
 
 def _read(item, arrays, ints, floats):
@@ -78,7 +78,7 @@ def _read(item, arrays, ints, floats):
     if kind == "a":
         a = arrays[item[1]]
         return a[()] if a.ndim == 0 else a
-    return _value(item, arrays)
+    return value(item, arrays)
 
 
 @functools.lru_cache(4096)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .opaque import FUNCTIONS_BY_MODULE, opaque
+from .graph_calls import FUNCTIONS_BY_MODULE
+from .opaque import opaque
 from .table import FUNCTIONS
 
 __all__ = ["c_", "mgrid", "ogrid", "r_"]

@@ -16,7 +16,7 @@ from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
-from .opaque import _literal, _value
+from .literals import literal, value
 from .promotion import is_tensor
 from .table import METHODS, UFUNCS, implements
 
@@ -36,7 +36,7 @@ def written(arrays: Sequence[np.ndarray], call: str) -> np.ndarray:
     name, args, kwargs = ast.literal_eval(call)
     f = _FUNCTIONS.get(name) or getattr(np, name).at
     out = np.array(arrays[0], order="C")
-    f(out, *(_value(a, arrays) for a in args), **{k: _value(v, arrays) for k, v in kwargs.items()})
+    f(out, *(value(a, arrays) for a in args), **{k: value(v, arrays) for k, v in kwargs.items()})
     return out
 
 
@@ -45,8 +45,8 @@ def _writing(name: str):
         if not is_tensor(a) or a.requires_grad or not a.ndim:
             raise TypeError(f"np.{name} into something else than an array without a gradient")
         arrays = [a]
-        given = [_literal(x, arrays) for x in args]
-        named = {k: _literal(v, arrays) for k, v in kwargs.items()}
+        given = [literal(x, arrays) for x in args]
+        named = {k: literal(v, arrays) for k, v in kwargs.items()}
         if any(isinstance(x, np.ndarray) for x in arrays) or any(x.requires_grad for x in arrays):
             raise TypeError(
                 f"np.{name} with an array that isn't an argument of the captured function, or has a gradient"

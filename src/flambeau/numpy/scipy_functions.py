@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from ..dynamo.numpy import numpy_bridge
-from .opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, opaque
+from .graph_calls import FUNCTIONS_BY_MODULE
+from .opaque import DIFFERENTIABLE, opaque
 
 aten = namespace("aten")
 

@@ -20,7 +20,8 @@ from ..dynamo.variables.numpy.traced import TRACED
 from ..dynamo.variables.tensors.tensor import ATTRIBUTES, METHODS_IN_PYTHON
 from ..loops.streams import CLASSES
 from ..numpy import of_data
-from ..numpy.opaque import DIFFERENTIABLE, FUNCTIONS_BY_MODULE, differentiable
+from ..numpy.graph_calls import FUNCTIONS_BY_MODULE
+from ..numpy.opaque import DIFFERENTIABLE, differentiable
 
 __all__ = ["REASONS", "START", "is_called", "status", "table"]
 

@@ -1,0 +1,299 @@
+"""The two operators that call a function of NumPy's inside of a graph.
+
+``numpy::call(Tensor[] arrays, str call) -> Tensor[]`` runs one call. ``call`` is the call as a literal: the function's path and its arguments, with a
+number in the place of each array. The shapes, strides and dtypes of the results are those of the same call on made-up arrays of the same
+description; they are found once a description. ``numpy::call_of_data`` is for results whose sizes depend on values.
+
+Only ufuncs, their methods and the functions of the tables below are called like this: their results are new arrays, and they have no effects
+(``out`` arrays go in as copies and are written by the graph).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import math
+import re
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _frame
+from ..base.device import CPU
+from ..base.dtypes import from_numpy
+from ..base.numpy_kernels import served
+from ..base.shape_env import data_dependent_size
+from ..base.shapes import contiguous_strides
+from ..core.declare import extern
+from ..core.definition import TensorMeta
+from .literals import literal, value
+
+__all__ = [
+    "FUNCTIONS_BY_MODULE",
+    "GIVES_ARRAY",
+    "OF_DATA",
+    "REST",
+    "UFUNC_METHODS",
+    "call_numpy",
+    "call_of_data",
+    "leaves_of",
+    "rebuilt",
+    "sample_for",
+    "text_of",
+]
+
+FUNCTIONS_BY_MODULE = {
+    "numpy": (
+        "angle append argpartition argsort bartlett bitwise_count blackman block cbrt choose convolve copysign corrcoef correlate cov cross "
+        "cumulative_prod cumulative_sum delete diag_indices diagflat diff digitize divmod ediff1d fix frexp gcd geomspace gradient hamming hanning "
+        "histogram_bin_edges "
+        "heaviside histogram histogram2d histogramdd hypot i0 indices insert interp isclose iscomplex isin isneginf isposinf isreal kaiser lcm "
+        "ldexp left_shift lexsort logaddexp logaddexp2 logspace mask_indices matvec median modf nanargmax nanargmin nancumprod nancumsum nanmax "
+        "nanmean nanmedian nanmin nanpercentile nanquantile nanstd nanvar nextafter packbits pad partition percentile polyadd polyder polyfit "
+        "polyint polymul polysub polyval poly quantile ravel_multi_index resize right_shift searchsorted select signbit sinc sort_complex spacing "
+        "take_along_axis trapezoid tril_indices tril_indices_from triu_indices triu_indices_from unpackbits unravel_index unwrap vander vecdot "
+        "vecmat"
+    ),
+    "flambeau.numpy.checks": "all_finite",
+    "numpy.linalg": (
+        "cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_norm matrix_power matrix_rank multi_dot norm outer pinv qr "
+        "slogdet solve svd svdvals tensordot tensorinv tensorsolve trace vecdot vector_norm"
+    ),
+    "numpy.polynomial.polynomial": "polyval polyval2d polyval3d polygrid2d polyder polyint polyvander polyvander2d polyfit",
+    "numpy.polynomial.chebyshev": "chebval chebval2d chebder chebint chebvander chebfit chebpts1 chebpts2 chebgauss",
+    "numpy.polynomial.legendre": "legval legval2d legder legint legvander legfit leggauss",
+    "numpy.polynomial.hermite": "hermval hermder hermint hermvander hermfit hermgauss",
+    "numpy.polynomial.laguerre": "lagval lagder lagint lagvander lagfit laggauss",
+    "numpy.fft": (
+        "fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn"
+    ),
+}
+REST = (
+    "sum prod mean var std average max amax min amin ptp argmax argmin any all cumsum cumprod nansum nanprod clip round around nan_to_num where "
+    "dot vdot inner outer matmul tensordot einsum kron trace sort roll repeat tile concatenate concat stack vstack hstack dstack column_stack take "
+    "linspace tril triu"
+)
+"""Functions on tensors whose results are new arrays: for arguments that they refuse (TypeError), these too are called."""
+OF_DATA = (
+    "unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d polydiv histogram "
+    "histogram_bin_edges compress extract delete insert where ix_ repeat"
+)
+"""Functions whose results have sizes that depend on values: one node too, whose sizes are symbols. Some only with some arguments."""
+UFUNC_METHODS = ("reduce", "accumulate", "outer", "reduceat")
+GIVES_ARRAY = frozenset(f"numpy.{name}" for name in "pad block cov cross i0".split())
+"""What gives arrays where others give scalars, for what has no dimensions."""
+LARGEST_SAMPLE = 1 << 24  # elements of made-up arrays
+
+
+@functools.lru_cache(4096)
+def _parsed(call: str):
+    """(function, its positional arguments, its keyword arguments) of a call's text. ValueError for a function that isn't in the table."""
+    module, name, args, kwargs = ast.literal_eval(call)
+    head, _, method = name.partition(".")
+    f = getattr(importlib.import_module(module), head)
+    if isinstance(f, np.ufunc) and module in ("numpy", "scipy.special") and method in ("", *UFUNC_METHODS):
+        return (getattr(f, method) if method else f), args, kwargs
+    of_numpy = module == "numpy" and name in (*REST.split(), *OF_DATA.split())
+    if name not in FUNCTIONS_BY_MODULE.get(module, "").split() and not of_numpy:
+        raise ValueError(f"{module}.{name} is not a function that graphs call")
+    return served(f), args, kwargs
+
+
+def _run(call: str, arrays) -> Any:
+    f, args, kwargs = _parsed(call)
+    return f(*(value(a, arrays) for a in args), **{k: value(v, arrays) for k, v in kwargs.items()})
+
+
+_CAUGHT = ("error", None, Warning, re.compile(f"{re.escape(__name__)}$"), 0)
+_SILENT = ("ignore", *_CAUGHT[1:])
+"""Filters for what NumPy would show as a warning of this module's, which is where it sees the call."""
+
+
+class Warned(RuntimeError):
+    """NumPy warned: the frame is run plainly, where it warns at the program's line."""
+
+    run_plainly = True
+
+
+@contextlib.contextmanager
+def _filtered(row: tuple):
+    """With this filter in front. Nothing is told that filters have changed: what was shown once stays shown."""
+    filters: Any = warnings.filters  # a list, though typeshed says that it is any sequence
+    filters.insert(0, row)
+    try:
+        yield
+    finally:
+        if row in filters:
+            filters.remove(row)
+
+
+def _run_telling(call: str, arrays) -> Any:
+    """As `_run`; what NumPy warns of is told once, at the program's line, or where that can't run again at its function's."""
+    first = warnings.filters[0] if warnings.filters else _CAUGHT
+    if first[0] == "ignore" and first[1:] == (None, Warning, None, 0):
+        return _run(call, arrays)
+    try:
+        with _filtered(_CAUGHT):
+            return _run(call, arrays)
+    except Warning as w:
+        if _frame.runs_again():
+            raise Warned(str(w)) from w
+        caught = w
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "flambeau",
+        "numpy",
+        "contextlib",
+    ):
+        frame = frame.f_back
+    scope = frame.f_globals
+    registry = scope.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(caught, None, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__"), registry)
+    with _filtered(_SILENT):
+        return _run(call, arrays)
+
+
+def leaves_of(result) -> list[np.ndarray]:
+    """The arrays of a result. TypeError when there is something else in it."""
+    if isinstance(result, (np.ndarray, np.generic)) and result.dtype.kind in "biufc":
+        return [np.asarray(result)]
+    if isinstance(result, (tuple, list)):
+        return [leaf for part in result for leaf in leaves_of(part)]
+    raise TypeError(f"a NumPy function in a graph returns arrays, not {type(result).__name__}")
+
+
+def rebuilt(result, leaves):
+    """``result`` with its arrays replaced by the next of ``leaves`` (an iterator)."""
+    if isinstance(result, (tuple, list)):
+        parts = [rebuilt(part, leaves) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return next(leaves)
+
+
+@functools.lru_cache(4096)
+def _sample(call: str, descriptions: tuple) -> Any:
+    """The result of the call on made-up arrays of these (shape, dtype): what its shapes and dtypes are read off.
+
+    The arrays are well-conditioned where they are matrices, increasing along their last dimension otherwise, so that functions which demand
+    something of their arguments accept them."""
+    if sum(math.prod(shape) for shape, _, _ in descriptions) > LARGEST_SAMPLE:
+        raise TypeError("its arrays are too large to be made up")
+    arrays = []
+    for shape, strides, dtype in descriptions:
+        d = np.dtype(dtype)
+        a = np.broadcast_to(np.arange(shape[-1]) % 127 if shape else np.array(1), shape)
+        if d.kind in "fc" and len(shape) > 1 and shape[-1] == shape[-2]:
+            a = a / (127.0 * shape[-1]) + 2 * np.eye(shape[-1])
+            a = a + np.swapaxes(a, -1, -2)
+        extent = sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else 0
+        made = np.ndarray(shape, d, np.zeros(extent + d.itemsize, np.uint8), 0, strides)
+        made[...] = a
+        arrays.append(made)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = _run(call, arrays)
+            leaves = leaves_of(result)
+            if any(np.may_share_memory(leaf, a) for leaf in leaves for a in arrays):
+                raise TypeError("it gives back memory of an argument")
+            leaves = _own(leaves, arrays)
+    except Exception as e:
+        raise TypeError(f"what it returns can't be told without its data ({type(e).__name__}: {e})") from e
+    module, name, _, options = ast.literal_eval(call)
+    if "out" not in options and f"{module}.{name}" not in GIVES_ARRAY and _has_array_without_dimensions(result):
+        raise TypeError(f"{call}: an array without dimensions")
+    return rebuilt(result, iter(leaves))
+
+
+def _has_array_without_dimensions(result) -> bool:
+    if isinstance(result, (tuple, list)):
+        return any(map(_has_array_without_dimensions, result))
+    return isinstance(result, np.ndarray) and result.ndim == 0
+
+
+def _own(leaves: list[np.ndarray], arrays) -> list[np.ndarray]:
+    """The results, copied where they share memory with an argument or with each other."""
+    return [
+        np.array(leaf)
+        if leaf.base is not None and any(np.may_share_memory(leaf, o) for o in (*arrays, *leaves[:k]))
+        else leaf
+        for k, leaf in enumerate(leaves)
+    ]
+
+
+def _description(a) -> tuple:
+    if type(a) is np.ndarray:
+        return a.shape, a.strides, a.dtype.str
+    d = np.dtype(a.dtype.np)
+    return tuple(int(n) for n in a.shape), tuple(int(n) * d.itemsize for n in a.stride()), d.str
+
+
+def sample_for(call, arrays):
+    return _sample(call, tuple(map(_description, arrays)))
+
+
+def _meta(arrays, call):
+    return [
+        TensorMeta(leaf.shape, tuple(s // leaf.itemsize for s in leaf.strides), from_numpy(leaf.dtype), CPU)
+        for leaf in leaves_of(sample_for(call, arrays))
+    ]
+
+
+def _as_promised(call: str, arrays, sized: Callable[[np.ndarray], Any]) -> list[np.ndarray]:
+    """The arrays that the call returns. RuntimeError where their dtype, or what ``sized`` gives, differs from the made-up results'."""
+    leaves = leaves_of(_run_telling(call, arrays))
+    for leaf, expected in zip(leaves, leaves_of(sample_for(call, arrays)), strict=True):
+        if leaf.dtype != expected.dtype or sized(leaf) != sized(expected):
+            raise RuntimeError(
+                f"{call} gave {leaf.dtype}{list(leaf.shape)}, and {expected.dtype}{list(expected.shape)} on made-up arrays"
+            )
+    return leaves
+
+
+@extern("numpy::call(Tensor[] arrays, str call) -> Tensor[]", meta=_meta, variants="", tags=("has_side_effects",))
+def call_numpy(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
+    """Its errors and warnings are effects: it is called though its result is not used."""
+    return _own(_as_promised(call, arrays, lambda leaf: leaf.shape), arrays)
+
+
+def _meta_of_data(arrays, call):
+    name = ast.literal_eval(call)[1]
+    made = []
+    for leaf in leaves_of(sample_for(call, arrays)):
+        shape = tuple(data_dependent_size(f"np.{name}") for _ in leaf.shape)
+        made.append(TensorMeta(shape, contiguous_strides(shape), from_numpy(leaf.dtype), CPU))
+    return made
+
+
+@extern(
+    "numpy::call_of_data(Tensor[] arrays, str call) -> Tensor[]",
+    meta=_meta_of_data,
+    variants="",
+    tags=("has_side_effects",),
+)
+def call_of_data(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
+    """As `call_numpy`, where the sizes of the results depend on values."""
+    return [np.array(leaf, order="C") for leaf in _as_promised(call, arrays, lambda leaf: leaf.ndim)]
+
+
+def text_of(module: str, name: str, args: tuple, kwargs: dict, outs=None) -> tuple[list, str]:
+    """The arrays of a call and the call as a literal."""
+    arrays: list = []
+    given = {k: literal(v, arrays) for k, v in kwargs.items()}
+    positional = [literal(a, arrays) for a in args]
+    if outs is not None:
+        given["out"] = _written(literal(outs, arrays))
+    if any(isinstance(a, np.ndarray) for a in arrays):
+        raise TypeError(f"np.{name} with an array that isn't an argument of the captured function")
+    return arrays, repr((module, name, positional, given))
+
+
+def _written(item):
+    if item[0] in ("a", "o"):
+        return ("o", item[1])
+    return (item[0], [_written(i) for i in item[1]]) if item[0] in ("t", "l") else item
