@@ -290,10 +290,7 @@ def optimize_for_inference(mod, other_methods=None):
 def fork(func, *args, **kwargs) -> Future:
     """Call now; the result as a future."""
     out: Future = Future()
-    try:
-        out.set_result(func(*args, **kwargs))
-    except Exception as error:
-        out.set_exception(error)
+    out._complete(func, *args, **kwargs)
     return out
 
 

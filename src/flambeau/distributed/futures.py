@@ -46,14 +46,15 @@ class Future(Generic[T]):
     def then(self, callback) -> Future:
         out: Future = Future()
 
-        def run(_):
-            try:
-                out.set_result(callback(self))
-            except Exception as error:
-                out.set_exception(error)
-
-        self._inner.add_done_callback(run)
+        self._inner.add_done_callback(lambda _: out._complete(callback, self))
         return out
+
+    def _complete(self, fn, *args, **kwargs) -> None:
+        """Complete with what a call gives, its exception included."""
+        try:
+            self.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            self.set_exception(error)
 
 
 def collect_all(futures: list[Future]) -> Future[list[Future]]:

@@ -234,7 +234,7 @@ def _check_schema(text: str, ns: str, name: str):
     """The schema, parsed. ValueError for one that isn't functional."""
     try:
         parsed = parse(name + text, ns)
-    except Exception as error:
+    except ValueError as error:
         raise AssertionError(f"Invalid function schema: {name}{text}") from error
     first = parsed.arguments[0].name if parsed.arguments else ""
     if first == "self":

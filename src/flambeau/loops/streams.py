@@ -196,7 +196,7 @@ def journaled(fn):
         try:
             out = fn(*args)
             _frame.tell_floating_errors()
-        except Exception:
+        except BaseException:
             for stream, state in journal.items():
                 stream.restore(state)
             raise

@@ -68,7 +68,7 @@ def drawing_again(fn: Callable) -> Callable:
         place = default_generator.place()
         try:
             return fn(*args)
-        except Exception:
+        except BaseException:
             default_generator.go_back(place)
             raise
 

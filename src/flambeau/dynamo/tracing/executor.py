@@ -13,6 +13,8 @@ import sys
 import traceback
 import types
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 from flambeau import _frame
 
@@ -208,6 +210,13 @@ class Frame(Opcodes):
 
     def raise_user(self, e: BaseException):
         raise UserRaises(e)
+
+    def evaluated(self, fn: Callable, *args, **kwargs) -> Any:
+        """``fn(*args, **kwargs)`` for values that are known. What it raises is the program's exception at this line."""
+        try:
+            return fn(*args, **kwargs)
+        except Exception as e:
+            self.raise_user(e)
 
     def raise_missing(self, key: Variable):
         """A key was not found: the error holds that very object."""

@@ -389,10 +389,7 @@ def module_attr(tx, module: types.ModuleType, name: str):
     # NOTE: where `import torch` means flambeau, its own name is "torch".
     ours = label.startswith("flambeau.") or module is sys.modules["flambeau"]
     if ours and name not in module.__dict__:
-        try:
-            getattr(module, name)  # lazy: it is imported now, and mostly found in the dict from then on
-        except Exception as e:
-            tx.raise_user(e)
+        tx.evaluated(getattr, module, name)  # lazy: it is imported now, and mostly found in the dict from then on
     cls = type(module)
     source = ConstSource(module, label)
     if not ours and label.partition(".")[0] not in sys.stdlib_module_names:

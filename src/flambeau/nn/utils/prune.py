@@ -88,7 +88,7 @@ class BasePruningMethod(ABC):
             module.register_buffer(name + "_mask", mask)
             setattr(module, name, method.apply_mask(module))
             module.register_forward_pre_hook(method)
-        except Exception:
+        except BaseException:
             if old is None:  # the module as it was
                 module.register_parameter(name, module._parameters.pop(name + "_orig"))
             raise

@@ -389,10 +389,7 @@ def make_exception(tx, cls: type, args, kwargs):
     if new is not base.__new__ and getattr(new, "__func__", new) is not base.__new__:
         unsupported("construct", f"constructing {qualname_of(cls)}", "It is an exception with a __new__ of its own.")
     args = [tx.realize(a) for a in args]
-    try:
-        made = stand_in(cls, args, kwargs)
-    except Exception as e:
-        tx.raise_user(e)
+    made = tx.evaluated(stand_in, cls, args, kwargs)
     if made is None:
         unsupported(
             "raise",

@@ -106,10 +106,7 @@ def is_exactly(cls: type, classes) -> bool:
 
 def checked(tx, fn, x, classes) -> ConstantVariable:
     """``isinstance`` or ``issubclass``, made for real; what it raises is the program's."""
-    try:
-        return ConstantVariable(fn(x, classes))
-    except Exception as e:  # classes that are none, or a hook's error
-        tx.raise_user(e)
+    return ConstantVariable(tx.evaluated(fn, x, classes))
 
 
 @handles(isinstance)

@@ -606,7 +606,7 @@ class NumpyNdarrayVariable(TensorVariable):
             with np.errstate(all="raise"), warnings.catch_warnings():
                 warnings.simplefilter("error")
                 place[0] = number
-        except Exception as e:
+        except (ArithmeticError, TypeError, ValueError, Warning) as e:
             unsupported("numpy", f"{number!r} written into an array of {place.dtype}", f"NumPy raises or warns: {e}.")
         return ConstantVariable(place[0].item())
 

@@ -37,13 +37,8 @@ class ConstantMethodVariable(Variable):
             unsupported("constant-method", f"calling {name_of(type(self.value))}.{self.name} with {args!r}")
         if has_nan(self.value) and any(has_nan(a.as_constant()) for a in args):
             unsupported("identity", f"{self.name} of {self.value!r}", WHICH_NAN)
-        try:
-            r = getattr(self.value, self.name)(
-                *[a.as_constant() for a in args], **{k: v.as_constant() for k, v in kwargs.items()}
-            )
-        except Exception as e:  # the user's own mistake: happens again, for real, in the plain frame
-            tx.raise_user(e)
-        return tx.wrap_made(r)
+        known, named = [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()}
+        return tx.wrap_made(tx.evaluated(getattr(self.value, self.name), *known, **named))
 
     def reconstruct(self, cg):
         cg.load_const(self.value)

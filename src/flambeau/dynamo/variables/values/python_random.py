@@ -79,10 +79,7 @@ class RandomVariable(ObjectVariable):
         if name == "setstate" and self.generator is None:
             self.generator = random.Random(0)
         draws = getattr(self.seeded(), name)
-        try:
-            return made(tx, draws(*given[0], **given[1]))
-        except Exception as e:
-            tx.raise_user(e)
+        return made(tx, tx.evaluated(draws, *given[0], **given[1]))
 
     def seed(self, tx, a: Variable | None = None, version: Variable | None = None) -> Variable:
         seed = None if a is None else value_of(tx, a)
@@ -148,10 +145,7 @@ class ExistingRandomVariable(ObjectVariable):
             unsupported("random", f"random.{name} in a function that a transform or a branch calls")
         twin = random.Random()
         twin.setstate(self.value.getstate())
-        try:
-            example = getattr(twin, name)(*given[0], **given[1])
-        except Exception as e:
-            tx.raise_user(e)
+        example = tx.evaluated(getattr(twin, name), *given[0], **given[1])
         numbers = [a for a in (*given[0], *given[1].values()) if type(a) is int]
         if type(example) not in (int, float) or any(abs(n) >= LARGEST for n in numbers):
             unsupported("random", f"random.{name} of more than 64 bits")

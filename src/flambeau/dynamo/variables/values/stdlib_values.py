@@ -306,10 +306,7 @@ class PureFunctionVariable(HeldVariable):
         module = kwargs.get("module") or tx.globals.get("__name__") or "__main__"
         if "module" in inspect.signature(self.value).parameters:
             kwargs["module"] = module  # or it is looked for in the frame that calls, which is ours
-        try:
-            cls = self.value(*args, **kwargs)
-        except Exception as e:
-            tx.raise_user(e)
+        cls = tx.evaluated(self.value, *args, **kwargs)
         cls.__module__ = module
         return tx.wrap_known(cls)
 
