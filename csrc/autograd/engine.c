@@ -260,31 +260,28 @@ static int replace(PyObject **items, int n, PyObject *got, const char *what) {
     Py_DECREF(one);
     return 0;
 }
-static int node_pre_hooks(PyObject *hooks, PyObject **cts, int n) {
+/* Call the hooks of a node, each of which may replace the n `values`. `results`: their second argument, or
+ * NULL for none. */
+static int node_hooks(PyObject *hooks, PyObject **values, int n, PyObject *results, const char *what) {
     PyObject *list = PyDict_Values(hooks);
     int r = list ? 0 : -1;
     for (Py_ssize_t i = 0; !r && i < PyList_GET_SIZE(list); i++) {
-        PyObject *args = tuple_of(cts, n),
-                 *got = args ? PyObject_CallOneArg(PyList_GET_ITEM(list, i), args) : NULL;
-        Py_XDECREF(args);
-        r = got ? replace(cts, n, got, "a pre hook of a node") : -1;
+        PyObject *given = tuple_of(values, n), *hook = PyList_GET_ITEM(list, i);
+        PyObject *got = given ? PyObject_CallFunctionObjArgs(hook, given, results, NULL) : NULL;
+        Py_XDECREF(given);
+        r = got ? replace(values, n, got, what) : -1;
         Py_XDECREF(got);
     }
     Py_XDECREF(list);
     return r;
 }
+static int node_pre_hooks(PyObject *hooks, PyObject **cts, int n) {
+    return node_hooks(hooks, cts, n, NULL, "a pre hook of a node");
+}
 static int node_post_hooks(PyObject *hooks, PyObject **grads, int n, PyObject **cts, int n_cts) {
-    PyObject *list = PyDict_Values(hooks), *outs = tuple_of(cts, n_cts);
-    int r = list && outs ? 0 : -1;
-    for (Py_ssize_t i = 0; !r && i < PyList_GET_SIZE(list); i++) {
-        PyObject *ins = tuple_of(grads, n),
-                 *got = ins ? PyObject_CallFunctionObjArgs(PyList_GET_ITEM(list, i), ins, outs, NULL) : NULL;
-        Py_XDECREF(ins);
-        r = got ? replace(grads, n, got, "a hook of a node") : -1;
-        Py_XDECREF(got);
-    }
-    Py_XDECREF(list);
-    Py_XDECREF(outs);
+    PyObject *results = tuple_of(cts, n_cts);
+    int r = results ? node_hooks(hooks, grads, n, results, "a hook of a node") : -1;
+    Py_XDECREF(results);
     return r;
 }
 static int sum_into(PyObject **grad, PyObject *ct) {

@@ -189,40 +189,40 @@ static PyObject *py_has_override(PyObject *m, PyObject *const *args, Py_ssize_t 
     int r = flb_any_override(args, n);
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
+/* What a handler (func, types, args=(), kwargs=None) is called with: the positional arguments, a new tuple, or
+ * NULL with an error. `kwargs` is borrowed, NULL for none. */
+static PyObject *handler_arguments(PyObject *args, const char *handler, PyObject **func, PyObject **kwargs) {
+    PyObject *types, *positional = NULL, *named = Py_None;
+    if (!PyArg_ParseTuple(args, "OO|OO", func, &types, &positional, &named)) return NULL;
+    if (named != Py_None && !PyDict_Check(named))
+        return PyErr_Format(PyExc_TypeError, "the kwargs of a %s are a dict", handler), NULL;
+    *kwargs = named == Py_None ? NULL : named;
+    return positional ? PySequence_Tuple(positional) : PyTuple_New(0);
+}
+/* __torch_function__ that runs func with overrides of subclasses off. */
 static PyObject *py_disabled_function(PyObject *m, PyObject *args) {
-    /* (func, types, args=(), kwargs=None) called as __torch_function__: run func with overrides of subclasses
-     * off. */
-    PyObject *func, *types, *a = NULL, *k = NULL;
-    if (!PyArg_ParseTuple(args, "OO|OO", &func, &types, &a, &k)) return NULL;
-    if (k && k != Py_None && !PyDict_Check(k))
-        return PyErr_SetString(PyExc_TypeError, "the kwargs of a __torch_function__ are a dict"), NULL;
-    PyObject *tuple = a ? PySequence_Tuple(a) : PyTuple_New(0);
+    PyObject *func, *k, *tuple = handler_arguments(args, "__torch_function__", &func, &k);
     if (!tuple) return NULL;
     FlbTls *s = flb_tls();
     uint8_t before = s->function_disabled;
     if (!before) s->function_disabled = 1;
     s->epoch++;
-    PyObject *r = PyObject_Call(func, tuple, k == Py_None ? NULL : k);
+    PyObject *r = PyObject_Call(func, tuple, k);
     s = flb_tls();
     s->function_disabled = before;
     s->epoch++;
     Py_DECREF(tuple);
     return r;
 }
-/* (func, types, args=(), kwargs=None) called as __torch_dispatch__: run func below autograd, without modes and
- * classes being asked. */
+/* __torch_dispatch__ that runs func below autograd, without modes and classes being asked. */
 static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
-    PyObject *func, *types, *a = NULL, *k = NULL;
-    if (!PyArg_ParseTuple(args, "OO|OO", &func, &types, &a, &k)) return NULL;
-    if (k && k != Py_None && !PyDict_Check(k))
-        return PyErr_SetString(PyExc_TypeError, "the kwargs of a __torch_dispatch__ are a dict"), NULL;
-    PyObject *tuple = a ? PySequence_Tuple(a) : PyTuple_New(0);
+    PyObject *func, *k, *tuple = handler_arguments(args, "__torch_dispatch__", &func, &k);
     if (!tuple) return NULL;
     FlbTls *s = flb_tls();
     uint32_t before = s->excluded;
     s->excluded |= FLB_PYTHON | FLB_AUTOGRAD;
     s->epoch++;
-    PyObject *r = PyObject_Call(func, tuple, k == Py_None ? NULL : k);
+    PyObject *r = PyObject_Call(func, tuple, k);
     s = flb_tls();
     s->excluded = before;
     s->epoch++;

@@ -1,6 +1,7 @@
 /* Captured variants: a Cache for each code object and Context (a Context is a compile() configuration), found
  * through a slot on the code object. */
 #include "frame/frame_eval.h"
+#include <structmember.h>
 #if PY_VERSION_HEX < 0x030C0000
 #define REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
 #define GET_EXTRA _PyCode_GetExtra
@@ -300,27 +301,11 @@ static PyMethodDef cache_methods[] = {
     {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
     {NULL},
 };
-static PyObject *cache_get_skip(Cache *c, void *closure) { return PyBool_FromLong(c->skip); }
-static int cache_set_skip(Cache *c, PyObject *value, void *closure) {
-    if (!value || !PyBool_Check(value)) {
-        PyErr_SetString(PyExc_TypeError, "skip is True or False");
-        return -1;
-    }
-    c->skip = value == Py_True;
-    return 0;
-}
-static PyObject *cache_get_once(Cache *c, void *closure) { return PyBool_FromLong(c->once); }
-static int cache_set_once(Cache *c, PyObject *value, void *closure) {
-    if (!value || !PyBool_Check(value)) {
-        PyErr_SetString(PyExc_TypeError, "once is True or False");
-        return -1;
-    }
-    c->once = value == Py_True;
-    return 0;
-}
+static PyMemberDef cache_members[] = {
+    {"skip", T_BOOL, offsetof(Cache, skip), 0, "run plainly when no entry fits"},
+    {"once", T_BOOL, offsetof(Cache, once), 0, "drop each entry behind the call that it was made for"},
+    {NULL}};
 static PyGetSetDef cache_getset[] = {
-    {"skip", (getter)cache_get_skip, (setter)cache_set_skip, "run plainly when no entry fits"},
-    {"once", (getter)cache_get_once, (setter)cache_set_once, "drop each entry behind the call that it was made for"},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {"entries", (getter)cache_list, NULL, "list of (tree, code, hits), the latest first"},
     {NULL}};
@@ -333,6 +318,7 @@ PyTypeObject FlbCacheType = {
     .tp_traverse = (traverseproc)cache_traverse,
     .tp_clear = (inquiry)cache_clear,
     .tp_methods = cache_methods,
+    .tp_members = cache_members,
     .tp_getset = cache_getset,
     .tp_dictoffset = offsetof(Cache, dict),
 };

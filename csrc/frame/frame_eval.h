@@ -45,8 +45,8 @@ typedef struct Cache {
     PyObject_HEAD
     Py_ssize_t n;
     Entry **entries;           /* the latest first */
-    int skip;                  /* no entry fits: run the frame plainly without asking again */
-    int once;                  /* what an entry is made for never comes again: it is dropped behind its call */
+    char skip;                 /* no entry fits: run the frame plainly without asking again */
+    char once;                 /* what an entry is made for never comes again: it is dropped behind its call */
     int of_code;               /* its code object holds a reference */
     PyObject *code;            /* borrowed, NULL when it is gone */
     Context *context;          /* borrowed, NULL when it is gone */

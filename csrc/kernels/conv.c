@@ -36,16 +36,8 @@ typedef struct {
 #define JOIN(a, b) a##_##b
 #define JOINED(a, b) JOIN(a, b)
 
-#define T float
-#define NAME(x) x##_f32
-#include "kernels/conv_kernels.h"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "kernels/conv_kernels.h"
-#undef T
-#undef NAME
+#define KERNELS "kernels/conv_kernels.h"
+#include "kernels/for_floats.h"
 
 #define BLOCK 524288 /* bytes of gathered columns: half of a usual second-level cache */
 #define FEW 64       /* output positions of an image below which several images share a block */
@@ -121,18 +113,24 @@ static const char *outputs_at(const Job *j, int64_t group, int64_t n, int64_t co
     return room;
 }
 
+/* Memory for `rows` of the columns of a chunk, and `beside` them for its outputs of a group. The job is told
+ * where there is none: NULL. */
+static char *room_for(const Job *j, int64_t rows, char **beside) {
+    int64_t columns = j->cuts > 1 ? j->span : j->images * j->positions, row = columns * (j->f64 ? 8 : 4);
+    char *room = flb_api->scratch((rows + j->made) * row);
+    if (!room) *j->failed = 1;
+    else *beside = room + rows * row;
+    return room;
+}
+
 static void forward_range(void *context, int64_t begin, int64_t end) {
     const Job *j = context;
     const Conv *c = j->c;
-    int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps,
-            most = (j->cuts > 1 ? j->span : j->images * j->positions);
+    int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
     int in_place = j->taps == 1 && c->stride[0] == 1 && c->stride[1] == 1 && c->stride[2] == 1 &&
         !c->padding[0] && !c->padding[1] && !c->padding[2];
-    char *room = flb_api->scratch((rows + j->made) * most * item);
-    if (!room) {
-        *j->failed = 1;
-        return;
-    }
+    char *beside, *room = room_for(j, rows, &beside);
+    if (!room) return;
     for (int64_t i = begin; i < end; i++) {
         int64_t n, count, p0, p1, group = i % c->groups;
         chunk_at(j, i / c->groups, &n, &count, &p0, &p1);
@@ -148,7 +146,7 @@ static void forward_range(void *context, int64_t begin, int64_t end) {
             gather(j, group * j->per, (group + 1) * j->per, n * j->positions + p0,
                    n * j->positions + p0 + width, room);
         char *y = j->y + ((n * c->outputs + group * j->made) * j->positions + p0) * item;
-        char *to = count == 1 ? y : room + rows * most * item;
+        char *to = count == 1 ? y : beside;
         int64_t ld = count == 1 ? j->positions : width;
         multiply(j, 'N', 'N', j->made, width, rows, w, rows, cols, ldb, 0, to, ld);
         if (count > 1)
@@ -166,13 +164,9 @@ static void input_range(void *context, int64_t begin, int64_t end) {
     const Conv *c = j->c;
     /* A piece is a block of channels of an image (or some), whose chunks it does in order: they overlap in
      * the input. */
-    int64_t item = j->f64 ? 8 : 4, most = j->cuts > 1 ? j->span : j->images * j->positions,
-            rows = j->per * j->taps;
-    char *room = flb_api->scratch((j->block * j->taps + j->made) * most * item);
-    if (!room) {
-        *j->failed = 1;
-        return;
-    }
+    int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
+    char *beside, *room = room_for(j, j->block * j->taps, &beside);
+    if (!room) return;
     for (int64_t i = begin; i < end; i++) {
         int64_t group = i % c->groups, block = i / c->groups % j->blocks, unit = i / c->groups / j->blocks;
         int64_t c0 = block * j->block, c1 = c0 + j->block < j->per ? c0 + j->block : j->per;
@@ -180,7 +174,7 @@ static void input_range(void *context, int64_t begin, int64_t end) {
             int64_t n, count, p0, p1, lda;
             chunk_at(j, unit * j->cuts + k, &n, &count, &p0, &p1);
             int64_t width = (count - 1) * j->positions + p1 - p0, q0 = n * j->positions + p0;
-            const char *g = outputs_at(j, group, n, count, p0, room + j->block * j->taps * most * item, &lda);
+            const char *g = outputs_at(j, group, n, count, p0, beside, &lda);
             const char *w = j->w + (group * j->made * rows + c0 * j->taps) * item;
             multiply(j, 'T', 'N', (c1 - c0) * j->taps, width, j->made, w, rows, g, lda, 0, room, width);
             c0 += group * j->per, c1 += group * j->per;
@@ -198,13 +192,9 @@ static void input_range(void *context, int64_t begin, int64_t end) {
 static void weight_range(void *context, int64_t begin, int64_t end) {
     const Job *j = context;
     const Conv *c = j->c;
-    int64_t item = j->f64 ? 8 : 4, most = j->cuts > 1 ? j->span : j->images * j->positions,
-            rows = j->per * j->taps;
-    char *room = flb_api->scratch((j->block * j->taps + j->made) * most * item);
-    if (!room) {
-        *j->failed = 1;
-        return;
-    }
+    int64_t item = j->f64 ? 8 : 4, rows = j->per * j->taps;
+    char *beside, *room = room_for(j, j->block * j->taps, &beside);
+    if (!room) return;
     for (int64_t i = begin; i < end; i++) {
         int64_t group = i % c->groups, block = i / c->groups % j->blocks, part = i / c->groups / j->blocks;
         int64_t c0 = block * j->block, c1 = c0 + j->block < j->per ? c0 + j->block : j->per;
@@ -215,7 +205,7 @@ static void weight_range(void *context, int64_t begin, int64_t end) {
             chunk_at(j, k, &n, &count, &p0, &p1);
             int64_t width = (count - 1) * j->positions + p1 - p0, q0 = n * j->positions + p0;
             gather(j, group * j->per + c0, group * j->per + c1, q0, q0 + width, room);
-            const char *g = outputs_at(j, group, n, count, p0, room + j->block * j->taps * most * item, &lda);
+            const char *g = outputs_at(j, group, n, count, p0, beside, &lda);
             multiply(j, 'N', 'T', j->made, (c1 - c0) * j->taps, width, g, lda, room, width, k > from, sum,
                      rows);
         }

@@ -30,14 +30,8 @@ typedef struct {
     char *y, *sums; /* sums of the pieces but the first, where pieces are of the sum */
 } Gemv;
 
-#define T float
-#define NAME(x) x##_f32
-#include "kernels/gemv_kernels.h"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "kernels/gemv_kernels.h"
+#define KERNELS "kernels/gemv_kernels.h"
+#include "kernels/for_floats.h"
 
 static void range(void *context, int64_t begin, int64_t end) {
     const Gemv *g = context;

@@ -24,8 +24,8 @@
 #define POOL(T, I, NAME)                                                                              \
     BY_LEVEL(static void, forward_##NAME, (void *context, int64_t begin, int64_t end),                \
              (context, begin, end)) {                                                                 \
-        const FlbPool *p = context;                                                                      \
-        int64_t s = p->stride[1];                                                                     \
+        const FlbPool *p = context;                                                                   \
+        int64_t s = p->stride[1], top, bottom, lo, hi;                                                \
         T best[WIDE];                                                                                 \
         I at[WIDE];                                                                                   \
         for (int64_t n = begin; n < end; n++) {                                                       \
@@ -36,16 +36,11 @@
                 for (int64_t c0 = 0; c0 < p->out[1]; c0 += WIDE) {                                    \
                     int64_t width = p->out[1] - c0 < WIDE ? p->out[1] - c0 : WIDE;                    \
                     for (int64_t i = 0; i < width; i++) best[i] = -(T)INFINITY, at[i] = -1;           \
-                    for (int64_t kh = 0; kh < p->kernel[0]; kh++) {                                   \
-                        int64_t ih = r * p->stride[0] - p->padding[0] + kh;                           \
-                        if (ih < 0 || ih >= p->in[0]) continue;                                       \
+                    int64_t r0 = flb_pool_taps(p, 0, r, &top, &bottom);                               \
+                    for (int64_t kh = top; kh < bottom; kh++)                                         \
                         for (int64_t kw = 0; kw < p->kernel[1]; kw++) {                               \
-                            int64_t first = c0 * s - p->padding[1] + kw,                              \
-                                    last = p->in[1] - 1 - first; /* 0 <= first + i * s < in */        \
-                            int64_t lo = first >= 0 ? 0 : (-first + s - 1) / s,                       \
-                                    hi = last < 0 ? 0 : last / s + 1;                                 \
-                            hi = hi < width ? hi : width;                                             \
-                            int64_t place = ih * p->in[1] + first;                                    \
+                            int64_t place =                                                           \
+                                (r0 + kh) * p->in[1] + flb_pool_columns(p, c0, width, kw, &lo, &hi);  \
                             const T *row = plane + place;                                             \
                             if (s == 1) {                                                             \
                                 ROW(T, I, 1)                                                          \
@@ -55,14 +50,13 @@
                                 ROW(T, I, s)                                                          \
                             }                                                                         \
                         }                                                                             \
-                    }                                                                                 \
                     for (int64_t i = 0; i < width; i++)                                               \
                         to[r * p->out[1] + c0 + i] = best[i], places[r * p->out[1] + c0 + i] = at[i]; \
                 }                                                                                     \
         }                                                                                             \
     }                                                                                                 \
     static void backward_##NAME(void *context, int64_t begin, int64_t end) {                          \
-        FlbPool *p = context;                                                                            \
+        FlbPool *p = context;                                                                         \
         int64_t count = p->out[0] * p->out[1], plane = p->in[0] * p->in[1];                           \
         for (int64_t n = begin; n < end; n++) {                                                       \
             const T *from = (const T *)p->from + n * count;                                           \

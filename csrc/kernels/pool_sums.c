@@ -8,108 +8,96 @@
 
 #define WIDE 256 /* columns of a row that are made together */
 
-/* Columns [*lo, *hi) of `width` from c0 on whose tap kw lies in the row; where the first one's tap is. */
-static int64_t inside(const FlbPool *p, int64_t c0, int64_t width, int64_t kw, int64_t *lo, int64_t *hi) {
-    int64_t s = p->stride[1], first = c0 * s - p->padding[1] + kw, last = p->in[1] - 1 - first;
-    *lo = first >= 0 ? 0 : (-first + s - 1) / s;
-    *hi = last < 0 ? 0 : last / s + 1;
-    if (*hi > width) *hi = width;
-    return first;
-}
-
-#define SUMS(T, NAME)                                                                                         \
-    BY_LEVEL(static void, plane_sums_##NAME, (const FlbPool *p, const T *plane, T *to), (p, plane, to)) {     \
-        int64_t s = p->stride[1], lo, hi;                                                                     \
-        for (int64_t r = 0; r < p->out[0]; r++)                                                               \
-            for (int64_t c0 = 0; c0 < p->out[1]; c0 += WIDE) {                                                \
-                T sums[WIDE];                                                                                 \
-                int64_t width = p->out[1] - c0 < WIDE ? p->out[1] - c0 : WIDE;                                \
-                for (int64_t i = 0; i < width; i++) sums[i] = 0;                                              \
-                for (int64_t kh = 0; kh < p->kernel[0]; kh++) {                                               \
-                    int64_t ih = r * p->stride[0] - p->padding[0] + kh;                                       \
-                    if (ih < 0 || ih >= p->in[0]) continue;                                                   \
-                    for (int64_t kw = 0; kw < p->kernel[1]; kw++) {                                           \
-                        const T *row = plane + ih * p->in[1] + inside(p, c0, width, kw, &lo, &hi);            \
-                        if (s == 1)                                                                           \
-                            for (int64_t i = lo; i < hi; i++) sums[i] += row[i];                              \
-                        else if (s == 2)                                                                      \
-                            for (int64_t i = lo; i < hi; i++) sums[i] += row[2 * i];                          \
-                        else                                                                                  \
-                            for (int64_t i = lo; i < hi; i++) sums[i] += row[s * i];                          \
-                    }                                                                                         \
-                }                                                                                             \
-                memcpy(to + r * p->out[1] + c0, sums, width * sizeof(T));                                     \
-            }                                                                                                 \
-    }                                                                                                         \
-    BY_LEVEL(static void, plane_adjoint_##NAME, (const FlbPool *p, const T *from, T *plane),                  \
-             (p, from, plane)) {                                                                              \
-        int64_t s = p->stride[1], lo, hi;                                                                     \
-        memset(plane, 0, p->in[0] * p->in[1] * sizeof(T));                                                    \
-        for (int64_t r = 0; r < p->out[0]; r++, from += p->out[1])                                            \
-            for (int64_t kh = 0; kh < p->kernel[0]; kh++) {                                                   \
-                int64_t ih = r * p->stride[0] - p->padding[0] + kh;                                           \
-                if (ih < 0 || ih >= p->in[0]) continue;                                                       \
-                for (int64_t kw = p->kernel[1]; kw-- > 0;) { /* windows in turn, as below */                  \
-                    T *row = plane + ih * p->in[1] + inside(p, 0, p->out[1], kw, &lo, &hi);                   \
-                    if (s == 1)                                                                               \
-                        for (int64_t i = lo; i < hi; i++) row[i] += from[i];                                  \
-                    else                                                                                      \
-                        for (int64_t i = lo; i < hi; i++) row[s * i] += from[i];                              \
-                }                                                                                             \
-            }                                                                                                 \
-    }                                                                                                         \
-    /* One row of pixels of an image: `adjoint` adds them to the windows' pixels, else those to them. */      \
-    BY_LEVEL(static void, pixels_##NAME,                                                                      \
-             (const FlbPool *p, T *image, T *row, int64_t r, int64_t c0, int64_t width, int adjoint),         \
-             (p, image, row, r, c0, width, adjoint)) {                                                        \
-        for (int64_t c = 0; c < p->out[1]; c++) {                                                             \
-            T *at = row + c * p->channels + c0;                                                               \
-            if (!adjoint)                                                                                     \
-                for (int64_t i = 0; i < width; i++) at[i] = 0;                                                \
-            for (int64_t kh = 0; kh < p->kernel[0]; kh++) {                                                   \
-                int64_t ih = r * p->stride[0] - p->padding[0] + kh;                                           \
-                if (ih < 0 || ih >= p->in[0]) continue;                                                       \
-                for (int64_t kw = 0; kw < p->kernel[1]; kw++) {                                               \
-                    int64_t iw = c * p->stride[1] - p->padding[1] + kw;                                       \
-                    if (iw < 0 || iw >= p->in[1]) continue;                                                   \
-                    T *restrict x = image + (ih * p->in[1] + iw) * p->channels + c0, *restrict y = at;        \
-                    if (adjoint)                                                                              \
-                        for (int64_t i = 0; i < width; i++) x[i] += y[i];                                     \
-                    else                                                                                      \
-                        for (int64_t i = 0; i < width; i++) y[i] += x[i];                                     \
-                }                                                                                             \
-            }                                                                                                 \
-        }                                                                                                     \
-    }                                                                                                         \
-    static void planes_##NAME(void *context, int64_t begin, int64_t end) {                                    \
-        const FlbPool *p = context;                                                                           \
-        int64_t in = p->in[0] * p->in[1], out = p->out[0] * p->out[1];                                        \
-        for (int64_t n = begin; n < end; n++)                                                                 \
-            plane_sums_##NAME(p, (const T *)p->from + n * in, (T *)p->to + n * out);                          \
-    }                                                                                                         \
-    static void planes_back_##NAME(void *context, int64_t begin, int64_t end) {                               \
-        const FlbPool *p = context;                                                                           \
-        int64_t in = p->in[0] * p->in[1], out = p->out[0] * p->out[1];                                        \
-        for (int64_t n = begin; n < end; n++)                                                                 \
-            plane_adjoint_##NAME(p, (const T *)p->from + n * out, (T *)p->to + n * in);                       \
-    }                                                                                                         \
-    static void last_##NAME(void *context, int64_t begin, int64_t end) {                                      \
-        const FlbPool *p = context;                                                                           \
-        for (int64_t k = begin; k < end; k++)                                                                 \
-            pixels_##NAME(p, (T *)p->from + k / p->out[0] * p->in[0] * p->in[1] * p->channels,                \
-                          (T *)p->to + k * p->out[1] * p->channels, k % p->out[0], 0, p->channels, 0);        \
-    }                                                                                                         \
-    static void last_back_##NAME(void *context, int64_t begin, int64_t end) {                                 \
-        const FlbPool *p = context;                                                                           \
-        int64_t blocks = (p->channels + WIDE - 1) / WIDE, in = p->in[0] * p->in[1], channels = p->channels;   \
-        for (int64_t k = begin; k < end; k++) {                                                               \
-            int64_t c0 = k % blocks * WIDE, left = channels - c0, width = left < WIDE ? left : WIDE;          \
-            T *image = (T *)p->to + k / blocks * in * channels;                                               \
-            T *from = (T *)p->from + k / blocks * p->out[0] * p->out[1] * channels;                           \
-            for (int64_t i = 0; i < in; i++) memset(image + i * channels + c0, 0, width * sizeof(T));         \
-            for (int64_t r = 0; r < p->out[0]; r++)                                                           \
-                pixels_##NAME(p, image, from + r * p->out[1] * channels, r, c0, width, 1);                    \
-        }                                                                                                     \
+#define SUMS(T, NAME)                                                                                       \
+    BY_LEVEL(static void, plane_sums_##NAME, (const FlbPool *p, const T *plane, T *to), (p, plane, to)) {   \
+        int64_t s = p->stride[1], top, bottom, lo, hi;                                                      \
+        for (int64_t r = 0; r < p->out[0]; r++)                                                             \
+            for (int64_t c0 = 0; c0 < p->out[1]; c0 += WIDE) {                                              \
+                T sums[WIDE];                                                                               \
+                int64_t width = p->out[1] - c0 < WIDE ? p->out[1] - c0 : WIDE;                              \
+                for (int64_t i = 0; i < width; i++) sums[i] = 0;                                            \
+                int64_t r0 = flb_pool_taps(p, 0, r, &top, &bottom);                                         \
+                for (int64_t kh = top; kh < bottom; kh++)                                                   \
+                    for (int64_t kw = 0; kw < p->kernel[1]; kw++) {                                         \
+                        const T *row = plane + (r0 + kh) * p->in[1];                                        \
+                        row += flb_pool_columns(p, c0, width, kw, &lo, &hi);                                \
+                        if (s == 1)                                                                         \
+                            for (int64_t i = lo; i < hi; i++) sums[i] += row[i];                            \
+                        else if (s == 2)                                                                    \
+                            for (int64_t i = lo; i < hi; i++) sums[i] += row[2 * i];                        \
+                        else                                                                                \
+                            for (int64_t i = lo; i < hi; i++) sums[i] += row[s * i];                        \
+                    }                                                                                       \
+                memcpy(to + r * p->out[1] + c0, sums, width * sizeof(T));                                   \
+            }                                                                                               \
+    }                                                                                                       \
+    BY_LEVEL(static void, plane_adjoint_##NAME, (const FlbPool *p, const T *from, T *plane),                \
+             (p, from, plane)) {                                                                            \
+        int64_t s = p->stride[1], top, bottom, lo, hi;                                                      \
+        memset(plane, 0, p->in[0] * p->in[1] * sizeof(T));                                                  \
+        for (int64_t r = 0; r < p->out[0]; r++, from += p->out[1]) {                                        \
+            int64_t r0 = flb_pool_taps(p, 0, r, &top, &bottom);                                             \
+            for (int64_t kh = top; kh < bottom; kh++)                                                       \
+                for (int64_t kw = p->kernel[1]; kw-- > 0;) { /* windows in turn, as below */                \
+                    T *row = plane + (r0 + kh) * p->in[1];                                                  \
+                    row += flb_pool_columns(p, 0, p->out[1], kw, &lo, &hi);                                 \
+                    if (s == 1)                                                                             \
+                        for (int64_t i = lo; i < hi; i++) row[i] += from[i];                                \
+                    else                                                                                    \
+                        for (int64_t i = lo; i < hi; i++) row[s * i] += from[i];                            \
+                }                                                                                           \
+        }                                                                                                   \
+    }                                                                                                       \
+    /* One row of pixels of an image: `adjoint` adds them to the windows' pixels, else those to them. */    \
+    BY_LEVEL(static void, pixels_##NAME,                                                                    \
+             (const FlbPool *p, T *image, T *row, int64_t r, int64_t c0, int64_t width, int adjoint),       \
+             (p, image, row, r, c0, width, adjoint)) {                                                      \
+        int64_t top, bottom, left, right, r0 = flb_pool_taps(p, 0, r, &top, &bottom);                       \
+        for (int64_t c = 0; c < p->out[1]; c++) {                                                           \
+            int64_t w0 = flb_pool_taps(p, 1, c, &left, &right);                                             \
+            T *at = row + c * p->channels + c0;                                                             \
+            if (!adjoint)                                                                                   \
+                for (int64_t i = 0; i < width; i++) at[i] = 0;                                              \
+            for (int64_t kh = top; kh < bottom; kh++)                                                       \
+                for (int64_t kw = left; kw < right; kw++) {                                                 \
+                    int64_t place = (r0 + kh) * p->in[1] + w0 + kw;                                         \
+                    T *restrict x = image + place * p->channels + c0, *restrict y = at;                     \
+                    if (adjoint)                                                                            \
+                        for (int64_t i = 0; i < width; i++) x[i] += y[i];                                   \
+                    else                                                                                    \
+                        for (int64_t i = 0; i < width; i++) y[i] += x[i];                                   \
+                }                                                                                           \
+        }                                                                                                   \
+    }                                                                                                       \
+    static void planes_##NAME(void *context, int64_t begin, int64_t end) {                                  \
+        const FlbPool *p = context;                                                                         \
+        int64_t in = p->in[0] * p->in[1], out = p->out[0] * p->out[1];                                      \
+        for (int64_t n = begin; n < end; n++)                                                               \
+            plane_sums_##NAME(p, (const T *)p->from + n * in, (T *)p->to + n * out);                        \
+    }                                                                                                       \
+    static void planes_back_##NAME(void *context, int64_t begin, int64_t end) {                             \
+        const FlbPool *p = context;                                                                         \
+        int64_t in = p->in[0] * p->in[1], out = p->out[0] * p->out[1];                                      \
+        for (int64_t n = begin; n < end; n++)                                                               \
+            plane_adjoint_##NAME(p, (const T *)p->from + n * out, (T *)p->to + n * in);                     \
+    }                                                                                                       \
+    static void last_##NAME(void *context, int64_t begin, int64_t end) {                                    \
+        const FlbPool *p = context;                                                                         \
+        for (int64_t k = begin; k < end; k++)                                                               \
+            pixels_##NAME(p, (T *)p->from + k / p->out[0] * p->in[0] * p->in[1] * p->channels,              \
+                          (T *)p->to + k * p->out[1] * p->channels, k % p->out[0], 0, p->channels, 0);      \
+    }                                                                                                       \
+    static void last_back_##NAME(void *context, int64_t begin, int64_t end) {                               \
+        const FlbPool *p = context;                                                                         \
+        int64_t blocks = (p->channels + WIDE - 1) / WIDE, in = p->in[0] * p->in[1], channels = p->channels; \
+        for (int64_t k = begin; k < end; k++) {                                                             \
+            int64_t c0 = k % blocks * WIDE, left = channels - c0, width = left < WIDE ? left : WIDE;        \
+            T *image = (T *)p->to + k / blocks * in * channels;                                             \
+            T *from = (T *)p->from + k / blocks * p->out[0] * p->out[1] * channels;                         \
+            for (int64_t i = 0; i < in; i++) memset(image + i * channels + c0, 0, width * sizeof(T));       \
+            for (int64_t r = 0; r < p->out[0]; r++)                                                         \
+                pixels_##NAME(p, image, from + r * p->out[1] * channels, r, c0, width, 1);                  \
+        }                                                                                                   \
     }
 SUMS(float, f32)
 SUMS(double, f64)

@@ -138,23 +138,17 @@ static Dots dots_here(void) {
 /* --- the whole product ------------------------------------------------------------------------------------ */
 
 /* Sums of the bytes of each row, whose top bits are turned first where `turn` says so. */
-BY_LEVEL(static void, sum_unsigned, (const uint8_t *x, int64_t rows, int64_t k, uint8_t turn, int32_t *sums),
-         (x, rows, k, turn, sums)) {
-    for (int64_t r = 0; r < rows; r++) {
-        int32_t sum = 0;
-        for (int64_t q = 0; q < k; q++) sum += (uint8_t)(x[r * k + q] ^ turn);
-        sums[r] = sum;
+#define SUM(name, T)                                                                                      \
+    BY_LEVEL(static void, name, (const uint8_t *x, int64_t rows, int64_t k, uint8_t turn, int32_t *sums), \
+             (x, rows, k, turn, sums)) {                                                                  \
+        for (int64_t r = 0; r < rows; r++) {                                                              \
+            int32_t sum = 0;                                                                              \
+            for (int64_t q = 0; q < k; q++) sum += (T)(x[r * k + q] ^ turn);                              \
+            sums[r] = sum;                                                                                \
+        }                                                                                                 \
     }
-}
-
-BY_LEVEL(static void, sum_signed, (const uint8_t *x, int64_t rows, int64_t k, uint8_t turn, int32_t *sums),
-         (x, rows, k, turn, sums)) {
-    for (int64_t r = 0; r < rows; r++) {
-        int32_t sum = 0;
-        for (int64_t q = 0; q < k; q++) sum += (int8_t)(x[r * k + q] ^ turn);
-        sums[r] = sum;
-    }
-}
+SUM(sum_unsigned, uint8_t)
+SUM(sum_signed, int8_t)
 
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const Product *p = context;

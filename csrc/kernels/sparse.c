@@ -57,16 +57,8 @@ static int by_number(const void *a, const void *b) {
 
 #define ADD(to, b) (to) += (b)
 #define ADD_PRODUCT(to, a, b) (to) += (a) * (b)
-#define T float
-#define NAME(x) x##_f32
-#include "kernels/sparse_kernels.h"
-#undef T
-#undef NAME
-#define T double
-#define NAME(x) x##_f64
-#include "kernels/sparse_kernels.h"
-#undef T
-#undef NAME
+#define KERNELS "kernels/sparse_kernels.h"
+#include "kernels/for_floats.h"
 #define T uint64_t /* which wraps around */
 #define NAME(x) x##_i64
 #include "kernels/sparse_kernels.h"
