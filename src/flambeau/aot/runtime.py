@@ -89,6 +89,52 @@ def _written_natively(traced: Traced, run: Callable, lifted: list[Any]) -> Calla
     return _runtime.Writing(run, tuple(traced.mutated), asked, outputs, _frame.tell_floating_errors, _copy)
 
 
+def _write_back(traced: Traced, names: list[str], scope: dict[str, Any]) -> list[str]:
+    """Source that gives the inputs that the function writes to their new elements."""
+    lines: list[str] = []
+    # An output that is None lies in the input's memory already.
+    written = [(k, i) for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad]
+    if traced.mutated:
+        scope["tell_floating_errors"] = _frame.tell_floating_errors
+        lines.append("    tell_floating_errors()")
+    for k, i in enumerate(traced.mutated):
+        if i in traced.mutated_with_grad:
+            lines.append(f"    {names[i]}.copy_(outs[{k}])")
+    for k, i in written:
+        lines += [f"    if outs[{k}] is not None:", "        with Guard(grad_enabled=0):"]
+        lines.append(f"            {names[i]}{'.data' * (i in traced.uncounted)}.copy_(outs[{k}])")
+        lines += ["    else:", f"        {names[i]}{'.data' * (i in traced.uncounted)}._bump_version()"]
+    if any(i in traced.mutated for row in traced.kept for i in row.inputs):
+        scope["node_of"] = partial(_node_of, traced.tangent_of[0])
+        lines += ["    node = node_of(outs)", "    if node is not None:", "        node.inputs_written()"]
+    return lines
+
+
+def _results(traced: Traced, names: list[str], env: str, scope: dict[str, Any]) -> list[str]:
+    """Source of each of the function's outputs; ``env``: the argument with the values of symbols."""
+    parts: list[str] = []
+    for k, o in enumerate(traced.outputs):
+        if isinstance(o, Computed):
+            parts.append(f"outs[{o.index}]")
+        elif isinstance(o, InputAlias):
+            parts.append(names[o.index])
+        elif isinstance(o, (InputView, OutputView)):
+            base = names[o.index] if isinstance(o, InputView) else f"outs[{o.index}]"
+            scope[f"view_{k}"] = o.replay
+            part = f"view_{k}({base}{env})"
+            if o.history is not None:
+                scope["with_history"] = _with_history
+                part = f"with_history({part}, outs[{o.history}])"
+            parts.append(part)
+        elif isinstance(o, Number):
+            scope["evaluate"], scope[f"number_{k}"] = evaluate, o.expr
+            parts.append(f"evaluate(number_{k}, sizes)")
+        elif isinstance(o, Constant):
+            scope[f"constant_{k}"] = o.value
+            parts.append(f"constant_{k}")
+    return parts
+
+
 def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
     """``call(*args)`` giving the function's outputs as a tuple. ``run(*lifted, *args)`` gives the forward outputs, or
     more.
@@ -119,47 +165,14 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     lines += [f"    {names[i]}._check_writable()" for i in traced.mutated]
     if traced.num_forward or traced.random or traced.fallible:
         lines.append(f"    outs = run({', '.join(names)})")
-    # An output that is None lies in the input's memory already.
-    written = [(k, i) for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad]
-    if traced.mutated:
-        scope["tell_floating_errors"] = _frame.tell_floating_errors
-        lines.append("    tell_floating_errors()")
-    for k, i in enumerate(traced.mutated):
-        if i in traced.mutated_with_grad:
-            lines.append(f"    {names[i]}.copy_(outs[{k}])")
-    for k, i in written:
-        lines += [f"    if outs[{k}] is not None:", "        with Guard(grad_enabled=0):"]
-        lines.append(f"            {names[i]}{'.data' * (i in traced.uncounted)}.copy_(outs[{k}])")
-        lines += ["    else:", f"        {names[i]}{'.data' * (i in traced.uncounted)}._bump_version()"]
-    if any(i in traced.mutated for row in traced.kept for i in row.inputs):
-        scope["node_of"] = partial(_node_of, traced.tangent_of[0])
-        lines += ["    node = node_of(outs)", "    if node is not None:", "        node.inputs_written()"]
+    lines += _write_back(traced, names, scope)
     made_again = [o for o in traced.outputs if isinstance(o, (InputView, OutputView))]
     views = any(sizes_in(o.chain) for o in [*made_again, *(view for _, view in traced.reshaped)])
     env = ""
     if views or any(isinstance(o, Number) for o in traced.outputs):
         lines.append(f"    sizes = {_symbol_values(traced, names, scope)}")
         env = ", sizes"
-    parts: list[str] = []
-    for k, o in enumerate(traced.outputs):
-        if isinstance(o, Computed):
-            parts.append(f"outs[{o.index}]")
-        elif isinstance(o, InputAlias):
-            parts.append(names[o.index])
-        elif isinstance(o, (InputView, OutputView)):
-            base = names[o.index] if isinstance(o, InputView) else f"outs[{o.index}]"
-            scope[f"view_{k}"] = o.replay
-            part = f"view_{k}({base}{env})"
-            if o.history is not None:
-                scope["with_history"] = _with_history
-                part = f"with_history({part}, outs[{o.history}])"
-            parts.append(part)
-        elif isinstance(o, Number):
-            scope["evaluate"], scope[f"number_{k}"] = evaluate, o.expr
-            parts.append(f"evaluate(number_{k}, sizes)")
-        elif isinstance(o, Constant):
-            scope[f"constant_{k}"] = o.value
-            parts.append(f"constant_{k}")
+    parts = _results(traced, names, env, scope)
     if traced.reshaped:  # what is returned are views of the inputs as they were
         lines += [f"    part_{k} = {part}" for k, part in enumerate(parts)]
         parts = [f"part_{k}" for k in range(len(parts))]

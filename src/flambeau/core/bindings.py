@@ -288,36 +288,7 @@ class Signature:
             else:
                 params.append(name)
             actual.append(f"{name}={name}" if a.kwarg_only else name)
-            if a.is_list and a.type in ("int", "SymInt"):
-                if a.has_default and a.default_value == [] and not a.optional:  # None stands for the default
-                    body.append(f"if {name} is None: {name} = []")
-                body.append(f"if {name}.__class__ is int: {name} = [{name}]")
-                body.append(
-                    f"elif {name} is not None and {name}.__class__ is not list: "
-                    f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]"
-                )
-                # NOTE: the elements may be NumPy integers or zero-dimensional tensors; both must become ints before the dispatcher sees them.
-                body.append(
-                    f"if {name} is not None and any(isinstance(v, (_np, _T)) for v in {name}): {name} = _ints({name})"
-                )
-            elif a.is_list and a.type == "Tensor":
-                body.append(f"if {name}.__class__ is tuple: {name} = list({name})")
-            elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
-                if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
-                    body.append(f"if {name} is False: {name} = None")
-                body.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
-                if a.type == "float":
-                    body.append(f"if {name}.__class__ is int: {name} = float({name})")
-                    body.append(f"elif {name}.__class__ is _SymInt: {name} = _sym_float({name})")
-            elif a.type == "ScalarType":
-                body.append(f"if {name}.__class__ is type: {name} = _dtype({name})")
-            elif a.type == "Device":
-                body.append(
-                    f"{name} = _device({name}) if {name} is not None else "
-                    + ("_current()" if self.is_factory else "None")
-                )
-            elif a.type == "Tensor" and self.tensors_take_numbers:
-                body.append(f"if isinstance({name}, _np): {name} = {name}.item()")
+            body += self._conversion(a, name)
         call = f"_op({', '.join(actual)})"
         if self.makes:
             params += ([] if star else ["*"]) + ["requires_grad=False"]
@@ -336,6 +307,40 @@ class Signature:
             body.append(f"return {call}")
         exec(f"def call({', '.join(params)}):\n    " + "\n    ".join(body), env)
         return env["call"]
+
+    def _conversion(self, a, name: str) -> list[str]:
+        """The lines that make of what is given for an argument what the operator takes."""
+        lines: list[str] = []
+        if a.is_list and a.type in ("int", "SymInt"):
+            if a.has_default and a.default_value == [] and not a.optional:  # None stands for the default
+                lines.append(f"if {name} is None: {name} = []")
+            lines.append(f"if {name}.__class__ is int: {name} = [{name}]")
+            lines.append(
+                f"elif {name} is not None and {name}.__class__ is not list: "
+                f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]"
+            )
+            # NOTE: the elements may be NumPy integers or zero-dimensional tensors; both must become ints before the dispatcher sees them.
+            lines.append(
+                f"if {name} is not None and any(isinstance(v, (_np, _T)) for v in {name}): {name} = _ints({name})"
+            )
+        elif a.is_list and a.type == "Tensor":
+            lines.append(f"if {name}.__class__ is tuple: {name} = list({name})")
+        elif a.type in ("Scalar", "int", "SymInt", "float", "bool"):
+            if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
+                lines.append(f"if {name} is False: {name} = None")
+            lines.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
+            if a.type == "float":
+                lines.append(f"if {name}.__class__ is int: {name} = float({name})")
+                lines.append(f"elif {name}.__class__ is _SymInt: {name} = _sym_float({name})")
+        elif a.type == "ScalarType":
+            lines.append(f"if {name}.__class__ is type: {name} = _dtype({name})")
+        elif a.type == "Device":
+            lines.append(
+                f"{name} = _device({name}) if {name} is not None else " + ("_current()" if self.is_factory else "None")
+            )
+        elif a.type == "Tensor" and self.tensors_take_numbers:
+            lines.append(f"if isinstance({name}, _np): {name} = {name}.item()")
+        return lines
 
     def __str__(self):
         parts, star = [], False

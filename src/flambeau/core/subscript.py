@@ -65,8 +65,8 @@ def _is_known_flag(k) -> bool:
     )
 
 
-def _steps(x, key):
-    """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
+def _parts(x, key) -> tuple[list, int]:
+    """The parts of a subscript, sequences as tensors, and how many dimensions of ``x`` they take."""
     if not isinstance(key, tuple):
         key = tuple(key) if _stands_for_tuple(key) else (key,)
     key = [
@@ -88,6 +88,12 @@ def _steps(x, key):
             if x._ndim == 0 and isinstance(key[0], int)
             else f"too many indices for tensor of dimension {x._ndim}"
         )
+    return key, used
+
+
+def _steps(x, key):
+    """Apply the basic part of ``key``; returns (view, index tensors by dimension or None)."""
+    key, used = _parts(x, key)
     dim, tensors, passed_over = 0, {}, x._ndim - used
     # ``selected``: dimensions that are gone from ``x``, so that errors count those of the tensor that was given.
     selected = 0

@@ -225,47 +225,64 @@ class CompiledParts:
     placed: set
 
 
-def compile_program(program, times=None, output_aliases=None):
-    """(native graph, CompiledParts) of a decomposed program. ``output_aliases``: outputs (by position) that are wanted in
-    the memory of an input (by position); those that can be are, and are None in the result (``CompiledParts.placed``)."""
-    times = {} if times is None else times
-    clock = time.perf_counter()
+class _Clock:
+    """Adds the time since the pass before to ``times``, under the name of a pass that is over."""
 
-    def passed(name):
-        nonlocal clock
+    def __init__(self, times: dict[str, float]):
+        self.times, self.last = times, time.perf_counter()
+
+    def passed(self, name: str) -> None:
         now = time.perf_counter()
-        times[name] = times.get(name, 0.0) + now - clock
-        clock = now
+        self.times[name] = self.times.get(name, 0.0) + now - self.last
+        self.last = now
 
+
+def _grouped(program, clock: _Clock):
+    """(lowering, nodes, fused groups, buffers of outputs) of a program."""
     join_sums(program)
-    passed("join sums")
+    clock.passed("join sums")
     lowering = Lowering(compile_graph)
     lowering.run(program)
-    passed("lower")
+    clock.passed("lower")
     bug = config.cpp.inject_relu_bug_TESTING_ONLY
     if bug is not None:
         debug.inject_relu_bug(lowering, bug)
     outputs = {o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT}
     nodes = eliminate_dead(lowering.nodes, outputs)
     verify(nodes, lowering.buffers)
-    passed("eliminate dead nodes")
+    clock.passed("eliminate dead nodes")
     groups = fuse(nodes, lowering.buffers, lowering.values, config.fusion)
     verify([n for g in groups for n in g.nodes], lowering.buffers)
-    passed("fuse")
+    clock.passed("fuse")
     groups = merge(groups, lowering.values) if config.fusion else groups
     verify([n for g in groups for n in g.nodes], lowering.buffers)
-    passed("merge groups")
+    clock.passed("merge groups")
+    return lowering, nodes, groups, outputs
+
+
+def _written(groups, lowering, outputs, clock: _Clock) -> list:
+    """The steps in order, their LLVM text written and being compiled."""
     steps = []
     leaving = outputs.difference(*(g.reads for g in groups))
     for step in _kernels(groups, lowering, outputs, leaving):
-        passed("build kernels")
+        clock.passed("build kernels")
         if not isinstance(step, ExternCall) and not step.name:
             write_kernel(step, lowering.buffers, lowering.values, leaving)
             step.name = cache.kernel_name(step.text)
             step.text = step.text.replace("@KERNEL", f"@{step.name}")
             cache.begin(step.name, step.text)
         steps.append(step)
-        passed("write LLVM text")
+        clock.passed("write LLVM text")
+    return steps
+
+
+def compile_program(program, times=None, output_aliases=None):
+    """(native graph, CompiledParts) of a decomposed program. ``output_aliases``: outputs (by position) that are wanted in
+    the memory of an input (by position); those that can be are, and are None in the result (``CompiledParts.placed``)."""
+    times = {} if times is None else times
+    clock = _Clock(times)
+    lowering, nodes, groups, outputs = _grouped(program, clock)
+    steps = _written(groups, lowering, outputs, clock)
     inplace = _place(lowering, steps, output_aliases or {})
     spend(steps, lowering)
     placed = {a: b for a, b in inplace.values()}
@@ -274,24 +291,24 @@ def compile_program(program, times=None, output_aliases=None):
         steps = flat(launches)
     else:
         launches = steps
-    passed("chain rows and planes")
+    clock.passed("chain rows and planes")
     begin = autotune.clock()
     choices = autotune.tune(launches, lowering.buffers) if config.max_autotune else []
     left = config.autotune_seconds - (autotune.clock() - begin)
-    passed("autotune")
+    clock.passed("autotune")
     own = memory.apart(lowering.buffers, launches, lowering.backed_hint)
     launches, together, offsets, arena, notes = arrange(
         launches, lowering.buffers, placed, lowering.backed_hint, config.parallel_branches
     )
-    passed("plan memory")
+    clock.passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
     addresses = cache.addresses(kernels) if kernels else {}
-    passed("compile")
+    clock.passed("compile")
     plan = assemble(lowering, launches, together, offsets, arena, placed)
     if config.max_autotune:
         plan, more = autotune_rows.tune(plan, launches, lowering, addresses, autotune.clock() + left)
         choices = [*choices, *more]
-        passed("autotune")
+        clock.passed("autotune")
     where = f"{arena} bytes in the arena, {len(own)} buffers of their own" if own else f"arena of {arena} bytes"
     source = _source(launches, together, kernels, [where, *own, *(f"{n} (reuse)" for n in notes), *choices])
     info = CompiledInfo(
@@ -309,7 +326,7 @@ def compile_program(program, times=None, output_aliases=None):
         lowering.orders,
     )
     graph = plan.bind(addresses, info)
-    passed("assemble")
+    clock.passed("assemble")
     return graph, CompiledParts(nodes, groups, lowering, set(inplace))
 
 
@@ -360,6 +377,41 @@ def _read_behind(kernel, store, name: str) -> bool:
     return False
 
 
+def _uses(steps) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """(buffer -> steps that have it among their arguments or store it, buffer -> the last step that may read it)"""
+    using: dict[str, list[int]] = {}
+    reading: dict[str, int] = {}
+    for i, s in enumerate(steps):
+        extern = isinstance(s, ExternCall)
+        for name in dict.fromkeys(stores(s) if extern else s.args):
+            using.setdefault(name, []).append(i)
+        for name in loads(s) if extern else s.args:
+            reading[name] = i
+    return using, reading
+
+
+def _accesses(kernel) -> tuple[dict, dict]:
+    """(buffer -> the nodes of a kernel that store it, buffer -> indices at which it is loaded)"""
+    nodes, indices, renamed = {}, {}, kernel.renamed
+    for n in kernel.nodes:
+        nodes.setdefault(n.buffer, []).append(n)
+    for v in walk(*(n.value for n in kernel.nodes)):
+        if v.op == "load":
+            indices.setdefault(renamed.get(v.args[0], v.args[0]), []).append(v.args[1])
+    return nodes, indices
+
+
+def _writes_in_place(kernel, accesses: tuple[dict, dict], target: str, source: str) -> bool:
+    """Whether ``target`` may lie over ``source``: each element is read, if at all, before it is written at that very place."""
+    nodes, indices = accesses
+    if len(nodes[target]) != 1:
+        return False  # complex numbers: half an element may be read after the other half was written
+    (store,) = nodes[target]
+    if any(ix != store.index for ix in indices.get(source, ())) or any(n.reduction for n in kernel.nodes):
+        return False
+    return not _read_behind(kernel, store, source)
+
+
 def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
     """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
     the very element being written, and loops of the kernel run in one pass. Or it begins as a copy of the input, which nothing reads after that:
@@ -369,30 +421,10 @@ def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
     out = {}
     taken = set()
     copies = []
-    using: dict[str, list[int]] = {}  # buffer -> steps that have it among their arguments, or store it
-    reading: dict[str, int] = {}  # buffer -> the last step that may read it
-    for i, s in enumerate(steps):
-        extern = isinstance(s, ExternCall)
-        for name in dict.fromkeys(stores(s) if extern else s.args):
-            using.setdefault(name, []).append(i)
-        for name in loads(s) if extern else s.args:
-            reading[name] = i
+    using, reading = _uses(steps)
     wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT)
     last_replay = max((i for i, s in enumerate(steps) if isinstance(s, ExternCall) and s.replays), default=-1)
-    touched: dict[int, tuple[dict, dict]] = {}
-
-    def accesses(i: int) -> tuple[dict, dict]:
-        """(buffer -> the nodes of the kernel that store it, buffer -> indices at which it is loaded)"""
-        if i not in touched:
-            nodes, indices, renamed = {}, {}, steps[i].renamed
-            for n in steps[i].nodes:
-                nodes.setdefault(n.buffer, []).append(n)
-            for v in walk(*(n.value for n in steps[i].nodes)):
-                if v.op == "load":
-                    indices.setdefault(renamed.get(v.args[0], v.args[0]), []).append(v.args[1])
-            touched[i] = nodes, indices
-        return touched[i]
-
+    accesses = functools.cache(lambda i: _accesses(steps[i]))
     for position, k in output_aliases.items():
         what = lowering.outputs[position]
         a, b = (
@@ -409,30 +441,16 @@ def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
         if b.name in taken or wanted[a.name] + wanted[b.name] != 1:
             continue
         at = using.get(a.name, ())
-        writer = steps[at[0]] if at else None
-        if (
-            writer is None
-            or isinstance(writer, ExternCall)
-            or writer.serial
-            or len(writer.items) != 1
-            or reading.get(b.name, -1) > at[0]
-            or last_replay >= at[0]
-        ):
+        if not at or last_replay >= at[0] or reading.get(b.name, -1) > at[0]:
             continue
-        nodes, indices = accesses(at[0])
+        writer = steps[at[0]]
+        if isinstance(writer, ExternCall) or writer.serial or len(writer.items) != 1:
+            continue
         if len(at) > 1:
             if not _copies(writer, a.name, b.name):
                 continue
             copies.append(writer)
-            taken.add(b.name)
-            out[position] = (a.name, b.name)
-            continue
-        if len(nodes[a.name]) != 1:
-            continue  # complex numbers: half an element may be read after the other half was written
-        (store,) = nodes[a.name]
-        if any(ix != store.index for ix in indices.get(b.name, ())) or any(n.reduction for n in writer.nodes):
-            continue
-        if _read_behind(writer, store, b.name):
+        elif not _writes_in_place(writer, accesses(at[0]), a.name, b.name):
             continue
         taken.add(b.name)
         out[position] = (a.name, b.name)

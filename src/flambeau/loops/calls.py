@@ -98,27 +98,8 @@ class Calls(InterpreterPart):
 
     def own_code(self, fn, args, kwargs):
         e = self.e
-        if isinstance(fn, Method) and isinstance(fn.owner, Container):
-            if kwargs:
-                raise Declined(f"{fn.name}() with keyword arguments")
-            return self.containers.method(fn.owner, fn.name, list(args))
-        if isinstance(fn, Method) and isinstance(fn.owner, Stream):
-            self.operands.drawn[fn.owner.n] = self.operands.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
-            if fn.name == "shuffle" and args and isinstance(args[0], ArrayView):
-                self.variables.about_to_write(args[0])
-            return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.machine.at}")
         if isinstance(fn, Method):
-            if fn.name in ("conj", "conjugate") and not args and not kwargs:
-                return arrays.elementwise(e, OnElements(e, complexes.conjugate), fn.owner)
-            if fn.name in reductions.REDUCTIONS:
-                return self.reduction(fn.name, fn.owner, *args, **kwargs)
-            if kwargs:
-                raise Declined(f"{fn.name}() with keyword arguments")
-            if fn.name == "copy":
-                return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
-            if fn.name == "astype":
-                return arrays.as_dtype(e, fn.owner, _dtype(args[0]))
-            return reductions.dot(e, fn.owner, args[0], f"product@{self.machine.at}")
+            return self.method(fn, args, kwargs)
         if not isinstance(fn, Known):
             raise Declined(f"a call of a {type(fn).__name__.lower()}")
         f = fn.value
@@ -146,6 +127,52 @@ class Calls(InterpreterPart):
             return fn, args, kwargs
         if kwargs:
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
+        made = self.made_of_numbers(f, args)
+        if made is not None:
+            return made
+        if f in (abs, np.absolute) and len(args) == 1:
+            (x,) = args
+            whole = isinstance(x, (ArrayView, Expression)) and x.dtype.kind == "c"
+            rule = complexes.absolute_of_element if whole else arithmetic.absolute if f is abs else arithmetic.MATH[f]
+            return arrays.elementwise(e, OnElements(e, rule), x)
+        if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
+            if f is np.vdot and not all(getattr(x, "ndim", 0) == 1 and x.dtype.kind != "c" for x in args):
+                raise Declined("np.vdot of matrices or complex numbers")
+            return reductions.dot(e, *args, f"product@{self.machine.at}")
+        if f is np.where and len(args) == 3:
+            return arrays.elementwise(e, OnElements(e, arrays.where), *args)
+        known = arithmetic.MATH.get(f)
+        if known is None:
+            raise Declined(f"a call of {getattr(f, '__name__', f)}")
+        return arrays.elementwise(e, OnElements(e, known), *args)
+
+    def method(self, fn: Method, args, kwargs):
+        """A call of a method of a container, a generator or an array."""
+        e = self.e
+        if isinstance(fn.owner, Container):
+            if kwargs:
+                raise Declined(f"{fn.name}() with keyword arguments")
+            return self.containers.method(fn.owner, fn.name, list(args))
+        if isinstance(fn.owner, Stream):
+            self.operands.drawn[fn.owner.n] = self.operands.drawn.get(fn.owner.n, False) or fn.name in draws.NORMALS
+            if fn.name == "shuffle" and args and isinstance(args[0], ArrayView):
+                self.variables.about_to_write(args[0])
+            return draws.draw(e, fn.owner, fn.name, args, kwargs, f"{fn.name}@{self.machine.at}")
+        if fn.name in ("conj", "conjugate") and not args and not kwargs:
+            return arrays.elementwise(e, OnElements(e, complexes.conjugate), fn.owner)
+        if fn.name in reductions.REDUCTIONS:
+            return self.reduction(fn.name, fn.owner, *args, **kwargs)
+        if kwargs:
+            raise Declined(f"{fn.name}() with keyword arguments")
+        if fn.name == "copy":
+            return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
+        if fn.name == "astype":
+            return arrays.as_dtype(e, fn.owner, _dtype(args[0]))
+        return reductions.dot(e, fn.owner, args[0], f"product@{self.machine.at}")
+
+    def made_of_numbers(self, f, args):
+        """What functions of numbers, and of sizes and dtypes, give; None for others."""
+        e = self.e
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
         if f is set and not args:
@@ -168,21 +195,7 @@ class Calls(InterpreterPart):
             return arithmetic.to_int(e, arithmetic.MATH[np.rint](e, args[0]) if args[0].kind == "f" else args[0])
         if f is complex and args and all(isinstance(a, Scalar) for a in args):
             return complexes.python_complex(e, *args)
-        if f in (abs, np.absolute) and len(args) == 1:
-            (x,) = args
-            whole = isinstance(x, (ArrayView, Expression)) and x.dtype.kind == "c"
-            rule = complexes.absolute_of_element if whole else arithmetic.absolute if f is abs else arithmetic.MATH[f]
-            return arrays.elementwise(e, OnElements(e, rule), x)
-        if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
-            if f is np.vdot and not all(getattr(x, "ndim", 0) == 1 and x.dtype.kind != "c" for x in args):
-                raise Declined("np.vdot of matrices or complex numbers")
-            return reductions.dot(e, *args, f"product@{self.machine.at}")
-        if f is np.where and len(args) == 3:
-            return arrays.elementwise(e, OnElements(e, arrays.where), *args)
-        known = arithmetic.MATH.get(f)
-        if known is None:
-            raise Declined(f"a call of {getattr(f, '__name__', f)}")
-        return arrays.elementwise(e, OnElements(e, known), *args)
+        return None
 
     def into(self, f: np.ufunc, args: list, kwargs: dict):
         """A ufunc that is given the array to write: ``f(x, y, out)`` or ``f(x, y, out=out)``."""
