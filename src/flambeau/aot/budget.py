@@ -28,7 +28,7 @@ def budget() -> float:
 
 
 def within(nodes: list[Node], part: float, saved: list[Node], cut: Callable) -> list[Node]:
-    """What to save. ``saved``: what is saved without a limit; ``cut(may be computed again: Node -> bool)``: what is saved then."""
+    """The values to save. ``saved``: those saved without a limit; ``cut(may be computed again: Node -> bool)``: those saved then."""
     limit = part * _bytes(saved)
     prices = {n: p for n in nodes if (p := _price(n)) is not None}
     steps = sorted(set(prices.values()))

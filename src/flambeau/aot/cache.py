@@ -128,7 +128,7 @@ def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> 
 
 
 def _meaning(value: Any) -> tuple | None:
-    """What a global of printed code is, by words that mean the same in another process; None for what can't be told."""
+    """A global of printed code, in words that mean the same in another process. None where there are no such words."""
     if isinstance(value, _C.Function) and isinstance(value.impl, Binder) and value.impl.ns == "aten":
         return ("function", value.impl.name)
     if isinstance(value, OpOverload):

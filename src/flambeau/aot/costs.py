@@ -1,4 +1,4 @@
-"""What it costs to compute a node again, from the kind of its operator and never from its name.
+"""The cost of computing a node again, from the kind of its operator and never from its name.
 
 Views are free, pointwise operators and factories cheap, reductions and gathers medium; contractions, external kernels and
 random draws are not repeated. A composite costs what its parts cost: they are found by running it once on fake tensors.

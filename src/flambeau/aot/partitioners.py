@@ -208,8 +208,8 @@ def _distance_from_backward(nodes: list[Node], sides: _Sides) -> dict[Node, int]
 
 
 def _materialised(nodes: list[Node], sides: _Sides) -> set[Node]:
-    """Values that the forward has in memory anyway: inputs, outputs, what operators that don't fuse read or make, and what
-    several operators read."""
+    """Values that the forward has in memory anyway: inputs, outputs, inputs and results of operators that don't fuse, and values
+    that several operators read."""
     outs = {o for o in sides.fw_outputs if isinstance(o, Node)}
     found = set()
     for n in nodes:

@@ -29,7 +29,7 @@ def recordable(op: OpOverload) -> bool:
 
 
 def call(op: OpOverload, keys: int, args: tuple, kwargs: dict):
-    """Show the call to the mode and leave a node on what comes back; what can't be recorded so is decomposed."""
+    """Show the call to the mode and leave a node on the results. A call that can't be recorded so is decomposed."""
     full = op.full(*args, **kwargs)
     if not recordable(op):
         if any(r.is_tensor for r in op._schema.returns):

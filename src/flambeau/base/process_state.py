@@ -1,4 +1,4 @@
-"""What a trace depends on of the process: one table, from which captured code is guarded and the keys of graphs on disk are made.
+"""The state of the process that a trace depends on: one table, from which captured code is guarded and the keys of graphs on disk are made.
 
 A row is state that decides, unasked, what operators do or what a trace of them holds. What a program asks for itself (``torch.get_num_threads()``)
 is no row: captured code asks again at each call, and the answer is part of the graph.

@@ -1,4 +1,4 @@
-"""Switches around capture: what is left out of it, what goes in as it is, and whether it happens at all."""
+"""Switches of capture: functions that are left out of it or go into the graph as they are, and whether capture happens at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage with the dtype of its elements: what ``tensor.storage()`` gives, and what pickles of tensors refer to."""
+"""A storage with the dtype of its elements. ``tensor.storage()`` returns one, and pickles of tensors refer to one."""
 
 from __future__ import annotations
 

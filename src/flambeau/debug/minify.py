@@ -1,4 +1,4 @@
-"""Make a failing graph small: fewer operators, concrete values in the place of what is not needed to make it fail.
+"""Make a failing graph small: fewer operators, and concrete values in the place of those that are not needed to make it fail.
 
 A candidate is described by the node whose value is wanted and the nodes that are kept; what kept nodes read from others becomes an input
 with the value that it had. The search is ddmin over the kept nodes (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing

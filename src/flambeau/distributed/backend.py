@@ -1,4 +1,4 @@
-"""Backend: the names that PyTorch has for what moves data, and what they mean here."""
+"""Backend: PyTorch's names for libraries that move data, and their meaning here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The collectives of ``torch.distributed``: tensors in, an operation for the group's queue out.
 
-Tensors may be strided as they like: what isn't contiguous goes through a copy. Every rank of the group calls the same collective with tensors
-of the same size and dtype, in the same order; ranks that don't agree get a DistBackendError that lists who did what.
+Tensors may have any strides: one that isn't contiguous goes through a copy. Every rank of the group calls the same collective with tensors
+of the same size and dtype, in the same order; ranks that don't agree get a DistBackendError that lists the call of each rank.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def parse(body: bytes) -> tuple[int, list[bytes]]:
 
 
 class Connection:
-    """One client: what it has sent and what it waits for."""
+    """One client: the requests that it has sent and the reply that it waits for."""
 
     def __init__(self, sock):
         self.sock, self.received, self.unsent = sock, bytearray(), bytearray()

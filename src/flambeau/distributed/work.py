@@ -12,7 +12,7 @@ __all__ = ["MessageWork", "Work"]
 
 
 class Work:
-    """What collectives return with ``async_op=True``. ``wait()`` returns True when it is done and raises what went wrong."""
+    """The result of a collective with ``async_op=True``. ``wait()`` returns True when the collective is done, and raises its error."""
 
     def __init__(self, what: str = "", result=None):
         self._what, self._result = what, result

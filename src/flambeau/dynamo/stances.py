@@ -1,4 +1,4 @@
-"""What a compiled call does when nothing captured fits it (``torch.compiler.set_stance``), and who wants to hear that something is compiled."""
+"""The reaction of a compiled call that no captured variant fits (``torch.compiler.set_stance``), and callbacks around compilation."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _parts(program: ExportedProgram) -> Part:
 
 
 def _written_in_place(graph: Graph) -> dict[str, Node]:
-    """The values by name. What an operator wrote in place is from there on what it was given, also in the graphs of other modules."""
+    """The values by name. Behind an operator that writes in place, its argument means the written value, in the graphs of other modules too."""
     named = {}
     for n in graph.nodes:
         inplace = getattr(n.target, "kind", None) == "inplace" and isinstance(n.args[0], Node)

@@ -365,8 +365,8 @@ def _copies(kernel, target: str, source: str) -> bool:
 
 
 def _read_behind(kernel, store, name: str) -> bool:
-    """Whether a node behind ``store`` is the first in the loop that reads the buffer: it would find what was stored. What was read before stays in
-    a register."""
+    """Whether the first node of the loop that reads the buffer stands behind ``store``, and would find the stored element. An element that was read
+    before stays in a register."""
     read = stored = False
     for node in kernel.nodes:
         reads = any(v.op == "load" and kernel.renamed.get(v.args[0], v.args[0]) == name for v in walk(node.value))

@@ -79,7 +79,7 @@ def mutates_and_returns_first_arg(op: OpOverload) -> bool:
 
 
 def zip_schema(schema: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Any, Any]]:
-    """(argument of the schema, value) of what a call gives; what it leaves to the defaults isn't among them."""
+    """(argument of the schema, value) for each argument of a call. Arguments that are left to their defaults aren't among them."""
     for i, argument in enumerate(schema.arguments):
         if argument.kwarg_only:
             if argument.name in kwargs:

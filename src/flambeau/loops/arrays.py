@@ -409,7 +409,7 @@ def _same_place(a: ArrayView, b: ArrayView) -> bool:
 
 
 def fill(e: Emitter, target: ArrayView, x: Expression) -> None:
-    """``target[...] = x``, where what is read isn't what is written, or is the same element."""
+    """``target[...] = x``, where each element that is read is not written, or is the very element being written."""
 
     def write():
         for indices in e.loop(target.sizes, parallel=True):

@@ -44,7 +44,7 @@ def _common(a: dict[str, str], b: dict[str, str]) -> dict[str, str]:
 
 
 def _through(insts, held: dict[str, str]) -> dict[str, str]:
-    """What variables hold after some instructions. Of the stack only what variables have just put there is followed."""
+    """The values of variables after some instructions. On the stack only values that were just loaded from variables are followed."""
     held, stack = dict(held), []
     for inst in insts:
         name, n = inst.name, inst.arg

@@ -115,7 +115,7 @@ class _Body:
         self.stack: list[Term] = []
 
     def run(self, insts) -> tuple[dict[str, Term], Term] | None:
-        """(what variables are after a turn, what is tested), or None."""
+        """(the values of variables after a turn, the condition that is tested), or None."""
         for inst in insts:
             if inst.name not in _IGNORED and not self.step(inst):
                 return None

@@ -125,7 +125,7 @@ class Operands(InterpreterPart):
         return self.e.argument(which, list(table).index(key), llvm.DOUBLE if dtype.kind == "f" else llvm.I64)
 
     def _sizes_of(self, n: int, sizes) -> tuple[Size, ...]:
-        """The sizes of operand ``n``. ``sizes``: what each is at every call, a number; or what it is known as."""
+        """The sizes of operand ``n``. ``sizes``: an int for each that is the same at every call, else the object that stands for it."""
         out: list[Size] = []
         for d, size in enumerate(sizes):
             key = size if type(size) is int else id(size)

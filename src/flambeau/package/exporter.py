@@ -315,7 +315,7 @@ class PackageExporter:
         return [n for n, needed in self._edges.items() if module_name in needed]
 
     def dependency_graph_string(self) -> str:
-        """What needs what, in the language of Graphviz."""
+        """The graph of which module needs which, as Graphviz source."""
         lines = [f'"{a}" -> "{b}";' for a, needed in self._edges.items() for b in dict.fromkeys(needed)]
         return "digraph G {\nrankdir = LR;\nnode [shape=box];\n" + "\n".join(lines) + "\n}\n"
 

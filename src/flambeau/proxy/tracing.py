@@ -284,7 +284,7 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
                 self.sizes.bind_number(out, node)
 
     def _write(self, func, args, kwargs, node: Node, out: Any, fixed: bool) -> None:
-        """Note what the call writes. ``fixed``: what it reads is the same at each run."""
+        """Note the writes of the call. ``fixed``: its inputs are the same at each run."""
         fixed = fixed and "draws" not in func.effects
         values = func.full(*args, **kwargs)
         for argument, value in zip(func._schema.arguments, values):

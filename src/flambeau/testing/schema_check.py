@@ -1,4 +1,4 @@
-"""SchemaCheckMode: does what an operator does agree with what its schema says?
+"""SchemaCheckMode: checks that operators write and alias as their schemas say.
 
 Compares each tensor argument with a copy taken before the call: a write that the schema doesn't declare, and a result that shares memory
 with an argument in a way it doesn't declare, raise RuntimeError naming the operator and the argument.

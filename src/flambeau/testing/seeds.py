@@ -13,7 +13,7 @@ __all__ = ["freeze_rng_state", "wrapper_set_seed"]
 
 @contextlib.contextmanager
 def freeze_rng_state() -> Iterator[None]:
-    """What is drawn within the block doesn't change what is drawn after it."""
+    """Draws within the block don't change the draws after it."""
     state = default_generator.get_state()
     try:
         yield

@@ -66,7 +66,7 @@ def named_state(optimizer: Optimizer, names: dict[int, str], give_out: Callable,
 
 
 def state_to_load(optimizer: Optimizer, names: dict[int, str], given: Mapping) -> dict:
-    """What ``optimizer.load_state_dict`` takes, of what ``named_state`` gave. RuntimeError for a parameter whose group or state is missing."""
+    """The argument of ``optimizer.load_state_dict``, made from the result of ``named_state``. RuntimeError when a group or state is missing."""
     by_name = {name: g for g in given["param_groups"] for name in g["params"]}
     state, groups, number = {}, [], 0
     for group in optimizer.param_groups:

@@ -58,7 +58,7 @@ class ShardedParameter:
         return t.redistribute(placements=self.outer.placements)._local_tensor
 
     def handed(self, whole):
-        """What the module gets for what was gathered."""
+        """The parameter that the module gets for a gathered one."""
         return whole if self.outer is None else DTensor(whole, self.outer, requires_grad=False)
 
     def adopt(self) -> None:

@@ -160,7 +160,7 @@ class _State:
         return whole
 
     def _before(self, root: _State) -> list[Shards]:
-        """What to gather ahead in the backward: what the program says, else the module that ran before this one."""
+        """The modules to gather ahead in the backward: those that the program names, else the one that ran before this one."""
         if self.ahead_in_backward is not None:
             return self.ahead_in_backward
         shards, order = self.shards, root.order

@@ -189,7 +189,7 @@ def plain_reduction(op: OpOverload) -> bool:
 
 
 def reduction(call: Call) -> list[Strategy]:
-    """Parts along what stays; along what is reduced the results are summands (or factors, or ones of several maxima)."""
+    """Shards along the dimensions that stay. Along a reduced dimension the results are partial: summands, factors, or candidates for a maximum."""
     x = call.tensors[0]
     dims, keepdim = reduced_dims(call)
     found = []

@@ -1,4 +1,4 @@
-"""What to do about a guard that fails again and again, in the words of somebody who has never heard of guards."""
+"""Advice for a guard that fails again and again, for readers who have never heard of guards."""
 
 from __future__ import annotations
 

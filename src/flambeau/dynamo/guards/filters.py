@@ -94,7 +94,7 @@ def skip_guard_on_all_nn_modules_unsafe(guard_entries: Sequence[GuardFilterEntry
 
 
 def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries: Sequence[GuardFilterEntry]) -> list[bool]:
-    """Drops what is guarded of the library's own modules and of what they hold."""
+    """Drops the guards on the library's own modules and on the objects that they hold."""
     return [e.module_class is None or not module_of(e.module_class).startswith("flambeau.") for e in guard_entries]
 
 

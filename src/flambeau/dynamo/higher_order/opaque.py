@@ -68,7 +68,7 @@ def state_of(v) -> tuple:
 
 
 def watch(tx, fn) -> None:
-    """``config.check_allow_in_graph``: look at each call whether what ``fn`` reads is what it was."""
+    """``config.check_allow_in_graph``: check at each call that the objects that ``fn`` reads are unchanged."""
     if type(fn) is types.FunctionType:
         tx.output.guard(ConstSource(fn, fn.__qualname__), "CALL", Watched(fn))
 

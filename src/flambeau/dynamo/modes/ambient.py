@@ -61,7 +61,7 @@ class ActiveModes:
 
     @contextlib.contextmanager
     def off(self):
-        """Nothing overrides what capture itself does with the tensors it meets; what they override is traced."""
+        """Modes, transforms and overrides don't see capture's own operations on tensors. Those of the program's operations are traced."""
         with (
             modes.disabled("dispatch"),
             modes.disabled("function"),

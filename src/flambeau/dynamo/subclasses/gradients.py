@@ -139,7 +139,7 @@ class GradientRegion:
         return node in self.asking or node in self.saved
 
     def results(self) -> list:
-        """What the forward graph returns: outputs, then what is saved and isn't an input."""
+        """The results of the forward graph: outputs, then saved values that aren't inputs."""
         return [n for n in [*self.outputs, *(n for n in self.saved if n.op != "placeholder")] if n is not None]
 
 

@@ -494,7 +494,7 @@ class InlineFrame(Frame):
         self.run()
 
     def _raise_thrown(self, exc: Variable) -> None:
-        """Its context is what the generator itself handles; what its consumer does doesn't count."""
+        """The context of an exception is the one that the generator itself handles. Its consumer's doesn't count."""
         if self.handling:
             exc.set_context(self, self.handling[-1])
         raise UserRaises(exc.exception, exc)

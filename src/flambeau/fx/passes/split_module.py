@@ -17,7 +17,7 @@ __all__ = ["Partition", "split_module", "split_module_simple"]
 
 
 class Partition:
-    """One part while it is made: its nodes, what it reads and gives (in order), and what it depends on."""
+    """One part while it is made: its nodes, its inputs and outputs (in order), and the parts that it depends on."""
 
     def __init__(self, name: str):
         self.name = name

@@ -54,7 +54,7 @@ class CallStep:
 
 @slotted
 class OutputPlan:
-    """What a call returns. ``kind``: a member of Out; ``what``: a buffer's name, an expression or a value."""
+    """One result of a call. ``kind``: a member of Out; ``what``: a buffer's name, an expression or a value."""
 
     kind: Any
     what: Any

@@ -174,7 +174,7 @@ def _expensive(value, inner) -> bool:
 
 
 def _stages(mapped, inner, has_reduction, buffers, values, keep, budget):
-    """Items of the kernel: which loop each node runs in, what is recomputed, what is kept in a row. ``budget``: bytes of rows."""
+    """Items of the kernel: the loop of each node, the values that are recomputed and those that are kept in a row. ``budget``: bytes of rows."""
     producers: dict[str, _Mapped] = {}
     rows: dict[str, _Mapped] = {}  # buffers wanted in a later loop than the one that makes them
     inner_size = math.prod(v.extent for v in inner)

@@ -349,7 +349,7 @@ def _merged(groups, i, j, values):
 
 
 def _depends(after: Group, before: Group) -> bool:
-    """Whether the order of the two groups matters: one writes what the other reads or writes too (a scatter into what was filled)."""
+    """Whether the order of the two groups matters: one writes a buffer that the other reads or writes too (a scatter into a filled buffer)."""
     return bool((after.reads | after.writes.keys()) & before.writes.keys() or before.reads & after.writes.keys())
 
 

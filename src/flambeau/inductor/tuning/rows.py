@@ -30,7 +30,7 @@ FAR = 1e-3  # of the greatest magnitude of a result, from which on a way is wron
 
 
 def tune(plan, launches: list, lowering, addresses: dict[str, int], end: float):
-    """(the plan with what was chosen, a line of each chain). Measuring ends at ``end``; what wasn't decided by then stays as usual."""
+    """(the plan with the chosen ways, a line for each chain). Measuring ends at ``end``; chains that are undecided by then keep the usual way."""
     blas.share_threads()
     chains = [(i, _key(s), _ways(s)) for i, s in enumerate(launches) if isinstance(s, RowChain) and not s.lanes]
     if not chains or not _may_run(plan):

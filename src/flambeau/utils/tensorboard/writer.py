@@ -304,7 +304,7 @@ class SummaryWriter:
             writer.flush()
 
     def close(self) -> None:
-        """Write what waits and close the files. What is logged later goes into new ones."""
+        """Write the waiting events and close the files. Later events go into new files."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()

@@ -1,4 +1,4 @@
-"""Instructions of ``with`` and ``try``: context managers, what is raised and what is caught."""
+"""Instructions of ``with`` and ``try``: context managers, raised and caught exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions that decide what runs next: iteration, jumps, what a frame returns and yields."""
+"""Instructions of control flow: iteration, jumps, return and yield."""
 
 from __future__ import annotations
 

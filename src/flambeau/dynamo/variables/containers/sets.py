@@ -29,7 +29,8 @@ CHANGES = ("add", "discard", "remove", "update", "clear", "pop", *(f"{n}_update"
 
 
 def taken_over(tx, v: Variable) -> SetHistory | Elements | None:
-    """What a set is that another takes over as a whole, or a dict; None of what is gone through, as an object derived from a dict is."""
+    """The history or elements of ``v`` where another set takes it over as a whole: of a set, or a dict. None where ``v`` is iterated, as an
+    object derived from a dict is."""
     v = v.unwrap()
     contents = getattr(v, "contents", v)
     if isinstance(contents, SetVariable):
@@ -43,7 +44,7 @@ def taken_over(tx, v: Variable) -> SetHistory | Elements | None:
 
 
 def elements_of(tx, v: Variable) -> Iterator[Variable]:
-    """What a set takes from ``v``, one by one. What is in another set it takes past that one's ``__iter__``, in whatever order."""
+    """The elements that a set takes from ``v``, one by one. The elements of another set are read without calling its ``__iter__``, in any order."""
     contents = getattr(v.unwrap(), "contents", v)
     if isinstance(contents, SetVariable):
         return iter(contents.items(tx))
@@ -79,7 +80,7 @@ class SetVariable(Variable):
         return [variables[v] for v in real]
 
     def next_popped(self) -> Variable:
-        """What ``pop`` takes: what comes behind the place where the last one ended."""
+        """The element that ``pop`` takes: the first one behind the place where the last ``pop`` ended."""
         if len(self.entries) == 1:
             return next(iter(self.entries.values()))
         real, variables = self.real()

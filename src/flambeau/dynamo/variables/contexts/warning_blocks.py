@@ -1,5 +1,5 @@
-"""``warnings.catch_warnings`` while tracing: filters are set for real until the block is left, and ``warn`` does what they say where the block's
-own filters decide; what the world outside decides, or hears, breaks the graph."""
+"""``warnings.catch_warnings`` while tracing: filters are set for real until the block is left. ``warn`` follows them where the block's
+own filters decide. A warning that filters or listeners outside of the block decide about breaks the graph."""
 
 from __future__ import annotations
 

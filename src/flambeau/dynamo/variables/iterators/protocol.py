@@ -53,7 +53,7 @@ def all_of(tx, v: Variable) -> list[Variable]:
 
 
 def fast_sequence(tx, v: Variable, otherwise: str) -> list[Variable]:
-    """What functions in C take all of before they look at the first: a list or tuple as it is, else what the iterator of ``v`` gives to list().
+    """The elements of an argument that a function in C reads as a whole first (PySequence_Fast): those of a list or tuple, else of list(v).
     ``otherwise``: the error for what is not iterable."""
     if v.python_type() in (list, tuple):
         return v.items(tx)

@@ -340,7 +340,7 @@ class ObjectVariable(Variable):
             self.replay_attribute(replay, target, name, value)
 
     def replay_attribute(self, replay, target: str, name: str, value: Variable | None) -> None:
-        """The hooks were traced already, so they don't run again: what is replayed is what happened to the instance itself."""
+        """The hooks were traced already, so they don't run again: only changes of the instance itself are replayed."""
         hooked = any(type_item(self.cls, n) is not dict_of(object)[n] for n in ("__setattr__", "__delattr__"))
         in_dict = self.passes_by(name)
         if in_dict:

@@ -20,7 +20,7 @@ from .instance import ObjectVariable
 
 
 def is_library_class(cls: type) -> bool:
-    """Of the interpreter, its library or ours: what is registered with what among them is settled."""
+    """Whether a class is of the interpreter, its library, NumPy or ours: which of them is registered with which never changes."""
     top = module_of(cls).split(".")[0]
     return top in sys.stdlib_module_names or top in ("flambeau", "numpy")
 
