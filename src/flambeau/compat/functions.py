@@ -48,7 +48,7 @@ def einsum(equation, *operands):
     for k, t in enumerate(operands):
         if not isinstance(t, _C.TensorBase):
             raise TypeError(f"einsum(): expected Tensor as element {k} in argument 1, but got {type(t).__name__}")
-    known = all(isinstance(t, _C.TensorBase) and t._array is not None for t in operands)
+    known = all(isinstance(t, _C.TensorBase) and t._has_data for t in operands)
     key = (equation, *_sames(operands), *(t._shape for t in operands)) if known else None
     steps = _steps.get(key)
     if steps is not None:

@@ -203,7 +203,7 @@ def freeze(x):
 
 
 def differentiable(t) -> bool:
-    return bool(t._requires_grad) and t._array is not None and t._dtype.is_floating_point and not t._flags & 4
+    return bool(t._requires_grad) and t._has_data and t._dtype.is_floating_point and not t._flags & 4
 
 
 def difference(a, b) -> str | None:

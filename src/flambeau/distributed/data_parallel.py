@@ -89,7 +89,7 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameters that require a gradient."
             )
-        if any(p._array is None for _, p in named):
+        if any(not p._has_data for _, p in named):
             raise NotImplementedError("DistributedDataParallel: parameters must have dense memory")
         self.module = module
         self.device, self.device_type, self.device_ids, self.output_device = named[0][1].device, "cpu", None, None

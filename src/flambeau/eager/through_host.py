@@ -241,7 +241,7 @@ class _Host:
         x = resolved(x)
         if device.type == "cpu":
             return x
-        if x._array is None:
+        if not x._has_data:
             raise NotImplementedError(f"a {x.layout} tensor on device '{device}': only strided tensors live there")
         for t, _ in self.stands.values():
             image = self.images[id(t._storage)]

@@ -77,9 +77,9 @@ def _compare_tensors(a, b, o):
         raise _Mismatch(f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}.")
     if o["check_stride"] and a.stride() != b.stride():
         raise _Mismatch(f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}.")
-    a, b = (x.resolve_conj().resolve_neg() if x._array is None else x for x in (a, b))
+    a, b = (x.resolve_conj().resolve_neg() if not x._has_data else x for x in (a, b))
     a, b = (x.detach().cpu() if on_device(x) else x for x in (a, b))
-    if a._array is None or b._array is None:
+    if not a._has_data or not b._has_data:
         raise NotImplementedError("comparing tensors without data (meta) is not possible")
     rtol, atol = (o["rtol"], o["atol"]) if o["rtol"] is not None else _default(a.dtype, b.dtype)
     if a.dtype is not b.dtype:

@@ -419,7 +419,7 @@ def _holds(kind: str, p, v, values) -> bool:
     if kind == "EQUALS_MATCH":
         return same_constant(v, p)
     if kind == "TENSOR_MATCH":
-        if type(v) is not p[0] or (v._array is None and v._payload is not None and not v._keys):
+        if type(v) is not p[0] or (not v._has_data and v._payload is not None and not v._keys):
             return False  # sparse and conjugated tensors are never given to a graph
         f = tensor_facts(v)
         return f[1] is p[1] and f[2] == p[2] and same_dims(f[3], p[3]) and same_dims(f[4], p[4]) and f[5:] == p[5:]

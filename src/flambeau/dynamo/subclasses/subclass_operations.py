@@ -65,7 +65,7 @@ def of_argument(tx, value, source) -> Variable:
         plain = tx.output.add_input(value, source, ndarray=False)
         tx.output.has_subclasses = True
         return SubclassVariable(plain.node, plain.val, source, cls, value)
-    if value._array is not None:
+    if value._has_data:
         unsupported("tensor-subclass", f"a {qualname_of(cls)} with __torch_dispatch__ and data of its own")
     tx.output.guard(source, "TENSOR_MATCH", tensor_facts(value))
     val = like(tx, value)

@@ -866,7 +866,7 @@ def tensor_argument(tx, value, source):
             "a tensor that belongs to a function transform or a dispatch mode",
             "The call runs as ordinary Python under it.",
         )
-    if value._array is None and (value.layout is not strided or value.is_quantized):
+    if not value._has_data and (value.layout is not strided or value.is_quantized):
         return UncapturedTensorVariable(value._dtype if value.is_quantized else value.layout, source)
     if value.is_conj() or value.is_neg():
         unsupported(
