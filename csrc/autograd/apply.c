@@ -87,7 +87,7 @@ int flb_op_apply(FlbNode *base, PyObject **cts, PyObject **grads) {
     return flb_formula_apply(node, cts, grads);
 }
 
-/* A cotangent with the shape and dtype of what edge leads to: summed over broadcast dimensions, cast back.
+/* Give a cotangent the shape and dtype of the tensor that the edge leads to: sum over broadcast dimensions, cast.
  * Replaces *grad. */
 int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
     FlbNode *to = edge->node;

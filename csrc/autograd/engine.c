@@ -316,7 +316,7 @@ static int keep_retained(PyObject *retained, PyObject **cts, int n) {
     Py_XDECREF(copy);
     return r;
 }
-/* Zeros of a plain tensor's kind; NULL without an exception when that isn't what is needed. */
+/* Zeros like those of a plain tensor; NULL without an exception where others are needed. */
 static PyObject *plain_zeros(const FlbMeta *m) {
     FlbTls *s = flb_tls();
     int num = m->shape || m->device != flb_cpu_device ? -1 : flb_typenum_of(m->dtype);

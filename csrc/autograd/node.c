@@ -648,7 +648,7 @@ PyTypeObject FlbOpNode_Type = {
     .tp_getset = op_node_getset,
     .tp_members = op_node_members,
 };
-/* What the engine does with a node that has run when the graph isn't kept. */
+/* Called by the engine for a node that has run when the graph isn't kept. */
 int flb_node_release(FlbNode *node) {
     if (PyObject_TypeCheck(node, &FlbOpNode_Type)) return op_node_drop((FlbOpNode *)node), 0;
     if (node->apply != python_apply) return 0;

@@ -282,7 +282,7 @@ static int run_step(const Step *s, char **slots) {
         flb_floating_clear(); /* what a native kernel does with numbers is its own matter */
     return status;
 }
-/* Other threads may change what a call was given while one lets them run. */
+/* Other threads may change the arguments of a call while it lets them run. */
 static void hold(const Description *d, PyObject **held, int n) {
     for (int i = 0; i < n; i++) {
         held[2 * i] = Py_NewRef(d->tensors[i]);
@@ -606,7 +606,7 @@ int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **re
         if (found->calls < R_OFTEN && (found->calls += worth(&d)) >= R_OFTEN && !self->is_view) {
             uint32_t before = generation;
             int status = compile_often(self, call_plan, &d, values);
-            /* This call does what those before it did: the general way may add in another order. */
+            /* This call runs the same code as those before it: the general way may add in another order. */
             if (!status && before == generation)
                 status = run_again(call_plan, self, &d, values, result);
             Py_DECREF(call_plan);

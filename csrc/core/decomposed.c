@@ -151,8 +151,8 @@ int flb_decomposed_call(FlbOperator *op, PyObject *body, int inside, PyObject *c
     }
     s->excluded = excluded;
     if (status == 1 && inside) {
-        /* The view operators of a body leave their relation on what they return; above, the operator's result
-         * is a tensor of its own. */
+        /* The view operators of a body leave their relation on the tensors that they return; above,
+         * the operator's result is a tensor of its own. */
         if (PyTuple_Check(*result) || PyList_Check(*result))
             for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(*result); i++)
                 forget_view(PySequence_Fast_GET_ITEM(*result, i));

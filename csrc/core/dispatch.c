@@ -26,7 +26,7 @@ static __thread FlbFloating floating = {0};
 
 FlbFloating *flb_floating(void) { return &floating; }
 
-/* What NumPy calls instead of warning while a graph's call is watched: note(what, flags). */
+/* note(what, flags): called by NumPy in place of a warning while a graph's call is watched. */
 static PyObject *py_note(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     long flags = n == 2 ? PyLong_AsLong(args[1]) : -1;
     if (flags < 0)

@@ -66,7 +66,7 @@ static PyObject *make(FlbOperator *op, PyObject *facts, PyObject *mode, FlbTenso
     if (PyTuple_GET_ITEM(facts, 6) == Py_True && note_view(op, t, values, which) < 0) Py_CLEAR(t);
     return (PyObject *)t;
 }
-/* What was remembered, for these arguments: one tensor, or a tuple or list of tensors and None. */
+/* The remembered result for these arguments: one tensor, or a tuple or list of tensors and None. */
 static PyObject *make_all(FlbOperator *op, PyObject *facts, PyObject *mode, FlbTensor *first,
                           PyObject *const *values) {
     if (PyTuple_GET_SIZE(facts) != 2) return make(op, facts, mode, first, values, -1);

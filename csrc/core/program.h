@@ -50,7 +50,7 @@ void flb_recorder_stop(FlbRecorder *r);
 int flb_recorder_slot(FlbRecorder *r, PyObject *tensor); /* -1: it came from elsewhere, or an exception */
 void flb_recorder_free(FlbRecorder *r);
 
-/* Moves what was recorded to `code` with these outputs (slots, -1 for none). -1 with an exception. */
+/* Move the recorded program to `code` with these outputs (slots, -1 for none). -1 with an exception. */
 int flb_code_take(FlbCode *code, FlbRecorder *r, const int *outputs, int n_outputs);
 /* Runs it on its inputs; outputs are new references or NULL. backend: its calls have the backend key alone;
  * else their arguments say. */

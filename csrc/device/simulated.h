@@ -73,7 +73,7 @@ extern Device flb_devices[FLB_MOST_DEVICES];
 extern int flb_n_devices, flb_late, flb_library;
 extern pthread_mutex_t flb_lock;
 
-/* All of this is called with the lock. What waits lets go of it meanwhile. */
+/* All of these functions are called with the lock. One that waits releases it meanwhile. */
 int flb_stream_begin(FlbStream *s);
 FlbWork flb_next_work(FlbStream *s); /* what the host's next work on it would be; the clock stays the stream's */
 int flb_give(FlbStream *s, Work w);

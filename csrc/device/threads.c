@@ -26,7 +26,7 @@ enum { READY, AT_BARRIER, AT_SHUFFLE, ENDED };
 typedef struct {
     void *sp;
 } Context;
-/* Saves what a called function must keep, and the stack; takes the other one's. */
+/* Saves the registers that a called function must keep, and the stack, and loads the other thread's. */
 void flb_switch(Context *from, Context *to);
 __asm__(".text\n.globl flb_switch\n.hidden flb_switch\n.type flb_switch,@function\nflb_switch:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
@@ -146,7 +146,7 @@ static const char *advance(Fiber *f) {
     flb_switch(&run.scheduler, &f->context);
     return run.running ? NULL : MEMORY;
 }
-/* Run the threads of a warp until none can go on alone. What was wrong, else NULL. */
+/* Run the threads of a warp until none can go on alone. The error, or NULL. */
 static const char *run_warp(int first, int n) {
     for (;;) {
         for (int k = 0; k < n; k++) {

@@ -453,7 +453,7 @@ static PyObject *callable_new(PyTypeObject *type, PyObject *args, PyObject *kwar
         Py_INCREF(ctx);
         self->context = (Context *)ctx;
     }
-    if (mode == MODE_COMPILED) { /* what a callable like it has captured lives on with this one */
+    if (mode == MODE_COMPILED) { /* variants that a callable like it has captured live on with this one */
         PyObject *code = ((PyFunctionObject *)fn)->func_code;
         self->cache = flb_cache_known(code, self->context);
         if (self->cache) self->cache_code = Py_NewRef(code);

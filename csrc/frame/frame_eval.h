@@ -81,7 +81,7 @@ typedef struct {
     Py_ssize_t keeps;  /* the plain call, always up to so many bytes, above where flagged.keeps() says so */
 } Callable;
 
-/* What captured code returns at a graph break: the call that gives its result. Made by the native caller, so
+/* Returned by captured code at a graph break: the call that gives its result. Made by the native caller, so
  * that a chain of resume functions does not grow the stack. */
 typedef struct {
     PyObject_VAR_HEAD

@@ -157,7 +157,7 @@ static Operand operand(const View *x, int item) {
     return o;
 }
 
-/* What forward and backward share; they are handed the same numbers. */
+/* Shared by forward and backward, which get the same numbers. */
 static Attention opened(const View *q, const View *k, const View *v, const View *mask, const View *kept,
                         const flb_attention_numbers *n) {
     const int64_t *s = q->shape;

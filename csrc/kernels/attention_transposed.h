@@ -80,7 +80,7 @@ TRANSPOSED_BY_LEVEL(static void, NAME(bias_transposed),
         for (int64_t r = 0; r < rows; r++) s[j * high + r] += room[j * high + r];
 }
 
-/* What dropout leaves of n keys' weights; `room` is twice as large as they are. */
+/* Apply dropout to the weights of n keys; `room` is twice as large as they are. */
 TRANSPOSED_BY_LEVEL(static void, NAME(drop_transposed),
                     (const Attention *a, const uint8_t *kept, int64_t t0, int64_t rows, int64_t high,
                      int64_t j0, int64_t n, T *s, T *room),

@@ -33,8 +33,8 @@ static inline void flb_finished(const Planes *p, int64_t n0, int64_t n1, int64_t
         for (; n0 < n1; n0++) p->take(p->context, n0 * p->channels + c0, n0 * p->channels + c1);
 }
 
-/* Whether a band of planes is the last of `bands`; `done` counts them. Who sees the last one sees what the
- * others' threads wrote. */
+/* Whether a band of planes is the last of `bands`; `done` counts them. The thread that counts the last
+ * band sees the writes of the others. */
 static inline int flb_last_band(_Atomic int32_t *done, int64_t bands) {
     return atomic_fetch_add_explicit(done, 1, memory_order_acq_rel) == bands - 1;
 }

@@ -20,8 +20,8 @@ typedef struct {
     int64_t *sizes;              /* of all operands in turn, -1 for those that differ between calls */
     PyArray_Descr **results;
     PyObject *fail; /* called with (number of the error, three integers), raises */
-    PyObject *python; /* called with (text, arrays) for what the kernel leaves to NumPy; None where there is
-                         nothing */
+    PyObject *python; /* called with (text, arrays) for the calls that the kernel leaves to NumPy; None
+                         where there are none */
 } Loop;
 
 struct Container; /* containers.c */

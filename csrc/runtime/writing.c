@@ -100,7 +100,7 @@ static int writing_traverse(Writing *w, visitproc visit, void *arg) {
     Py_VISIT(w->dict);
     return 0;
 }
-/* A cycle goes through the dictionary; what a call reads stays. */
+/* A cycle goes through the dictionary. The objects that a call reads stay. */
 static int writing_clear(Writing *w) {
     Py_CLEAR(w->dict);
     return 0;

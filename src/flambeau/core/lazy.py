@@ -30,7 +30,7 @@ class Lazy:
 
 def lazy(t) -> Lazy | None:
     """The record of a lazy view, None for every other tensor."""
-    if t._has_data:
+    if t._array is not None:
         return None
     p = t._payload
     return p if type(p) is Lazy else None

@@ -93,7 +93,7 @@ COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 
 def parts(t) -> Sparse | None:
     """The record of a sparse tensor, None for a dense one."""
-    if t._has_data:
+    if t._array is not None:
         return None
     p = t._payload
     return p if isinstance(p, Sparse) else None

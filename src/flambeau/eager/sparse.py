@@ -40,7 +40,7 @@ def among(args, kwargs) -> list:
     found = []
     for a in (*args, *kwargs.values()):
         if isinstance(a, _C.TensorBase):
-            if not a._has_data and isinstance(a._payload, Sparse):
+            if a._array is None and isinstance(a._payload, Sparse):
                 found.append(a)
         elif isinstance(a, (list, tuple)):
             found.extend(x for x in a if is_sparse(x))
