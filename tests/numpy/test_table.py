@@ -11,6 +11,7 @@ import pytest
 
 import flambeau as torch
 import flambeau.numpy  # noqa: F401
+from flambeau.dynamo.numpy import function_table
 from flambeau.numpy import table
 from flambeau.numpy.promotion import cast, dtype_of, is_tensor
 from flambeau.testing.numpy_cover import is_called
@@ -491,3 +492,10 @@ def test_a_first_call_imports_what_it_uses():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def test_every_library_is_asked_for_a_late_function(monkeypatch):
+    asked = []
+    monkeypatch.setattr(function_table, "late", [lambda n=n: asked.append(n) or True for n in range(2)])
+    assert function_table.lookup(lambda: None) is None
+    assert asked == [0, 1]

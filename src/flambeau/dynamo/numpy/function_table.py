@@ -85,7 +85,7 @@ def lookup(np_callable) -> Callable | None:
     if isinstance(getattr(np_callable, "__self__", None), np.ufunc):  # np.add.reduce: a new object at each access
         return ufunc_method(np_callable)
     hit = functions.get(id(np_callable))
-    if hit is None and any(fill() for fill in late):
+    if hit is None and any([fill() for fill in late]):  # each of them: the function may be any library's
         hit = functions.get(id(np_callable))
     return hit[1] if hit is not None and hit[0] is np_callable else None
 
