@@ -47,3 +47,10 @@ def test_expanded_scalar_strides():
     for fn in (lambda x: x.expand(1, 1), lambda x: x.expand(2, 1, 1)):
         for f in (fn, torch.compile(fn)):
             assert set(f(T(1.0)).stride()) == {0}
+
+
+def test_new_tensor_of_a_tensor():
+    """Made of a tensor, too, it has the dtype of what it is a method of."""
+    assert T([1]).new_tensor(T(1.5)).dtype is torch.int64
+    assert T([1.5]).new_tensor(T(1)).dtype is torch.float32
+    assert T([1.5]).new_tensor(T(1), dtype=torch.int8).dtype is torch.int8

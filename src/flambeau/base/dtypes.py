@@ -350,6 +350,8 @@ class finfo:
 
     def __init__(self, dtype: DType | None = None):
         dtype = dtype or _default
+        if not isinstance(dtype, DType):
+            raise TypeError(f"finfo(): argument 'type' (position 1) must be torch.dtype, not {type(dtype).__name__}")
         if not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{dtype}'")
         f = (ml_dtypes.finfo if dtype.np.kind == "V" or dtype.name.startswith(("bfloat", "float8")) else np.finfo)(
@@ -370,6 +372,8 @@ class iinfo:
     """Limits of an integer dtype: min, max, bits."""
 
     def __init__(self, dtype: DType):
+        if not isinstance(dtype, DType):
+            raise TypeError(f"iinfo(): argument 'type' (position 1) must be torch.dtype, not {type(dtype).__name__}")
         if dtype.category != 1:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{dtype}'")
         i = np.iinfo(dtype.np)

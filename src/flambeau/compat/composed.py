@@ -169,6 +169,8 @@ def vander(x, N=None, increasing: bool = False):  # noqa: N803
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False):
     """A one-dimensional tensor on the memory of an object with the buffer protocol. ValueError when it has none or doesn't hold ``count`` elements,
     RuntimeError when its bytes don't lie one after the other."""
+    if not isinstance(dtype, dtypes.DType):
+        raise TypeError(f"frombuffer(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     try:
         view = memoryview(buffer)
     except TypeError:

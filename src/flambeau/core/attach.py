@@ -28,7 +28,10 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     aten = namespace("aten")
     if p == "nuc":
         rest = {} if out is None else {"out": out}
-        return aten.linalg_matrix_norm(input, "nuc", [-2, -1] if dim is None else dim, keepdim, dtype=dtype, **rest)
+        dim = list(range(input._ndim)) if dim is None else dim
+        if not isinstance(dim, int) and len(dim) != 2:
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+        return aten.linalg_matrix_norm(input, "nuc", dim, keepdim, dtype=dtype, **rest)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     dim = [dim] if isinstance(dim, int) else dim

@@ -186,6 +186,8 @@ def type_(self, dtype=None, non_blocking=False):
     if dtype is None:
         where = ("cuda." if self._device.type == "cuda" else "") + ("sparse." if self.is_sparse else "")
         return f"torch.{where}{self._dtype.scalar_type}Tensor"
+    if isinstance(dtype, _C.TensorBase):
+        raise TypeError("dtype must be a type, str, or dtype object")
     device = CPU if getattr(dtype, "is_cuda", None) is False else None
     if isinstance(dtype, str):
         device = as_device("cuda") if dtype.startswith("torch.cuda.") else CPU

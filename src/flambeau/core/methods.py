@@ -23,9 +23,9 @@ aten = namespace("aten")
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **_unused):
-    """A copy of ``data`` with the dtype and device of ``self`` unless given."""
+    """A copy of ``data`` with the dtype and device of ``self`` unless given; a tensor stays on its device."""
     if isinstance(data, _C.TensorBase):
-        out = to(data.detach().clone(), device or data.device, dtype or data.dtype)
+        out = to(data.detach().clone(), device or data.device, dtype or self.dtype)
         return out.requires_grad_(True) if requires_grad else out
     return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
@@ -158,6 +158,9 @@ def _elementwise(self, function, *others):
         raise TypeError(f"apply_ and map_ need a tensor with data on the CPU, not a {type(self).__name__}")
     if self._requires_grad and _C.tls("grad_enabled"):
         raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
+    for place, o in enumerate(others):
+        if not isinstance(o, _C.TensorBase):
+            raise TypeError(f"map_(): argument 'other' (position {place + 1}) must be Tensor, not {type(o).__name__}")
     arrays = [np.broadcast_to(o._array, self._array.shape) for o in others]
     new = [function(*(a.item() for a in each)) for each in zip(self._array.flat, *(a.flat for a in arrays))]
     return aten.copy_(self, tensor(new, dtype=self.dtype).reshape(self._shape))

@@ -25,6 +25,8 @@ def nonzero(input, *, out=None, as_tuple=False):
     """Positions of elements that aren't zero: (number, dimensions), or a tuple of one vector each dimension."""
     if not isinstance(as_tuple, bool):
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+    if out is not None and not isinstance(out, _C.TensorBase):
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
     if not as_tuple:
         return aten.nonzero(input) if out is None else aten.nonzero.out(input, out=out)
     if out is not None:

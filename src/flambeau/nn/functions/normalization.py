@@ -67,6 +67,11 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 def renormed(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows of ``weight`` that are used and longer than ``max_norm``, in place. Derivatives, tangents too, don't see it."""
+    history = isinstance(max_norm, Tensor) and (max_norm.ndim != 0 or max_norm.requires_grad)
+    if history or isinstance(max_norm, (str, list, tuple, complex)):
+        raise TypeError(
+            f"embedding_renorm_(): argument 'max_norm' (position 3) must be float, not {type(max_norm).__name__}"
+        )
     with no_grad(), excluding(K.FORWARD):
         rows = indices.reshape(-1).unique() if hasattr(indices, "unique") else indices.reshape(-1)
         picked = weight.index_select(0, rows)

@@ -176,6 +176,10 @@ def pad_sequence(
             raise RuntimeError(
                 f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
             ) from None
+    if not isinstance(batch_first, bool):
+        raise TypeError(
+            f"pad_sequence(): argument 'batch_first' (position 2) must be bool, not {type(batch_first).__name__}"
+        )
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"padding_side must be one of 'left' or 'right', got {padding_side}")
     sequences = list(sequences.unbind(0)) if isinstance(sequences, Tensor) else list(sequences)

@@ -156,6 +156,12 @@ def _counted(points, edges, weight, density, dtype):
     return hist.astype(dtype)
 
 
+def _counts(points):
+    """NotImplementedError for points that aren't float32 or float64."""
+    if points.dtype.name not in ("float32", "float64"):
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{points.dtype.name}'")
+
+
 def _check_kind(weight, points):
     """RuntimeError unless weights are of the points' dtype."""
     if weight is not None and weight.dtype != points.dtype:
@@ -188,6 +194,7 @@ def _floating(name, dtype):
     has_out=True,
 )
 def histogram_edges(a, bins, weight, density):
+    _counts(a)
     if bins.ndim != 1:
         raise RuntimeError(
             f"torch.histogram: bins tensor should have one dimension, but got {bins.ndim} dimensions in the bins tensor"
@@ -210,6 +217,7 @@ def histogram_edges(a, bins, weight, density):
     has_out=True,
 )
 def histogram_count(a, bins, range, weight, density):
+    _counts(a)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     _check_kind(weight, a)

@@ -59,6 +59,8 @@ def index_fill_tensor(self, dim, index, value):
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
+    if value.dtype.is_complex and not self.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     return _filled(self, dim, index, aten._to_copy.default(value, dtype=self.dtype))
 
 

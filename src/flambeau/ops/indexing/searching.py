@@ -169,6 +169,8 @@ def isin_number(elements, test_element, assume_unique, invert):
     out_rules="exact",
 )
 def number_isin(element, test_elements, assume_unique, invert):
+    if isinstance(element, bool):
+        raise RuntimeError("Unsupported input type encountered for isin(): Bool")
     hit = aten.any.default(aten.eq.Scalar(test_elements, element))
     return aten.logical_not.default(hit) if invert else hit
 

@@ -686,6 +686,8 @@ def chain_matmul(matrices):
 def linalg_tensorinv(self, ind):
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    if ind > self.ndim:
+        raise RuntimeError(f"linalg.tensorinv: ind = {ind} is more than the {self.ndim} dimensions of self")
     front, back = list(self.shape[:ind]), list(self.shape[ind:])
     if math.prod(front) != math.prod(back):
         raise RuntimeError(

@@ -158,6 +158,8 @@ elu.derivative(
 
 
 def _limits(args):
+    if args[0].dtype.category == 0:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
     if args[0].dtype.name == "uint8" and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return "keep"

@@ -184,6 +184,8 @@ def norm_dim_dtype(self, p, dim, keepdim, dtype):
     out_rules="exact",
 )
 def linalg_norm(self, ord, dim, keepdim, dtype):
+    if dim is not None and len(dim) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is not None and dim is None and self.ndim not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got " + f"{self.ndim}D."
