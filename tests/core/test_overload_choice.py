@@ -1,5 +1,6 @@
 """Which overload users' arguments select: a tensor without dimensions is a tensor before it is a number, and a number is what it is elsewhere."""
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -98,3 +99,28 @@ def test_one_place_without_a_dimension(backend):
     (a.sum() + b.sum()).backward()
     assert a.tolist() == [[1.0], [4.0]] and b.tolist() == [[6.0, 8.0, 10.0]]
     assert x.grad.tolist() == [[0.0, 1.0, 0.0], [2.0, 3.0, 2.0]]
+
+
+LISTS = [
+    (lambda v: torch.meshgrid(torch.arange(3), v, indexing="ij"), torch.arange(2), (3, None, 1.5, "a")),
+    (lambda v: torch.broadcast_tensors(torch.ones(2), v), torch.ones(1), (3, None, 2j)),
+    (lambda v: torch.zeros(2).reshape([np.int64(1), v]), 2, (1.5, "a", None, torch.tensor(1.5))),
+    (lambda v: torch.zeros(2).reshape([torch.tensor(1), v]), torch.tensor(2), (torch.tensor(2.5), torch.tensor(True))),
+]
+
+
+@pytest.mark.parametrize("call,right,wrong", LISTS)
+def test_what_lists_held_before_doesnt_hide_a_wrong_element(call, right, wrong):
+    """The overload that was chosen for a list of right elements isn't taken for one whose first element alone is right."""
+    call(right)
+    for v in wrong:
+        with pytest.raises(TypeError):
+            call(v)
+
+
+def test_what_isnt_a_dtype_is_refused():
+    for v in (3, None, torch.ones(2), "a"):
+        with pytest.raises(TypeError, match="must be torch.dtype"):
+            torch.promote_types(torch.int8, v)
+        with pytest.raises(TypeError, match="must be torch.dtype"):
+            torch.can_cast(v, torch.int8)

@@ -232,7 +232,12 @@ bool_type = type(True)  # noqa: UP003  (`bool` is a dtype in this module's users
 
 @functools.cache
 def promote_types(a: DType, b: DType) -> DType:
-    """Smallest dtype of PyTorch's lattice that both convert to. RuntimeError for a float of 8 bits beside another dtype."""
+    """Smallest dtype of PyTorch's lattice that both convert to. RuntimeError for a float of 8 bits beside another dtype, TypeError for others."""
+    for k, x in enumerate((a, b), 1):
+        if not isinstance(x, DType):
+            raise TypeError(
+                f"promote_types(): argument 'type{k}' (position {k}) must be torch.dtype, not {type(x).__name__}"
+            )
     if a is b:
         return a
     if a in _FLOAT8 or b in _FLOAT8:

@@ -110,7 +110,10 @@ def typename(obj) -> str:
 
 
 def can_cast(from_: DType, to: DType) -> bool:
-    """Whether PyTorch's casting rules allow storing ``from_`` in ``to``: the category may not fall."""
+    """Whether PyTorch's casting rules allow storing ``from_`` in ``to``: the category may not fall. TypeError for what is no dtype."""
+    for name, x in (("from_", from_), ("to", to)):
+        if not isinstance(x, DType):
+            raise TypeError(f"can_cast(): argument '{name}' must be torch.dtype, not {type(x).__name__}")
     return from_.category <= to.category
 
 

@@ -359,7 +359,8 @@ def _type_key(x):
     """What of an argument selects the overload. KeyError for a class of the user's: the table would keep it alive."""
     cls = type(x)
     if cls is list or cls is tuple:
-        return (cls, _type_key(x[0])) if x else (cls, None)
+        # Of each element: one of another kind is an error that the others' overload mustn't hide.
+        return cls, frozenset(map(_type_key, x))
     if isinstance(x, _TensorBase):
         return (_TensorBase, x._ndim == 0, x._dtype.category, x.requires_grad) if _may_be_number(x) else _TensorBase
     if cls.__flags__ & _HEAP_TYPE and not f"{cls.__module__}.".startswith("flambeau."):
