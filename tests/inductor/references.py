@@ -5,6 +5,10 @@ import scipy.special
 
 from flambeau.base.elements import FUNCTIONS
 from flambeau.core.body import TABLE
+from flambeau.inductor.exactness import EXACT
+
+# Rows that are expansions, with bits of their own.
+EXPANDED = {n for n, row in TABLE.items() if row.llvm.get("f", "").startswith("@") and n not in EXACT}
 
 _NAMES = {
     "floordiv": "floor_divide",

@@ -19,7 +19,7 @@ _SQRT_PI = math.sqrt(math.pi)
 _gammaln = _special("gammaln")  # -inf at -inf, where the limit from either side and PyTorch have inf
 
 
-# Those of one operand that inductor/expansions has.
+# Those of one operand that inductor/codegen/expansions has.
 _EXPANDED = frozenset("asin acos atan sinh cosh asinh acosh atanh erfc erfinv lgamma i0 i0e i1 i1e digamma trigamma erfcx ndtri log_ndtr normal_cdf".split())
 
 
