@@ -141,7 +141,7 @@ def test_sources_are_part_of_the_key(monkeypatch):
     args = inputs()
     key = cache.key_of(multiply(), [0, 1], args, default_partition)
     assert key.name == cache.key_of(multiply(), [0, 1], args, default_partition).name
-    monkeypatch.setattr(cache, "_sources", "other sources")
+    monkeypatch.setattr(cache, "fingerprint", lambda: "other sources")
     assert key.name != cache.key_of(multiply(), [0, 1], args, default_partition).name
 
 

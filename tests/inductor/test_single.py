@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau.core import operator
 from flambeau.eager import backend
 from flambeau.inductor import single
 
@@ -29,21 +30,52 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("recalled", [False, True])
 @pytest.mark.parametrize("fn", [pytest.param(f, id=n) for n, f in CASES])
-def test_same_as_numpy(fn):
+def test_same_as_numpy(fn, recalled, monkeypatch):
     x = R(300, 512)
     backend.set_accelerator(None)
     want = fn(x)
-    single._table.clear()
-    backend.set_accelerator(single.find)
-    for _ in range(3):
-        got = fn(x)
+    for again in range(1 + recalled):
+        if again:  # another process finds the graph on disk, and lowers nothing
+            monkeypatch.setattr(single, "compile_program", None)
+        single._table.clear()
+        backend.set_accelerator(single.find)
+        for _ in range(3):
+            got = fn(x)
     assert isinstance(next(iter(single._table.values())), tuple), "the operator itself wasn't compiled"
     for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want]):
         assert (g is None) == (w is None)
         if g is not None:
             assert g.dtype is w.dtype and g.stride() == w.stride()
             np.testing.assert_allclose(g._array, w._array, rtol=2e-5, atol=2e-5)
+
+
+def test_what_is_kept_on_disk_belongs_to_operator_arguments_and_state(monkeypatch):
+    x = R(300, 512)
+    calls = [
+        (aten.add.Tensor, [x, x, 1]),
+        (aten.add.Tensor, [x, x, 2]),
+        (aten.add.Tensor, [x, x, 1.0]),
+        (aten.sub.Tensor, [x, x, 1]),
+        (aten.add.Tensor, [x, x.t().contiguous().t(), 1]),
+        (aten.add.Tensor, [x, x.double(), 1]),
+        (aten.mul.Scalar, [x, 0.0]),
+        (aten.mul.Scalar, [x, -0.0]),
+    ]
+    names = [single._entry(op, args, exact) for op, args in calls for exact in (False, True)]
+    assert None not in names and len(set(names)) == len(names)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert single._entry(*calls[0], False) not in names
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert single._entry(*calls[0], False) == names[0]
+    monkeypatch.setattr(operator, "_REDEFINED", set())
+    monkeypatch.setattr(aten.mul.Tensor, "version", aten.mul.Tensor.version)
+    aten.mul.Tensor.redefine()  # what the operator is made of may be redefined
+    assert single._entry(*calls[0], False) != names[0]
+    assert single._entry(aten.add.Tensor, [x, object()], False) is None
 
 
 def test_changing_numbers_are_not_compiled():

@@ -23,9 +23,10 @@ from ..base import relations as R
 from ..base.records import astuple
 from ..base.relations import FloatSymbol
 from ..base.shape_env import Guard, UserLine
+from ..base.sources import fingerprint
 from ..base.symint import NUMBERS
 from ..core.bindings import Binder
-from ..core.operator import OpOverload, namespace
+from ..core.operator import OpOverload, redefined
 from ..fake import FakeTensorMode
 from ..fx import GraphModule
 from ..proxy import find_fake_mode
@@ -63,28 +64,6 @@ def enabled() -> bool:
 # -- keys -----------------------------------------------------------------------------------------------------------
 
 
-_sources: str | None = None
-
-
-def _fingerprint() -> str:
-    """Names, sizes and dates of flambeau's files: an entry made by other sources is never read."""
-    global _sources
-    if _sources is None:
-        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        rows = [sys.version]
-        folders = [root]
-        for folder in folders:  # a loop over entries takes less than os.walk
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.endswith((".py", ".so")):
-                        found = entry.stat()
-                        rows.append(f"{entry.path} {found.st_size} {found.st_mtime_ns}")
-                    elif entry.name != "__pycache__" and entry.is_dir():
-                        folders.append(entry.path)
-        _sources = hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
-    return _sources
-
-
 def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> Key | None:
     """The entry for this graph and inputs like these, None when it can't have one. ``positions``: which of ``inputs`` each argument of the graph
     is."""
@@ -111,18 +90,15 @@ def key_of(gm: Any, positions: list[int], inputs: list[Any], partition: Any) -> 
         else:
             return None
     rows.append(_known(enc))
-    redefined = sorted(
-        (o.name(), o.version) for p in namespace("aten")._packets.values() for o in p._overloads.values() if o.version
-    )
     settings = (
         process_state.key(),
         partition.__module__,
         partition.__qualname__,
         config.key(),
-        redefined,
+        redefined(),
         positions,
     )
-    text = repr((_fingerprint(), code.src, rows, settings))
+    text = repr((fingerprint(), code.src, rows, settings))
     name = "a" + hashlib.sha256(text.encode()).hexdigest()[:40]
     return Key(name, enc, find_fake_mode(inputs) if enc.env is not None else None)
 

@@ -8,7 +8,6 @@ names ("trace.enabled") make nested groups.
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -215,6 +214,8 @@ class Config:
     def get_hash(self) -> bytes:
         """Digest of the settings that may change what is compiled."""
         compiled = {n: v for n, v in self.changed().items() if n not in self._compile_ignored_keys}
+        import hashlib  # OpenSSL, which a program that only imports flambeau needs not
+
         return hashlib.md5(repr(sorted(compiled.items())).encode(), usedforsecurity=False).digest()
 
     def patch(self, arg=None, value=None, **changes):

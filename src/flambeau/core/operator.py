@@ -16,9 +16,10 @@ from . import overrides
 from . import schema as schemas
 from .definition import Inplace, Out
 
-__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "inplace_overload", "namespace", "namespaces"]
+__all__ = ["FACETS", "Namespace", "OpOverload", "Packet", "inplace_overload", "namespace", "namespaces", "redefined"]
 
 
+_REDEFINED: set[OpOverload] = set()
 FACETS: dict[str, Callable] = {}  # facet name -> builder(op) -> callable or None
 
 
@@ -49,7 +50,12 @@ class OpOverload(_C.Operator):
             frozenset()
         )  # what its out= form asks of what it writes to: core.promotion.OUT_RULES
         self.takes_numbers = True  # where there are several tensor arguments, users may give Python numbers for them
-        self.version = 0  # counts redefinitions
+        self.version = 0  # counts redefinitions, see redefine()
+
+    def redefine(self) -> None:
+        """A program has given the operator another meaning."""
+        self.version += 1
+        _REDEFINED.add(self)
 
     # -- identity ------------------------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -442,6 +448,11 @@ def namespace(name: str) -> Namespace:
     if found is None:
         found = namespaces[name] = Namespace(name)
     return found
+
+
+def redefined() -> list[tuple[str, int]]:
+    """Names of ATen's operators that a program has redefined, and how often: what is kept on disk of others is not theirs."""
+    return sorted((o.name(), o.version) for o in _REDEFINED if o.namespace == "aten")
 
 
 def _find(ns, name, overload=None):

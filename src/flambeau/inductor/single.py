@@ -3,6 +3,7 @@
 :func:`find` is what eager's backend asks before it runs NumPy on many elements. An operator on arguments of one description (shapes, strides,
 dtypes, numbers) is compiled when it is met for the second time; numbers that change from call to call thus never cause a compilation. It
 answers None, and NumPy runs, for what is met first, or has no kernel. Calls of small arguments come here once they are frequent (eager/often.py).
+Graphs are kept on disk by the operator and the description of its arguments, so a second process lowers none of them.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import logging
 from typing import Any
 
 from .. import _C
+from ..base import process_state
+from ..base.dtypes import DType
+from ..base.sources import fingerprint
 from ..core import keys, modes
 from ..core.dispatch import excluding
+from ..core.operator import redefined
 from ..fx.targets import kind_of
 from .compile import compile_program
 from .exactness import is_exact
 from .passes.decompose import OpProgram, _Recording, _without_data, tensor_meta
+from .runtime.recall import recall, remember
 
 __all__ = ["find"]
 
@@ -25,6 +31,7 @@ log = logging.getLogger("flambeau.inductor")
 LIMIT = 2048  # descriptions kept; then the table starts afresh
 _SEEN = object()
 _REFUSED = object()
+_PLAIN = (type(None), bool, int, float, complex, str, DType)
 _table: dict[Any, Any] = {}
 
 
@@ -67,8 +74,27 @@ def _lies_elsewhere(call) -> bool:
     return call is not None and call.what in ("input", "constant")
 
 
+def _plainly(x) -> bool:
+    """Whether the ``repr`` of an argument's description means the same in every process."""
+    if isinstance(x, (list, tuple)):
+        return all(map(_plainly, x))
+    return isinstance(x, _C.TensorBase) or type(x) in _PLAIN
+
+
+def _entry(op, args, exact: bool) -> str | None:
+    """The name of a call's graph on disk: operator, arguments, sources and state of the process."""
+    if op.namespace != "aten" or not _plainly(args):
+        return None
+    state = (fingerprint(), process_state.key(), redefined())
+    return f"single {op} {exact} {list(map(_describe, args))} {state}"
+
+
 def _compile(op, args, exact=False):
     """(graph, are there several results), or _REFUSED."""
+    entry = _entry(op, args, exact)
+    graph = None if entry is None else recall(entry, {})
+    if graph is not None:
+        return graph, len(graph.info.plan.outputs) != 1
     program = OpProgram()
     recording = _Recording(program)
 
@@ -97,4 +123,8 @@ def _compile(op, args, exact=False):
         return _REFUSED
     if made.lowering.fallbacks or any(getattr(s, "what", "") == "call" for s in graph.info.steps):
         return _REFUSED
-    return graph, isinstance(out, (tuple, list))
+    several = isinstance(out, (tuple, list))
+    # A list of one result isn't told from a single one by its plan; choices of max-autotune belong to this process.
+    if entry is not None and not graph.info.choices and several == (len(outputs) != 1):
+        remember(entry, {}, graph, 0, 0)
+    return graph, several

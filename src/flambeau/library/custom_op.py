@@ -187,7 +187,7 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=F
             "kernel. Instead we should let the operator decompose, and ensure that we have meta kernels for the base ops that it decomposes into."
         )
     op.override("meta", run_on_fakes(op, func))
-    op.version += 1
+    op.redefine()
     return func
 
 
@@ -244,7 +244,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
         return Generated.apply(spec, *spec.flatten(values))
 
     op.override("autograd", kernel)
-    op.version += 1
+    op.redefine()
 
 
 def _lengths_of(output) -> list:
@@ -299,7 +299,7 @@ def register_vmap(op, func=None, /, *, lib=None):
         return _front(result, dims, b.size)
 
     op.override("batch", batch)
-    op.version += 1
+    op.redefine()
     return func
 
 

@@ -182,7 +182,7 @@ class CustomOp:
     def _derive(self) -> None:
         self._placed = derivative_of(self)
         self._opoverload.override("autograd", self._placed)
-        self._opoverload.version += 1
+        self._opoverload.redefine()
 
 
 def _without_kernel(op: CustomOp):

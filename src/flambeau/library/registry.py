@@ -340,7 +340,7 @@ def _snapshot(op: OpOverload):
 
 def _changed(op: OpOverload) -> None:
     """Forget what was derived from the old definition, also for the in-place and out= operators made from it."""
-    op.version += 1
+    op.redefine()
     op.forget()
     op.__dict__.pop("_facets", None)
     for packet in (*namespaces[op.namespace]._packets.values(),):

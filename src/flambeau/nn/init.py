@@ -271,12 +271,14 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
 def _deprecated(fn):
     old = fn.__name__[:-1]
 
-    @functools.wraps(fn)
+    # Not its documentation, which an import shouldn't have to work out.
+    @functools.wraps(fn, assigned=("__module__",))
     def alias(*args, **kwargs) -> Tensor:
         warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{old}_`.", FutureWarning, stacklevel=2)
         return fn(*args, **kwargs)
 
-    alias.__name__, alias.__doc__ = old, f"``{old}_`` under its old name."
+    alias.__name__ = alias.__qualname__ = old
+    alias.__doc__ = f"``{old}_`` under its old name."
     return alias
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-from ...base.records import astuple, slotted
+from ...base.records import slotted
 from ...fx.targets import packet_of
 
 __all__ = ["Line", "Note", "Origin", "origin", "read_notes", "write_notes"]
@@ -19,6 +19,9 @@ class Line:
     number: int
     function: str
     text: str
+
+    def __hash__(self):
+        return hash((self.file, self.number))
 
     def now(self) -> int:
         """Where the line is in the file today: its number, or the nearest line with its text; 0 when there is none."""
@@ -36,6 +39,9 @@ class Origin:
     node: str
     operator: str
     line: Line | None
+
+    def __hash__(self):
+        return hash(self.node)
 
 
 @slotted
@@ -61,19 +67,32 @@ class Note:
         return list(dict.fromkeys(o.operator for o in self.origins))
 
 
-def origin(node: Any) -> Origin:
-    """Of a node of an fx graph."""
+def origin(node: Any, lines: dict) -> Origin:
+    """Of a node of an fx graph. ``lines``: those that were read already."""
     frame = node.meta.get("stack")
     line = None
     if hasattr(frame, "filename"):  # a graph that was exported has the text of a stack
-        line = Line(frame.filename, frame.lineno, frame.name, linecache.getline(frame.filename, frame.lineno).strip())
+        place = frame.filename, frame.lineno, frame.name
+        line = lines.get(place)
+        if line is None:
+            line = lines[place] = Line(*place, linecache.getline(*place[:2]).strip())
     packet = packet_of(node.target) or node.target
-    return Origin(node.name, getattr(packet, "__name__", str(packet)), line)
+    name = getattr(packet, "__name__", None)
+    return Origin(node.name, str(packet) if name is None else name, line)
 
 
 def write_notes(notes: list[Note]) -> list:
     """Rows of plain values."""
-    return [astuple(n) for n in notes]
+    return list(map(_row, notes))
+
+
+def _row(note: Note) -> tuple:
+    origins = tuple((o.node, o.operator, _place(o.line)) for o in note.origins)
+    return (note.kind, note.label, note.symbol, note.bytes, note.flops, origins, tuple(map(_row, note.parts)))
+
+
+def _place(line: Line | None) -> tuple | None:
+    return None if line is None else (line.file, line.number, line.function, line.text)
 
 
 def read_notes(rows: list) -> list[Note]:

@@ -66,11 +66,11 @@ def to_numpy(t: str):
 
 
 class Value(Atom):
-    __slots__ = ("op", "args", "dtype", "serial", "_vars", "_buffers")
+    __slots__ = ("op", "args", "dtype", "serial", "_vars", "_buffers", "_below")
 
     def __init__(self, op, args, dtype, serial):
         self.op, self.args, self.dtype, self.serial = op, args, dtype, serial
-        self._vars = self._buffers = None
+        self._vars = self._buffers = self._below = None
 
     def __hash__(self):
         return self.serial
@@ -252,9 +252,26 @@ class Values:
         return self.transform(root, leaf, memo)
 
 
-def walk(*roots: Value) -> list[Value]:
+_KEPT = 256  # values below one for which they are kept
+
+
+def walk(*roots: Value) -> tuple[Value, ...]:
     """All values below ``roots``, operands first, each once; goes into loaded indices too."""
-    seen: set = set()
+    if len(roots) != 1:
+        return _walk(roots)
+    root = roots[0]
+    found = root._below
+    if found is None:
+        found = _walk(roots)
+        # Many passes ask for the same values. Of a long chain each element would keep all.
+        if len(found) <= _KEPT:
+            root._below = found
+    return found
+
+
+def _walk(roots: tuple[Value, ...]) -> tuple[Value, ...]:
+    # By identity, since the hash of a value is a call of Python's.
+    seen: set[int] = set()
     out: list[Value] = []
     stack: list[Any] = list(reversed(roots))
     while stack:
@@ -262,16 +279,16 @@ def walk(*roots: Value) -> list[Value]:
         if type(v) is tuple:  # a value whose operands are in the list
             out += v
             continue
-        if v in seen:
+        if id(v) in seen:
             continue
-        seen.add(v)
+        seen.add(id(v))
         stack.append((v,))
         for a in v.args:
             if isinstance(a, Value):
                 stack.append(a)
             elif isinstance(a, Expr):
                 stack += loaded_atoms(a)
-    return out
+    return tuple(out)
 
 
 def loaded_atoms(ix: Expr | int) -> list[Value]:

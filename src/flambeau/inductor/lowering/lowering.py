@@ -72,6 +72,7 @@ class Lowering(Handler):
             Origin, ...
         ] = ()  # the operator at hand, and those that its arguments are still to be computed by
         self.origins: dict[str, tuple[Origin, ...]] = {}  # buffer -> the operators that its elements are computed by
+        self.lines: dict = {}  # of the user's, by their places
         self._ids = itertools.count()
         self._names = itertools.count()
 
@@ -202,7 +203,7 @@ class Lowering(Handler):
 
     def origins_of(self, call, tensors: list[LazyTensor]) -> tuple[Origin, ...]:
         """The operator of a call, and those by which its arguments are still to be computed."""
-        own = () if call.node is None else (origin(call.node),)
+        own = () if call.node is None else (origin(call.node, self.lines),)
         pending = (o for x in tensors if x.region is None for o in x.origins)
         # The last ones: of a chain of thousands each element would name all.
         return tuple(dict.fromkeys((*pending, *own)))[-_ORIGINS:]

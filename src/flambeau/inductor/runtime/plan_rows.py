@@ -26,6 +26,7 @@ _RECORDS = {name: getattr(records, name) for name in records.__all__}
 _FIELDS = {cls: fields_of(cls) for cls in _RECORDS.values()}
 _DTYPES = {d.np.name: d.np for d in ALL}
 _ROWS = (list, tuple)
+_LEAVES = frozenset((int, str, bool, float, type(None)))
 
 
 def write_plan(plan: LaunchPlan, enc: Encoder, constants: list[np.ndarray]) -> dict:
@@ -42,13 +43,20 @@ def write_plan(plan: LaunchPlan, enc: Encoder, constants: list[np.ndarray]) -> d
         (records.ConstantOutput, "value"): lambda x: enc.argument(x, {}),
     }
 
+    special = {cls for cls, _ in leaves}
+
+    # Most of a plan is numbers and names: each is looked at where it stands, without a call.
     def row(x):
         cls = type(x)
         if cls in _ROWS:
-            return [v if type(v) is int else row(v) for v in x]
-        if cls not in _FIELDS:
+            return [v if type(v) in _LEAVES else row(v) for v in x]
+        names = _FIELDS.get(cls)
+        if names is None:
             return x
-        return [cls.__name__, *(leaves.get((cls, f), row)(getattr(x, f)) for f in _FIELDS[cls])]
+        if cls in special:
+            return [cls.__name__, *(leaves.get((cls, f), row)(getattr(x, f)) for f in names)]
+        fields = [getattr(x, f) for f in names]
+        return [cls.__name__, *[v if type(v) in _LEAVES else row(v) for v in fields]]
 
     return {
         "inputs": plan.inputs,
@@ -88,7 +96,7 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
             raise ValueError(f"a row of {len(x)} values is no {cls.__name__}")
         if cls in special:
             return cls(*(leaves.get((cls, f), value)(v) for f, v in zip(names, x[1:])))
-        return cls(*(value(v) if type(v) in _ROWS else v for v in x[1:]))
+        return cls(*[value(v) if type(v) in _ROWS else v for v in x[1:]])
 
     return LaunchPlan(
         rows["inputs"],
@@ -106,7 +114,9 @@ def read_plan(rows: dict, dec: Decoder, constants: list[np.ndarray], addresses: 
     )
 
 
+@functools.cache
 def dtype_name(d: Any) -> str:
+    # NumPy works a name out each time.
     return np.dtype(d).name
 
 
