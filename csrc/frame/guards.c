@@ -51,10 +51,10 @@ static PyObject *dict_item(Node *n, PyObject *d) /* borrowed */
     return v;
 }
 
-/* What a class holds under a name, descriptors left alone ("__mro__": the MRO itself); behind the class
+/* What a class holds under a name, descriptors left alone ("(mro)", a name that no attribute has: the MRO itself); behind the class
  * `after` of the MRO, as super() looks. Borrowed. */
 static PyObject *type_item(PyTypeObject *type, PyObject *name, PyObject *after) {
-    if (!after && PyUnicode_CompareWithASCIIString(name, "__mro__") == 0)
+    if (!after && PyUnicode_CompareWithASCIIString(name, "(mro)") == 0)
         return type->tp_mro; /* which bases it has */
     if (!after) return _PyType_Lookup(type, name);
     PyObject *mro = type->tp_mro;

@@ -14,12 +14,14 @@ from flambeau import _C, _frame
 
 __all__ = [
     "ABSENT",
+    "MRO",
     "base_of",
     "by_identity",
     "dict_of",
     "error_name_of",
     "flags_of",
     "full_name_of",
+    "has_item",
     "instance_dict",
     "is_a",
     "is_among",
@@ -34,6 +36,7 @@ __all__ = [
 
 
 ABSENT = _frame.ABSENT
+MRO = "(mro)"  # no attribute's name: what asks a class for its whole MRO, here and in csrc/frame/guards.c
 IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nothing can be set on the class
 _slots = type.__dict__
 _module = _slots["__module__"].__get__
@@ -77,9 +80,9 @@ def is_below(cls: type, base: type) -> bool:
 
 def type_item(cls: type, name: str, after: type | None = None) -> Any:
     """What the MRO of ``cls`` holds under ``name``, behind the class ``after``; ABSENT when nothing does. Descriptors are left alone.
-    ``"__mro__"`` is the MRO itself."""
+    ``MRO`` is the MRO itself."""
     mro = mro_of(cls)
-    if name == "__mro__":
+    if name == MRO:
         return mro
     if after is not None:
         i = next((i for i, c in enumerate(mro) if c is after), len(mro))
@@ -89,6 +92,11 @@ def type_item(cls: type, name: str, after: type | None = None) -> Any:
         if found is not ABSENT:
             return found
     return ABSENT
+
+
+def has_item(cls: type, name: str) -> bool:
+    """Whether objects of the class have the attribute from it. hasattr() of the class finds those that the class has of its own class, too."""
+    return type_item(cls, name) is not ABSENT
 
 
 def _text(found) -> str:

@@ -205,8 +205,8 @@ class Frame(Opcodes):
     def realize(self, v: Variable) -> Variable:
         return v.real(self) if type(v) is Lazy else v
 
-    def sorted(self, items: list[Variable], kwargs: dict[str, Variable]) -> list[Variable]:
-        return sort(self, items, kwargs)
+    def sort(self, items: list[Variable], kwargs: dict[str, Variable]) -> None:
+        sort(self, items, kwargs)
 
     def raise_user(self, e: BaseException):
         raise UserRaises(e)

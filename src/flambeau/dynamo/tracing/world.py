@@ -31,6 +31,7 @@ from ..rules.constants import is_constant_value
 from ..rules.reflect import (
     ABSENT,
     IMMUTABLE,
+    MRO,
     dict_of,
     error_name_of,
     flags_of,
@@ -146,7 +147,7 @@ def class_attr(tx, cls: type, name: str, after: type | None = None) -> Any:
 def made_class_attr(tx, cls: type, name: str, after: type | None) -> Any:
     """Of a class that is made while tracing: its own part of the MRO is settled, the rest is asked of the first class that existed before."""
     mro = mro_of(cls)
-    if name == "__mro__":
+    if name == MRO:
         class_attr(tx, next(c for c in mro if id(c) not in tx.output.objects.made_classes), name)
         return mro
     if after is not None:
@@ -405,6 +406,8 @@ def module_attr(tx, module: types.ModuleType, name: str):
     if name == "__dict__":
         return tx.make_namespace(table, label)
     if cls is types.ModuleType and hasattr(types.ModuleType, name):
+        if type(getattr(module, name)) in (types.MethodWrapperType, types.BuiltinMethodType):
+            unsupported("getattr", f"reading {name} of a module", "It is bound anew at each reading.")
         return dynamic(tx, module, module, source, name)
     tx.output.guards.fact(ConstSource(table, label), name, ABSENT)
     hook = table.get("__getattr__", ABSENT)

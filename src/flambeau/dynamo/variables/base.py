@@ -11,7 +11,7 @@ from flambeau.base.shapes import Size
 
 from ..exc import Unsupported, UserRaises, unsupported
 from ..rules.c_arguments import refusal
-from ..rules.reflect import ABSENT, by_identity, error_name_of, is_a, type_item
+from ..rules.reflect import ABSENT, by_identity, error_name_of, has_item, is_a, type_item
 
 __all__ = [
     "HeldVariable",
@@ -243,7 +243,7 @@ class Lazy(Variable):
 def method_of(tx, v: Variable, name: str) -> MethodOf:
     """A method that the value's class, a builtin one, has; AttributeError when it has no attribute of the name."""
     cls = v.python_type()
-    if not hasattr(cls, name):
+    if not has_item(cls, name):
         tx.raise_user(AttributeError(f"{error_name_of(cls)!r} object has no attribute {name!r}"))
     return MethodOf(v, name)
 

@@ -34,7 +34,7 @@ from .values.graph_numbers import NumberVariable
 from .values.stdlib_values import ValueVariable
 from .values.symbolic import SymbolicVariable, arithmetic, specialized, wrap_number
 
-__all__ = ["OPERATORS", "UNARY", "binary", "fold", "found_among", "identical", "same_or_equal", "unary"]
+__all__ = ["OPERATORS", "UNARY", "binary", "fold", "found_among", "identical", "same_or_equal", "searched", "unary"]
 
 REFLECTED = {
     operator.add: ("__add__", "__radd__"), operator.sub: ("__sub__", "__rsub__"), operator.mul: ("__mul__", "__rmul__"),
@@ -468,16 +468,20 @@ def symbolic_binary(tx, fn, a, b) -> Variable | None:
     return arithmetic(tx, base, [a, b])
 
 
-def found_among(tx, v: Variable, key: Variable) -> Variable:
-    """``key in v`` for what has no method of its own for it: its elements are gone through."""
+def searched(tx, v: Variable):
+    """The elements of what is searched, one by one. ``in`` has words of its own for what can't be."""
     try:
-        elements = each(tx, v)
+        return each(tx, v)
     except UserRaises as e:
         if not isinstance(e.exception, TypeError):
             raise
         tx.raise_user(TypeError(f"argument of type {v.python_type_name()!r} is not iterable"))
+
+
+def found_among(tx, v: Variable, key: Variable) -> Variable:
+    """``key in v`` for what has no method of its own for it: its elements are gone through."""
     undecided = []
-    for e in elements:
+    for e in searched(tx, v):
         depends = depending_equality(tx, e, key)
         if depends is not None:
             undecided.append(depends)

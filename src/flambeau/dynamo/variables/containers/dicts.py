@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...exc import UserRaises, unsupported
 from ...guards.source import GetAttrSource, KeySource
 from ...guards.tree import same_key
-from ...rules.reflect import hashed_by_program, name_of
+from ...rules.reflect import has_item, hashed_by_program, name_of
 from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import exactly, pin
@@ -224,12 +224,12 @@ class DictVariable(Variable):
         own = self.attribute(tx, name)
         if own is not None:
             return own
-        if hasattr(self.cls, name):
+        if has_item(self.cls, name):
             return MethodOf(self, name)
         tx.raise_user(AttributeError(f"{self.python_type_name()!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
-        return self.attribute(tx, name) is not None or hasattr(self.cls, name)
+        return self.attribute(tx, name) is not None or has_item(self.cls, name)
 
     def attribute(self, tx, name) -> Variable | None:
         """An attribute of the object itself: of dicts and what is derived from them, OrderedDict and defaultdict have some."""
@@ -242,7 +242,7 @@ class DictVariable(Variable):
         return self.attributes.get(name)
 
     def setattr(self, tx, name, value):
-        if self.cls is not collections.OrderedDict or self.source is not None or hasattr(self.cls, name):
+        if self.cls is not collections.OrderedDict or self.source is not None or has_item(self.cls, name):
             super().setattr(tx, name, value)
         self.attributes[name] = value
 

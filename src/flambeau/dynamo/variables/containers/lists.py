@@ -10,7 +10,7 @@ from flambeau.base.shapes import Size
 from ...bytecode.versions import PY313
 from ...exc import unsupported
 from ...guards.source import GetAttrSource, ItemSource
-from ...rules.reflect import dict_of, name_of
+from ...rules.reflect import dict_of, has_item, name_of
 from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import exactly, pin
@@ -127,12 +127,12 @@ class SequenceVariable(Variable):
             return self.getitem(tx, ConstantVariable(self.cls._fields.index(name)))
         if name == "__class__":
             return tx.wrap_known(self.cls)
-        if hasattr(self.cls, name):
+        if has_item(self.cls, name):
             return MethodOf(self, name)
         tx.raise_user(AttributeError(f"{self.python_type_name()!r} object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
+        return has_item(self.cls, name)
 
     def distinct_from(self, other):
         return other.is_constant()
@@ -317,6 +317,20 @@ class ListVariable(SequenceVariable):
         except (IndexError, TypeError, ValueError) as e:
             tx.raise_user(e)
 
+    def sort(self, tx, kwargs) -> None:
+        """Keys and comparisons find the list empty, as the interpreter has it meanwhile, and what they write to it is lost."""
+        if not self.length(tx):
+            tx.sort([], kwargs)
+            return
+        self.changed(tx)
+        items, self.elements, self.dirty = self.elements, [], False
+        try:
+            tx.sort(items, kwargs)
+            if self.dirty:
+                tx.raise_user(ValueError("list modified during sort"))
+        finally:
+            self.elements, self.dirty = items, True
+
     def call_method(self, tx, name, args, kwargs):
         none = ConstantVariable(None)
         if name == "append" and len(args) == 1:
@@ -345,8 +359,9 @@ class ListVariable(SequenceVariable):
             except (IndexError, TypeError) as e:
                 tx.raise_user(e)
         if name == "clear":
-            self.changed(tx)
-            self.elements.clear()
+            if self.length(tx):
+                self.changed(tx)
+                self.elements.clear()
             return none
         if name == "reverse":
             self.changed(tx)
@@ -355,9 +370,7 @@ class ListVariable(SequenceVariable):
         if name == "copy":
             return ListVariable(self.items(tx))
         if name == "sort":
-            new = tx.sorted(self.items(tx), kwargs)
-            self.changed(tx)
-            self.elements[:] = new
+            self.sort(tx, kwargs)
             return none
         if name == "remove" and len(args) == 1:
             i = self._first(tx, args[0])

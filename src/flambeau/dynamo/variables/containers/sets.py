@@ -9,6 +9,7 @@ from ...bytecode.versions import PY312
 from ...exc import unsupported
 from ...guards.source import ConstSource
 from ...rules.constants import is_constant_value
+from ...rules.reflect import has_item
 from ...tracing.wrapping import exactly
 from ..base import Variable, hashable_key, method_of
 from ..iterators.container_iterators import KeyedIteratorVariable
@@ -139,7 +140,7 @@ class SetVariable(Variable):
         return method_of(tx, self, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
+        return has_item(self.cls, name)
 
     def reconstruct(self, cg):
         known = None if self.history.only_grew() and self.cls is set else self.history.of_values()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from flambeau import _frame
 
 from ...exc import unsupported
+from ...rules.reflect import has_item
 from ...tracing import world
 from ..base import Variable
 from ..objects.namespaces import NamespaceDict
@@ -89,7 +90,7 @@ class TracebackVariable(Variable):
         unsupported("traceback", f"reading {name} of a traceback")
 
     def hasattr(self, tx, name):
-        return hasattr(types.TracebackType, name)
+        return has_item(types.TracebackType, name)
 
     def reconstruct(self, cg):
         def before():

@@ -17,7 +17,7 @@ from flambeau.base.symint import sym_max, sym_min
 from ...exc import SkipFrame, UserRaises, unsupported
 from ...graph import tensor_queries
 from ...rules import trace_rules
-from ...rules.reflect import ABSENT, flags_of, is_among, module_of, name_of, qualname_of, type_item
+from ...rules.reflect import flags_of, is_among, module_of, name_of, qualname_of
 from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, Variable, never_called, refuse_arguments
@@ -427,7 +427,7 @@ def _(tx, args, kwargs):
         return v.text(tx, "__str__")
     if isinstance(v, ObjectVariable):
         return text.of_object(tx, v, "__str__")
-    said = text.of_code(tx, v)
+    said = text.of_code(tx, v, "__str__")
     if said is not None:
         return said
     v = text.settled(tx, v)
@@ -439,7 +439,7 @@ def _(tx, args, kwargs):
 @handles(format)
 def _(tx, args, kwargs):
     if not isinstance(args[0], ObjectVariable):
-        return None
+        return None if len(args) > 1 else text.of_code(tx, args[0], "__format__")
     return text.of_object(tx, args[0], "__format__", args[1] if len(args) > 1 else ConstantVariable(""))
 
 
@@ -506,9 +506,14 @@ def of_frame(fn, name: str):
 
     def handler(tx, args, kwargs):
         if name in ("vars", "dir") and args:
-            if name == "vars" and never_called(args[0]) and type_item(args[0].python_type(), "__dict__") is ABSENT:
-                tx.raise_user(TypeError("vars() argument must have __dict__ attribute"))
-            return args[0].getattr(tx, "__dict__") if name == "vars" else None
+            if name == "dir":
+                return None
+            try:
+                return args[0].getattr(tx, "__dict__")
+            except UserRaises as e:
+                if not isinstance(e.exception, AttributeError):
+                    raise
+            tx.raise_user(TypeError("vars() argument must have __dict__ attribute"))
         if fn is locals and not args and (found := tx.locals_dict()) is not None:
             return found
         if fn is eval and (found := evaluated(tx, args, kwargs)) is not None:

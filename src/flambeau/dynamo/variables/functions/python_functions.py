@@ -14,7 +14,7 @@ from ...bytecode.versions import PY312
 from ...exc import ForbiddenCall, unsupported
 from ...guards.source import CallSource, ConstSource, GetAttrSource, ItemSource, KeySource
 from ...rules import trace_rules
-from ...rules.reflect import module_of, qualname_of, type_item
+from ...rules.reflect import ABSENT, has_item, module_of, qualname_of, type_item
 from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import FUNCTION_WRAPPERS, WRAPPERS, exactly, pin
@@ -320,7 +320,7 @@ class NestedFunctionVariable(FunctionVariable):
         unsupported("getattr", f"reading {name} of {self!r}")
 
     def hasattr(self, tx, name):
-        return name in self.attributes or hasattr(types.FunctionType, name)
+        return name in self.attributes or has_item(types.FunctionType, name)
 
     def setattr(self, tx, name, value):
         self.attributes[name] = value
@@ -417,9 +417,18 @@ class UserMethodVariable(Variable):
             return self.fn
         if name == "__self__":
             return self.owner
+        if name == "__class__":
+            return tx.wrap_known(types.MethodType)
         if name == "__get__" and sys.version_info >= (3, 13):
             unsupported("getattr", "__get__ of a bound method", "It is the method itself since CPython 3.13.")
+        if name == "__call__":
+            return MethodOf(self, name)
+        if name not in ("__doc__", "__get__") and type_item(types.MethodType, name) is not ABSENT:
+            unsupported("getattr", f"{name} of {self!r}", "It is the method's, not its function's.")
         return self.fn.getattr(tx, name)
+
+    def call_method(self, tx, name, args, kwargs):
+        return self.call(tx, args, kwargs) if name == "__call__" else super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg):
         cg.call_function(types.MethodType, lambda: cg.all([self.fn, self.owner]), 2)

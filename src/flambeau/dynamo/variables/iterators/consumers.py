@@ -19,11 +19,11 @@ from ..containers.sets import SetVariable, elements_of, taken_over
 from ..functions import polyfills
 from ..functions.handlers import HANDLERS, handles
 from ..functions.python_functions import UserFunctionVariable
-from ..operators import binary, fold, same_or_equal
+from ..operators import binary, fold, same_or_equal, searched
 from ..tensors.tensor import TensorVariable
 from ..values import text
 from ..values.constant import ConstantVariable, is_none
-from .protocol import all_of, each, is_iterable, pulled
+from .protocol import all_of, each, pulled
 
 __all__ = ["sort"]
 
@@ -146,22 +146,14 @@ def _(tx, args, kwargs):
     return fold(tx, math.fsum, [TupleVariable(numbers)])
 
 
-def refuse_search(tx, v: Variable) -> None:
-    """Searching what is not iterable is told as ``in`` is."""
-    if v.is_constant() and not is_iterable(v):
-        tx.raise_user(TypeError(f"argument of type {v.python_type_name()!r} is not iterable"))
-
-
 @handles(operator.countOf)
 def _(tx, args, kwargs):
-    refuse_search(tx, args[0])
-    return ConstantVariable(sum(same_or_equal(tx, v, args[1]) for v in each(tx, args[0])))
+    return ConstantVariable(sum(same_or_equal(tx, v, args[1]) for v in searched(tx, args[0])))
 
 
 @handles(operator.indexOf)
 def _(tx, args, kwargs):
-    refuse_search(tx, args[0])
-    for i, v in enumerate(each(tx, args[0])):
+    for i, v in enumerate(searched(tx, args[0])):
         if same_or_equal(tx, v, args[1]):
             return ConstantVariable(i)
     tx.raise_user(ValueError("sequence.index(x): x not in sequence"))
@@ -237,7 +229,8 @@ def _(tx, args, kwargs):
 
 
 # -- sorting --
-def sort(tx, items, kwargs):
+def sort(tx, items: list[Variable], kwargs) -> None:
+    """Put ``items`` in order. Where a comparison raises they are as far as the interpreter's sort had got."""
     key = kwargs.get("key")
     reverse = kwargs["reverse"].as_constant() if "reverse" in kwargs else False
     if is_none(key):
@@ -250,11 +243,13 @@ def sort(tx, items, kwargs):
         unsupported("sort", "sorting by values of the graph", "The order depends on tensor data.")
     else:
         known = [Compared(tx, k) for k in keys]
+    order, taken = list(range(len(items))), items[:]
     try:
-        order = sorted(range(len(items)), key=known.__getitem__, reverse=reverse)
+        order.sort(key=known.__getitem__, reverse=reverse)
     except TypeError as e:
         tx.raise_user(e)
-    return [items[i] for i in order]
+    finally:
+        items[:] = [taken[i] for i in order]
 
 
 class Compared:
@@ -271,14 +266,17 @@ class Compared:
 def _(tx, args, kwargs):
     plain = is_none(kwargs.get("key"))
     known = plain and isinstance(args[0], SetVariable)
-    return ListVariable(sort(tx, [*in_any_order(tx, args[0])] if known else all_of(tx, args[0]), kwargs))
+    items = [*(in_any_order(tx, args[0]) if known else all_of(tx, args[0]))]
+    sort(tx, items, kwargs)
+    return ListVariable(items)
 
 
 def _best(fn, largest: bool):
     def handler(tx, args, kwargs):
-        n, items = args[0].as_constant(), all_of(tx, args[1])
+        n, items = args[0].as_constant(), [*all_of(tx, args[1])]
         key = args[2] if len(args) > 2 else kwargs.get("key", ConstantVariable(None))
-        return ListVariable(sort(tx, items, {"key": key, "reverse": ConstantVariable(largest)})[: max(n, 0)])
+        sort(tx, items, {"key": key, "reverse": ConstantVariable(largest)})
+        return ListVariable(items[: max(n, 0)])
 
     HANDLERS[fn] = handler
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from flambeau.base.errors import InternalError
 
 from ...exc import UserRaises, unsupported
-from ...rules.reflect import name_of
+from ...rules.reflect import has_item, name_of
 from ..base import Variable, method_of
 from ..values.constant import ConstantVariable
 
@@ -69,7 +69,7 @@ def fast_sequence(tx, v: Variable, otherwise: str) -> list[Variable]:
 def is_iterable(v: Variable) -> bool:
     """Whether the type has a method by which it is iterated over."""
     cls = v.python_type()
-    return hasattr(cls, "__iter__") or hasattr(cls, "__getitem__")
+    return has_item(cls, "__iter__") or has_item(cls, "__getitem__")
 
 
 def checked_iterator(tx, it: Variable) -> Variable:
@@ -124,7 +124,7 @@ class IteratorVariable(Variable):
         return method_of(tx, self, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
+        return has_item(self.cls, name)
 
     def call_method(self, tx, name, args, kwargs):
         if name == "__next__" and not args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...exc import unsupported
+from ...rules.reflect import has_item
 from ..base import Variable
 from ..containers.deques import DequeVariable
 from ..containers.dicts import DictVariable, DictView
@@ -28,9 +29,9 @@ def backwards(tx, v: Variable) -> Variable:
     if isinstance(v, RangeVariable) and hasattr(v, "value"):
         return RangeVariable(v.value[::-1]).iter(tx)
     cls = v.python_type()
-    if not (hasattr(cls, "__reversed__") or (hasattr(cls, "__len__") and hasattr(cls, "__getitem__"))):
+    if not (has_item(cls, "__reversed__") or (has_item(cls, "__len__") and has_item(cls, "__getitem__"))):
         tx.raise_user(TypeError(f"{v.python_type_name()!r} object is not reversible"))
-    if hasattr(cls, "__reversed__"):
+    if has_item(cls, "__reversed__"):
         unsupported("reversed", f"reversed of {v!r}")
     return BackwardsVariable(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)
 

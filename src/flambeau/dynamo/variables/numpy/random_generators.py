@@ -12,7 +12,7 @@ from ...config import config
 from ...exc import unsupported
 from ...guards.source import CallSource, ConstSource, GetAttrSource
 from ...numpy import numpy_bridge
-from ...rules.reflect import module_of, name_of
+from ...rules.reflect import has_item, module_of, name_of
 from ...tracing.wrapping import WRAPPERS, exactly, pin
 from ..base import HeldVariable, MethodOf, Variable
 from ..objects.opaque_object import OpaqueVariable
@@ -55,7 +55,7 @@ class NumpyGeneratorVariable(Variable):
         )
 
     def hasattr(self, tx, name):
-        return hasattr(self.cls, name)
+        return has_item(self.cls, name)
 
 
 class DrawVariable(MethodOf):

@@ -11,7 +11,7 @@ from ...exc import UserRaises, unsupported
 from ...graph import tensor_queries
 from ...guards.source import ConstSource
 from ...rules import trace_rules
-from ...rules.reflect import dict_of, flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of, type_item
+from ...rules.reflect import MRO, dict_of, flags_of, is_stdlib, module_of, mro_of, name_of, qualname_of, type_item
 from ...tracing import world
 from ...tracing.world import ABSENT
 from ...tracing.wrapping import CLASS_WRAPPERS
@@ -385,7 +385,7 @@ class SuperVariable(Variable):
 
 @CLASS_WRAPPERS.row("without an MRO")
 def _(tx, value, source):
-    if type_item(value, "__mro__") is None:
+    if type_item(value, MRO) is None:
         unsupported("class", "a class before it has an MRO", "Its metaclass is about to say what that is.")
 
 

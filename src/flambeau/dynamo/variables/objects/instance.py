@@ -346,6 +346,9 @@ class ObjectVariable(Variable):
         if in_dict:
             cg = replay.cg
             table = replay.keep(lambda: cg.call_function(world.instance_dict, lambda: replay.load(target), 1))
+        if value is None and isinstance(type_item(self.cls, name), types.MemberDescriptorType):
+            # The slot may have been empty before the call.
+            replay.later(lambda r: r.call(object.__setattr__, [target], [name, None]))
         if value is None or name in self.reinserted:
             if in_dict:
                 replay.later(lambda r: r.call(dict.pop, [table], [name, None]))

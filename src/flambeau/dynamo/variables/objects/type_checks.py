@@ -8,7 +8,7 @@ import types
 import typing
 
 from ...exc import unsupported
-from ...rules.reflect import flags_of, is_a, is_below, is_stdlib, module_of, type_item
+from ...rules.reflect import MRO, flags_of, is_a, is_below, is_stdlib, module_of, type_item
 from ...tracing import world
 from ..containers.lists import SequenceVariable
 from ..functions.handlers import handles
@@ -36,7 +36,7 @@ def flat_classes(classes):
 def pin_subclass(tx, cls: type, classes) -> None:
     """Leaves the guards of ``issubclass(cls, classes)``: the bases of ``cls``, and what is registered with abstract classes."""
     if not flags_of(cls) & world.IMMUTABLE:
-        world.class_attr(tx, cls, "__mro__")
+        world.class_attr(tx, cls, MRO)
         world.class_attr(tx, cls, "__class__")
     for c in flat_classes(classes):
         meta = type(c)

@@ -24,6 +24,13 @@ def followed(ref):
     return ref()
 
 
+def refuse_call(tx, args, kwargs) -> None:
+    if kwargs:
+        tx.raise_user(TypeError("weakref() takes no keyword arguments"))
+    if args:
+        tx.raise_user(TypeError(f"weakref expected 0 arguments, got {len(args)}"))
+
+
 def referred(value):
     """The interpreter's own reference to an object: every request for it gives the same object."""
     return weakref.ref(value)
@@ -43,6 +50,7 @@ class WeakReferenceVariable(HeldVariable):
         self.source.load(cg)
 
     def call(self, tx, args, kwargs):
+        refuse_call(tx, args, kwargs)
         if tx.side_effects.any():
             unsupported(
                 "weak-reference",
@@ -92,6 +100,7 @@ class MadeReferenceVariable(Variable):
         return to
 
     def call(self, tx, args, kwargs):
+        refuse_call(tx, args, kwargs)
         return self.target(tx)
 
     def key_object(self):

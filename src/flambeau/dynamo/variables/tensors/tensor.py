@@ -50,6 +50,7 @@ GIVES_SIZES = frozenset({"nonzero", "unique", "masked_select"})
 # Attributes that depend on more than metadata, or whose use changes autograd state: the graph breaks.
 NOT_TRACED_ATTRS = frozenset(
     {
+        "__dict__",
         "grad_fn",
         "_version",
         "_cdata",
@@ -74,6 +75,10 @@ NOT_TRACED_ATTRS = frozenset(
         "_grad_fn",
         "_base",
         "retains_grad",
+        # Which result of its node it is, and its part of a dual number.
+        "output_nr",
+        "_output_nr",
+        "_forward",
     }
 )
 VALUE, SHAPE, TEXT = (f"The {what} depends on tensor data." for what in ("value", "shape of the result", "text"))
@@ -239,7 +244,7 @@ class TensorVariable(Variable):
             tx.raise_user(AttributeError(f"'{name_of(self.cls)}' object has no attribute '{name}'"))
         try:
             value = tx.output.eval_fake(lambda v: getattr(v, name), [self.val])
-        except AttributeError as e:
+        except (AttributeError, RuntimeError) as e:  # no such part of a tensor of this type or shape
             tx.raise_user(e)
         if tensor_queries.is_tensor(value):
             read = self.node if name == "data" else self.as_proxy()

@@ -19,6 +19,7 @@ from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, MethodOf, Variable
 from ..containers.dicts import DictVariable
 from ..containers.lists import ListVariable, TupleVariable
+from ..containers.mapping_views import MappingVariable
 from ..containers.sets import SetVariable
 from ..functions import polyfills
 from ..functions.handlers import HANDLERS
@@ -124,7 +125,7 @@ class ValueVariable(KnownVariable):
         if isinstance(value, type) or known_value(value) or pure.is_plain(value):
             return made(tx, value)
         if trace_rules.is_a(value, types.MappingProxyType):
-            return made(tx, dict(value))
+            return MappingVariable(made(tx, dict(value)))
         return world.library_attr(tx, self, self.value, self.source, name)
 
     def hasattr(self, tx, name):

@@ -14,6 +14,7 @@ from flambeau.core.operator import namespace
 
 from ...exc import unsupported
 from ...graph import python_numbers
+from ...rules.reflect import has_item
 from ...tracing.wrapping import FUNCTION_WRAPPERS, pin
 from ..base import HeldVariable, Variable
 from ..containers.lists import RangeVariable, TupleVariable
@@ -101,7 +102,7 @@ class SymbolicVariable(Variable):
         return specialized(tx, self).getattr(tx, name)
 
     def hasattr(self, tx, name):
-        return hasattr(self.python_type(), name)
+        return has_item(self.python_type(), name)
 
     def call_method(self, tx, name, args, kwargs):
         if name in ("__index__", "__int__") and isinstance(self.number, SymInt):

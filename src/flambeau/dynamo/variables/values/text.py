@@ -56,14 +56,19 @@ class SameText:
         return self.text
 
 
-def of_code(tx, v: Variable) -> ConstantVariable | None:
-    """``repr`` of a function or class that existed before: its name and place. None where a metaclass of the program's says it."""
+def of_code(tx, v: Variable, method: str = "__repr__") -> ConstantVariable | None:
+    """What ``method`` says of a function or class that existed before: its name and place. None where a metaclass of the program's says it."""
     value = getattr(v, "value", None)
-    plain = isinstance(value, types.FunctionType) or type(type(value).__repr__) is types.WrapperDescriptorType
-    if not isinstance(v, FunctionVariable | ClassVariable) or value is None or v.source is None or not plain:
+    if not isinstance(v, FunctionVariable | ClassVariable) or value is None or v.source is None:
         return None
     if isinstance(value, type) and id(value) in tx.output.objects.made_classes:
         return None
+    for name in {method: None, "__str__": None, "__repr__": None} if method != "__repr__" else (method,):
+        if type(world.class_attr(tx, type(value), name)) not in (
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+        ):
+            return None
     text = repr(value)
     tx.output.guard(v.source, "CALL", SameText(text))
     return ConstantVariable(text)
@@ -97,7 +102,9 @@ def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVaria
         return v  # CPython 3.13 converts and formats by two instructions
     if later or (v.is_tensor and config.reorderable_logging_functions):
         return DeferredText.of(v, conversion, spec)
-    said = of_code(tx, v) if not (spec and not conversion) else None
+    said = (
+        of_code(tx, v, METHODS[conversion] if conversion else "__format__") if not (spec and not conversion) else None
+    )
     v = said or settled(tx, v)
     if said is not None:
         conversion = None
