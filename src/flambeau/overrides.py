@@ -159,10 +159,12 @@ def get_overridable_functions() -> dict:
 
 @functools.cache
 def _names() -> dict:
-    """Function -> qualified public name."""
+    """Function -> qualified public name: of one that two modules have the former's, but torch.nn.functional's before the root's."""
+    spaces = dict(reversed(_namespaces().items()))
+    spaces["torch.nn.functional"] = spaces.pop("torch.nn.functional")
     return {
         f: f"{path}.{n}{'.__get__' if getattr(f, '__name__', '') == '__get__' else ''}"
-        for path, space in reversed(_namespaces().items())
+        for path, space in spaces.items()
         for n, f in _functions(path, space).items()
     }
 

@@ -52,6 +52,7 @@ def test_every_listed_function_hands_its_call_over(space):
         (torch.special.erf, "torch._C._special", "special_erf", "torch.special.erf"),
         (torch.nn.functional.gelu, "torch._C._nn", "gelu", "torch.nn.functional.gelu"),
         (torch.nn.functional.selu, "torch.nn.functional", "selu", "torch.nn.functional.selu"),
+        (torch.nn.functional.conv1d, "torch", "conv1d", "torch.nn.functional.conv1d"),
         (torch.Tensor.grad.__get__, None, "__get__", "torch.Tensor.grad.__get__"),
     ],
 )

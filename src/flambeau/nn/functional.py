@@ -541,15 +541,17 @@ def binary_cross_entropy_with_logits(
     return _bce_logits(input, target, weight, pos_weight, code)
 
 
-# Where PyTorch says that functions of this module are: here those in Python, elsewhere the operators that it binds for this module alone;
-# the others are functions of the root namespace.
-_OF_NN = (
-    "avg_pool2d avg_pool3d gelu linear log_sigmoid one_hot scaled_dot_product_attention softplus softshrink".split()
-)
+# Where PyTorch says that functions of this module are: the root namespace's, operators that it binds for this module alone, and here the
+# others, which it has in Python.
+_OF_ROOT = """adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_
+    selu_ threshold_""".split()
+_OF_NN = """avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear log_sigmoid one_hot scaled_dot_product_attention softplus
+    softshrink""".split()
 
 for _name, _fn in list(globals().items()):
     if isinstance(_fn, Function) and not _name.startswith("_"):
         if _fn.__name__ in _OF_NN:
             _fn.__module__ = "torch._C._nn"
-        elif hasattr(_fn, "__qualname__"):
+        elif _fn.__name__ not in _OF_ROOT:
             _fn.__module__ = "torch.nn.functional"
