@@ -308,21 +308,41 @@ FLB_KERNEL(draw_bits) {
     return 0;
 }
 
-/* A kernel that has `statement` draw from the engine `e`. */
-#define DRAWING(name, statement)           \
-    FLB_KERNEL(name) {                     \
-        Engine *e = engine_of(&v->engine); \
-        if (!e) return 0;                  \
-        begin();                           \
-        statement;                         \
-        end();                             \
-        return 0;                          \
-    }
-DRAWING(draw_integers, integers(e, (int64_t *)v->made.ptr, elements(&v->made), n->low, (uint64_t)n->span,
-                                n->wide != 0))
-DRAWING(draw_permutation, permutation(e, (int64_t *)v->made.ptr, elements(&v->made)))
-DRAWING(draw_words, words(e, (uint32_t *)v->made.ptr, elements(&v->made)))
-DRAWING(seed_engine, seed(e, (uint32_t)n->seed))
+FLB_KERNEL(draw_integers) {
+    Engine *e = engine_of(&v->engine);
+    if (!e) return 0;
+    begin();
+    integers(e, (int64_t *)v->made.ptr, elements(&v->made), n->low, (uint64_t)n->span, n->wide != 0);
+    end();
+    return 0;
+}
+
+FLB_KERNEL(draw_permutation) {
+    Engine *e = engine_of(&v->engine);
+    if (!e) return 0;
+    begin();
+    permutation(e, (int64_t *)v->made.ptr, elements(&v->made));
+    end();
+    return 0;
+}
+
+FLB_KERNEL(draw_words) {
+    Engine *e = engine_of(&v->engine);
+    if (!e) return 0;
+    begin();
+    words(e, (uint32_t *)v->made.ptr, elements(&v->made));
+    end();
+    return 0;
+}
+
+FLB_KERNEL(seed_engine) {
+    Engine *e = engine_of(&v->engine);
+    if (!e) return 0;
+    begin();
+    seed(e, (uint32_t)n->seed);
+    end();
+    return 0;
+}
 
 /* ---- distributions drawn by rejection: one element after another, in doubles --------------------------- */
 

@@ -159,13 +159,15 @@ def get_overridable_functions() -> dict:
 
 @functools.cache
 def _names() -> dict:
-    """Function -> qualified public name: of one that two modules have the former's, but torch.nn.functional's before the root's."""
+    """Function -> qualified public name: of one that two modules have the former's, but torch.nn.functional's before the root's, and fft's before
+    the root's fft_fft."""
     spaces = dict(reversed(_namespaces().items()))
     spaces["torch.nn.functional"] = spaces.pop("torch.nn.functional")
     return {
         f: f"{path}.{n}{'.__get__' if getattr(f, '__name__', '') == '__get__' else ''}"
         for path, space in spaces.items()
         for n, f in _functions(path, space).items()
+        if path != "torch" or not n.startswith(("fft_", "linalg_", "special_"))
     }
 
 

@@ -315,3 +315,16 @@ def test_numpy_numbers_that_vary_are_operands(kind):
     g = torch.compile(scaled)
     for k in range(5):
         same(g(np.arange(3.0), np.float64(k)), scaled(np.arange(3.0), np.float64(k)))
+
+
+def test_a_recursion_whose_argument_a_function_within_shares():
+    def decorator(f=None, **options):
+        options.setdefault("backend", "eager")
+        return (lambda g: decorator(g, **options)) if f is None else torch.compile(f, **options)
+
+    def outer(x):
+        return decorator(lambda y: y * 3)(x) + 1
+
+    f = decorator(outer)
+    with torch._dynamo.config.patch(strict_capture=True):
+        assert [f(torch.ones(1)).item() for _ in range(2)] == [4.0, 4.0]

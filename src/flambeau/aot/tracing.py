@@ -227,6 +227,13 @@ def _view_chain(mode, o, is_base: Callable[[Node], bool]) -> tuple[Node, tuple] 
     return found
 
 
+def _unwritten(node: Node) -> Node:
+    """The node that made the tensor, of one that in-place operators returned."""
+    while node.op == "call_function" and getattr(node.target, "kind", None) == "inplace":
+        node = node.args[0]
+    return node
+
+
 def _made_again(kind: type[View], index: int, chain: tuple, view, base) -> View:
     """How ``view`` is made of ``base`` at each call: through ``.data`` where its writes are counted apart; under no_grad, or ended by detach,
     where it carries no gradient though its base does."""
@@ -264,7 +271,7 @@ def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, OutputView]]:
     sharing = [o for o in outs if storages[id(o._storage)] > 1]
     # `.data` of a tensor has its node, too: of the two the one that counts its memory's writes is what the other is made of.
     bases = sorted(reversed(sharing), key=lambda o: o._counter is o._storage)
-    shared = {mode.argument(o): o for o in bases}
+    shared = {_unwritten(mode.argument(o)): o for o in bases}
     derived = {}
     for o in sharing:
         found = _view_chain(mode, o, shared.__contains__)
@@ -336,7 +343,7 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     graph.eliminate_dead_code()
     constants = mode.constants
     if mode.written:
-        graph, constants = _functional(mode, graph)
+        graph, constants = _functional(mode, graph, whole)
         graph.eliminate_dead_code()
     bases = [_base(n) for n in graph.output_node().args[0]]
     identities(graph)
@@ -355,8 +362,11 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
 
 def _base(n):
     """What an output is a view of, at the end."""
-    while isinstance(n, Node) and is_view(n.target):
-        n = n.args[0]
+    while isinstance(n, Node):
+        of = n.args[0] if n.target is operator.getitem else n
+        if not isinstance(of, Node) or not is_view(of.target):
+            break
+        n = of.args[0]
     return n
 
 
@@ -460,7 +470,7 @@ def trace_subgraph(outer: ProxyTorchDispatchMode, fn: Callable, operands: list[A
 def _without_writes(mode: ProxyTorchDispatchMode, graph: Graph) -> GraphModule:
     constants = mode.constants
     if mode.written:
-        graph, constants = _functional(mode, graph)
+        graph, constants = _functional(mode, graph, whole=True)
     graph.eliminate_dead_code()
     identities(graph)
     return GraphModule(constants, graph)
@@ -499,8 +509,12 @@ def _refuse_write(t):
     )
 
 
-def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
-    """The graph without mutation."""
+def _is_functional(o) -> bool:
+    return isinstance(o, functionalize.FunctionalValue)
+
+
+def _functional(raw: ProxyTorchDispatchMode, graph: Graph, whole: bool):
+    """The graph without mutation. Outputs that share memory share it at the end, too, but in a ``whole`` graph, which is exported."""
     mode = ProxyTorchDispatchMode(Graph(), raw.fake_mode, keeps=raw.keeps, switches=raw.switches)
     mode.execute = raw.fake_mode.run
     inputs = []
@@ -523,10 +537,15 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph):
         out = run.run(*inputs)
         mode.insert_checks()
         wanted = graph.output_node().args[0]
-        nodes = [
-            mode.argument(o.laid_out(n.meta["val"].stride()) if isinstance(o, functionalize.FunctionalValue) else o)
-            for n, o in zip(wanted, out, strict=True)
-        ]
+        sharing = Counter(id(o.memory) for o in {id(o): o for o in out if _is_functional(o)}.values())
+
+        def last(n, o):
+            if not _is_functional(o):
+                return o
+            # What was written last through a view is no view of what the others are.
+            return o.sync() if sharing[id(o.memory)] > 1 and not whole else o.laid_out(n.meta["val"].stride())
+
+        nodes = [mode.argument(last(n, o)) for n, o in zip(wanted, out, strict=True)]
     for n, value in run.env.items():
         if n.op == "get_attr" and isinstance(value, functionalize.FunctionalValue) and value.memory.version:
             _refuse_write(value.tensor)

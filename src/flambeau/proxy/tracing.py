@@ -109,7 +109,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
 
     def becoming(self, tensor: Any, view: Any) -> None:
         self.argument(tensor)
-        self.track(tensor, self._nodes[id(view)])
+        # The tensor itself still has the place that it leaves: others may lie there.
+        self._nodes[id(tensor)] = self._nodes[id(view)]
         self.reshaped[id(tensor)] = tensor
 
     def snapshot(self, value: Any) -> Any:

@@ -247,7 +247,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
             f.code,
             frame.insts,
             lambda name: described(frame.load_global(name)),
-            lambda name: described(frame.cells[name].get(frame)),
+            lambda name: described(_in_cell(frame, name)),
             {
                 name: functools.partial(described, v)
                 for name, v in (*zip(named[len(named) - len(defaults) :], defaults), *f.kwdefaults(tx).items())
@@ -257,7 +257,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
     return Inputs(
         local,
         lambda name: described(tx.load_global(name)),
-        lambda name: described(tx.cells[name].get(tx)),
+        lambda name: described(_in_cell(tx, name)),
         lambda known, name: described(known.origin.getattr(tx, name)),
         function,
         trip,
@@ -266,6 +266,13 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
         None if count is None else lambda period: _remainder(count, period),
         decode,
     )
+
+
+def _in_cell(frame, name: str):
+    """What a variable holds that functions share."""
+    if name not in frame.cells:
+        raise Declined(f"a function within shares {name}, an argument")
+    return frame.cells[name].get(frame)
 
 
 def _compiled(tx, header: int, operands: dict, inputs: Inputs):

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import math
 import operator
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ...core.higher_order import HigherOrderOperator
 from ...core.messages import About, Message
 from ...core.viewmap import Strided
 from ...fx import GraphModule
-from ...fx.targets import tags_of
+from ...fx.targets import is_view, tags_of
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Pointwise, Region, dense_strides, is_dense
 from ..ir.notes import Origin, origin
 from ..ir.sizes import size, sizes, symbolic
@@ -43,6 +44,16 @@ __all__ = ["Lowering"]
 # Operators that a value names as its origins.
 REPEATED = 16  # times that an element is read for each element of a result, from which on it is small beside it
 _ORIGINS = 128
+
+
+def _base(call: OpCall) -> OpCall:
+    """What a result is a view of, or itself."""
+    while call.what == "call":
+        of = call.args[0] if call.target is operator.getitem else call
+        if not isinstance(of, OpCall) or not is_view(of.target):
+            break
+        call = of.args[0]
+    return call
 
 
 class Lowering(Handler):
@@ -187,6 +198,7 @@ class Lowering(Handler):
         env: dict[Any, Any] = {}
         self.free = frozenset(program.free)
         self.by_strides = any("reads_memory" in tags_of(call.target) for call in program.calls)
+        shared = self.shared_bases(program)
         for call in program.calls:
             self.here = ()
             if call.what == "input":
@@ -197,9 +209,21 @@ class Lowering(Handler):
                 args, kwargs = _map((call.args, call.kwargs), env.__getitem__)
                 tensors = tensors_in((args, kwargs))
                 self.here = self.origins_of(call, tensors)
-                env[call] = self.settle(self.call(call, args, kwargs), call, tensors)
+                result = self.call(call, args, kwargs)
+                ruled = call in shared
+                env[call] = layouts.ruled(self, result, call.val) if ruled else self.settle(result, call, tensors)
         results = [_map(x, env.__getitem__) for x in program.outputs]
         finish(self, results, [x.val if isinstance(x, OpCall) else None for x in program.outputs])
+
+    def shared_bases(self, program) -> set[OpCall]:
+        """What several outputs are views of, or one with gaps: its memory has to lie as each of them is to."""
+        outputs = {x for k, x in enumerate(program.outputs) if k not in self.free and isinstance(x, OpCall)}
+        bases = Counter(map(_base, outputs))
+        gaps = {_base(x) for x in outputs if hasattr(x.val, "stride") and self.has_gaps(x.val)}
+        return {call for call, n in bases.items() if n > 1 or call in gaps}
+
+    def has_gaps(self, val) -> bool:
+        return not is_dense(sizes(val.shape), sizes(val.stride()), self.values.hint)
 
     def origins_of(self, call, tensors: list[LazyTensor]) -> tuple[Origin, ...]:
         """The operator of a call, and those by which its arguments are still to be computed."""
