@@ -1,10 +1,12 @@
 """NumPy arrays that tensors can't be laid over as they are: fields of structures, foreign byte order, unaligned, read-only, self-overlapping, reversed,
 of objects and of other types. Each way in refuses them or copies them; none misreads them."""
 
+import gc
 import operator
 
 import numpy as np
 import pytest
+from flambeau.utils.dlpack import from_dlpack, to_dlpack
 
 import flambeau as torch
 
@@ -200,3 +202,15 @@ def test_to_takes_pythons_types_by_keyword(kind, dtype):
     assert torch.ones(2).to(dtype=kind).dtype is dtype
     assert torch.compile(lambda x: x.to(dtype=kind), backend="eager")(torch.ones(2)).dtype is dtype
     assert torch.nn.Linear(2, 2).to(dtype=kind).weight.dtype is dtype
+
+
+def test_capsules_are_written_to():
+    """A capsule without a version can't say whether its memory is read-only; NumPy then takes it for that."""
+    x = torch.arange(6.0).view(2, 3)
+    y = from_dlpack(to_dlpack(x.t()))
+    y.mul_(2)
+    assert y.stride() == (1, 3) and x.tolist() == [[0, 2, 4], [6, 8, 10]]
+    x.add_(1)
+    del x
+    gc.collect()
+    assert y.tolist() == [[1, 7], [3, 9], [5, 11]] and from_dlpack(to_dlpack(torch.ones(0, 2))).shape == (0, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import enum
 
 import numpy as np
@@ -41,6 +42,15 @@ class _Capsule:
         return (1, 0)
 
 
+def _writeable(array: np.ndarray) -> np.ndarray:
+    """The same memory, to be written to."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    memory = (ctypes.c_char * (high - low)).from_address(low)
+    memory.owner = array
+    begin = array.__array_interface__["data"][0] - low
+    return np.ndarray(array.shape, array.dtype, memory, begin, array.strides)
+
+
 def _on_a_device(ext_tensor):
     """The tensor of an object or a capsule whose memory is a device's, else None."""
     if accelerator.driver() is None:
@@ -57,9 +67,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     its own, False for BufferError where it would be another one's copy."""
     made = _on_a_device(ext_tensor)
     if made is None:
-        if not hasattr(ext_tensor, "__dlpack__"):
-            ext_tensor = _Capsule(ext_tensor)
-        made = from_numpy(np.from_dlpack(ext_tensor))
+        bare = not hasattr(ext_tensor, "__dlpack__")
+        array = np.from_dlpack(_Capsule(ext_tensor) if bare else ext_tensor)
+        # NumPy takes memory for read-only where a capsule can't say. PyTorch writes to it.
+        made = from_numpy(_writeable(array) if bare and not array.flags.writeable and array.size else array)
     moved = made if device is None else to(made, as_device(device))
     if copy is False and moved is not made:
         raise BufferError(f"from_dlpack(copy=False): memory of {made.device} can't be shared with {moved.device}")
