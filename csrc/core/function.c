@@ -12,6 +12,7 @@ typedef struct {
     PyObject *name, *module, *dict; /* module: where users find it, "torch" or one below; NULL is "torch" */
     vectorcallfunc vectorcall;
     uint8_t direct; /* __torch_function__ doesn't see its calls */
+    char binds;     /* read from an instance of a class that holds it, it is a method, as functions in Python are */
 } FlbFunction;
 
 /* A tuple of operators, and of None where `gaps`, that list(written) gives. */
@@ -178,6 +179,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     f->list = Py_XNewRef(list);
     f->direct = (uint8_t)direct;
     f->vectorcall = function_vectorcall;
+    f->binds = type != &FlbFunction_Type;
     return (PyObject *)f;
 }
 static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
@@ -210,7 +212,7 @@ static PyObject *function_forget(FlbFunction *f, PyObject *unused) {
     Py_RETURN_NONE;
 }
 static PyObject *function_descr_get(PyObject *self, PyObject *obj, PyObject *type) {
-    if (!obj || obj == Py_None) return Py_NewRef(self);
+    if (!obj || obj == Py_None || !((FlbFunction *)self)->binds) return Py_NewRef(self);
     return PyMethod_New(self, obj);
 }
 static PyObject *function_repr(FlbFunction *f) {
@@ -265,6 +267,8 @@ static PyMethodDef function_methods[] = {{"forget", (PyCFunction)function_forget
 static PyMemberDef function_members[] = {
     {"impl", T_OBJECT, offsetof(FlbFunction, impl), READONLY,
      "called when native code doesn't choose the overload"},
+    {"binds", T_BOOL, offsetof(FlbFunction, binds), 0,
+     "whether it becomes a method when it is read from an instance of a class that holds it"},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(FlbFunction, vectorcall), READONLY, NULL},
     {NULL}};
 static PyGetSetDef function_getset[] = {
@@ -278,9 +282,8 @@ static PyGetSetDef function_getset[] = {
 PyTypeObject FlbFunction_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Function",
     .tp_basicsize = sizeof(FlbFunction),
-    .tp_flags =
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_doc = "A public function or method: overrides first, then the overload of the operator.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A public function: overrides first, then the overload of the operator.",
     .tp_new = function_new,
     .tp_dealloc = (destructor)function_dealloc,
     .tp_traverse = (traverseproc)function_traverse,
@@ -294,7 +297,25 @@ PyTypeObject FlbFunction_Type = {
     .tp_getset = function_getset,
     .tp_dictoffset = offsetof(FlbFunction, dict),
 };
+/* The interpreter calls methods without making them first where their type says so. */
+static PyTypeObject method_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Method",
+    .tp_basicsize = sizeof(FlbFunction),
+    .tp_base = &FlbFunction_Type,
+    .tp_flags =
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_doc = "A public method of tensors: a Function that always binds.",
+    .tp_new = function_new,
+    .tp_dealloc = (destructor)function_dealloc,
+    .tp_traverse = (traverseproc)function_traverse,
+    .tp_clear = (inquiry)function_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(FlbFunction, vectorcall),
+    .tp_descr_get = function_descr_get,
+    .tp_dictoffset = offsetof(FlbFunction, dict),
+};
 int flb_init_function(PyObject *module) {
-    if (PyType_Ready(&FlbFunction_Type) < 0) return -1;
-    return PyModule_AddObjectRef(module, "Function", (PyObject *)&FlbFunction_Type);
+    if (PyType_Ready(&FlbFunction_Type) < 0 || PyType_Ready(&method_type) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "Function", (PyObject *)&FlbFunction_Type) < 0) return -1;
+    return PyModule_AddObjectRef(module, "Method", (PyObject *)&method_type);
 }

@@ -63,14 +63,13 @@ from .base.symint import (  # noqa: F401
     sym_sum,
 )
 from .core.overrides import checked_input as _checked_input
-from .core.overrides import wrap_function as _wrap_function
 from .core.tensor import Tensor, strided  # noqa: F401
 from . import ops  # noqa: E402, F401, I001
 from .core import conversion as _conversion
 from .core import methods as _tensor_methods  # noqa: F401
 from .core import generator as _generator
 from .core.attach import attach as _attach
-from .core.overrides import wrap_function as _wrap
+from .core.overrides import wrap_native as _wrap
 from .core.participation import participate as _participate
 from . import autograd, eager, fake  # noqa: E402, F401
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: F401
@@ -169,13 +168,13 @@ if _os.environ.get("FLAMBEAU_EAGER_KERNELS", "1") != "0":
     eager.on_device.set_kernels(_on_device("run"), _on_device("copy"))
 
 
-@_wrap_function
+@_wrap
 def is_floating_point(input):
     """Whether the dtype of ``input`` is floating."""
     return _checked_input("is_floating_point", input).is_floating_point()
 
 
-@_wrap_function
+@_wrap
 def numel(input):
     """Number of elements."""
     return _checked_input("numel", input).numel()

@@ -14,7 +14,7 @@ from ..base.symint import SymInt
 from ..core.bindings import function
 from ..core.conversion import as_tensor, tensor
 from ..core.operator import namespace
-from ..core.overrides import checked_input, wrap_function
+from ..core.overrides import checked_input, wrap_function, wrap_native
 from ..core.promotion import refused
 from ..core.tensor import Tensor
 from .dlpack import from_dlpack, to_dlpack
@@ -219,9 +219,10 @@ def from_file(
     return _C.from_array(mapped.view(np.ndarray).view(dtype.np)).requires_grad_(requires_grad)
 
 
-tensordot, block_diag, cartesian_prod, combinations, chain_matmul, vander = map(
-    wrap_function, (tensordot, block_diag, cartesian_prod, combinations, chain_matmul, vander)
+tensordot, block_diag, cartesian_prod, chain_matmul = map(
+    wrap_function, (tensordot, block_diag, cartesian_prod, chain_matmul)
 )
+combinations, vander = wrap_native(combinations), wrap_native(vander)
 
 
 def _shape_as_tensor(input):

@@ -8,7 +8,7 @@ from .. import _C
 from ..base.symint import check_fits, is_int
 from ..core.bindings import Binder, function
 from ..core.operator import namespace
-from ..core.overrides import wrap_function
+from ..core.overrides import wrap_function, wrap_native
 
 aten = namespace("aten")
 _where = function("where")
@@ -234,7 +234,7 @@ def _from_lists(*parts):
     )
 
 
-where, einsum = wrap_function(where), wrap_function(einsum, operands_from=1)
+where, einsum = wrap_native(where), wrap_function(einsum, operands_from=1)
 _meshgrid, _broadcast_tensors = Binder("meshgrid"), Binder("broadcast_tensors")
 
 

@@ -13,7 +13,7 @@ from ..base.dtypes import result_type as _result_type
 from ..base.symint import SymInt
 from ..core.conversion import tensor
 from ..core.operator import namespace
-from ..core.overrides import checked_input, wrap_function
+from ..core.overrides import checked_input, wrap_function, wrap_native
 from .legacy import TypedStorage, UntypedStorage
 
 __all__ = [
@@ -36,44 +36,44 @@ __all__ = [
 aten = namespace("aten")
 
 
-@wrap_function
+@wrap_native
 def _assert_async(input, assert_msg="Expected Tensor with single nonzero value, but got zero") -> None:
     """RuntimeError with the message where the one element of ``input`` is zero. Computation here is never ahead of the program."""
     if not input:
         raise RuntimeError(assert_msg)
 
 
-@wrap_function
+@wrap_native
 def is_complex(input) -> bool:
     """Whether the dtype of ``input`` is complex."""
     return checked_input("is_complex", input).is_complex()
 
 
-@wrap_function
+@wrap_native
 def is_conj(input) -> bool:
     """Whether the elements of ``input`` are the conjugates of what lies in memory."""
     return checked_input("is_conj", input).is_conj()
 
 
-@wrap_function
+@wrap_native
 def is_neg(input) -> bool:
     """Whether the elements of ``input`` are the negatives of what lies in memory."""
     return checked_input("is_neg", input).is_neg()
 
 
-@wrap_function
+@wrap_native
 def is_inference(input) -> bool:
     """Whether ``input`` was made in inference mode."""
     return checked_input("is_inference", input).is_inference()
 
 
-@wrap_function
+@wrap_native
 def is_signed(input) -> bool:
     """Whether the dtype of ``input`` has negative numbers."""
     return checked_input("is_signed", input).is_signed()
 
 
-@wrap_function
+@wrap_native
 def is_nonzero(input) -> bool:
     """Whether the only element differs from zero."""
     return bool(checked_input("is_nonzero", input))
@@ -84,7 +84,7 @@ def _storage_id(tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
-@wrap_function
+@wrap_native
 def is_same_size(input, other) -> bool:
     """Whether two tensors have the same shape."""
     return input.shape == other.shape
@@ -95,7 +95,7 @@ def is_storage(obj) -> bool:
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 
-@wrap_function
+@wrap_native
 def get_device(input) -> int:
     """The index of the device of ``input``; -1 for the CPU."""
     return input.get_device()

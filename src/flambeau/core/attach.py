@@ -111,6 +111,10 @@ _IN_PLACE = {
 }
 
 
+# Functions of torch.functional, which PyTorch has in Python.
+_IN_PYTHON = frozenset("atleast_1d atleast_2d atleast_3d cdist lu split stft unique unique_consecutive".split())
+
+
 def _reflected(name, fn):
     fn.__name__ = name
     return wrap_function(fn)
@@ -217,9 +221,11 @@ def attach() -> dict:
     for name, other in SAME.items():
         if other in m and name not in Tensor.__dict__:
             setattr(Tensor, name, _second(name, m[other], method=True))
+    for name in _IN_PYTHON & made.keys():
+        made[name].binds = True
     return {
         **{name: _second(name, made[other]) for name, other in SAME.items() if other in made},
         **made,
         "norm": wrap_function(norm),
-        **{n: wrap_function(f) for n, f in public.FUNCTIONS.items()},
+        **{n: wrap_function(f, binds=n in _IN_PYTHON) for n, f in public.FUNCTIONS.items()},
     }

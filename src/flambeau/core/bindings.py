@@ -611,7 +611,7 @@ def function(opname: str) -> _C.Function:
 def new_function(opname: str, public: str | None = None, method: bool = False) -> _C.Function:
     """A function (or method) of its own over the overloads of ``aten::opname``."""
     binder = Binder(opname, "aten", public, method, writes=not method and opname not in PRIVATE)
-    made = _C.Function(public or opname, binder, binder.overloads)
+    made = (_C.Method if method else _C.Function)(public or opname, binder, binder.overloads)
     _made[opname].append(made)
     return made
 

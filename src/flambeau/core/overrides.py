@@ -20,6 +20,7 @@ __all__ = [
     "override",
     "relevant_types",
     "wrap_function",
+    "wrap_native",
 ]
 
 _disabled = _C._disabled_torch_function_impl
@@ -97,18 +98,24 @@ def handle_torch_function(public_api, relevant, *args, **kwargs):
     return _override(public_api, relevant_args(relevant) if _C.tls("function_disabled") == 0 else [], args, kwargs)
 
 
-def wrap_function(fn, operands_from: int | None = None, module: str | None = None, overloads=None):
+def wrap_function(fn, operands_from: int | None = None, module: str | None = None, overloads=None, binds: bool = True):
     """Give a Python function the override protocol: the result is a native Function that calls ``fn`` when nothing overrides.
     ``operands_from``: where its operands begin, of a function that takes them as one list as well; overrides are given them one by one.
     ``module``: where users find it, in PyTorch's names; "torch" unless given. ``overloads``: a binding, whose operator is called without ``fn`` when
-    the arguments fit one of its overloads."""
+    the arguments fit one of its overloads. ``binds``: whether a class that holds it has a method in it: False for what PyTorch has in C."""
     out = _C.Function(fn.__name__, fn) if overloads is None else _C.Function(fn.__name__, fn, overloads.impl.overloads)
+    out.binds = binds
     if module is not None:
         out.__module__ = module
     if operands_from is not None:
         out.operands_from = operands_from
     functools.update_wrapper(out, fn, assigned=("__qualname__",), updated=())
     return out
+
+
+def wrap_native(fn):
+    """The same for a function that PyTorch has in C: a class that holds it has no method in it."""
+    return wrap_function(fn, binds=False)
 
 
 def checked_input(name: str, value: Any) -> Any:

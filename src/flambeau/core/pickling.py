@@ -50,4 +50,5 @@ def _reduced(function: _C.Function):
     return named, found
 
 
-copyreg.pickle(_C.Function, _reduced)
+for _kind in (_C.Function, _C.Method):
+    copyreg.pickle(_kind, _reduced)

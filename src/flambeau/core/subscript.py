@@ -228,5 +228,5 @@ def attach() -> None:
         aten.index.Tensor,
         getitem,
     )
-    Tensor.__getitem__ = _C.Function("__getitem__", _C.getitem)
+    Tensor.__getitem__ = _C.Method("__getitem__", _C.getitem)
     Tensor.__setitem__ = wrap_function(setitem)

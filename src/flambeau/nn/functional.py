@@ -555,3 +555,4 @@ for _name, _fn in list(globals().items()):
             _fn.__module__ = "torch._C._nn"
         elif _fn.__name__ not in _OF_ROOT:
             _fn.__module__ = "torch.nn.functional"
+        _fn.binds = _fn.__module__ == "torch.nn.functional"

@@ -136,7 +136,7 @@ def module_of(value) -> str:
             return ""
     if t is types.MethodType:
         return module_of(value.__func__)
-    if t is _C.Function:  # it says where a program finds it
+    if t is _C.Function or t is _C.Method:  # it says where a program finds it
         return _C.__name__
     if flags_of(t) & IMMUTABLE or module_of(t).partition(".")[0] in ("flambeau", "numpy"):
         return _text(getattr(value, "__module__", None))

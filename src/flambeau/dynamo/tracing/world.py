@@ -13,6 +13,7 @@ import sys
 import types
 from typing import Any
 
+from flambeau import _C
 from flambeau.base.installed import STDLIB
 
 from ..bytecode.versions import PY313
@@ -292,6 +293,8 @@ def bind(tx, owner, cls: type, name: str, a):
         return tx.make_method(known(tx, a.__func__), tx.make_class(cls))
     if type(a) is types.BuiltinFunctionType:
         return known(tx, a)  # a function in C is no descriptor
+    if type(a) is _C.Function and not a.binds:
+        return known(tx, a)
     if trace_rules.is_a(a, C_METHODS):
         return tx.make_slot_method(owner, name, a)
     if trace_rules.is_compiled(a):
