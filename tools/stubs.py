@@ -457,7 +457,9 @@ def native(name: str) -> str:
         if key.startswith("__") or not key.isidentifier() or inspect.ismodule(value):
             continue
         if inspect.isclass(value):
-            lines.append(f"class {key}:")
+            base = value.__base__
+            derived = base is not None and vars(module).get(base.__name__) is base
+            lines.append(f"class {key}({base.__name__}):" if derived else f"class {key}:")
             members = [
                 m for m in sorted(vars(value)) if m.isidentifier() and (not m.startswith("__") or m == "__call__")
             ]

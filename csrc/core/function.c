@@ -297,22 +297,12 @@ PyTypeObject FlbFunction_Type = {
     .tp_getset = function_getset,
     .tp_dictoffset = offsetof(FlbFunction, dict),
 };
-/* The interpreter calls methods without making them first where their type says so. */
+/* The interpreter calls methods without making them first where their type says so. The rest is inherited. */
 static PyTypeObject method_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Method",
-    .tp_basicsize = sizeof(FlbFunction),
     .tp_base = &FlbFunction_Type,
-    .tp_flags =
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_doc = "A public method of tensors: a Function that always binds.",
-    .tp_new = function_new,
-    .tp_dealloc = (destructor)function_dealloc,
-    .tp_traverse = (traverseproc)function_traverse,
-    .tp_clear = (inquiry)function_clear,
-    .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(FlbFunction, vectorcall),
-    .tp_descr_get = function_descr_get,
-    .tp_dictoffset = offsetof(FlbFunction, dict),
 };
 int flb_init_function(PyObject *module) {
     if (PyType_Ready(&FlbFunction_Type) < 0 || PyType_Ready(&method_type) < 0) return -1;

@@ -5,7 +5,7 @@
 
 from typing import Any
 
-class AccumulateGrad:
+class AccumulateGrad(Node):
     post_hooks: Any
     pre_hooks: Any
     variable: Any
@@ -83,8 +83,7 @@ class Leaf:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 
-class Method:
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+class Method(Function):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 
@@ -111,7 +110,7 @@ class Node:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 
-class OpNode:
+class OpNode(Node):
     edged: Any
     needs: Any
     op: Any

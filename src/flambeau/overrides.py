@@ -159,16 +159,16 @@ def get_overridable_functions() -> dict:
 
 @functools.cache
 def _names() -> dict:
-    """Function -> qualified public name: of one that two modules have the former's, but torch.nn.functional's before the root's, and fft's before
-    the root's fft_fft."""
-    spaces = dict(reversed(_namespaces().items()))
-    spaces["torch.nn.functional"] = spaces.pop("torch.nn.functional")
-    return {
-        f: f"{path}.{n}{'.__get__' if getattr(f, '__name__', '') == '__get__' else ''}"
-        for path, space in spaces.items()
-        for n, f in _functions(path, space).items()
-        if path != "torch" or not n.startswith(("fft_", "linalg_", "special_"))
-    }
+    """Function -> qualified public name. Of a function that has several it is the last module's, and there its own before an alias."""
+    names: dict = {}
+    for path, space in _namespaces().items():
+        for n, f in sorted(_functions(path, space).items(), key=lambda item: (item[0] == item[1].__name__, item[0])):
+            name = f"{path}.{n}{'.__get__' if f.__name__ == '__get__' else ''}"
+            if n.startswith("_"):
+                names.setdefault(f, name)
+            else:
+                names[f] = name
+    return names
 
 
 def resolve_name(f) -> str | None:

@@ -47,6 +47,8 @@ def test_every_listed_function_hands_its_call_over(space):
     [
         (torch.add, "torch", "add", "torch.add"),
         (torch.Tensor.add, "torch", "add", "torch.Tensor.add"),
+        (torch.relu, "torch", "relu", "torch.relu"),
+        (torch.mm, "torch", "mm", "torch.mm"),
         (torch.linalg.svd, "torch._C._linalg", "linalg_svd", "torch.linalg.svd"),
         (torch.fft.fft, "torch._C._fft", "fft_fft", "torch.fft.fft"),
         (torch.special.erf, "torch._C._special", "special_erf", "torch.special.erf"),

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from recursions import ackermann, flood, is_even
 
 import flambeau as torch
 from flambeau.testing.loops import check
@@ -23,14 +24,6 @@ def sum_of_fibs(a):
         t += fib(i)
         a[i] += t
     return t, a
-
-
-def ackermann(m, n):
-    if m == 0:
-        return n + 1
-    if n == 0:
-        return ackermann(m - 1, 1)
-    return ackermann(m - 1, ackermann(m, n - 1))
 
 
 def ackermanns(a):
@@ -114,14 +107,6 @@ def integrals(ends):
     return out
 
 
-def is_even(n):
-    return True if n == 0 else is_odd(n - 1)
-
-
-def is_odd(n):
-    return False if n == 0 else is_even(n - 1)
-
-
 def parities(a):
     out = np.zeros(len(a), bool)
     for i in range(len(a)):
@@ -152,23 +137,13 @@ def queens(columns):
     return out, columns
 
 
-def fill(grid, i, j, old, new):
-    if i < 0 or j < 0 or i >= grid.shape[0] or j >= grid.shape[1] or grid[i, j] != old:
-        return 0
-    grid[i, j] = new
-    return (
-        1 + fill(grid, i + 1, j, old, new) + fill(grid, i - 1, j, old, new)
-        + fill(grid, i, j + 1, old, new) + fill(grid, i, j - 1, old, new)
-    )  # fmt: skip
-
-
 def regions(grid):
     sizes = np.zeros(grid.size, np.int64)
     n = 0
     for i in range(grid.shape[0]):
         for j in range(grid.shape[1]):
             if grid[i, j] == 0:
-                sizes[n] = fill(grid, i, j, 0, n + 2)
+                sizes[n] = flood(grid, i, j, 0, n + 2)
                 n += 1
     return n, sizes, grid
 

@@ -29,7 +29,7 @@ from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
-from ..fx.targets import is_view
+from ..fx.targets import base_of, is_view
 from ..fx.traceback import has_preserved_node_meta, preserve_node_meta
 from ..proxy import ASSERT_SCALAR, ProxyTorchDispatchMode, find_fake_mode
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
@@ -345,7 +345,7 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     if mode.written:
         graph, constants = _functional(mode, graph, whole)
         graph.eliminate_dead_code()
-    bases = [_base(n) for n in graph.output_node().args[0]]
+    bases = [base_of(n) for n in graph.output_node().args[0]]
     identities(graph)
     if not whole:  # an exported graph keeps each call, with the module that it belongs to
         common_subexpressions(graph)
@@ -358,16 +358,6 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     traced.random = any(map(draws, graph.nodes))
     traced.fallible = any(map(fallible, graph.nodes))
     return gm
-
-
-def _base(n):
-    """What an output is a view of, at the end."""
-    while isinstance(n, Node):
-        of = n.args[0] if n.target is operator.getitem else n
-        if not isinstance(of, Node) or not is_view(of.target):
-            break
-        n = of.args[0]
-    return n
 
 
 def _separate_outputs(graph: Graph, traced: Traced, bases: list) -> None:

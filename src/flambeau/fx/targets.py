@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection
 from typing import Any
 
-__all__ = ["is_view", "kind_of", "override_of", "packet_of", "tags_of"]
+__all__ = ["base_of", "is_view", "kind_of", "override_of", "packet_of", "tags_of"]
 
 
 def kind_of(target: Any) -> str | None:
@@ -21,6 +22,16 @@ def tags_of(target: Any) -> Collection[str]:
 def is_view(target: Any) -> bool:
     """Whether an operator's result lies in the memory of its first argument."""
     return getattr(target, "is_view", False)
+
+
+def base_of(call: Any) -> Any:
+    """What a call's result is a view of, through views of views; the call itself for what is no view. ``call``: has ``target`` and ``args``, as a
+    node has; other values are their own base."""
+    while True:
+        of = call.args[0] if getattr(call, "target", None) is operator.getitem else call
+        if not is_view(getattr(of, "target", None)):
+            return call
+        call = of.args[0]
 
 
 def override_of(target: Any, name: str) -> Any:

@@ -23,7 +23,7 @@ WORD = 1 << 63  # what is below it in absolute value is an integer of 64 bits
 DOUBLE = 1 << 53  # what is below it in absolute value is a floating-point number exactly
 LARGEST_FLOAT = math.ldexp(1.0 - 2.0**-53, 1024)
 # Parts of an expression, as whoever walks it meets them: what is computed in a loop from itself, twice, doubles with each turn.
-LONGEST_FLOAT, LONGEST_INTEGER = 300, 300
+LONGEST = 300
 
 COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 QUOTIENTS = {operator.truediv, operator.itruediv}
@@ -161,7 +161,7 @@ def result(fn, numbers: list, out, check: Check):
     if not isinstance(out, (SymInt, SymFloat)):
         return out
     env, e = out.env, out.expr
-    if _is_longer(e, LONGEST_FLOAT if isinstance(out, SymFloat) else LONGEST_INTEGER) and not env.is_unbacked(e):
+    if _is_longer(e, LONGEST) and not env.is_unbacked(e):
         return fn(*[_constant(n) if isinstance(n, (SymInt, SymFloat)) else n for n in numbers])
     if isinstance(out, SymInt) or (fn not in POWERS and fn not in MATH):
         return out

@@ -23,7 +23,7 @@ from ...core.higher_order import HigherOrderOperator
 from ...core.messages import About, Message
 from ...core.viewmap import Strided
 from ...fx import GraphModule
-from ...fx.targets import is_view, tags_of
+from ...fx.targets import base_of, tags_of
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Pointwise, Region, dense_strides, is_dense
 from ..ir.notes import Origin, origin
 from ..ir.sizes import size, sizes, symbolic
@@ -44,16 +44,6 @@ __all__ = ["Lowering"]
 # Operators that a value names as its origins.
 REPEATED = 16  # times that an element is read for each element of a result, from which on it is small beside it
 _ORIGINS = 128
-
-
-def _base(call: OpCall) -> OpCall:
-    """What a result is a view of, or itself."""
-    while call.what == "call":
-        of = call.args[0] if call.target is operator.getitem else call
-        if not isinstance(of, OpCall) or not is_view(of.target):
-            break
-        call = of.args[0]
-    return call
 
 
 class Lowering(Handler):
@@ -218,8 +208,8 @@ class Lowering(Handler):
     def shared_bases(self, program) -> set[OpCall]:
         """What several outputs are views of, or one with gaps: its memory has to lie as each of them is to."""
         outputs = {x for k, x in enumerate(program.outputs) if k not in self.free and isinstance(x, OpCall)}
-        bases = Counter(map(_base, outputs))
-        gaps = {_base(x) for x in outputs if hasattr(x.val, "stride") and self.has_gaps(x.val)}
+        bases = Counter(map(base_of, outputs))
+        gaps = {base_of(x) for x in outputs if hasattr(x.val, "stride") and self.has_gaps(x.val)}
         return {call for call, n in bases.items() if n > 1 or call in gaps}
 
     def has_gaps(self, val) -> bool:

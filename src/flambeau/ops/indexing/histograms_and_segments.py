@@ -156,8 +156,8 @@ def _counted(points, edges, weight, density, dtype):
     return hist.astype(dtype)
 
 
-def _counts(points):
-    """NotImplementedError for points that aren't float32 or float64."""
+def _check_points(points):
+    """NotImplementedError for points that aren't float32 or float64, the only ones that PyTorch counts, too."""
     if points.dtype.name not in ("float32", "float64"):
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{points.dtype.name}'")
 
@@ -194,7 +194,7 @@ def _floating(name, dtype):
     has_out=True,
 )
 def histogram_edges(a, bins, weight, density):
-    _counts(a)
+    _check_points(a)
     if bins.ndim != 1:
         raise RuntimeError(
             f"torch.histogram: bins tensor should have one dimension, but got {bins.ndim} dimensions in the bins tensor"
@@ -217,7 +217,7 @@ def histogram_edges(a, bins, weight, density):
     has_out=True,
 )
 def histogram_count(a, bins, range, weight, density):
-    _counts(a)
+    _check_points(a)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     _check_kind(weight, a)
@@ -244,6 +244,7 @@ def _cells_meta(self, bins, range, weight, density):
 
 
 def _ranges(a, bins, range):
+    _check_points(a)
     points = a.reshape(-1, a.shape[-1])
     d = points.shape[1]
     if len(bins) != d:
