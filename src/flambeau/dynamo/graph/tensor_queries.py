@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import types
+import itertools
 
 from flambeau import _C
 from flambeau.base.dtypes import DType
@@ -12,7 +12,7 @@ from flambeau.core.tensor import Tensor
 from flambeau.fake import FakeTensor, FakeTensorMode
 from flambeau.fake.meta import meta_of
 
-from ..rules.reflect import dict_of, module_of
+from ..rules.reflect import dict_of, module_of, mro_of
 
 __all__ = [
     "class_of_result",
@@ -118,6 +118,16 @@ def is_user_class(cls: type) -> bool:
     return not (module == "flambeau" or module.startswith("flambeau.")) or module.startswith(LIBRARY_EXAMPLES)
 
 
+def is_of_program(cls: type, name: str, found) -> bool:
+    """Whether what a class of tensors has under a name is a program's: its code, or whatever a class of the program's defines."""
+    return is_user_code(found) or any(name in dict_of(c) for c in classes_of_program(cls))
+
+
+def classes_of_program(cls: type) -> list[type]:
+    """The classes of an MRO in front of the library's."""
+    return list(itertools.takewhile(is_user_class, mro_of(cls)))
+
+
 def is_subclass(cls: type) -> bool:
     """Whether objects of the class are tensors of a program's own."""
     return issubclass(cls, _C.TensorBase) and is_user_class(cls)
@@ -136,10 +146,6 @@ def dtype_of_type(cls: type) -> DType | None:
     found = dict_of(cls)
     dtype = found.get("dtype")
     return dtype if type(dtype) is DType and "is_cuda" in found else None
-
-
-def is_python_function(f) -> bool:
-    return type(f) is types.FunctionType or (isinstance(f, property) and type(f.fget) is types.FunctionType)
 
 
 def is_user_code(f) -> bool:

@@ -109,8 +109,12 @@ def make(tx, var: ClassVariable, args, kwargs) -> Variable:
         unsupported("construct", f"constructing {qualname_of(cls)}")
     out = tx.wrap_function(new).call(tx, [var, *args], kwargs)
     init = world.class_attr(tx, cls, "__init__")
-    if isinstance(out, TensorVariable) and issubclass(out.python_type(), cls) and tensor_queries.is_user_code(init):
-        tx.wrap_function(init).call(tx, [out, *args], kwargs)
+    if (
+        isinstance(out, TensorVariable)
+        and issubclass(out.python_type(), cls)
+        and tensor_queries.is_of_program(cls, "__init__", init)
+    ):
+        world.bind(tx, out, cls, "__init__", init).call(tx, args, kwargs)
     return out
 
 

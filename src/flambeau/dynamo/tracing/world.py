@@ -166,6 +166,12 @@ def is_python(a) -> bool:
     return trace_rules.is_a(a, types.FunctionType)
 
 
+def is_defined(a) -> bool:
+    """Whether what was found on a class is the program's: a function, a wrapper of one or another descriptor, not the interpreter's own method in C,
+    nothing, or the None that takes a method away."""
+    return a is not ABSENT and a is not None and not trace_rules.is_a(a, C_METHODS)
+
+
 def is_overridden(tx, cls: type, *names: str) -> bool:
     """Whether one of these methods is not the library's own: shortcuts for it are off then."""
     return any(
@@ -447,8 +453,10 @@ def global_name(tx, globals: dict, name: str, own: bool):
 
 FOLDED = (
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__bool__", "__len__", "__str__", "__repr__", "__format__", "__index__",
-    "__int__", "__float__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__or__", "__and__", "__xor__",
-    "__invert__", "__neg__", "__contains__", "__iter__", "__getitem__", "__call__",
+    "__int__", "__float__", "__complex__", "__invert__", "__neg__", "__pos__", "__abs__", "__round__", "__trunc__", "__floor__", "__ceil__",
+    *(f"__{kind}{name}__" for kind in ("", "r") for name in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "lshift", "rshift", "and", "or", "xor")),
+    "__contains__", "__iter__", "__getitem__", "__call__",
 )  # fmt: skip
 
 
@@ -457,7 +465,7 @@ def folded(tx, value) -> None:
     cls = type(value)
     for name in FOLDED:
         f = class_attr(tx, cls, name)
-        if type(f) is types.FunctionType and not f.__code__.co_filename.startswith(STDLIB):
+        if is_defined(f) and not (is_python(f) and f.__code__.co_filename.startswith(STDLIB)):
             unsupported("fold", f"{name} of {value!r}", f"{name_of(cls)} defines {name}.")
 
 

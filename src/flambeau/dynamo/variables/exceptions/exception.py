@@ -14,6 +14,7 @@ from ...rules import trace_rules
 from ...rules.reflect import flags_of, mro_of, name_of, qualname_of
 from ...tracing import world
 from ...tracing.current_frame import current
+from ...tracing.world import ABSENT
 from ...tracing.wrapping import WRAPPERS, pin
 from ..base import Variable
 from ..objects.instance import ObjectVariable
@@ -79,6 +80,8 @@ class ExceptionVariable(ObjectVariable):
         return f"exception {self.exception!r}"
 
     def truth(self, tx):
+        if any(self.class_attr(tx, name) is not ABSENT for name in ("__bool__", "__len__")):
+            return super().truth(tx)
         return True
 
     # -- its arguments --
@@ -271,9 +274,8 @@ class ExceptionVariable(ObjectVariable):
 
     def text(self, tx, name: str) -> Variable:
         """``str`` or ``repr``."""
-        f = self.class_attr(tx, name)
-        if world.is_python(f):
-            return tx.wrap_function(f).call(tx, [self], {})
+        if world.is_defined(self.class_attr(tx, name)):
+            return self.call_special(tx, name)
         return self.builtin_method(tx, name, [], {})
 
     # -- captured code --
@@ -403,8 +405,8 @@ def make_exception(tx, cls: type, args, kwargs):
         v.named = dict(kwargs)
         return v
     init = world.class_attr(tx, cls, "__init__")
-    if world.is_python(init):
-        tx.wrap_function(init).call(tx, [v, *args], kwargs)
+    if world.is_defined(init):
+        world.bind(tx, v, cls, "__init__", init).call(tx, args, kwargs)
     else:
         v.init(tx, args, kwargs)
     return v

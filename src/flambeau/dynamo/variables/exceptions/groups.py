@@ -39,7 +39,7 @@ def new_group(tx, message: Variable, inside: list[Variable]) -> ExceptionVariabl
 
 def derive(tx, group: ExceptionVariable, inside: list[Variable]) -> ExceptionVariable:
     """A group like this one of other exceptions."""
-    if world.is_python(group.class_attr(tx, "derive")) or group.cls not in (ExceptionGroup, BaseExceptionGroup):
+    if world.is_defined(group.class_attr(tx, "derive")) or group.cls not in (ExceptionGroup, BaseExceptionGroup):
         unsupported("except-star", f"a {name_of(group.cls)} is split", "The class may derive groups in its own way.")
     out = new_group(tx, group.arguments()[0], inside)
     out.raised, out.traceback = list(group.raised), group.traceback

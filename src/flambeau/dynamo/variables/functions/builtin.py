@@ -335,7 +335,10 @@ def _(tx, args, kwargs):
 def _(tx, args, kwargs):
     if args and isinstance(args[0], TensorVariable):
         cls = args[0].python_type()
-        if world.class_attr(tx, cls, "__round__") is world.ABSENT:
+        found = world.class_attr(tx, cls, "__round__")
+        if world.is_defined(found) and tensor_queries.is_of_program(cls, "__round__", found):
+            return world.bind(tx, args[0], cls, "__round__", found).call(tx, args[1:], kwargs)
+        if found is world.ABSENT:
             tx.raise_user(TypeError(f"type {name_of(cls)} doesn't define __round__ method"))
         digits = args[1] if len(args) > 1 else kwargs.get("ndigits")
         whole = is_none(digits)

@@ -108,7 +108,7 @@ class DerivedVariable(ObjectVariable):
 
     def inherits(self, tx, name: str) -> bool:
         """Whether the method is the builtin's own."""
-        return not world.is_python(self.class_attr(tx, name))
+        return not world.is_defined(self.class_attr(tx, name))
 
     # -- as a value --
     def can_constant(self):
@@ -116,7 +116,7 @@ class DerivedVariable(ObjectVariable):
         if self.base not in VALUES:
             return False
         if self.overrides is None:
-            self.overrides = any(world.is_python(self.class_attr(current(), n)) for n in world.FOLDED)
+            self.overrides = any(world.is_defined(self.class_attr(current(), n)) for n in world.FOLDED)
         return not self.overrides
 
     def as_constant(self):
@@ -131,8 +131,8 @@ class DerivedVariable(ObjectVariable):
         return False
 
     def truth(self, tx):
-        if self.base in VALUES and not world.is_python(self.class_attr(tx, "__bool__")):
-            if not world.is_python(self.class_attr(tx, "__len__")):
+        if self.base in VALUES and not world.is_defined(self.class_attr(tx, "__bool__")):
+            if not world.is_defined(self.class_attr(tx, "__len__")):
                 return bool(self.contents.as_constant())
         return super().truth(tx)
 
@@ -213,9 +213,8 @@ class DerivedVariable(ObjectVariable):
         found = self.contents.get_key(tx, self.contents._key(key))
         if found is not None:
             return found
-        missing = self.class_attr(tx, "__missing__")
-        if world.is_python(missing):
-            return tx.wrap_function(missing).call(tx, [self, key], {})
+        if world.is_defined(self.class_attr(tx, "__missing__")):
+            return self.call_special(tx, "__missing__", key)
         return self.contents.getitem(tx, key)  # a default, or the error
 
     def init(self, tx, args, kwargs):
@@ -375,7 +374,9 @@ def is_named_tuple(tx, cls: type) -> bool:
     ):
         return False
     found = (world.class_attr(tx, cls, n) for n in OF_TUPLES)
-    return all(not world.is_python(f) or f.__code__.co_filename.startswith(STDLIB) for f in found)
+    return all(
+        not world.is_defined(f) or (world.is_python(f) and f.__code__.co_filename.startswith(STDLIB)) for f in found
+    )
 
 
 OF_TUPLES = ("__init__", "__getattribute__", "__getattr__", "__reversed__", "__rmul__", *world.FOLDED)

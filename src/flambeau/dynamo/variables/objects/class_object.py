@@ -278,16 +278,15 @@ def construct(tx, var: ClassVariable, args, kwargs):
     if issubclass(cls, tensor_queries.Tensor) or issubclass(cls, BaseException):
         base, new = None, None
     if base is not None or type(new) is types.FunctionType:
+        if type(new) not in (types.FunctionType, types.BuiltinFunctionType):
+            unsupported("construct", f"constructing {qualname_of(cls)}", f"Its __new__ is a {name_of(type(new))}.")
         made = (
             tx.wrap_function(new).call(tx, [var, *args], kwargs)
             if type(new) is types.FunctionType
             else new_derived(tx, base, cls, args, kwargs)
         )
         if isinstance(made, ObjectVariable) and issubclass(made.cls, cls):
-            init = world.class_attr(tx, made.cls, "__init__")
-            if type(init) is types.FunctionType:
-                run_init(tx, init, [made, *args], kwargs)
-            elif isinstance(made, DerivedVariable):
+            if not run_init(tx, made, args, kwargs) and isinstance(made, DerivedVariable):
                 made.init(tx, args, kwargs)
         return made
     if cls is types.SimpleNamespace and not args:
@@ -306,18 +305,21 @@ def construct(tx, var: ClassVariable, args, kwargs):
             "finalizer", f"constructing {qualname_of(cls)}, which has __del__", "When it runs is part of the program."
         )
     obj = (ModuleVariable if trace_rules.is_nn_module_class(cls) else ObjectVariable)(None, cls)
-    init = world.class_attr(tx, cls, "__init__")
-    if type(init) is types.FunctionType:
-        run_init(tx, init, [obj, *args], kwargs)
-    elif args or kwargs:
+    if not run_init(tx, obj, args, kwargs) and (args or kwargs):
         tx.raise_user(TypeError(f"{name_of(cls)}() takes no arguments"))
     return obj
 
 
-def run_init(tx, init: types.FunctionType, args, kwargs) -> None:
-    result = tx.wrap_function(init).call(tx, args, kwargs)
+def run_init(tx, made: Variable, args, kwargs) -> bool:
+    """Whether the class of a new object has an ``__init__`` of the program's, which is called then."""
+    cls = made.python_type()
+    init = world.class_attr(tx, cls, "__init__")
+    if not world.is_defined(init):
+        return False
+    result = world.bind(tx, made, cls, "__init__", init).call(tx, args, kwargs)
     if not (result.is_constant() and result.as_constant() is None):
         tx.raise_user(TypeError(f"__init__() should return None, not '{name_of(result.python_type())}'"))
+    return True
 
 
 def abstract(cls: type) -> TypeError:

@@ -229,14 +229,10 @@ class TensorVariable(Variable):
         if name == "__class__":
             return tx.wrap_known(self.cls)
         cls_attr = world.class_attr(tx, self.cls, name)
-        if (
-            cls_attr is not world.ABSENT
-            and tensor_queries.is_python_function(cls_attr)
-            and tensor_queries.is_user_code(cls_attr)
-        ):
-            if type(cls_attr) is types.FunctionType:
-                return tx.make_method(tx.wrap_function(cls_attr), self)
-            unsupported("tensor-subclass", f"attribute {name} of tensor class {name_of(self.cls)}")
+        if world.is_defined(cls_attr) and tensor_queries.is_of_program(self.cls, name, cls_attr):
+            if isinstance(cls_attr, property):
+                unsupported("tensor-subclass", f"attribute {name} of tensor class {name_of(self.cls)}")
+            return world.bind(tx, self, self.cls, name, cls_attr)
         if world.class_attr(tx, self.cls, name) is world.ABSENT:
             found = self.own_attribute(tx, name)
             if found is not None:
@@ -372,8 +368,8 @@ class TensorMethodVariable(MethodOf):
                 + ("asks for its elements." if why in (VALUE, SHAPE, TEXT) else "isn't captured."),
             )
         cls_attr = world.class_attr(tx, self.owner.cls, self.name)
-        if type(cls_attr) is types.FunctionType and tensor_queries.is_user_code(cls_attr):
-            return tx.wrap_function(cls_attr).call(tx, [self.owner, *args], kwargs)
+        if world.is_defined(cls_attr) and tensor_queries.is_of_program(self.owner.cls, self.name, cls_attr):
+            return world.bind(tx, self.owner, self.owner.cls, self.name, cls_attr).call(tx, args, kwargs)
         if trace_rules.is_disallowed_method(self.name, cls_attr):
             unsupported(
                 "disallowed", f"call to disallowed operator Tensor.{self.name}", "disallow_in_graph was called for it."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import types
-
 from flambeau import _C
 
 from ...exc import unsupported
@@ -11,7 +9,6 @@ from ...graph import tensor_queries
 from ...rules.reflect import dict_of, mro_of, name_of
 from ...tracing import world
 from ...tracing.current_frame import current
-from ..functions.python_functions import UserMethodVariable
 from ..iterators.protocol import checked_iterator
 from ..values.constant import ConstantVariable
 from ..values.symbolic import number_of, wrap_number
@@ -91,9 +88,9 @@ class SubclassVariable(TensorVariable):
     def special(self, tx, name):
         """The class's own special method, None where it is the library's."""
         found = world.class_attr(tx, self.cls, name)
-        if type(found) is not types.FunctionType or not tensor_queries.is_user_code(found):
+        if not world.is_defined(found) or not tensor_queries.is_of_program(self.cls, name, found):
             return None
-        return UserMethodVariable(tx.wrap_function(found), self)
+        return world.bind(tx, self, self.cls, name, found)
 
     def length(self, tx):
         own = self.special(tx, "__len__")
@@ -147,7 +144,7 @@ class SubclassVariable(TensorVariable):
 
     def setattr(self, tx, name, value):
         found = world.class_attr(tx, self.cls, name)
-        if world.is_python(world.class_attr(tx, self.cls, "__setattr__")):
+        if world.is_defined(world.class_attr(tx, self.cls, "__setattr__")):
             unsupported("tensor-setattr", f"setting {name} of {self!r}", f"{name_of(self.cls)} defines __setattr__.")
         if isinstance(found, property) and found.fset is not None and tensor_queries.is_user_code(found.fset):
             tx.wrap_function(found.fset).call(tx, [self, value], {})
