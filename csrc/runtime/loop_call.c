@@ -14,11 +14,12 @@ typedef struct {
     LoopFn fn;
     int nwritten, nfresh, nresults,
         restores; /* restores: the loop may end with an error, which is to leave its operands as they were */
-    int nsizes;
+    int nsizes, narrays;
+    Py_ssize_t nints, nfloats; /* numbers that the kernel reads */
     int *written, *over, *fresh; /* operands; over: 1 for written ones that get their new contents themselves,
                                     2 for those that results may use up */
     int64_t *sizes;              /* of all operands in turn, -1 for those that differ between calls */
-    PyArray_Descr **results;
+    PyArray_Descr **results, **dtypes; /* dtypes: of the operands */
     PyObject *fail; /* called with (number of the error, three integers), raises */
     PyObject *python; /* called with (text, arrays) for the calls that the kernel leaves to NumPy; None
                          where there are none */
@@ -285,6 +286,12 @@ static int prepare(Loop *l, Frame_ *f) {
         if (PyObject_TypeCheck(a, flb_api->tensor_type)) a = ((FlbTensor *)a)->array;
         if (!a || !PyArray_Check(a))
             return PyErr_SetString(PyExc_TypeError, "a compiled loop takes arrays"), -1;
+        PyArray_Descr *d = PyArray_DESCR((PyArrayObject *)a);
+        if (d != l->dtypes[k] && !PyArray_EquivTypes(d, l->dtypes[k]))
+            return PyErr_Format(PyExc_TypeError,
+                                "a compiled loop is called with another dtype of operand %d than it was made for",
+                                k),
+                   -1;
         f->arrays[k] = (PyArrayObject *)Py_NewRef(a);
     }
     f->total = f->count;
@@ -380,16 +387,14 @@ static PyObject *gather(Loop *l, Frame_ *f, int plain) {
 static PyObject *called(Loop *l, PyObject *const *arrays, Py_ssize_t count, PyObject *ints, PyObject *floats,
                         int plain) {
     if (!l->fn) return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
+    if (count != l->narrays || PyTuple_GET_SIZE(ints) != l->nints || PyTuple_GET_SIZE(floats) != l->nfloats)
+        return PyErr_Format(PyExc_ValueError,
+                            "a compiled loop takes %d arrays, %zd integers and %zd floats, not %zd, %zd and %zd",
+                            l->narrays, l->nints, l->nfloats, count, PyTuple_GET_SIZE(ints),
+                            PyTuple_GET_SIZE(floats)),
+               NULL;
     Frame_ f;
     f.count = (int)count, f.total = 0, f.given = arrays, f.numbers = NULL;
-    for (int k = 0; k < l->nwritten; k++)
-        if (l->written[k] >= f.count)
-            return PyErr_SetString(PyExc_ValueError, "a compiled loop writes an array that it isn't given"),
-                   NULL;
-    for (int k = 0; k < l->nfresh; k++)
-        if (l->fresh[k] >= f.count)
-            return PyErr_SetString(PyExc_ValueError, "a compiled loop wants an array that it isn't given"),
-                   NULL;
     int room = f.count + l->nfresh + l->nwritten;
     f.arrays = (PyArrayObject **)f.few;
     if (room > (int)(sizeof f.few / sizeof(void *)) && !(f.arrays = PyMem_Malloc(room * sizeof(void *))))
@@ -458,7 +463,9 @@ static void loop_dealloc(Loop *l) {
     PyObject_GC_UnTrack(l);
     loop_clear(l);
     for (int k = 0; l->results && k < l->nresults; k++) Py_XDECREF(l->results[k]);
+    for (int k = 0; l->dtypes && k < l->narrays; k++) Py_XDECREF(l->dtypes[k]);
     PyMem_Free(l->results);
+    PyMem_Free(l->dtypes);
     PyMem_Free(l->written);
     PyMem_Free(l->over);
     PyMem_Free(l->fresh);
@@ -468,12 +475,39 @@ static void loop_dealloc(Loop *l) {
 
 static PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names);
 
+/* The dtypes of a tuple as an array of them, whose references are the caller's: numbers of at most `largest` bytes. */
+static PyArray_Descr **dtypes_of(PyObject *tuple, int *n, int largest) {
+    Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+    PyArray_Descr **out = PyMem_Calloc(size + 1, sizeof(void *));
+    if (!out) return (PyArray_Descr **)PyErr_NoMemory();
+    for (*n = 0; *n < size; ++*n) {
+        PyArray_Descr *d = (PyArray_Descr *)PyTuple_GET_ITEM(tuple, *n);
+        if (!PyArray_DescrCheck(d) || d->type_num >= NPY_NTYPES_LEGACY || PyDataType_ELSIZE(d) > largest ||
+            PyTypeNum_ISOBJECT(d->type_num)) {
+            PyErr_Format(PyExc_TypeError, "a loop's numbers have at most %d bytes", largest);
+            for (int k = 0; k < *n; k++) Py_DECREF(out[k]);
+            PyMem_Free(out);
+            return NULL;
+        }
+        out[*n] = (PyArray_Descr *)Py_NewRef((PyObject *)d);
+    }
+    return out;
+}
+
+static int in_order(const int *numbers, int n, int count) {
+    for (int k = 0; k < n; k++)
+        if (numbers[k] >= count) return 0;
+    return 1;
+}
+
 static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     unsigned long long address;
-    PyObject *written, *over, *sizes, *fresh, *results, *fail, *numpy;
+    PyObject *written, *over, *sizes, *fresh, *results, *fail, *numpy, *dtypes;
     int restores, nover;
-    if (!PyArg_ParseTuple(args, "KOOO!OO!pOO", &address, &written, &over, &PyList_Type, &sizes, &fresh,
-                          &PyTuple_Type, &results, &restores, &fail, &numpy))
+    Py_ssize_t nints, nfloats;
+    if (!PyArg_ParseTuple(args, "KOOO!OO!pOOO!nn", &address, &written, &over, &PyList_Type, &sizes, &fresh,
+                          &PyTuple_Type, &results, &restores, &fail, &numpy, &PyTuple_Type, &dtypes, &nints,
+                          &nfloats))
         return NULL;
     Loop *l = PyObject_GC_New(Loop, type);
     if (!l) return NULL;
@@ -482,6 +516,7 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     l->vectorcall = call;
     l->fn = (LoopFn)(uintptr_t)address;
     l->restores = restores;
+    l->nints = nints, l->nfloats = nfloats;
     l->fail = Py_NewRef(fail);
     l->python = Py_NewRef(numpy);
     if (!(l->written = numbers_of(written, &l->nwritten)) || !(l->over = numbers_of(over, &nover)) ||
@@ -498,19 +533,12 @@ static PyObject *loop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     }
     for (int k = 0; k < l->nsizes; k++)
         if ((l->sizes[k] = PyLong_AsLongLong(PyList_GET_ITEM(sizes, k))) == -1 && PyErr_Occurred()) goto fail;
-    l->nresults = (int)PyTuple_GET_SIZE(results);
-    if (!(l->results = PyMem_Calloc(l->nresults + 1, sizeof(void *)))) {
-        PyErr_NoMemory();
+    if (!(l->results = dtypes_of(results, &l->nresults, 8)) ||
+        !(l->dtypes = dtypes_of(dtypes, &l->narrays, 16)))
         goto fail;
-    }
-    for (int k = 0; k < l->nresults; k++) {
-        PyObject *d = PyTuple_GET_ITEM(results, k);
-        if (!PyArray_DescrCheck(d) || ((PyArray_Descr *)d)->type_num >= NPY_NTYPES_LEGACY ||
-            PyDataType_ELSIZE((PyArray_Descr *)d) > 8 || PyTypeNum_ISOBJECT(((PyArray_Descr *)d)->type_num)) {
-            PyErr_SetString(PyExc_TypeError, "a loop's results are numbers of at most 8 bytes");
-            goto fail;
-        }
-        l->results[k] = (PyArray_Descr *)Py_NewRef(d);
+    if (!in_order(l->written, l->nwritten, l->narrays) || !in_order(l->fresh, l->nfresh, l->narrays)) {
+        PyErr_SetString(PyExc_ValueError, "a loop writes, and makes arrays like, operands that it has");
+        goto fail;
     }
     return (PyObject *)l;
 fail:
@@ -622,8 +650,8 @@ static PyMethodDef methods[] = {
 PyTypeObject FlbLoop_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.Loop",
     .tp_doc =
-        "Loop(address, written, over, sizes, fresh, results, restores, fail, numpy): the call of a native "
-        "loop.\n\n"
+        "Loop(address, written, over, sizes, fresh, results, restores, fail, numpy, dtypes, nints, nfloats): the "
+        "call of a native loop, which takes arrays of these dtypes, nints integers and nfloats floats.\n\n"
         "Called with tuples (arrays or tensors, ints, floats); gives the tuple of its results as tensors: "
         "written operands whose flag in `over` is\n"
         "not 1 (those with 1 are written themselves; with 2 the result may lie in the operand's memory), new "

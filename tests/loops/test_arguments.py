@@ -252,6 +252,36 @@ def test_an_array_that_may_not_be_written():
 
 @pytest.mark.parametrize("arguments", [(), ((), ()), ([], (), ()), ((), (), (), ())])
 def test_a_loop_is_called_with_three_tuples(arguments):
-    loop = _runtime.Loop(1, [], [], [], [], (), False, None, None)
+    loop = _runtime.Loop(1, [], [], [], [], (), False, None, None, (), 0, 0)
     with pytest.raises(TypeError, match="tuples of arrays, integers and floats"):
         loop(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arrays, ints, floats, error",
+    [
+        ((), (1, 2), (0.5,), ValueError),
+        ((np.zeros(3),) * 2, (1, 2), (0.5,), ValueError),
+        ((np.zeros(3),), (1,), (0.5,), ValueError),
+        ((np.zeros(3),), (1, 2, 3), (0.5,), ValueError),
+        ((np.zeros(3),), (1, 2), (), ValueError),
+        ((np.zeros((3, 1)),), (1, 2), (0.5,), ValueError),
+        ((np.zeros(2),), (1, 2), (0.5,), ValueError),
+        ((np.zeros(3, np.float32),), (1, 2), (0.5,), TypeError),
+        ((np.zeros(3, ">f8"),), (1, 2), (0.5,), TypeError),
+        ((3.0,), (1, 2), (0.5,), TypeError),
+    ],
+)
+def test_a_kernel_is_given_what_it_reads(arrays, ints, floats, error):
+    """A wrong call is refused before the kernel, whose address here is none, is run."""
+    loop = _runtime.Loop(1, [0], [0], [3], [], (), False, None, None, (np.dtype(float),), 2, 1)
+    with pytest.raises(error, match="a compiled loop"):
+        loop(arrays, ints, floats)
+    with pytest.raises(error, match="a compiled loop"):
+        loop.with_numbers(ints, floats)(*arrays)
+
+
+@pytest.mark.parametrize("written, fresh", [([1], []), ([0], [1])])
+def test_a_loop_writes_operands_that_it_has(written, fresh):
+    with pytest.raises(ValueError, match="operands that it has"):
+        _runtime.Loop(1, written, [0], [3], fresh, (), False, None, None, (np.dtype(float),), 0, 0)

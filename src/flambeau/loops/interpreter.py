@@ -64,7 +64,7 @@ class Compiled:
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``tuples``: those that are tuples of
     results, with their types; ``grown``: lists, dicts and sets that it changed or made, their kinds,
     and whether they were there before: a number for each follows the other results; ``held``: variables that hold those of other variables
-    before the loop; ``ints`` and ``floats``: numbers read; ``sizes``: of
+    before the loop; ``ints`` and ``floats``: numbers read; ``dtypes``: of the arrays; ``sizes``: of
     each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's number, None where another
     result, an int8, tells), ``name.k`` for the items of a tuple; ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a
     generator's table, whether its spare normal number matters). ``returned``: type of what the function returns, named RETURNED among the
@@ -86,6 +86,7 @@ class Compiled:
     errors: list[tuple[str, str]]
     exit: int | None
     returned: Any
+    dtypes: list[np.dtype]
     sizes: list[list[int]]
     drawn: list[tuple[int, bool]]
     in_order: str | None
@@ -316,6 +317,7 @@ class Interpreter:
             given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples, self.grown, self.held,
             list(given.ints.values()), list(given.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
+            [array.dtype for array in given.arrays],
             [[n if type(n) is int else -1 for n in what] for what in given.always],
             sorted(given.drawn.items()),
             None if isinstance(spread, Spread) else spread,

@@ -65,6 +65,8 @@ def program(
             + ["<i8"] * len(compiled.grown),
             "errors": compiled.errors,
             "shapes": compiled.sizes,
+            "dtypes": [d.str for d in compiled.dtypes],
+            "numbers": [len(compiled.ints), len(compiled.floats)],
             "first": first,
             "drawn": compiled.drawn,
             "cached": cached,
@@ -116,6 +118,8 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
         bool(p["errors"]),
         fail,
         perform,
+        tuple(map(np.dtype, p["dtypes"])),
+        *p["numbers"],
     )
     return functools.partial(_drawing, run, p["drawn"]) if p["drawn"] else run
 
