@@ -43,6 +43,7 @@ __all__ = [
     "call_of_data",
     "leaves_of",
     "rebuilt",
+    "run_telling",
     "sample_for",
     "text_of",
 ]
@@ -109,7 +110,7 @@ def _run(call: str, arrays) -> Any:
     return f(*(value(a, arrays) for a in args), **{k: value(v, arrays) for k, v in kwargs.items()})
 
 
-_CAUGHT = ("error", None, Warning, re.compile(f"{re.escape(__name__)}$"), 0)
+_CAUGHT = ("error", None, Warning, re.compile(r"flambeau\.numpy\.(graph_calls|byte_arrays)$"), 0)
 _SILENT = ("ignore", *_CAUGHT[1:])
 """Filters for what NumPy would show as a warning of this module's, which is where it sees the call."""
 
@@ -132,14 +133,14 @@ def _filtered(row: tuple):
             filters.remove(row)
 
 
-def _run_telling(call: str, arrays) -> Any:
-    """As `_run`; what NumPy warns of is told once, at the program's line, or where that can't run again at its function's."""
+def run_telling(run: Callable, call: str, arrays) -> Any:
+    """What ``run`` gives; what NumPy warns of is told once, at the program's line, or where that can't run again at its function's."""
     first = warnings.filters[0] if warnings.filters else _CAUGHT
     if first[0] == "ignore" and first[1:] == (None, Warning, None, 0):
-        return _run(call, arrays)
+        return run(call, arrays)
     try:
         with _filtered(_CAUGHT):
-            return _run(call, arrays)
+            return run(call, arrays)
     except Warning as w:
         if _frame.runs_again():
             raise Warned(str(w)) from w
@@ -155,7 +156,7 @@ def _run_telling(call: str, arrays) -> Any:
     registry = scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(caught, None, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__"), registry)
     with _filtered(_SILENT):
-        return _run(call, arrays)
+        return run(call, arrays)
 
 
 def leaves_of(result) -> list[np.ndarray]:
@@ -246,7 +247,7 @@ def _meta(arrays, call):
 
 def _as_promised(call: str, arrays, sized: Callable[[np.ndarray], Any]) -> list[np.ndarray]:
     """The arrays that the call returns. RuntimeError where their dtype, or what ``sized`` gives, differs from the made-up results'."""
-    leaves = leaves_of(_run_telling(call, arrays))
+    leaves = leaves_of(run_telling(_run, call, arrays))
     for leaf, expected in zip(leaves, leaves_of(sample_for(call, arrays)), strict=True):
         if leaf.dtype != expected.dtype or sized(leaf) != sized(expected):
             raise RuntimeError(

@@ -13,7 +13,7 @@ __all__ = ["literal", "value"]
 
 def literal(x, arrays: list) -> Any:
     """A value as a literal: ("a", number) for arrays ("o" for those that are written), ("v", value), ("s", dtype, value) for scalars,
-    ("d", name) for dtypes, ("z", ends and step) for slices, or a container."""
+    ("d", name) for dtypes, ("r", fields) for those of records, ("w", dtype, number) for dates, ("z", ends and step) for slices, or a container."""
     if is_tensor(x) or isinstance(x, np.ndarray):
         arrays.append(x)
         return ("a", len(arrays) - 1)
@@ -21,7 +21,7 @@ def literal(x, arrays: list) -> Any:
         return ("c", str(x))
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":  # NOTE: before numbers, since np.float64 is a float
         return ("s", x.dtype.str, str(x.item()) if x.dtype.kind == "c" else x.item())
-    if x is None or isinstance(x, (bool, int, float, str)):
+    if x is None or isinstance(x, (bool, int, float, str, bytes)):
         return ("v", x)
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
         return ("d", np.dtype(x).str)
@@ -50,5 +50,9 @@ def value(item, arrays) -> Any:
         return dtype.type(complex(number) if dtype.kind == "c" else number)
     if kind == "d":
         return np.dtype(item[1])
+    if kind == "r":
+        return np.lib.format.descr_to_dtype(item[1])
+    if kind == "w":
+        return np.array(item[2], "i8").view(item[1])[()]
     values = [value(y, arrays) for y in item[1]]
     return values if kind == "l" else slice(*values) if kind == "z" else tuple(values)

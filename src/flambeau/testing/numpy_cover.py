@@ -19,7 +19,7 @@ from ..dynamo.variables.numpy import places as _places  # noqa: F401
 from ..dynamo.variables.numpy.traced import TRACED
 from ..dynamo.variables.tensors.tensor import ATTRIBUTES, METHODS_IN_PYTHON
 from ..loops.streams import CLASSES
-from ..numpy import of_data
+from ..numpy import byte_arrays, of_data
 from ..numpy.graph_calls import FUNCTIONS_BY_MODULE
 from ..numpy.opaque import DIFFERENTIABLE, differentiable
 
@@ -146,6 +146,7 @@ def table() -> str:
     described = {"shape", "ndim", "size", "itemsize", "nbytes", "dtype", *ATTRIBUTES, *METHODS_IN_PYTHON}
     known = [n for n in methods if n in numpy_bridge.methods or n in numpy_bridge.attributes or n in described]
     out += [
+        *_of_bytes(),
         "## Methods and attributes of ndarray",
         "",
         f"{len(known)} of {len(methods)} are captured: {' '.join(known)}.",
@@ -154,6 +155,24 @@ def table() -> str:
         "",
     ]
     return "\n".join(out)
+
+
+def _of_bytes() -> list[str]:
+    return [
+        "## Text, dates and records",
+        "",
+        "Arrays of text (`S`, `U`), dates (`M`, `m`) and records (structured dtypes without objects) are captured as bytes, of a dtype that is",
+        "guarded. Basic subscripts and fields are views; fields of numbers are read and written like other arrays, unless records are packed so",
+        "that their elements aren't aligned. Called, where dtype and shape of the result follow from those of the arguments:",
+        "",
+        *(f"- {module}: {' '.join(sorted(names.split()))}" for module, names in byte_arrays.FUNCTIONS.items()),
+        f"- methods: {byte_arrays.METHODS}",
+        f"- operators: {byte_arrays.OPERATORS}",
+        "",
+        "Plain: text as wide as it turns out to be (`replace`, `multiply`, `center` and the like), results that are objects (`split`, `tolist`),",
+        "masks, single words and dates as Python's, writes into text and dates, several fields at once, `np.recarray`, `StringDType`.",
+        "",
+    ]
 
 
 if __name__ == "__main__":

@@ -39,4 +39,6 @@ def is_constant_value(v) -> bool:
         return True
     if is_a(v, (np.dtype, enum.Enum, np.bool_, np.integer, np.inexact)):
         return True
+    if t is np.datetime64:
+        return v == v  # what is no time isn't equal to itself
     return is_a(v, (DType, Device, finfo, iinfo, MemoryFormat, Layout))

@@ -22,6 +22,8 @@ from .containers.lists import ListVariable, SequenceVariable, TupleVariable, is_
 from .containers.set_history import Elements, SetHistory
 from .containers.sets import SetVariable, elements_of, taken_over
 from .iterators.protocol import each
+from .numpy.byte_arrays import ByteArrayVariable
+from .numpy.byte_arrays import binary as binary_of_bytes
 from .objects.builtin_subclass import DerivedVariable
 from .objects.class_object import ClassVariable
 from .objects.identity import IdVariable, compared
@@ -29,6 +31,7 @@ from .objects.instance import ObjectVariable, SlotMethod
 from .objects.namespaces import InstanceDict, NamespaceDict
 from .tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 from .tensors.tensor_subclass import SubclassVariable
+from .values.complex_numbers import as_numpys, of_complex
 from .values.constant import ConstantVariable
 from .values.graph_numbers import NumberVariable
 from .values.stdlib_values import ValueVariable
@@ -286,6 +289,8 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
         if found is not None:
             return found
         a, b = (x if isinstance(x, TensorVariable) else specialized(tx, x) for x in (a, b))
+    if isinstance(a, ByteArrayVariable) or isinstance(b, ByteArrayVariable):
+        return binary_of_bytes(tx, fn, a, b)
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
         return tensor_binary(tx, fn, a, b)
     if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
@@ -456,6 +461,8 @@ def set_operation(tx, fn, a, b) -> Variable | None:
 
 def symbolic_binary(tx, fn, a, b) -> Variable | None:
     """An operation on a symbolic number; None when it needs the number's value."""
+    if isinstance(a, ByteArrayVariable) or isinstance(b, ByteArrayVariable):
+        return binary_of_bytes(tx, fn, a, b)
     if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
         return tensor_binary(tx, fn, a, b)
     if isinstance(a, ObjectVariable) or isinstance(b, ObjectVariable):
@@ -566,6 +573,10 @@ def tensor_binary(tx, fn, a, b):
         ):
             return ConstantVariable(fn is operator.ne)
     if numpy:
+        made = of_complex(tx, fn, a, b)
+        if made is not None:
+            return made
+        a, b = as_numpys([a, b])
         arrays = isinstance(a, NumpyNdarrayVariable), isinstance(b, NumpyNdarrayVariable)
         if isinstance(a, TensorVariable) and isinstance(b, TensorVariable) and arrays[0] is not arrays[1]:
             if is_number_for(b, a):

@@ -302,8 +302,9 @@ class Lowering(Handler):
         rule = kinds.KINDS.get(op.definition.kind)
         try:
             if rule is None and "lower" not in op.overrides:
-                if "prepared" in op.overrides or "has_side_effects" in op.tags:
-                    return call_eagerly(self, op, full, val)  # a native call of its own, or Python's: no fallback
+                if "prepared" in op.overrides or "has_side_effects" in op.tags or op.is_view:
+                    # A native call of its own, Python's, or a view: no fallback.
+                    return call_eagerly(self, op, full, val)
                 raise NotLowered(f"kind {op.definition.kind}")
             tensors = tensors_in(full)
             for x in tensors:

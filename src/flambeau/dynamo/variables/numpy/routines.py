@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.numpy.byte_arrays import name_of_function as known_of_bytes
+
 from ...config import config
 from ...exc import unsupported
 from ...numpy import numpy_bridge
@@ -16,7 +18,9 @@ from ..base import HeldVariable, Variable
 from ..functions.builtin import PURE, BuiltinVariable
 from ..functions.python_functions import SkippedFunctionVariable
 from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
+from ..values.complex_numbers import as_numpys
 from ..values.constant import ConstantVariable
+from . import byte_arrays
 from .traced import TRACED
 
 __all__ = ["of_numpy"]
@@ -37,14 +41,14 @@ def of_table(value, source) -> Variable:
         name = f"{module_of(value)}.{getattr(value, '__name__', value)}"
         if value in PURE:
             return BuiltinVariable(value, source)
-        return SkippedFunctionVariable(
-            value,
-            "numpy",
+        said = (
             f"call to {name}",
             "This NumPy function has no tensor counterpart registered.",
             "The piece runs in NumPy.",
-            source,
         )
+        if config.trace_numpy and known_of_bytes(value) is not None:
+            return NumpyTextFunctionVariable(value, "numpy", *said, source)
+        return SkippedFunctionVariable(value, "numpy", *said, source)
     return NumpyFunctionVariable(value, impl, source)
 
 
@@ -73,6 +77,9 @@ class NumpyFunctionVariable(_Function):
         return world.library_attr(tx, self, self.value, self.source, name)
 
     def call(self, tx, args, kwargs):
+        made = byte_arrays.called(tx, self.value, args, kwargs)
+        if made is not None:
+            return made
         if any(
             isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]
         ):
@@ -89,7 +96,7 @@ class NumpyFunctionVariable(_Function):
         ):
             return self.of_numbers([a.as_constant() for a in args], {k: a.as_constant() for k, a in kwargs.items()})
         tx.output.guard_numpy_errors()
-        return NumpyNdarrayVariable.call_impl(tx, self.impl, args, kwargs)
+        return NumpyNdarrayVariable.call_impl(tx, self.impl, as_numpys(args), kwargs)
 
     def of_numbers(self, args, kwargs):
         """A ufunc of known numbers: computed now, unless NumPy would warn, which it does at each call."""
@@ -103,6 +110,14 @@ class NumpyFunctionVariable(_Function):
         return ConstantVariable(value)
 
 
+class NumpyTextFunctionVariable(SkippedFunctionVariable):
+    """A function of arrays of text, dates or records."""
+
+    def call(self, tx, args, kwargs):
+        made = byte_arrays.called(tx, self.value, args, kwargs)
+        return super().call(tx, args, kwargs) if made is None else made
+
+
 class NumpyTracedVariable(_Function):
     """A function of NumPy that is made of others, see :mod:`.traced`."""
 
@@ -111,6 +126,9 @@ class NumpyTracedVariable(_Function):
 
     def call(self, tx, args, kwargs):
         args, kwargs = [tx.realize(a) for a in args], {k: tx.realize(v) for k, v in kwargs.items()}
+        made = byte_arrays.called(tx, self.value, args, kwargs)
+        if made is not None:
+            return made
         made = TRACED[self.value](tx, self.value, args, kwargs)
         return of_table(self.value, self.source).call(tx, args, kwargs) if made is None else made
 

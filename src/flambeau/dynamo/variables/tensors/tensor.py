@@ -579,13 +579,13 @@ class NumpyNdarrayVariable(TensorVariable):
         return NumpyMethodVariable(self, name).call(tx, args, kwargs)
 
     def getitem(self, tx, key):
-        parts = _parts_of(key, self.val.shape)
+        parts = parts_of(key, self.val.shape)
         whole = any(
             p.is_constant() and p.as_constant() is ... for p in parts
         )  # x[..., 0] is an array even without dimensions
-        if any(_runs_backwards(p) for p in parts):
+        if any(runs_backwards(p) for p in parts):
             if not self.scalar and all(_is_whole(p) for p in parts):
-                axes = tuple(k for k, p in enumerate(parts) if _runs_backwards(p))
+                axes = tuple(k for k, p in enumerate(parts) if runs_backwards(p))
                 return tx.wrap_known(np.flip).call(tx, [self, ConstantVariable(axes)], {})
             unsupported(
                 "numpy",
@@ -611,8 +611,14 @@ class NumpyNdarrayVariable(TensorVariable):
             unsupported("numpy", f"{number!r} written into an array of {place.dtype}", f"NumPy raises or warns: {e}.")
         return ConstantVariable(place[0].item())
 
+    def as_element(self) -> NumpyNdarrayVariable:
+        """What is written where it is assigned to an element."""
+        return self
+
     def setitem(self, tx, key, value):
-        parts = _parts_of(key, self.val.shape)
+        parts = parts_of(key, self.val.shape)
+        if isinstance(value, NumpyNdarrayVariable):
+            value = value.as_element()
         if isinstance(value, NumpyNdarrayVariable) and value.val.dtype.is_complex and not self.val.dtype.is_complex:
             unsupported(
                 "numpy", "a complex value written into a real array", "NumPy warns that it discards the imaginary part."
@@ -646,7 +652,7 @@ class NumpyNdarrayVariable(TensorVariable):
         super().setitem(tx, _element_key(tx, *_numbers_key(tx, key, parts), self.val.ndim)[0], value)
 
 
-def _parts_of(key, shape) -> list:
+def parts_of(key, shape) -> list:
     """The parts of an index of an array of this shape. A mask has to be of the shape of the dimensions that it stands for."""
     parts = key.elements if hasattr(key, "elements") and key.python_type() is tuple else [key]
     if len(parts) > MOST_PARTS:
@@ -681,7 +687,7 @@ def _mask_shape(part):
     return None
 
 
-def _runs_backwards(part) -> bool:
+def runs_backwards(part) -> bool:
     """Whether a part of a key is a slice with a step below zero."""
     step = part.parts[2] if part.python_type() is slice and len(getattr(part, "parts", ())) == 3 else None
     return step is not None and step.is_constant() and type(step.as_constant()) is int and step.as_constant() < 0
@@ -884,6 +890,10 @@ def tensor_argument(tx, value, source):
     return tx.output.add_input(value, source, ndarray=False)
 
 
+OTHER_ARRAYS: list[Callable] = []
+"""Rules for arrays whose elements tensors don't have: the variable, or None."""
+
+
 def ndarray_argument(tx, value, source):
     if not config.trace_numpy or type(value) not in (np.ndarray, numpy_bridge.Carried):
         unsupported(
@@ -891,6 +901,10 @@ def ndarray_argument(tx, value, source):
             f"a NumPy array of class {name_of(type(value))}",
             "Only plain ndarrays are captured (and only with config.trace_numpy).",
         )
+    for rule in OTHER_ARRAYS:
+        found = rule(tx, value, source)
+        if found is not None:
+            return found
     if value.dtype.kind not in "biufc" or not value.dtype.isnative or any(s < 0 for s in value.strides):
         unsupported(
             "numpy",
