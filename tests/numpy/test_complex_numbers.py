@@ -87,3 +87,29 @@ def test_one_graph():
 
     a = np.arange(3.0)
     np.testing.assert_allclose(f(a), np.exp(1j * a) + 1j * a, rtol=1e-14)
+
+
+def as_python(a):
+    return a.tolist(), a[1].item(), a.item(0), a.reshape(2, 2)[1:].tolist()
+
+
+def computed_on(a):
+    return [x * 2 for x in a.tolist()], a.sum().item(), a.sum() + a[0].item()
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u4", "u1", "c16", "c8", "i8", "f4", "?"])
+@pytest.mark.parametrize("f", [as_python, computed_on], ids=lambda f: f.__name__)
+def test_numbers_of_pythons(f, dtype):
+    a = np.array([1, 0, 3, 250], "u1").astype(dtype)
+    a[3:] += a[3:]
+    if dtype == "u8":
+        a[1] = (1 << 64) - 1
+    same(f, a)
+    same(f, a * a.dtype.type(1))
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u1", "c16", "c8"])
+def test_numbers_of_pythons_in_one_graph(dtype):
+    a = np.arange(4).astype(dtype)
+    torch._dynamo.reset()
+    assert told(torch.compile(as_python, fullgraph=True), a) == told(as_python, a)

@@ -11,13 +11,15 @@ from ...numpy import numpy_bridge
 from ..base import Variable
 from ..containers.lists import ListVariable
 from ..tensors.tensor import ATTRIBUTES, METHODS_IN_PYTHON, NumpyNdarrayVariable, TensorVariable
+from ..values.complex_numbers import ComplexVariable
 from ..values.constant import ConstantVariable
+from ..values.graph_numbers import NumberVariable
 
 __all__ = ["FlagsVariable", "strides_of"]
 
 MOST_NUMBERS = 64
 """Of an array that becomes a list."""
-PYTHONS = {"b": np.bool_, "i": np.int64, "f": np.float64}
+PYTHONS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
 """The dtype in which a number of a kind becomes Python's."""
 
 
@@ -79,11 +81,16 @@ ATTRIBUTES["device"] = lambda tx, array: ConstantVariable("cpu")
 
 def _number(tx, array: NumpyNdarrayVariable) -> Variable | None:
     """A number of Python's for an array of one element."""
-    wide = PYTHONS.get(numpy_bridge.np_dtype(array.val).kind)
-    # Complex numbers and uint64 have no symbols: the graph breaks.
+    dtype = numpy_bridge.np_dtype(array.val)
+    # Complex numbers and uint64 have no symbols.
+    if dtype == np.uint64:
+        return NumberVariable(array.node, array.val, int)
+    wide = PYTHONS.get(dtype.kind)
     if wide is None:
         return None
     whole = array.call_method(tx, "astype", [ConstantVariable(np.dtype(wide))], {})
+    if wide is np.complex128:
+        return ComplexVariable(whole.node, whole.val)
     return TensorVariable.call_method(whole, tx, "item", [], {})
 
 
