@@ -1,20 +1,24 @@
 """Calls with wrong arguments beside PyTorch: ``python tools/wrong_arguments.py FIRST COUNT [OPERATOR ...]``, run where PyTorch is installed.
 
 Each seed takes a sample of one operator from PyTorch's own table, changes one or two arguments (dtype, device, size, number, flag, class, ``out=``)
-and calls both libraries. A line tells where one refuses what the other takes, or with a class that isn't the other's or derived from it; one that
-begins with "seed" and has no second half was a crash. The last line counts the calls, what differs, and what differs by a rule of
-docs/reference/differences.md (those lines begin with "known").
+and calls both libraries, as a function, a method or in place. A line tells where one refuses what the other takes, or with a class that isn't the
+other's or derived from it, and where both take it and give other dtypes, shapes, strides or values (``wrong_results.py``). A call that ends the
+process is told and left. The last line counts the calls, what differs, and what differs by a rule of docs/reference/differences.md (those lines begin
+with "known").
 """
 
 from __future__ import annotations
 
 import itertools
 import operator
+import os
 import random
+import signal
 import sys
 import warnings
 
 import torch
+import wrong_results
 from torch.testing._internal.common_methods_invocations import op_db
 
 import flambeau
@@ -41,14 +45,6 @@ VALUES = [
     (0, 0),
     [],
 ]
-OWN_CODE = (
-    "object has no attribute",
-    "unsupported operand",
-    "not supported between",
-    "object is not",
-    "unhashable type",
-)
-NO_DIMENSION = ("Dimension specified as 0", "Dimension out of range", "tuple index out of range")
 SHAPES = [(), (0,), (1,), (2, 3), (1,) * 5]
 
 
@@ -109,6 +105,7 @@ def other(v, r):
 def called(library, name, method, args, kwargs):
     """("ok", result) or (class of the error, error)."""
     args, kwargs = moved(args, library), {k: moved(v, library) for k, v in kwargs.items()}
+    library.manual_seed(0)
     try:
         function = getattr(args[0], name) if method else operator.attrgetter(name)(library)
         return "ok", function(*args[1 if method else 0 :], **kwargs)
@@ -120,37 +117,6 @@ def shown(v):
     if isinstance(v, torch.Tensor):
         return f"{str(v.dtype)[6:]}{list(v.shape)}{'' if v.device.type == 'cpu' else v.device}"
     return f"[{', '.join(map(shown, v))}]" if isinstance(v, (list, tuple)) else repr(v)
-
-
-def tensors(v):
-    if isinstance(v, (list, tuple)):
-        return [t for x in v for t in tensors(x)]
-    return [v] if isinstance(v, torch.Tensor) else []
-
-
-def known(there, here, given, changes) -> str:
-    """The rule of docs/reference/differences.md that explains it."""
-    devices = {t.device.type for t in tensors(given)}
-    told = str(there[1])
-    if devices == {"cpu", "meta"}:
-        return "CPU and meta"
-    if devices == {"meta"} and "NotImplementedError" in (there[0], here[0]):
-        return "meta"
-    if there[0] in ("AttributeError", "TypeError") and any(words in told for words in OWN_CODE):
-        return "PyTorch's own Python code fails"
-    if there[0] == "IndexError" and here[0] == "RuntimeError" and any(words in told for words in NO_DIMENSION):
-        return "numbers of dimensions"
-    if there[0] == "ok" and 0 in [t.numel() for t in tensors(given)]:
-        return "without elements"
-    if there[0] == "TypeError" and "must be tuple of ints, not int" in told:
-        return "one size for several"
-    if (there[0], here[0]) == ("NotImplementedError", "ok"):
-        return "not implemented there"
-    if there[0] == "ok" and "half precision" in str(here[1]):
-        return "complex numbers of half precision"
-    if changes > 1 and "ok" not in (there[0], here[0]):
-        return "two mistakes"
-    return "MKL" if "MKL FFT" in told else ""
 
 
 def changed(sample, r):
@@ -166,11 +132,13 @@ def changed(sample, r):
     return args, kwargs, changes
 
 
-def as_method(name, args, r) -> bool:
-    """Whether the call is a method's. Names that only methods have aren't looked for among functions."""
+def called_as(name, args, r) -> tuple[str, bool]:
+    """The name and whether it is a method's. Names that only methods have aren't looked for among functions."""
     if "." in name or not isinstance(args[0], torch.Tensor) or not hasattr(torch.Tensor, name):
-        return False
-    return not hasattr(torch, name) or r.random() < 0.4
+        return name, False
+    if hasattr(torch.Tensor, name + "_") and r.random() < 0.3:
+        return name + "_", True
+    return name, not hasattr(torch, name) or r.random() < 0.4
 
 
 def compare(seed, rows) -> str | None:
@@ -181,40 +149,72 @@ def compare(seed, rows) -> str | None:
     torch.manual_seed(0)
     samples = list(itertools.islice(row.sample_inputs("cpu", dtype, requires_grad=False), 25))
     args, kwargs, changes = changed(r.choice(samples), r)
-    method = as_method(row.name, args, r)
+    name, method = called_as(row.name, args, r)
     if not method:
-        operator.attrgetter(row.name)(torch)
-    print("seed", seed, end=" ", flush=True)
-    there, here = (called(library, row.name, method, args, kwargs) for library in (torch, flambeau))
-    print(end="\r", flush=True)
-    family = {c.__name__ for c in type(here[1]).__mro__} if here[0] != "ok" else {"ok"}
-    if there[0].lstrip("_") in family or (there[0], here[0]) == ("NotImplementedError", "RuntimeError"):
-        return None
+        operator.attrgetter(name)(torch)
+    there, here = (called(library, name, method, args, kwargs) for library in (torch, flambeau))
+    given = [*args, *kwargs.values()]
+    if there[0] == here[0] == "ok":
+        again = None if wrong_results.same(there[1], here[1]) else called(torch, name, method, args, kwargs)[1]
+        told = again is not None and wrong_results.difference(name, there[1], here[1], again, given)
+        if not told:
+            return None
+        rule = wrong_results.known_result(name, told, given)
+    else:
+        family = {c.__name__ for c in type(here[1]).__mro__} if here[0] != "ok" else {"ok"}
+        if there[0].lstrip("_") in family or (there[0], here[0]) == ("NotImplementedError", "RuntimeError"):
+            return None
+        rule = wrong_results.known_refusal(name, there, here, given, changes)
+        words = [x[1] if x[0] != "ok" else "a result" for x in (there, here)]
+        told = f"{there[0]} there, {here[0]} here: {words[0]!s:.90} / {words[1]!s:.90}"
     call = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in kwargs.items())])
-    told = [x[1] if x[0] != "ok" else "a result" for x in (there, here)]
-    rule = known(there, here, [*args, *kwargs.values()], changes)
-    where = f"{'.' if method else ''}{row.name}"
-    return (
-        f"{'known ' if rule else ''}{seed}: {where}({call}): {there[0]} there, {here[0]} here: {told[0]!s:.90} / "
-        f"{told[1]!s:.90}{rule and f' ({rule})'}"
-    )
+    start = f"{'known ' if rule else ''}{seed}: {'.' if method else ''}{name}({call}): {told}".replace("\n", " ")
+    return f"{start} ({rule})" if rule else start
+
+
+def some(seeds, rows, pipe, seconds) -> None:
+    """Writes a line for each seed: what ``compare`` says, "left" where there is no such call. A call may take so many seconds."""
+    for seed in seeds:
+        signal.alarm(seconds)
+        os.write(pipe, f"{seed} ".encode())
+        try:
+            told = compare(seed, rows) or ""
+        except (AttributeError, IndexError, Unmovable):
+            told = "left"  # an operator without samples of the dtype, or of another place
+        os.write(pipe, f"{told}\n".encode())
+
+
+def outcomes(seeds, names=(), seconds=60):
+    """(seed, line of ``some``) for each seed, in a child of this process, and in another one behind a call that ends it or takes too long."""
+    rows = [row for row in op_db if (row.name in names if names else not row.name.startswith(("_", "torch.ops")))]
+    todo = list(seeds)
+    while todo:
+        here, there = os.pipe()
+        child = os.fork()
+        if not child:
+            torch.set_num_threads(1)
+            some(todo, rows, there, seconds)
+            os._exit(0)
+        os.close(there)
+        with open(here, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                seed, _, told = line.rstrip("\n").partition(" ")
+                yield int(seed), told if line.endswith("\n") else f"{seed}: the process ended"
+                todo.remove(int(seed))
+        if os.waitpid(child, 0)[1] == 0:
+            return
 
 
 def main(first: int, count: int, names: list[str]) -> None:
     """The sweep; operators that begin with an underscore or of ``torch.ops`` only where they are named."""
     warnings.simplefilter("ignore")
-    rows = [row for row in op_db if (row.name in names if names else not row.name.startswith(("_", "torch.ops")))]
     calls = differ = explained = 0
-    for seed in range(first, first + count):
-        try:
-            found = compare(seed, rows)
-        except (AttributeError, IndexError, Unmovable):
-            continue  # an operator without samples of the dtype, or of another place
-        calls += 1
-        if found:
-            differ += not found.startswith("known")
-            explained += found.startswith("known")
-            print(found, flush=True)
+    for _seed, told in outcomes(range(first, first + count), names):
+        calls += told != "left"
+        if told and told != "left":
+            differ += not told.startswith("known")
+            explained += told.startswith("known")
+            print(told, flush=True)
     print(f"{calls} calls, {differ} differ, {explained} more by known rules")
 
 

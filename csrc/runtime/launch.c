@@ -822,6 +822,8 @@ static PyObject *get_num_threads(PyObject *self, PyObject *unused) {
 }
 
 static PyObject *set_num_threads(PyObject *self, PyObject *arg) {
+    if (!PyLong_Check(arg) || PyBool_Check(arg))
+        return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", Py_TYPE(arg)->tp_name);
     long n = PyLong_AsLong(arg);
     if (n == -1 && PyErr_Occurred()) return NULL;
     if (n < 1) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 
 from .. import _C
@@ -49,7 +50,16 @@ def _cotangents(outputs: list, given) -> list:
                 "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
                 f"grad_output[{k}] has a dtype of {g._dtype} and output[{k}] has a dtype of {o._dtype}."
             )
+        elif isinstance(g, _C.TensorBase) and (g._dtype is not o._dtype or g._device != o._device):
+            grads[k] = _as_gradient(g, o, k)
     return grads
+
+
+def _as_gradient(g, output, k: int):
+    """``g`` in the dtype of what it is the gradient of. RuntimeError where it lies elsewhere."""
+    if g._device != output._device and g._ndim:
+        raise RuntimeError(f"invalid gradient at index {k} - expected device {output._device} but got {g._device}")
+    return aten._to_copy.default(g, dtype=output._dtype)
 
 
 class _Run:
@@ -113,6 +123,11 @@ def accumulates_into_leaves() -> bool:
     return bool(_runs.stack) and _runs.stack[-1].into_leaves
 
 
+def _flag(value, unsaid=False) -> bool:
+    """A switch of ``grad`` and ``backward``: ``unsaid`` for None. TypeError for what isn't an integer."""
+    return unsaid if value is None else bool(operator.index(value))
+
+
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Accumulate gradients of ``tensors`` into the leaves they depend on (or into ``inputs`` only)."""
     if _C.tls("transforms"):
@@ -122,8 +137,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         )
     tensors = _tensors(tensors)
     grads = _cotangents(tensors, grad_tensors if grad_variables is None else grad_variables)
-    create = bool(create_graph)
-    keep = create if retain_graph is None else bool(retain_graph)
+    create = _flag(create_graph)
+    keep = _flag(retain_graph, create)
     if inputs is None:
         _run(tensors, grads, None, keep, create, True)
         return
@@ -185,8 +200,8 @@ def grad(
             materialize_grads=materialize_grads,
         )
     outputs, inputs = _tensors(outputs), _tensors(inputs)
-    create = bool(create_graph)
-    keep = create if retain_graph is None else bool(retain_graph)
+    create, unused = _flag(create_graph), _flag(allow_unused)
+    keep = _flag(retain_graph, create)
     edges = _edges(inputs)
     if is_grads_batched:
         collected = _batched(outputs, edges, grad_outputs, keep, create)
@@ -199,7 +214,7 @@ def grad(
                 if isinstance(t, GradientEdge):
                     raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
                 g = aten.zeros_like.default(aten.detach.default(t)).requires_grad_(create)
-            elif not allow_unused:
+            elif not unused:
                 raise RuntimeError(
                     f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set allow_unused=True if this is "
                     "the desired behavior."

@@ -97,11 +97,11 @@ def solve(a, b, transposed: bool = False):
         factors, pivots, info = lu(a)
         x = lu_solve(factors, pivots, b, "T" if transposed else "N")
         return x, _batched(factors, batch, 2), numpy.ascontiguousarray(_batched(pivots, batch, 1)), info
-    a = a.reshape((*batch, n, n))
+    matrices, a = a.shape[:-2], a.reshape((*batch, n, n))
     x, factors = _matrices(batch, n, columns, a.dtype), _matrices(batch, n, n, a.dtype)
     pivots, info = numpy.empty((*batch, n), "i4"), numpy.empty(batch, "i4")
     _run(Lapack.SOLVE, [a, _batched(b, batch, 2)], [x, factors, pivots, info], trans="T" if transposed else "N")
-    return x, factors, pivots, info
+    return x, factors, pivots, info.reshape(matrices)
 
 
 def lu_solve(factors, pivots, b, how: str = "N"):

@@ -57,6 +57,11 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims >= 0 and at most the dimensions of both, but got dims={dims}")
         left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
+        if not isinstance(dims, (tuple, list)):
+            raise RuntimeError(
+                "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got "
+                f"dims={dims}"
+            )
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     if len(left) != len(right):
         raise RuntimeError("both dimension lists should have same length")

@@ -68,6 +68,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     made = _on_a_device(ext_tensor)
     if made is None:
         bare = not hasattr(ext_tensor, "__dlpack__")
+        if bare and type(ext_tensor).__name__ != "PyCapsule":
+            raise RuntimeError(
+                f"from_dlpack received an invalid capsule: expected an object with __dlpack__ or a capsule, but got {type(ext_tensor).__name__}"
+            )
         array = np.from_dlpack(_Capsule(ext_tensor) if bare else ext_tensor)
         # NumPy takes memory for read-only where a capsule can't say. PyTorch writes to it.
         made = from_numpy(_writeable(array) if bare and not array.flags.writeable and array.size else array)

@@ -239,11 +239,11 @@ _meshgrid, _broadcast_tensors = Binder("meshgrid"), Binder("broadcast_tensors")
 
 
 @wrap_function
-def meshgrid(*tensors, indexing="ij"):
+def meshgrid(*tensors, indexing=None):
     """Coordinates of a grid, a tensor for each vector: of shape (len(a), len(b), ...), or transposed in its first two with "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    return tuple(_meshgrid(list(tensors), indexing=indexing))
+    return tuple(_meshgrid(list(tensors), indexing="ij" if indexing is None else indexing))
 
 
 @wrap_function

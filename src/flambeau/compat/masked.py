@@ -118,7 +118,12 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Mean of the kept elements; nan where none is kept."""
+    """Mean of the kept elements; nan where none is kept. ValueError for integers without a ``dtype``."""
+    if (dtype or input.dtype).category < 2:
+        raise ValueError(
+            "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+            f"{dtype or input.dtype}"
+        )
     if mask is None:
         return aten.mean(input if dtype is None else input.to(dtype), _dims(input, dim), bool(keepdim))
     kept, dims = _kept(input, mask), _dims(input, dim)

@@ -126,18 +126,29 @@ def array_operand(array: np.ndarray):
     return from_numpy(array)
 
 
+def _check_order(args) -> None:
+    """TypeError unless positional arguments of ``to`` are a device, a dtype, or both in this order, or a tensor, and flags behind them."""
+    kinds = ["b" if isinstance(a, bool) else "d" if isinstance(a, (str, int, Device)) else "t" for a in args]
+    text = "".join(kinds).replace("b", "")
+    if text not in ("d", "t", "dt") or "bd" in "".join(kinds) or "bt" in "".join(kinds) or kinds.count("b") > 2:
+        given = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"to() received an invalid combination of arguments - got ({given})")
+
+
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
     """``to(dtype)``, ``to(device)``, ``to(other)``, ``to(memory_format=...)``: converted, or self when nothing changes (and ``copy`` is False).
     RuntimeError for a memory format of another rank."""
+    if len(args) > 1:
+        _check_order(args)
     for a in args:
         if isinstance(a, _C.TensorBase):
             dtype, device = a._dtype, a._device
         elif isinstance(a, DType) or a in (float, int, bool, complex):
             dtype = as_dtype(a)
-        elif isinstance(a, (str, Device)):
-            device = a
         elif isinstance(a, bool):
             continue  # non_blocking: nothing is asynchronous here
+        elif isinstance(a, (str, int, Device)):
+            device = a
         elif a is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
     if dtype is not None and not isinstance(dtype, DType):

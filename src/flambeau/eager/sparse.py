@@ -16,7 +16,7 @@ from ..core.dispatch import excluding
 from ..core.operator import FACETS, OpOverload, namespace
 from ..core.out_rules import check_inplace
 from ..core.sparse import Coo, Sparse, is_sparse, make, parts
-from ..core.tensor import kind_of
+from ..core.tensor import Layout, kind_of
 
 aten = namespace("aten")
 _ABOVE = K.PYTHON | K.FUNCTIONALIZE | K.AUTOGRAD | K.TRANSFORM
@@ -62,6 +62,9 @@ def run(op: OpOverload, args, kwargs, sparse):
 def in_layout(op: OpOverload, values):
     """A factory, or a copy of a dense tensor, asked for a sparse layout."""
     _load_rules()
+    layout = next(v for v, a in zip(values, op._schema.arguments) if a.type == "Layout")
+    if not isinstance(layout, Layout):
+        raise TypeError(f"{op._opname}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
     rule = op.overrides.get("sparse")
     if rule is None:
         raise NotImplementedError(f"{op.name()}: makes no tensors of a sparse layout")

@@ -586,6 +586,8 @@ def _parse_to(args, kwargs):
         if isinstance(arg, Tensor):
             dtype, device = arg.dtype, arg.device
         elif isinstance(arg, DType):
+            if dtype is not None:
+                raise TypeError(f"to() received an invalid combination of arguments - got ({dtype}, {arg})")
             dtype = arg
         elif isinstance(arg, bool):
             non_blocking = arg

@@ -359,13 +359,16 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 # Losses
 
 
-def _sizes_differ(name: str, input, target) -> None:
+def _of_one_size(name: str, input, target):
+    """Both expanded to their common size, with a warning where it isn't each one's: what had no dimensions takes part in promotion then."""
     if target.size() != input.size():
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
             "incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
+        input, target = namespace("aten").broadcast_tensors.default([input, target])
+    return input, target
 
 
 def _loss_reduction(size_average, reduce, reduction: str) -> int:
@@ -426,7 +429,7 @@ def mse_loss(
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
     """
-    _sizes_differ("mse_loss", input, target)
+    input, target = _of_one_size("mse_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     if weight is None:
         return _mse_loss(input, target, code)
@@ -450,7 +453,7 @@ def l1_loss(
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(1.)
     """
-    _sizes_differ("l1_loss", input, target)
+    input, target = _of_one_size("l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     return _l1_loss(input, target, code)
 
@@ -469,7 +472,7 @@ def smooth_l1_loss(
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
     tensor(1.3125)
     """
-    _sizes_differ("smooth_l1_loss", input, target)
+    input, target = _of_one_size("smooth_l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
     return _l1_loss(input, target, code) if beta == 0.0 else _smooth_l1_loss(input, target, code, beta)
 
@@ -483,7 +486,7 @@ def huber_loss(
     >>> torch.nn.functional.huber_loss(torch.tensor([0., 0.]), torch.tensor([0.5, 3.]))
     tensor(1.3125)
     """
-    _sizes_differ("huber_loss", input, target)
+    input, target = _of_one_size("huber_loss", input, target)
     code = _reduction(reduction)
     if weight is None:
         return _huber_loss(input, target, code, delta)

@@ -107,6 +107,10 @@ def _circular(x, pad, n):
     return x.contiguous() if grows else x.clone(memory_format=contiguous_format)
 
 
+# Larger ones give sizes that no tensor has; nan isn't below it.
+_MOST_SCALE = 2.0**62
+
+
 def _list(value, n):
     return list(value) if isinstance(value, (tuple, list)) else [value] * n
 
@@ -140,6 +144,10 @@ def _sizes_and_scales(
         if isinstance(scale_factor, str):
             raise TypeError("interpolate(): argument 'scale_factor' must be float or tuple of floats, not str")
         scales = [float(s) for s in _list(scale_factor, n)]
+        if not all(abs(s) < _MOST_SCALE for s in scales):
+            raise RuntimeError(
+                f"value cannot be converted to type int64_t without overflow: the sizes for scale_factor={scale_factor}"
+            )
         if len(scales) != n:
             raise ValueError(
                 f"scale_factor must have {n} elements for an input of {input.dim()} dimensions, got {len(scales)}"
@@ -293,6 +301,15 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return _affine_grid(theta, list(size), align_corners)
 
 
+def _pairs(**sizes) -> dict:
+    """Two numbers for each. RuntimeError for a list of another length."""
+    pairs = {name: _list(value, 2) for name, value in sizes.items()}
+    for name, value in pairs.items():
+        if len(value) != 2:
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
+    return pairs
+
+
 @overridable
 def unfold(
     input: Tensor,
@@ -306,7 +323,7 @@ def unfold(
     >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), 2).shape
     torch.Size([1, 12, 9])
     """
-    return _im2col(input, _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2))
+    return _im2col(input, **_pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
 
 
 @overridable
@@ -320,5 +337,6 @@ def fold(
 ) -> Tensor:
     """The sum of blocks at their places: the transpose of ``unfold``."""
     return _col2im(
-        input, _list(output_size, 2), _list(kernel_size, 2), _list(dilation, 2), _list(padding, 2), _list(stride, 2)
+        input,
+        **_pairs(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride),
     )

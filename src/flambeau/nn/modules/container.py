@@ -59,6 +59,8 @@ class _Numbered(Module):
         modules = list(self._modules.values())
         if not isinstance(module, Module):
             raise TypeError(f"{type(module)} is not a Module subclass")
+        if not -len(modules) <= index <= len(modules):
+            raise IndexError(f"Index out of range: {index}")
         modules.insert(index, module)
         self._renumber(modules)
         return self

@@ -19,6 +19,8 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Let each parameter be its part of ``vec`` (sharing its memory)."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     offset = 0
     for p in parameters:
         n = p.numel()

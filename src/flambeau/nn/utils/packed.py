@@ -200,7 +200,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     """The sequences of a padded tensor."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [s[:n] for s, n in zip(padded_sequences.unbind(0), lengths.tolist())]
+    return [s[:n] for s, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

@@ -278,6 +278,8 @@ def index_add(self, dim, index, source, alpha):
             f"index_add_(): self ({_scalar_name(self.dtype)}) and source ({_scalar_name(source.dtype)}) must have the same scalar type"
         )
     _need_index("index_add", index)
+    if index.ndim > 1:
+        raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim}")
     _count_of(index, source, dim, "index_add")
     check_slices(self, source, dim)
     if alpha.__class__ in (float, complex):

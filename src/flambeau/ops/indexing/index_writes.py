@@ -21,7 +21,8 @@ def _along(self, dim, index, name):
         error = IndexError if name == "index_fill" else RuntimeError
         raise error(f"{name}_(): Expected dtype int64 for index, but got {index.dtype}")
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
+        error = RuntimeError if name == "index_fill" else IndexError
+        raise error(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
     d = normalize_dim(dim, self.ndim)
     whole = self if self.ndim else aten.unsqueeze.default(self, 0)
     return whole, [*[None] * d, aten.reshape.default(index, [-1])]
@@ -133,7 +134,7 @@ def put(self, index, source, accumulate):
     if index.dtype.name != "int64":
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
     if index.numel() != source.numel():
-        raise RuntimeError(
+        raise IndexError(
             f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel()}, "
             f"index.numel() = {index.numel()}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...base import select
-from ...base.dtypes import bool_, int32, int64, sortable
+from ...base.dtypes import bool_, check_number, float64, int32, int64, sortable
 from ...base.shapes import contiguous_strides
 from ...core.declare import COMPLEX, composite, extern
 from ...core.definition import TensorMeta
@@ -178,6 +178,8 @@ def number_isin(element, test_elements, assume_unique, invert):
 def _histc_meta(self, bins, min, max):
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0")
+    check_number(min, float64)
+    check_number(max, float64)
     return TensorMeta((bins,), (1,), self.dtype, self.device)
 
 
@@ -192,6 +194,8 @@ def histc(a, bins, min, max):
         raise RuntimeError("torch.histc(): bins must be > 0")
     if a.dtype.kind in "biu":
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{a.dtype.name}'")
+    check_number(min, float64)
+    check_number(max, float64)
     low, high = float(min), float(max)
     if low == high and a.size:
         low, high = float(a.min()), float(a.max())

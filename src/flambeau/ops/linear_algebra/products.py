@@ -83,7 +83,8 @@ def _added(self, product, a, b, beta, alpha):
         )
     if kind is b.dtype:
         self, a, b = widened(self), widened(a), widened(b)
-    out = _scaled(product(a, b), alpha)
+    # An empty sum is zero whatever it is multiplied by: nan too.
+    out = _scaled(product(a, b), alpha if a.shape[-1] != 0 else 1)
     check_expands(self.shape, out.shape)
     if beta != 0:
         out = aten.add.Tensor(out, _scaled(self, beta))  # in the product's order in memory

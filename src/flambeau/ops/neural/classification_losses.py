@@ -217,7 +217,7 @@ def nll_loss2d(self, target, weight, reduction, ignore_index):
 )
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
     if self.ndim < 1:
-        raise RuntimeError(f"Expected 1 or more dimensions (got {self.ndim})")
+        raise ValueError(f"Expected 1 or more dimensions (got {self.ndim})")
     _check_batches(self, target)
     if self.ndim <= 2:
         return aten.nll_loss.default(self, target, weight, reduction, ignore_index)

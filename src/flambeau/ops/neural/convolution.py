@@ -151,6 +151,14 @@ def check_numbers(stride, padding, dilation, groups):
         raise RuntimeError("dilation should be greater than zero")
 
 
+def _check_elements(input) -> None:
+    """RuntimeError for images without elements, unless there are no images or no channels."""
+    if 0 in input.shape[2:] and 0 not in input.shape[:2]:
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}"
+        )
+
+
 def _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Output shape. RuntimeError in PyTorch's words when the arguments don't fit."""
     n = len(weight.shape) - 2
@@ -166,19 +174,17 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
             f"Given {'transposed=1, ' if transposed else 'groups=' + str(groups) + ', '}weight of size {list(weight.shape)}, expected "
             f"input{list(input.shape)} to have {expected} channels, but got {channels} channels instead"
         )
-    if transposed and 0 in input.shape[2:]:
-        raise RuntimeError(
-            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}"
-        )
+    if transposed:
+        _check_elements(input)
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
     if weight.shape[0] == 0:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least 1 at dimension 0, but got weight of size {list(weight.shape)} instead"
         )
-    if not transposed and out_channels % groups:
+    if weight.shape[0] % groups:
+        least = "at least" if weight.shape[0] < groups else "divisible by"
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size {list(weight.shape)} "
-            "instead"
+            f"Given groups={groups}, expected weight to be {least} {groups} at dimension 0, but got weight of size {list(weight.shape)} instead"
         )
     if bias is not None and tuple(bias.shape) != (out_channels,):
         raise RuntimeError(
@@ -218,6 +224,7 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
             f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: ({' x '.join(map(str, extent))}). "
             "Kernel size can't be greater than actual input size"
         )
+    _check_elements(input)
     return (input.shape[0], out_channels, *((s - e) // st + 1 for s, e, st in zip(padded, extent, stride)))
 
 

@@ -17,6 +17,8 @@ def _positive_part(x):
 
 @composite("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
 def soft_margin_loss(self, target, reduction):
+    if self.dtype.category < 2:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {self.dtype.scalar_type}")
     z = as_written(self, aten.neg.default(aten.mul.Tensor(target, self)))
     return reduced(aten.log1p.default(aten.exp.default(z)), reduction)
 

@@ -7,6 +7,7 @@ import math
 from ...base.dtypes import bool_
 from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
+from ...core.promotion import refused
 from .loss_reduction import per_element, reduced
 
 aten = namespace("aten")
@@ -21,13 +22,20 @@ def difference(self, target):
     return aten.sub.Tensor(self, target)
 
 
+def _real_difference(name, self, target):
+    """The difference of a loss that isn't defined on integers: NotImplementedError where both are some."""
+    if self.dtype.category < 2 and target.dtype.category < 2:
+        refused(name, self.dtype)
+    return difference(self, target)
+
+
 @explicit(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor", refuse=COMPLEX, variants=""
 )
 def smooth_l1_loss(self, target, reduction, beta):
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    z = aten.abs.default(difference(self, target))
+    z = aten.abs.default(_real_difference("smooth_l1", self, target))
     if beta == 0:
         return reduced(z, reduction)
     small = aten.div.Tensor(aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5), beta)
@@ -53,7 +61,7 @@ smooth_l1_loss.derivative(
 def huber_loss(self, target, reduction, delta):
     if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    z = aten.abs.default(difference(self, target))
+    z = aten.abs.default(_real_difference("huber", self, target))
     small = aten.mul.Tensor(aten.mul.Tensor(z, z), 0.5)
     loss = aten.where.self(aten.le.Scalar(z, delta), small, aten.mul.Tensor(aten.sub.Tensor(z, 0.5 * delta), delta))
     if loss.dtype is not self.dtype:  # unlike other losses this one is of the input's dtype, whatever the target's
@@ -80,7 +88,7 @@ huber_loss.derivative(
 
 @composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", refuse=COMPLEX, variants="")
 def mse_loss(self, target, reduction):
-    d = difference(self, target)
+    d = _real_difference("mse", self, target)
     return reduced(aten.mul.Tensor(d, d), reduction)
 
 

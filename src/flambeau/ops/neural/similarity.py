@@ -34,7 +34,10 @@ def cosine_similarity(x1, x2, dim, eps):
 def bilinear(input1, input2, weight, bias):
     """x1^T A x2 for each output: one matrix product over the pairs of features."""
     if weight.ndim != 3:
-        raise IndexError(f"bilinear(): expected a weight of 3 dimensions, but got {weight.ndim}")
+        fits = not input1.ndim or weight.ndim < 2 or input1.shape[-1] == weight.shape[1]
+        raise (IndexError if fits else RuntimeError)(
+            f"bilinear(): expected a weight of 3 dimensions, but got {weight.ndim}"
+        )
     if input1.ndim != input2.ndim or not input1.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     if input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:

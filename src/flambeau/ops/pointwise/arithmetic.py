@@ -208,6 +208,7 @@ def pow_tensor(s, self, exponent):
     layout=(),
     variants="function",
     inplace=False,
+    refuse=("bool",),
 )
 def pow_base(s, self, exponent):
     return s.pow(self, exponent)
@@ -276,6 +277,12 @@ REFUSALS["addcdiv"] = (
 _LERP = one_dtype("expected dtype {} for `end` but got dtype {}")
 
 
+def _lerp_by_tensor(args):
+    """A weight without dimensions is promoted as a number is; one with some must have the dtype of the ends."""
+    self, end, weight = args
+    return _LERP(args[:2] if getattr(weight, "ndim", 1) == 0 else args)
+
+
 @pointwise(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     numbers=False,
@@ -291,7 +298,10 @@ def lerp(s, self, end, weight):
 
 
 @pointwise(
-    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote=_LERP, refuse=INTEGERS, out_rules="exact"
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    promote=_lerp_by_tensor,
+    refuse=INTEGERS,
+    out_rules="exact",
 )
 def lerp_tensor(s, self, end, weight):
     d = s.sub(end, self)

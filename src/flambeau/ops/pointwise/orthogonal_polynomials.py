@@ -24,8 +24,10 @@ RECURRENT, LARGEST = 10_000, 1_000_000
 
 def _recurrence(x, n, name, first, step):
     """p_n of p_0 = 1, p_1 = first(x), p_{k+1} = step(k, x, p_k, p_{k-1}); 0 where n is negative or not finite."""
+    # Either may be a number, which says nothing of the dtype.
+    kind = np.result_type(x, n)
+    kind = kind if kind.kind == "f" else np.dtype(np.float64)
     x, n = np.broadcast_arrays(np.asarray(x), np.asarray(n))
-    kind = x.dtype
     x, n = x.astype(np.float64), np.trunc(n.astype(np.float64))
     n = np.where(np.isfinite(n), n, -1)
     out = np.where(n < 0, 0.0, 1.0)

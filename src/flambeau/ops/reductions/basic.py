@@ -267,7 +267,10 @@ def as_dtype(dtype, x):
 def var(self, dim, correction, keepdim):
     """Two passes: mean, then the mean of squared deviations; in double precision, in which no deviation of float32 overflows."""
     dtype = self.dtype
-    n = _count(self, dim) - (1 if correction is None else correction)
+    dtypes.check_number(0 if correction is None else correction, dtypes.float64)
+    counted = _count(self, dim)
+    # Nothing has no variance, whatever is taken off its number.
+    n = 0 if counted.__class__ is int and not counted else counted - (1 if correction is None else correction)
     deviation = _deviation(wider(self), dim)
     squares = aten.mul.Tensor(deviation, deviation)
     if dtype.is_complex:  # the variance of the parts together, a real number

@@ -15,7 +15,7 @@ def _cut(t, d, begin, end):
 
 
 def _steps(y, x, dim, name):
-    """Widths of the intervals, shaped like ``y`` along ``dim``."""
+    """Widths of the intervals, along ``dim`` counted from the front in ``x`` too."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
@@ -24,9 +24,8 @@ def _steps(y, x, dim, name):
         x = aten.reshape.default(x, shape)
     elif x.ndim < y.ndim:
         x = aten.reshape.default(x, [*[1] * (y.ndim - x.ndim), *x.shape])
-    d = dim - y.ndim
-    n = x.shape[d]
-    return aten.sub.Tensor(_cut(x, d, 1, n), _cut(x, d, 0, max(n - 1, 0)))
+    n = x.shape[dim]
+    return aten.sub.Tensor(_cut(x, dim, 1, n), _cut(x, dim, 0, max(n - 1, 0)))
 
 
 def _areas(y, d, widths):

@@ -1,0 +1,84 @@
+"""Calls at the border of what is taken, with what PyTorch 2.13 (CPU) gives: found by ``tools/wrong_arguments.py``."""
+
+import math
+
+import pytest
+
+import flambeau as torch
+
+F = torch.nn.functional
+T = torch.tensor
+
+
+def same(fn, *args, want):
+    """Eager and compiled calls give ``want`` in its dtype."""
+    for call in (fn, torch.compile(fn)):
+        got = call(*args)
+        assert got.dtype is want.dtype and got.shape == want.shape
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [T([3.0, 3.0]), T([3, 3])])
+def test_a_number_says_nothing_of_a_polynomials_dtype(n):
+    same(lambda n: torch.special.laguerre_polynomial_l(7, n), n, want=T([-11 / 3, -11 / 3]))
+
+
+def test_degrees_that_are_numbers():
+    same(lambda x: torch.special.laguerre_polynomial_l(x, 3), T([3, 4]), want=T([1.0, 7 / 3]))
+
+
+@pytest.mark.parametrize("batch", [(1,), (1, 1), (3,)])
+def test_one_matrix_serves_batches_of_any_shape(batch):
+    a, b = torch.eye(5) * 2, torch.ones(*batch, 5, 1)
+    same(torch.linalg.solve, a, b, want=b / 2)
+    assert torch.linalg.solve_ex(a, b)[1].shape == ()
+
+
+def test_trapezoids_count_the_dimension_from_the_front():
+    """Here those of ``x``, which has one more: it broadcasts against the samples."""
+    same(torch.trapezoid, T([1.0, 2.0, 4.0]), T([[0.0, 3.0], [1.0, 5.0], [2.0, 8.0]])[:, :1], want=T([3.0, 6.0]))
+
+
+def test_nothing_has_no_variance():
+    same(lambda x: x.var(correction=-1), torch.empty(0), want=T(math.nan))
+    same(lambda x: x.std(0, correction=-1), torch.empty(0, 2), want=T([math.nan, math.nan]))
+
+
+@pytest.mark.parametrize("alpha", [math.nan, math.inf])
+def test_an_empty_product_is_zero_times_anything(alpha):
+    same(
+        lambda x, a, b: torch.addmm(x, a, b, alpha=alpha, beta=2),
+        torch.ones(2, 3),
+        torch.ones(2, 0),
+        torch.ones(0, 3),
+        want=torch.full((2, 3), 2.0),
+    )
+
+
+def test_weights_of_lerp_without_dimensions_are_promoted():
+    x = torch.arange(4.0, dtype=torch.float64)
+    same(torch.lerp, x, x + 2, T(0.5), want=x + 1)
+    same(torch.lerp, x.float(), x.float() + 2, T(0.5, dtype=torch.float64), want=x.float() + 1)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss"])
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_targets_without_dimensions_take_part_in_promotion(name):
+    loss = getattr(F, name)
+    same(loss, T([3.0, 1.0]), T(1.0, dtype=torch.float64), want=loss(T([3.0, 1.0]).double(), torch.ones(2).double()))
+    same(loss, T([3.0, 1.0]).half(), T(1.0), want=loss(T([3.0, 1.0]), torch.ones(2)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int64])
+def test_gradients_have_the_dtype_of_what_they_are_the_gradient_of(dtype):
+    leaf = torch.ones(2, requires_grad=True)
+    leaf.backward(torch.ones(2, dtype=dtype))
+    assert leaf.grad.dtype is torch.float32
+    assert torch.autograd.grad(leaf, leaf, torch.ones(2, dtype=dtype))[0].dtype is torch.float32
+    with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cpu but got meta"):
+        leaf.backward(torch.ones(2, device="meta"))
+
+
+def test_meshgrids_by_no_indexing_are_those_of_matrices():
+    a, b = torch.meshgrid(torch.arange(2), torch.arange(3), indexing=None)
+    assert a.tolist() == [[0, 0, 0], [1, 1, 1]] and b.tolist() == [[0, 1, 2]] * 2
