@@ -14,7 +14,9 @@ from .. import _C, fx
 from .. import autograd as _autograd
 from ..autograd.function import refusing
 from ..autograd.node import Node, Saved, set_history
+from ..base.memory_format import MemoryFormat, suggested_format
 from ..base.records import slotted
+from ..base.shape_env import about_layout
 from ..base.symint import is_symbolic
 from ..core.dispatch import wrapped
 from ..core.operator import namespace
@@ -125,12 +127,13 @@ class CompiledFunctionBackward(Node):
         self.came = came
         self._check_kept([plan.traced.kept[i] for i in came])
         tangents = []
-        for i, (k, (shape, dtype, device)) in enumerate(zip(plan.traced.tangent_of, plan.tangents)):
+        for i, (k, (shape, dtype, device, order)) in enumerate(zip(plan.traced.tangent_of, plan.tangents)):
             ct = cts[k]
             if ct is None:
                 shape = shape if self.shapes is None else self.shapes[i]
                 ct = namespace("aten").zeros(list(shape), dtype=dtype, device=device)
-            tangents.append(ct if ct.is_contiguous() else ct.contiguous())
+            dense = ct.is_contiguous(memory_format=order)
+            tangents.append(ct if dense else ct.contiguous(memory_format=order))
         if _autograd.is_grad_enabled():
             tensors = [t for t in self.inputs if isinstance(t, _C.TensorBase)]
             self._check_inputs(range(len(self.inputs)))
@@ -257,6 +260,11 @@ class Ways:
         return cls([SavedFrom(*s) for s in rows[0]], list(map(set, rows[1])), list(map(frozenset, rows[2])))
 
 
+def _order(tangent) -> MemoryFormat:
+    with about_layout(tangent.shape):
+        return suggested_format(tangent.shape, tangent.stride())
+
+
 class Plan:
     """What all calls of one compiled graph share. ``backward(values)`` may empty the list. ``recompile(fn)`` compiles a function that is
     differentiated again."""
@@ -266,8 +274,8 @@ class Plan:
         self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
         self.once_only = bool(traced.random or traced.mutated)  # the inputs can't tell again what was computed
-        self.tangents = [(tuple(t.shape), t.dtype, t.device) for t in traced.fake_tangents]
-        self.symbolic = any(is_symbolic(shape) for shape, _, _ in self.tangents)
+        self.tangents = [(tuple(t.shape), t.dtype, t.device, _order(t)) for t in traced.fake_tangents]
+        self.symbolic = any(is_symbolic(shape) for shape, *_ in self.tangents)
         self._second: Callable | None = None
         self._gradient: Callable | None = None
         self._apart: dict[frozenset[int], frozenset[int]] = {}

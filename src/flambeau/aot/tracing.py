@@ -18,10 +18,10 @@ from .. import autograd as _autograd
 from ..autograd.function import tells_missing
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.node import set_history
+from ..base.memory_format import format_strides, suggested_format
 from ..base.records import replace
 from ..base.relations import symbols
 from ..base.shape_env import about_layout
-from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS
 from ..core import modes
 from ..core.higher_order import HigherOrderOperator
@@ -299,10 +299,10 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             ends.append(k)
     with mode.graph.inserting_after(mode.inputs[-1]):
         for k in ends:
-            # Tangents are dense, whatever the output's layout: CompiledFunctionBackward sees to it.
+            # Tangents are dense, with the channels innermost where the output's are: CompiledFunctionBackward sees to it.
             meta = meta_of(forward[k])
             with about_layout(meta.shape):
-                strides = contiguous_strides(meta.shape)
+                strides = format_strides(meta.shape, suggested_format(meta.shape, meta.strides))
             tangent = FakeTensor(mode.fake_mode, replace(meta, strides=strides, offset=0))
             mode.placeholder(f"tangents_{len(traced.tangent_of) + 1}", tangent)
             traced.tangent_of.append(k)
