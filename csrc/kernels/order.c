@@ -18,6 +18,8 @@
 #define MOST_DIMS 64
 #define RANKED 128 /* elements of a line that is sorted by comparing all pairs */
 #define FEW 16 /* first elements that are kept in order while the line is read */
+#define SHORT 16 /* elements of a line that is sorted beside others that lie side by side, */
+#define ABREAST 32 /* so many at a time */
 
 typedef struct {
     int what, kind, descending, ndim, sorted; /* ndim: dimensions apart from the line's */
@@ -28,6 +30,16 @@ typedef struct {
         step[3]; /* of what is read, the values and the places; step: along the line, in bytes */
     int failed;
 } Order;
+
+/* Where a line begins: in what is read, the values and the places. */
+static void offsets(const Order *o, int64_t line, int64_t *at) {
+    at[0] = at[1] = at[2] = 0;
+    for (int d = o->ndim - 1; d >= 0; d--) {
+        int64_t here = line % o->shape[d];
+        line /= o->shape[d];
+        for (int i = 0; i < 3; i++) at[i] += here * o->strides[i][d];
+    }
+}
 
 #define KEYS(T, of)                                                                      \
     for (int64_t i = 0; i < n; i++)                                                      \

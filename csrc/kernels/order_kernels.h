@@ -29,7 +29,6 @@ FAST static void NAME(keys)(const char *line, int kind, Key flip, int64_t n, Key
     switch (kind) { ELEMENTS_OF_WIDTH(KEYS_ONLY) }
 }
 #undef KEYS_ONLY
-#undef ELEMENTS_OF_WIDTH
 
 /* How many of up to RANKED keys are smaller than each: all pairs are compared, a vector at a time. `key` and `rank` have room for `whole`, a
  * multiple of 16; behind the keys stands the greatest one. Their highest bit is turned, so that signed comparisons order them. */
@@ -269,8 +268,14 @@ FAST static void NAME(leading)(const Order *o, const char *line, Key flip, Pair 
     }
 }
 
+#include "kernels/order_across.h"
+
 FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
     Order *o = context;
+    if (NAME(lies_across)(o)) {
+        NAME(across)(o, begin, end);
+        return;
+    }
     int item = item_of[o->kind];
     int64_t n = o->n, pairs = n;
     Key flip = o->descending ? ~(Key)0 : 0;
@@ -285,12 +290,8 @@ FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
     Pair *a = (Pair *)(((uintptr_t)room + 15) & ~(uintptr_t)15), *b = a + pairs;
     char *side = (char *)(b + (few ? 2 : 1) * pairs);
     for (int64_t l = begin; l < end; l++) {
-        int64_t at[3] = {0}, rest = l;
-        for (int d = o->ndim - 1; d >= 0; d--) {
-            int64_t here = rest % o->shape[d];
-            rest /= o->shape[d];
-            for (int i = 0; i < 3; i++) at[i] += here * o->strides[i][d];
-        }
+        int64_t at[3];
+        offsets(o, l, at);
         const char *line = gather(o->from + at[0], o->step[0], item, n, side);
         char *values = o->values + at[1], *places = o->places + at[2];
         Pair *found = a;
@@ -333,3 +334,4 @@ FAST static void NAME(lines)(void *context, int64_t begin, int64_t end) {
 #undef WRITE
 #undef DIGITS
 #undef BLOCK
+#undef ELEMENTS_OF_WIDTH

@@ -307,6 +307,7 @@ for _name, _cell in (("lstm", "LSTM"), ("gru", "GRU"), ("rnn", "RNN")):
 _exact = {
     "sort": lambda x: x.sort(-1),
     "sort of columns": lambda x: x.sort(0, descending=True),
+    "sort of short columns": lambda x: (*x[:9].sort(0), *x[-16:].topk(min(5, len(x)), 0)),
     "topk": lambda x: x.topk((x.shape[1] + 1) // 2),
     "element by rank": lambda x: (*x.median(-1), *x.kthvalue((x.shape[1] + 1) // 2, -1)),
     "running extremes": lambda x: (*x.cummax(-1), *x.cummin(0)),

@@ -9,7 +9,9 @@ from flambeau.base.kernels import ELEMENTS, Order
 from flambeau.testing import guard_pages
 
 DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
-SHAPES = [((7,), 0), ((5, 33), 1), ((33, 5), 0), ((3, 300, 2), 1), ((2, 5000), 1), ((50,), 0), ((4, 1, 3), 1)]
+SHAPES = [((7,), 0), ((5, 33), 1), ((33, 5), 0), ((3, 300, 2), 1), ((2, 5000), 1), ((50,), 0)]
+SHAPES += [((2, 100), 0), ((16, 33), 0), ((3, 5, 70), 1), ((17, 64), 0)]  # short lines that lie across
+SHAPES += [((4, 1, 33), 1)]
 
 
 def lines(shape, dtype, seed=0):
