@@ -1,9 +1,9 @@
 """A compiled backward takes the cotangent of an image in the order of the image, and gives eager's gradients in eager's strides."""
 
 import pytest
-from flambeau.aot import aot_function, nop
 
 import flambeau as torch
+from flambeau.aot import aot_function, nop
 
 SHAPES = {"channels_last": (2, 3, 5, 4), "channels_last_3d": (2, 3, 2, 4, 3)}
 
