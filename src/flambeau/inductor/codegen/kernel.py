@@ -35,11 +35,12 @@ from ..assembly.instructions import (
 from ..assembly.instructions import label as named
 from ..ir.nodes import Buffer
 from ..ir.values import DEEPEST, Value, Values, loaded_atoms, walk, weight
+from ..machine.processor import reads_wide_strips
 from ..settings import config
 from .accumulators import Accumulators
 from .expressions import Expressions
 from .loop_code import Loops, forwards
-from .prefetch import LINE
+from .prefetch import FETCHED, LINE, WIDE
 from .scalar_ops import emit_scalar
 from .scopes import Lanes, Scope, Scopes
 from .tiles import Tiles
@@ -198,10 +199,21 @@ class _Writer:
                     size = max(size, itemsize(compute_type(x.dtype)) if x.op != "index" else 8)
         lanes = 128 // size if longest <= 8 else 64 // size
         lanes = max(4, min(lanes, 32))
+        if self._in_wide_strips(lanes, size, longest):
+            return WIDE // size
         extent = self.values.hint(v.extent)
         while lanes > 4 and lanes > extent:
             lanes //= 2
         return lanes if extent >= 4 else 1
+
+    def _in_wide_strips(self, lanes: int, size: int, longest: float) -> bool:
+        """Whether a short body sums whole strips of columns of a large operand."""
+        k, v = self.kernel, self.lanes.variable
+        if not k.column or not k.inner or longest > 2 or size > 8 or not reads_wide_strips():
+            return False
+        whole = WIDE // size
+        large = any(self.values.hint(self.buffers[b].size) * size >= FETCHED for b in self.reads)
+        return lanes < whole and large and type(v.extent) is not Expr and v.extent % whole == 0
 
     def _decompose(self, scope: Scope, variables, p: Operand) -> None:
         """Values of the outer variables from the parallel index."""

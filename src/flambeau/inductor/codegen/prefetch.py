@@ -11,11 +11,12 @@ from ..machine.processor import asks_ahead_for_writes
 from .addressing import Addresses
 from .scopes import Lanes, Scopes
 
-__all__ = ["FETCHED", "LINE", "NEXT", "Prefetch", "fetch"]
+__all__ = ["FETCHED", "LINE", "NEXT", "WIDE", "Prefetch", "fetch"]
 
 LINE, PAGE = 64, 4096  # bytes of a line of the cache, of a page
 AHEAD = 2048  # bytes between what is read and what is asked for
 NEXT = 256  # the same where columns are read, a strip of lines at a time
+WIDE = 4 * LINE  # bytes of a strip of columns that nothing is asked ahead for
 FETCHED = 1 << 19  # bytes of a buffer that isn't likely to be in a near cache
 
 
@@ -44,7 +45,7 @@ class Prefetch:
         if not self._worth(buffer, ix, b, item):
             return
         if k.column:  # a strip of the next columns: more lines are read in turn than the processor foresees
-            if k.inner:
+            if k.inner and b.lanes * item < WIDE:
                 self._asked.add((buffer, ix))
                 self._lines(b, b.place(I8, pointer, NEXT), item)
             return

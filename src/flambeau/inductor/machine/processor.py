@@ -4,7 +4,7 @@ import functools
 import os
 import platform
 
-__all__ = ["asks_ahead_for_writes", "description", "follows_one_line", "holds_lines", "level"]
+__all__ = ["asks_ahead_for_writes", "description", "follows_one_line", "holds_lines", "level", "reads_wide_strips"]
 
 
 # The lines of /proc/cpuinfo that say what a processor is and can do: x86's, and ARM's.
@@ -47,3 +47,9 @@ def follows_one_line() -> bool:
 def holds_lines() -> bool:
     """Whether a vector register is a cache line (AVX-512): with halves of lines, transposed squares are better stored by way of the stack."""
     return "avx512f" in description() and level() not in ("avx2", "default")
+
+
+def reads_wide_strips() -> bool:
+    """Whether short sums of columns are best read in strips of four cache lines that nothing asks for ahead. On Intel's processors sums of 1024 by
+    1024 took 0.6 of the time of two lines at a time and asking; it wasn't measured on AMD's."""
+    return "GenuineIntel" in description()
