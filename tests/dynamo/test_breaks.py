@@ -324,3 +324,27 @@ def test_an_ambiguous_truth_is_at_its_line(f, make):
             call(make(3))
         lines.append([e.lineno for e in raised.traceback if e.name == f.__name__])
     assert lines[0] == lines[1]
+
+
+def squares_by_hand(n):
+    s = 0
+    for i in map(int, range(n)):
+        s += i * i % 7
+    return s
+
+
+@pytest.mark.parametrize("n, captures", [(10, 8), (2_000, 4), (40_000, 1)])
+def test_a_long_trace_without_a_tensor_isnt_made_again_and_again(n, captures):
+    f, before = torch.compile(squares_by_hand, backend="eager"), torch._dynamo.utils.counters["frames"]["total"]
+    for _ in range(12):
+        assert f(n) == squares_by_hand(n)
+    assert torch._dynamo.utils.counters["frames"]["total"] - before <= captures
+
+
+def test_a_long_table_in_front_of_tensors_is_still_captured():
+    def table(x):
+        return x * squares_by_hand(30_000)
+
+    graphs = Graphs()
+    assert torch.equal(torch.compile(table, backend=graphs)(X), table(X))
+    assert len(graphs.gms) == 1

@@ -383,3 +383,22 @@ def arrays_of_its_own(a):
 
 def test_arrays_made_in_a_recursion_are_pythons():
     check(arrays_of_its_own, np.zeros(8), native=False)
+
+
+def digits(n):
+    return "".join(chr(n % 85 + 33)) + digits(n // 85) if n > 0 else ""
+
+
+def merged(a, out=None):
+    out = out or []
+    if not a:
+        return out
+    out.append(a.pop())
+    merged(a, out)
+    return out
+
+
+@pytest.mark.parametrize("f, make", [(digits, lambda: 100_000), (merged, lambda: [3, 1, 2])])
+def test_recursions_that_no_loop_has_a_place_for_stay_python(f, make):
+    with torch._dynamo.config.patch(strict_capture=True):
+        assert torch.compile(f, backend="eager")(make()) == f(make())

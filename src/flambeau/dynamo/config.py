@@ -107,6 +107,9 @@ KNOBS = {
     ),
     "nontraceable_tensor_subclasses": Knob(set(), "tensor subclasses that break the graph"),
     "max_traced_instructions": Knob(2_000_000, "instructions interpreted for one frame before it is given up"),
+    "max_traced_instructions_without_tensors": Knob(
+        100_000, "instructions interpreted for a frame that has met no tensor before it runs plainly for good"
+    ),
 }
 KNOBS |= ACCEPTED
 _DIAGNOSTIC = """

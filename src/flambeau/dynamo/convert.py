@@ -133,7 +133,15 @@ def reset_caches() -> None:
 
 
 class NothingCaptured(SkipFrame):
-    """The frame has no tensor operation: running it plainly is all there is to do, under ``fullgraph`` too."""
+    """The frame has no tensor operation: running it plainly is all there is to do, under ``fullgraph`` too. ``executed``: instructions that were
+    interpreted to see it."""
+
+    def __init__(self, executed: int):
+        super().__init__("no tensor operation was captured")
+        self.executed = executed
+
+
+WORTH_ONE = 10_000  # instructions of a trace in vain that count as one more try
 
 
 class Resumes:
@@ -309,7 +317,8 @@ class Compiler(_frame.Context):
         if isinstance(e, SkipForGood):
             cache.skip = True
             return False
-        return self._again_later(cache)
+        # Eight short traces in vain are as many as a long one.
+        return self._again_later(cache, 1 + e.executed // WORTH_ONE if isinstance(e, NothingCaptured) else 1)
 
     def _defect(self, code, cache, event: Event, e: Exception) -> bool:
         """Capture itself failed: the frame runs plainly, with a warning."""
@@ -337,9 +346,9 @@ class Compiler(_frame.Context):
         """How many variants of one frame are kept."""
         return config.cache_size_limit if self.recompile_limit is None else self.recompile_limit
 
-    def _again_later(self, cache) -> bool:
-        """Nothing to capture this time; other arguments may differ, but not for ever."""
-        attempts = cache.__dict__["attempts"] = cache.__dict__.get("attempts", 0) + 1
+    def _again_later(self, cache, worth: int = 1) -> bool:
+        """Nothing to capture this time; other arguments may differ, but not for ever. A trace in vain may count more than once."""
+        attempts = cache.__dict__["attempts"] = cache.__dict__.get("attempts", 0) + worth
         if attempts >= config.cache_size_limit:
             cache.skip = True
         return False
@@ -390,7 +399,7 @@ class Compiler(_frame.Context):
         module, compile_seconds = output.emission.graph_module, output.emission.compile_seconds
         empty = module is None and reason is None and not output.recorder.inputs
         if empty and not (config.capture_empty_graphs or tx.suspends):
-            raise NothingCaptured("no tensor operation was captured")
+            raise NothingCaptured(output.executed)
         cache.__dict__["seen"] = output.shapes.seen
         tree = output.finish_guards()
         final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
@@ -428,6 +437,7 @@ class Compiler(_frame.Context):
         unroll = True
         modes = ActiveModes()
         outer = sys.exc_info()[1]  # what a caller handles
+        has_tensors = trace_rules.frame_has_tensors(func, args)
         restarts = 0
         while restarts < MAX_RESTARTS:
             restarts += 1
@@ -438,6 +448,8 @@ class Compiler(_frame.Context):
             output.modes = modes
             output.outer_exception = outer
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
+            if not (self.fullgraph or tx.suspends or has_tensors):
+                output.most_instructions = min(output.most_instructions, config.max_traced_instructions_without_tensors)
             try:
                 with compiling(), modes.off():
                     try:

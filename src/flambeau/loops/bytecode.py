@@ -381,6 +381,8 @@ class Instructions(InterpreterPart):
             n = getattr(owner.value, name)
             return constant(n) if type(n) is int or isinstance(n, np.floating) else Known(n)
         if isinstance(owner, Known):
+            if owner.origin is None:
+                raise Declined(f"{name} of {owner.value!r}")
             return self.operands.given(self._known_attribute(owner, name))
         if isinstance(owner, Stream | Container):
             return Method(owner, name)
@@ -455,11 +457,11 @@ class Instructions(InterpreterPart):
         return self._jump_if(inst, False)
 
     def JUMP_IF_TRUE_OR_POP(self, inst):
-        test = arithmetic.to_bool(self.e, self.stack[-1])
+        test = arithmetic.to_bool(self.e, self.machine.as_number(self.stack[-1]))
         return test, [(inst.target, self.stack), (inst.index + 1, self.stack[:-1])]
 
     def JUMP_IF_FALSE_OR_POP(self, inst):
-        test = arithmetic.to_bool(self.e, self.stack[-1])
+        test = arithmetic.to_bool(self.e, self.machine.as_number(self.stack[-1]))
         return test, [(inst.index + 1, self.stack[:-1]), (inst.target, self.stack)]
 
 

@@ -34,7 +34,9 @@ class Machine:
         return out
 
     def number(self) -> Scalar:
-        v = self.pop()
+        return self.as_number(self.pop())
+
+    def as_number(self, v) -> Scalar:
         if isinstance(v, Container):  # its truth is asked for
             n = self.e.read(llvm.I64, self.e.place(llvm.I64, v.ptr, 2))
             return Scalar(np.dtype(np.int64), True, n, (0, 1 << 48))

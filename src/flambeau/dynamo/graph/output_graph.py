@@ -17,7 +17,7 @@ from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.base.symint import NUMBERS, is_int
 
 from ..config import config
-from ..exc import Unsupported, UserRaises, unsupported
+from ..exc import SkipForGood, Unsupported, UserRaises, unsupported
 from ..guards.dynamic import Seen, dimensions
 from ..guards.process import ProcessGuards
 from ..guards.source import ConstSource, Source
@@ -110,11 +110,26 @@ class OutputGraph:
         self.modes = None
         """Those that are on when the function is called."""
         self.executed, self.most_instructions = 0, config.max_traced_instructions
+        """Instructions interpreted so far, and how many at most before :meth:`too_many`."""
         self.python_draws: list[tuple[Source, Callable, str]] = []
         """Whose random.Random, what is called with it, the local that keeps the number."""
         self.draws = False
         """Whether the graph draws from NumPy's generators."""
         self.flips = FlippedMemory()
+
+    def too_many(self) -> None:
+        """As many instructions were interpreted as are allowed: for the frame, or for one that has met no tensor yet."""
+        if self.most_instructions < config.max_traced_instructions:
+            if not self.recorder.has_work() and not self.recorder.inputs:
+                raise SkipForGood(f"no tensor was met in {self.most_instructions} instructions: it is plain Python")
+            self.most_instructions = config.max_traced_instructions
+            return
+        unsupported(
+            "too-long",
+            f"more than {self.most_instructions} instructions",
+            "Loops are unrolled while tracing.",
+            "Write the loop with tensor operations.",
+        )
 
     def release(self) -> None:
         """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""

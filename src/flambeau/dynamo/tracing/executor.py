@@ -283,12 +283,7 @@ class Frame(Opcodes):
         output = self.output
         output.executed += 1
         if output.executed > output.most_instructions:
-            unsupported(
-                "too-long",
-                f"more than {output.most_instructions} instructions",
-                "Loops are unrolled while tracing.",
-                "Write the loop with tensor operations.",
-            )
+            output.too_many()
         if output.recorder.watched:
             trace_logs.before_instruction(self)
         try:
