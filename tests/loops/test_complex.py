@@ -256,3 +256,38 @@ def test_powers_of_pythons_numbers():
     check(powers_of_python, 80, np.zeros((80, 5), complex))
     for z in (0.3 + 0.2j, 1.7 - 0.4j, 0j):  # one grows until Python says that it is too large
         check(iterated_power, z, 1200)
+
+
+def added_from_the_left(a):
+    s = 1 + 0j
+    for i in range(len(a)):
+        s = s + 1j * a[i]
+    return s, s == a[0], s * a[1] != a[2]
+
+
+def subtracted_from_the_right(a):
+    s = 1 + 0j
+    for i in range(len(a)):
+        s = a[i] - s
+    return s, a[0] == s
+
+
+def divided_from_the_left(a):
+    s = 1 + 0j
+    for i in range(len(a)):
+        s = s / a[i]
+    return s
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16", "i8", "f4"])
+@pytest.mark.parametrize("f", [added_from_the_left, subtracted_from_the_right, divided_from_the_left])
+def test_pythons_complex_numbers_answer_before_float64(f, dtype):
+    """np.float64 is a float of Python's: where it stands on the right, the result and the error are Python's."""
+    a = np.arange(1, 3000).astype(dtype)
+    check(f, a, native=None)
+    a[2500] = 0
+    check(f, a, native=None)
+
+
+def test_complex_numbers_of_float64_are_native():
+    check(divided_from_the_left, np.arange(1.0, 3000.0))

@@ -185,6 +185,12 @@ def both_python(a: Scalar, b: Scalar) -> bool:
     return a.weak is not False and b.weak is not False
 
 
+def _as_python_takes_it(a: Scalar, b: Scalar) -> Scalar:
+    """NumPy's float64 on the right of a complex number of Python's is a float of Python's: it is asked first."""
+    first = a.kind == "c" and a.weak is not False and b.dtype == F64 and not b.weak
+    return replace(b, weak=True, flag=None) if first else b
+
+
 def flag_of(e: Emitter, s: Scalar) -> Operand | None:
     """The flag that tells whether a number is Python's, see Scalar; None when it isn't known."""
     return NUMPYS if s.weak is False else PYTHONS if s.weak else s.flag
@@ -217,7 +223,7 @@ def binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
         if b.turn is not None and type(a.const) is int and op == "+":
             return replace(out, turn=b.turn + a.const)
     if out.weak is None and out.kind in "fc":
-        x, y = flag_of(e, a), flag_of(e, b)
+        x, y = flag_of(e, a), flag_of(e, _as_python_takes_it(a, b))
         if x is not None and y is not None and "i" not in (a.kind, b.kind):
             return replace(out, flag=_met_flag(e, x, y))
     return out
@@ -235,6 +241,7 @@ def _met_flag(e: Emitter, x: Operand, y: Operand) -> Operand:
 
 
 def _binary(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
+    b = _as_python_takes_it(a, b)
     weak = True if a.weak and b.weak else None if both_python(a, b) else False
     if both_python(a, b):
         return _python(e, op, a, b, weak)
@@ -487,6 +494,7 @@ def _float_division(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
 
 def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     """``a op b``; integers of all types are compared as the numbers they are."""
+    b = _as_python_takes_it(a, b)
     weak = True if a.weak and b.weak else None if both_python(a, b) else False
     if "c" in (a.kind, b.kind):
         dtype = complexes.C128 if both_python(a, b) else loop_dtypes(np.equal, a, b)[0]
