@@ -3,11 +3,11 @@
 import warnings
 
 import pytest
+from tests.ops.test_parity import ROWS, as_torch, theirs, torch
 
 import flambeau
 from flambeau.testing.checks import flat
 from flambeau.testing.samples import to_tensors
-from tests.ops.test_parity import ROWS, as_torch, theirs, torch
 
 pytestmark = [pytest.mark.parity, pytest.mark.skipif(torch is None, reason="PyTorch is not installed")]
 

@@ -61,7 +61,7 @@ PRIVATE = frozenset(
     """.split()
 )
 
-# Overloads that want the result's dtype, though others of their kind cast: PyTorch writes their out= forms with loops of one dtype, or generates them.
+# Overloads that want the result's dtype, though others of their kind cast: PyTorch's loops for their out= forms have one dtype, or are generated.
 EXACT = frozenset(
     """
     _upsample_bicubic2d_aa _upsample_bicubic2d_aa.vec _upsample_bilinear2d_aa _upsample_bilinear2d_aa.vec _upsample_nearest_exact1d
