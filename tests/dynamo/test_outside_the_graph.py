@@ -213,3 +213,16 @@ def test_an_element_of_an_expanded_input_is_written(backend):
     base = torch.arange(1.0, 7.0)
     y, x = torch.compile(f, backend=backend)(base[:1].expand(4))
     assert y.item() == 8 and x.tolist() == [-4] * 4 and base.tolist() == [-4, 2, 3, 4, 5, 6]
+
+
+def test_the_grad_mode_is_as_before_where_the_function_of_a_program_s_backend_raises():
+    def backend(gm, inputs):
+        return lambda *args: gm(*args)
+
+    def f(x, i):
+        with torch.no_grad():
+            return x[i]
+
+    with pytest.raises(IndexError):
+        torch.compile(f, backend=backend)(torch.ones(2, requires_grad=True), torch.tensor([7]))
+    assert torch.is_grad_enabled()

@@ -33,6 +33,14 @@ INTEGERS = {
     "less than a float": lambda x, k: x + (k < 9007199254740993.0),
     "equal to its float": lambda x, k: x + (k == float(k)),
     "returned": lambda x, k: (x, k * k, k * k / 3),
+    "truth in a sum": lambda x, k: x + (k > 4) * 2 - (k == 3) / 2,
+    "truth as an int": lambda x, k: x.new_ones(2 + int(k > 4)) + float(k < 0),
+    "cut root": lambda x, k: x + math.floor(abs(k) ** 0.5),
+    "cut logarithm": lambda x, k: x.new_ones(1 + int(math.log2(abs(k) + 1))),
+    "cut exponential": lambda x, k: x + math.ceil(math.exp(max(min(k, 3), 0))),
+    "cut remainder": lambda x, k: x + int(k % 2.5) + int(k // 2.5) % 7,
+    "cut distance": lambda x, k: x + int(abs(k - 7.5)) % 1000,
+    "least with a float": lambda x, k: (x, min(k, 4.0), max(k, 4.0), float(min(k, 4.5))),
 }
 LARGE = [3, 5, 2**31 + 3, 2**53 + 1, 2**61 + 1, -(2**61) - 7, 2**63 - 1, -(2**63), 2**63, 2**53 + 3]
 
@@ -50,8 +58,13 @@ FLOATS = {
     "equal": lambda x, f: x + (f == 3),
     "sign of zero": lambda x, f: x * math.copysign(1.0, f),
     "returned": lambda x, f: (x, f * 2, -f, abs(f)),
+    "truth in a sum": lambda x, f: x + (f == f) * 2 + (f < 2) * 3 - (f != 2.5),
+    "least and greatest": lambda x, f: x + min(f, 2.0) + max(2.0, f),
+    "least and greatest behind": lambda x, f: x + min(2.0, f) + max(f, 2.0),
+    "zeros": lambda x, f: x * math.copysign(1.0, min(f, 0.0)) * math.copysign(1.0, max(-0.0, f)),
+    "of a size by nan": lambda x, f: x + x.shape[0] // (f * math.nan) + x.shape[0] % math.nan,
 }
-ODD = [1.5, 2.5, 1e200, -3.0, 0.0, -0.0, 1000.0, -1e19, math.inf, 0.25]
+ODD = [1.5, 2.5, 1e200, -3.0, 0.0, -0.0, 1000.0, -1e19, math.inf, 0.25, math.nan]
 
 
 def agrees(fn, values, backend, x):
@@ -85,6 +98,8 @@ FROM_DATA = {
     "quotient": (lambda x: x + 1 / x[0].item(), [1.5, 0.0, -0.0, 2.0]),
     "sqrt": (lambda x: x + math.sqrt(x[0].item()), [2.25, -1.0, 4.0]),
     "exp": (lambda x: x.float() + math.exp(x[0].item()), [2.25, 1000.0, -math.inf]),
+    "truth": (lambda x: x + (x[0].item() > 3) * 2, [2, 3, 4]),
+    "truth of a float": (lambda x: x * ((x[0].item() < 2.5) + 1), [2.25, 2.5, math.nan]),
 }
 
 

@@ -16,11 +16,13 @@ __all__ = [
     "Float",
     "FloatSymbol",
     "Junction",
+    "LAUNCHED",
     "Not",
     "Rel",
     "compare",
     "evaluate",
     "float_op",
+    "is_launched",
     "junction",
     "negate",
     "relation",
@@ -186,6 +188,21 @@ class Float(_Node):
         if op in _SIGN:
             return f"({E.inside(args[0])} {_SIGN[op]} {E.inside(args[1])})"
         return f"-{args[0]!r}" if op == "neg" else f"{op}({', '.join(map(repr, args))})"
+
+
+LAUNCHED = {"add": "FADD", "sub": "FSUB", "mul": "FMUL", "truediv": "FDIV", "sqrt": "FSQRT", "neg": "FNEG"}
+"""Operations for which a launch of a compiled graph has an instruction (``base.enums.Op``); besides it converts integers and rounds down."""
+
+
+def is_launched(x) -> bool:
+    """Whether sizes may be computed by a floating-point expression when a compiled graph is launched."""
+    if isinstance(x, (int, float)) or type(x) is Expr:
+        return True
+    if type(x) is not Float:
+        return False
+    name, *args = x.args
+    rounds = name == "floordiv" and isinstance(args[1], (int, float)) and args[1] == 1
+    return (name in LAUNCHED or name == "float" or rounds) and all(map(is_launched, args))
 
 
 def float_op(name: str, *args):

@@ -17,6 +17,7 @@ from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.builder import Builder
 from ..inductor.assembly.code import Code, Given, Names
 from ..inductor.assembly.instructions import Instruction, Operand, ParameterOperand, Type, integer, label
+from ..inductor.assembly.printing import declared
 from ..inductor.codegen.expansions import EXPANSIONS
 from . import bounds as between
 from .bounds import Bounds
@@ -388,7 +389,7 @@ class Emitter(Arithmetic):
         return self.call(result, f"@{name}", *args)
 
     def declare(self, name: str, result: Type, args: Sequence[Operand]) -> None:
-        self.declared.add(f"declare {result.text} @{name}({', '.join([a.type.text for a in args])})")
+        self.declared.add(declared(name, result, [a.type for a in args]))
 
     def expanded(self, name: str, t: str, *args: Operand) -> Operand:
         """A function of inductor/expansions; ``t``: "f32" or "f64"."""

@@ -1,10 +1,13 @@
 """Elementary functions against higher precision, and their special values against NumPy."""
 
+import math
+
 import numpy as np
 import pytest
 from kernels import NUMPY, elementwise, padded
 from references import EXPANDED, independent
 
+import flambeau as torch
 from flambeau.core.body import TABLE
 
 ULP = {
@@ -212,3 +215,12 @@ def test_divisors(t):
     x, y = (padded(a.ravel(), NUMPY[t]) for a in np.meshgrid(values, values))
     for op, reference in (("gcd", np.gcd), ("lcm", np.lcm)):
         np.testing.assert_array_equal(elementwise(op, [t, t], t, 8)(x, y), reference(x, y))
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floordiv"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_whole_number_divided_by_a_constant_nan(name, dtype):
+    """LLVM knows that such a dividend is finite and that such a divisor isn't 0; that it isn't NaN doesn't follow."""
+    fn = {"fmod": torch.fmod, "remainder": torch.remainder, "floordiv": torch.floor_divide}[name]
+    got = torch.compile(lambda i: fn(i.to(dtype), math.nan), fullgraph=True)(torch.arange(-3, 14))
+    assert got.dtype is dtype and got.isnan().all()

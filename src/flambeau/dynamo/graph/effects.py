@@ -13,7 +13,6 @@ from ..guards.tree import overlapping
 from ..rules import trace_rules
 from ..rules.reflect import module_of
 from ..variables.tensors.tensor import is_read_only
-from . import tensor_queries
 
 __all__ = [
     "drawing_again",
@@ -77,14 +76,12 @@ def drawing_again(fn: Callable) -> Callable:
 
 
 def has_effects(output) -> bool:
-    """Whether running the graph does more than give values, write and draw from the default generator: it draws from others or calls what it knows
-    nothing of."""
+    """Whether running the graph does more than give values, write, draw from the default generator and switch the grad mode (which is set back at an
+    error): it draws from others or calls what it knows nothing of."""
     if output.python_draws:
         return True
     for n in output.recorder.root.nodes:
-        if n.op.startswith("call") and (
-            not draws_by_default(n) or n.target is tensor_queries.set_grad_enabled or trace_rules.is_allowed(n.target)
-        ):
+        if n.op.startswith("call") and (not draws_by_default(n) or trace_rules.is_allowed(n.target)):
             return True
     return False
 

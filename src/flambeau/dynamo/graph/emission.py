@@ -139,8 +139,9 @@ class Emission:
             n.target is getattr(autocast.library(), "_enter_autocast", n) for n in self.output.recorder.root.nodes
         ):
             fn = autocast.restoring(fn)
-        interpreted = fn is gm or getattr(fn, "__self__", None) is gm
-        if interpreted and any(n.target is tensor_queries.set_grad_enabled for n in self.output.recorder.root.nodes):
+        # Ahead-of-time graphs don't switch; a backend of the program's may run the nodes by whatever way.
+        runs_nodes = callable(fn) and not hasattr(fn, "keeps_inputs_at_errors")
+        if runs_nodes and any(n.target is tensor_queries.set_grad_enabled for n in self.output.recorder.root.nodes):
             fn = tensor_queries.restoring_grad_mode(fn)
         if self.output.has_subclasses and callable(fn):
             fn = subclass_operations.without_overrides(fn)

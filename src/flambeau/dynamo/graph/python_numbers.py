@@ -136,11 +136,8 @@ def operands(fn, numbers: list, check: Check) -> list | None:
     floats = any(isinstance(n, (float, SymFloat)) for n in numbers)
     if fn in CUTS and isinstance(numbers[0], SymFloat):  # what kernels cut is computed from integers
         f = numbers[0]
-        return (
-            [_constant(f)]
-            if any(s in f.env.hints for s in R.symbols(f.expr) if isinstance(s, R.FloatSymbol))
-            else numbers
-        )
+        given = any(s in f.env.hints for s in R.symbols(f.expr) if isinstance(s, R.FloatSymbol))
+        return [_constant(f)] if given or not (R.is_launched(f.expr) or f.env.is_unbacked(f.expr)) else numbers
     if floats or fn in QUOTIENTS or fn is sym_float or fn in MATH:
         limit = DOUBLE if fn in COMPARISONS or (fn in QUOTIENTS and not floats) else WORD
         if any(type(n) is int and abs(n) >= limit for n in numbers):

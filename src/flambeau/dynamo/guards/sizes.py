@@ -226,7 +226,7 @@ def holds(payload: tuple, values: list) -> bool:
             if name in ("floordiv", "mod") and b in (0, -1):
                 return False
             out = _PYTHON[name.removeprefix("f") if name in _FLOAT_OPS else name](a, b)
-            if type(out) is int and not _INT64[0] <= out <= _INT64[1]:
+            if type(out) is int and not -(2**127) <= out < 2**127:  # numbers that the check computes with
                 return False
             stack.append(out)
     return True

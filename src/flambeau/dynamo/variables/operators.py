@@ -372,18 +372,19 @@ def sequence_binary(tx, fn, a: Variable, b: Variable) -> Variable | None:
     """Sequences put together, and repeated."""
     if isinstance(a, SequenceVariable) and isinstance(b, SequenceVariable) and fn is operator.add:
         if a.plain_class() is not b.plain_class():
-            tx.raise_user(
-                TypeError(
-                    f'can only concatenate {name_of(a.plain_class())} (not "{name_of(b.plain_class())}") to {name_of(a.plain_class())}'
-                )
-            )
-        if is_size(a.python_type()):
-            return TupleVariable(a.items(tx) + b.items(tx), cls=type(a.python_type()(()) + ()))
-        return (ListVariable if a.plain_class() is list else TupleVariable)(a.items(tx) + b.items(tx))
+            kind, other = name_of(a.plain_class()), name_of(b.python_type())
+            sizes = f"can only concatenate tuple (not {other}) to torch.Size"
+            lists = f'can only concatenate {kind} (not "{other}") to {kind}'
+            tx.raise_user(TypeError(sizes if is_size(a.python_type()) else lists))
+        both = a.items(tx) + b.items(tx)
+        if is_size(a.python_type()) or is_size(b.python_type()):
+            return TupleVariable(both, cls=type(a.python_type()(()) + b.python_type()(())))
+        return (ListVariable if a.plain_class() is list else TupleVariable)(both)
     if fn is operator.mul and isinstance(b, SequenceVariable):
         a, b = b, a
     if fn is operator.mul and isinstance(a, SequenceVariable) and b.is_constant():
-        return (ListVariable if a.plain_class() is list else TupleVariable)(_repeated(tx, a, b))
+        cls = type(a.python_type()(()) * 1) if is_size(a.python_type()) else None
+        return (ListVariable if a.plain_class() is list else TupleVariable)(_repeated(tx, a, b), cls=cls)
     return None
 
 

@@ -20,6 +20,7 @@ from .instructions import (
     constant,
     integer,
 )
+from .printing import declared
 
 __all__ = ["Builder"]
 
@@ -204,7 +205,7 @@ class Builder(Code):
         """``fast``, except in lanes of ``rare``, which call the C function ``callee``."""
         type = fast.type
         one = type.element
-        self.names.declares[callee] = f"declare {one.text} @{callee}({', '.join([one.text] * len(args))})"
+        self.names.declares[callee] = declared(callee, one, [one] * len(args))
         slot = self.names.slot(type)
         self.write(fast, slot)
         slow, done = self.names.label("slow"), self.names.label("done")

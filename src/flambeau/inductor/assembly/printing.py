@@ -6,13 +6,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .instructions import Instruction
+    from .instructions import Instruction, Type
 
-__all__ = ["CONVERSIONS", "PAIRS", "printed"]
+__all__ = ["CONVERSIONS", "PAIRS", "declared", "printed"]
 
 PAIRS = frozenset("add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem icmp fcmp".split())
 """Operations on two operands of one type, which is written once."""
 CONVERSIONS = frozenset("trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint inttoptr bitcast".split())
+
+
+def declared(name: str, result: Type, arguments: list[Type]) -> str:
+    """The declaration of a C function."""
+    # LLVM takes a fmod of a finite number by one that isn't 0 for a frem that gives no NaN, though the divisor may be one: the result is poison then.
+    attributes = " nobuiltin" if name in ("fmod", "fmodf") else ""
+    return f"declare {result.text} @{name}({', '.join([t.text for t in arguments])}){attributes}"
 
 
 def printed(code: list[Instruction]) -> list[str]:

@@ -9,6 +9,7 @@ index, negative ones wrapped, out-of-range ones reported), and the scalar table'
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from ...base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
 from ...base.expr_walks import evaluate
-from ...base.relations import Rel
+from ...base.relations import Junction, Not, Rel
 from ...core.body import TABLE
 from ..assembly.dtypes import compute_type, is_float, is_unsigned, itemsize
 from .sizes import size
@@ -166,12 +167,20 @@ class Values:
         if type(e) is Rel:
             sign = {"==": "eq", "!=": "ne", ">=": "ge"}[name]
             return self.make(sign, (self.index(operands[0]), self.const(0, "i64")), "bool")
-        op = {"truediv": "div", "mod": "remainder", "min": "minimum", "max": "maximum"}.get(name, name)
+        if type(e) is Not:
+            return self.make("logical_not", (self.symbolic(name),), "bool")
+        if type(e) is Junction:
+            first, *rest = map(self.symbolic, operands)
+            return functools.reduce(lambda a, b: self.make(f"logical_{name}", (a, b), "bool"), rest, first)
+        op = {"truediv": "div", "mod": "remainder", "min": "lt", "max": "gt"}.get(name, name)
         if name == "float":
             return self.cast(self.symbolic(operands[0]), "f64")
-        if op not in TABLE or TABLE[op].kind in ("compare", "logic"):
+        if op not in TABLE or TABLE[op].kind == "logic":
             raise NotImplementedError(f"kernels don't compute the number {e!r}")
-        return self.make(op, tuple(self.cast(self.symbolic(x), "f64") for x in operands), "f64")
+        parts = tuple(self.cast(self.symbolic(x), "f64") for x in operands)
+        if name in ("min", "max"):  # as Python's: the first one unless the second is beyond it, which a NaN never is
+            return self.make("where", (self.make(op, parts[::-1], "bool"), parts[1], parts[0]), "f64")
+        return self.make(op, parts, "bool" if TABLE[op].kind == "compare" else "f64")
 
     def index(self, ix: Expr | int) -> Value:
         return self.make("index", (ix,), "i64") if isinstance(ix, Expr) else self.const(ix, "i64")

@@ -12,13 +12,13 @@ import struct
 from ...base.enums import Bind, Op
 from ...base.expr import Expr, Symbol, symbols
 from ...base.expr_walks import emit
-from ...base.relations import Float
+from ...base.relations import LAUNCHED, Float
 from .records import Binding
 
 __all__ = ["IntegerFrame"]
 
 _INTEGER = {"and": Op.AND, "or": Op.OR, "xor": Op.XOR, "lshift": Op.SHL, "rshift": Op.SHR, "pow": Op.POW}
-_FLOATING = {"add": Op.FADD, "sub": Op.FSUB, "mul": Op.FMUL, "truediv": Op.FDIV}
+_FLOATING = {name: Op[op] for name, op in LAUNCHED.items()}
 _WORD = -(1 << 63), (1 << 63) - 1
 
 
@@ -139,9 +139,7 @@ class _Code:
             return self._floating(args[0])
         places = [self._floating(a) for a in args]
         if name in _FLOATING:
-            return self._op(_FLOATING[name], *places)
+            return self._op(_FLOATING[name], places[0], places[-1])
         if name == "floordiv" and args[1] == 1:
             return self._op(Op.FFLOOR, places[0], places[0])
-        if name in ("sqrt", "neg"):
-            return self._op(Op.FSQRT if name == "sqrt" else Op.FNEG, places[0], places[0])
         raise NotImplementedError(f"inductor: sizes are computed by {name}, for which a launch has no instruction")

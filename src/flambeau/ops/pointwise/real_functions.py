@@ -166,6 +166,7 @@ _replace = pointwise(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     variants="function method",
     inplace=True,
+    out_rules="apart",
 )
 def nan_to_num(self, nan, posinf, neginf):
     """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity."""
@@ -246,7 +247,7 @@ def _nextafter_narrow(s, self, other, step, least, most):
     variants="function method",
     inplace=True,
     tags=("pointwise",),
-    out_rules="casts",
+    out_rules="casts apart",
 )
 def nextafter(self, other):
     """The neighbour of each number towards another one."""
@@ -383,7 +384,7 @@ def float_power_tensor(self, exponent):
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
     variants="function method",
     inplace="default",
-    out_rules="casts",
+    out_rules="apart casts",
 )
 def ldexp(self, other):
     if other.dtype.is_floating_point or not self.dtype.is_floating_point:

@@ -144,8 +144,9 @@ class BuiltinVariable(KnownVariable):
         if fn is bool and len(args) == 1:
             return ConstantVariable(args[0].truth(tx))
         if fn in (min, max) and len(args) == 2 and not kwargs:
-            if any(a.is_constant() and isinstance(a.as_constant(), bool) for a in args):
-                # One of the two, not a number that equals it.
+            kinds = {a.python_type() for a in args}
+            if bool in kinds or len(kinds) > 1:
+                # One of the two, with its type, not a number that equals it.
                 other = binary(tx, operator.lt if fn is min else operator.gt, args[1], args[0])
                 return args[1] if other.truth(tx) else args[0]
             return arithmetic(tx, sym_min if fn is min else sym_max, args)

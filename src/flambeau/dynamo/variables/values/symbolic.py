@@ -7,9 +7,9 @@ import operator
 from typing import Any
 
 from flambeau.base import shape_env, symint
-from flambeau.base.dtypes import float64
+from flambeau.base.dtypes import float64, int64
 from flambeau.base.shape_env import GuardOnDataDependentSymNode
-from flambeau.base.symint import NUMBERS, SymFloat, SymInt
+from flambeau.base.symint import NUMBERS, SymBool, SymFloat, SymInt
 from flambeau.core.operator import namespace
 
 from ...exc import unsupported
@@ -273,6 +273,25 @@ def _whole(tx, name: str, number) -> Variable:
     return cut
 
 
+_LOGIC = {
+    operator.and_, operator.or_, operator.xor, operator.iand, operator.ior, operator.ixor, operator.not_, symint.sym_not,
+}  # fmt: skip
+
+
+def _counted(tx, n):
+    """An operand: a truth value in arithmetic is a number. One that depends on data is read from a tensor: a symbol like any integer that does."""
+    if not isinstance(n, SymBool):
+        return n
+    if not n.env.is_unbacked(n.expr):
+        return bool(n)
+    make = tx.wrap_known(namespace("aten").scalar_tensor.default)
+    t = make.call(tx, [SymbolicVariable(n)], {"dtype": ConstantVariable(int64)})
+    number = t.call_method(tx, "item", [], {}).number
+    for within in (number <= 1, number >= 0):
+        number.env.learn(within.expr)
+    return number
+
+
 def arithmetic(tx, fn, args) -> Variable | None:
     """``fn`` of numbers, some of them symbolic, without asking for a value; None where that can't be."""
     numbers: list | None = [_plain(a) for a in args]
@@ -281,6 +300,8 @@ def arithmetic(tx, fn, args) -> Variable | None:
     if tx.output.draws:
         _as_python(tx, fn, args, numbers)
     fn = FUNCTIONS.get(fn, fn)
+    if fn not in _LOGIC:
+        numbers = [_counted(tx, n) for n in numbers]
     try:
         numbers = python_numbers.operands(fn, numbers, tx.output.shapes.check_number)
         if numbers is None:
