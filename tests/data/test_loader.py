@@ -12,7 +12,7 @@ import pytest
 import flambeau as torch
 from flambeau.utils import data
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(torch.__file__).parents[1]
 
 
 class Rows(data.Dataset):

@@ -176,14 +176,17 @@ def test_errors_are_those_of_the_general_way(call, error):
         call()
 
 
-# What PyTorch refuses of out=, by function: "part" of an operand's memory, the "same" memory, another "dtype" that could hold the result.
+# What is refused of out=, by function: "part" of an operand's memory, the "same" memory, another "dtype" that could hold the result.
 REFUSED = {
     "part": """torch.outer(v, v); torch.kron(v, v); torch.stack([x, x]); torch.hstack([x, x]); torch.vstack([x, x]); torch.dstack([x, x])
         torch.column_stack([v, v]); torch.nextafter(x, x); torch.index_add(x, 0, i, x); torch.cat([v, v]); torch.add(x, x); torch.take_along_dim(x, k, 0)
-        torch.where(x > 0, x, x); torch.gather(x, 0, k); torch.mul(x, x)""",
+        torch.where(x > 0, x, x); torch.gather(x, 0, k); torch.mul(x, x); torch.sum(x, 0); torch.mean(x, 0); torch.amax(x, 1)
+        torch.mv(x, v); torch.softmax(x, 0); torch.tril(x); torch.ops.aten.roll(x, [1], [0]); torch.ops.aten.clone(x)""",
     "same": "torch.take_along_dim(x, k, 0); torch.gather(x, 0, k); torch.index_select(x, 0, i)",
     "dtype": """torch.inner(x, x); torch.linalg.matrix_power(x, 3); torch.matrix_power(x, 2); torch.lerp(x, x, x); torch.nn.functional.logsigmoid(x)
-        torch.index_add(x, 0, i, x); torch.mm(x, x); torch.gather(x, 0, k)""",
+        torch.index_add(x, 0, i, x); torch.mm(x, x); torch.gather(x, 0, k); torch.clamp(x, 0, 1); torch.clip(x, 0, 1); torch.fix(x); torch.absolute(x)
+        torch.negative(x); torch.chain_matmul(x, x); torch.nuclear_norm(x); torch.bitwise_not(i); torch.ops.aten.silu(x); torch.ops.aten.repeat(x, [2, 2])
+        torch.ops.aten.masked_fill(x, x > 0, 1); torch.ops.aten.upsample_nearest1d(x[None], [9])""",
     "none": "torch.nextafter(x, x); torch.diff(x); torch.outer(v, v); torch.stack([x, x]); torch.add(x, x)",
 }  # fmt: skip
 

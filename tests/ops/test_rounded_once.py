@@ -39,3 +39,31 @@ def test_rounded_once(name, dtype):
             assert got.dtype is dtype and got.stride() == want.stride()
             off = (got.double() - want).abs().max() / (torch.finfo(dtype).eps * want.abs().max())
             assert off <= bound, (what, off.item())
+
+
+SUMS = {
+    "scatter_add": lambda x, i, s: x.scatter_add(0, i, s),
+    "scatter": lambda x, i, s: x.scatter(0, i, s, reduce="add"),
+    "index_add": lambda x, i, s: x.index_add(0, i[:, 0], s),
+    "index_add of vectors": lambda x, i, s: x[:, 0].index_add(0, i[:, 0], s[:, 0]),
+    "scatter_reduce": lambda x, i, s: x.scatter_reduce(0, i, s, "sum"),
+    "embedding": lambda x, i, s: torch.ops.aten.embedding_dense_backward(s, i[:, 0], 6, -1, False),
+    "unfold": lambda x, i, s: torch.ops.aten.unfold_backward(s[:100].view(20, 5, 5), [24, 5], 0, 5, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_into_places(name, dtype):
+    draws = torch.Generator().manual_seed(0)
+    x, s = (torch.randn(n, 5, generator=draws).to(dtype) for n in (6, 200))
+    i = torch.randint(0, 6, (200, 5), generator=draws)
+    want = SUMS[name](x.float(), i, s.float()).to(dtype)
+    # The kernel, then native code once the call has come up often.
+    for _ in range(4):
+        assert torch.equal(SUMS[name](x, i, s), want)
+    assert torch.equal(torch.compile(SUMS[name])(x, i, s), want)
+    kept = x.clone()
+    if name in ("scatter_add", "index_add"):
+        getattr(kept, f"{name}_")(0, i if name == "scatter_add" else i[:, 0], s)
+        assert torch.equal(kept, want)

@@ -46,9 +46,7 @@ class OpOverload(_C.Operator):
         self.differentiable_outputs: tuple[int, ...] | None = None  # None: all floating results
         self.refuses: frozenset | None = None  # names of dtypes it doesn't take
         self.tags: frozenset = frozenset()
-        self.out_rules: frozenset = (
-            frozenset()
-        )  # what its out= form asks of what it writes to: core.promotion.OUT_RULES
+        self.out_rules: frozenset = frozenset()  # what its out= form asks of what it writes to: core.out_rules.RULES
         self.takes_numbers = True  # where there are several tensor arguments, users may give Python numbers for them
         self.version = 0  # counts redefinitions, see redefine()
 

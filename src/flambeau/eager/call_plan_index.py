@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.indexing import LinearIndex, Loop, describe, linear
 from ..core.layouts import dense_like, strides_of
-from .program import NotPlanned, PlanValue, Program, value_meta
+from .program import NotPlanned, PlanValue, Program, narrow, value_meta
 
 __all__ = ["gather", "read", "write"]
 
@@ -65,7 +65,7 @@ def read(p: Program, op, values, out) -> PlanValue:
 
 
 def write(p: Program, op, values, out) -> PlanValue:
-    """A copy of the base, or zeros, into which the source is written in the order of its elements."""
+    """A copy of the base, or zeros, into which the source is written in the order of its elements. Sums of 16-bit numbers are rounded once."""
     d, names = op.definition, [a.name for a in op._schema.arguments]
     metas = [value_meta(x) for x in values]
     tensors = dict(zip(names, values))
@@ -77,18 +77,19 @@ def write(p: Program, op, values, out) -> PlanValue:
         source = p.constant(source, dtype)
     if source.dtype != dtype:
         raise NotPlanned
-    if base is None:
-        made = p.memory(out, tuple(d.shape_of(*metas)), dtype)
-        p.copy(p.constant(0, dtype), made)
+    size = tuple(d.shape_of(*metas)) if base is None else base.shape
+    strides = dense_like(size, strides_of(value_meta(base))) if d.keeps_order and base is not None else None
+    if d.combine == "add" and narrow(dtype):
+        source, made = p.cast(source, np.dtype(np.float32)), p.empty(size, np.dtype(np.float32))
     else:
-        strides = dense_like(base.shape, strides_of(value_meta(base))) if d.keeps_order else None
-        made = p.copy(base, p.memory(out, base.shape, dtype, strides))
+        made = p.memory(out, size, dtype, strides)
+    p.copy(p.constant(0, made.dtype) if base is None else base, made)
     loops = tuple(Loop(k, n) for k, n in enumerate(shape))
     coords = fn(loops, lambda name, *at: _Loaded(tensors[name], at), LinearIndex())
     if not coords or 0 in shape:
         raise NotPlanned
     offset, steps, loads = _addresses(coords, shape, made, d.wrap)
     if len(source.shape) == len(shape) and all(n == 1 or m >= n for m, n in zip(source.shape, shape)):
-        source = PlanValue(source.slot, shape, source.strides, dtype, source.offset)  # the part that is reached
+        source = PlanValue(source.slot, shape, source.strides, made.dtype, source.offset)  # the part that is reached
     p.scatter(d.combine, shape, source, _moved(made, offset), steps, loads)
-    return made
+    return made if made.dtype == dtype else p.copy(made, p.memory(out, size, dtype, strides))

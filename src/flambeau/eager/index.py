@@ -143,6 +143,10 @@ def _read(op):
     return run
 
 
+def _in_float32(t):
+    return _C.from_array(t._array.astype(np.float32))
+
+
 def _write(op):
     d = op.definition
     names = [a.name for a in op._schema.arguments]
@@ -152,6 +156,10 @@ def _write(op):
 
     def run(*args):
         source = args[at]
+        if d.combine == "add" and source._dtype.is_floating_point and source._dtype.itemsize == 2:
+            # Sums of 16-bit numbers are rounded once.
+            wide = [_in_float32(a) if k in (at, base_at) else a for k, a in enumerate(args)]
+            return finish(run(*wide)._array.astype(source._array.dtype))
         if base_at is not None:
             base = args[base_at]
             out = np.array(base._array, order="C")

@@ -117,15 +117,14 @@ def out(op: OpOverload):
     functional = op.definition.functional
     kernel = functional.facet("eager")
     n = len(functional._schema.arguments)
-    apart, outside, rows = (word in functional.out_rules for word in ("apart", "outside", "rows"))
+    outside, rows = (word in functional.out_rules for word in ("outside", "rows"))
 
     def run(*args):
         targets = args[n:]
         result = kernel(*computed_as(functional, args[:n], targets[0]._dtype))
         results = [resolved(r) for r in (result if isinstance(result, (tuple, list)) else (result,))]
-        if apart or outside:
-            sources = [x for a in args[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
-            refuse_partial_overlap(targets, sources, outside, [r._shape for r in results])
+        sources = [x for a in args[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
+        refuse_partial_overlap(targets, sources, outside, [r._shape for r in results])
         for t, r in zip(targets, results):
             check_dtype(functional, t._dtype, r._dtype, len(results) > 1)
         for t, r in zip(targets, results):

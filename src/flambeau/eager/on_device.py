@@ -77,14 +77,13 @@ def _out(op: OpOverload, full, device):
     targets = full[n:]
     if not all(isinstance(t, _C.TensorBase) and on_device(t) for t in targets):
         return NotImplemented
-    apart, outside, rows = (word in functional.out_rules for word in ("apart", "outside", "rows"))
+    outside, rows = (word in functional.out_rules for word in ("outside", "rows"))
     result = _compute(functional, computed_as(functional, full[:n], targets[0]._dtype), device)
     if result is NotImplemented:
         return result
     results = list(result) if isinstance(result, (tuple, list)) else [result]
-    if apart or outside:
-        sources = [x for a in full[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
-        mutation.refuse_partial_overlap(targets, sources, outside, [r._shape for r in results])
+    sources = [x for a in full[:n] for x in (a if isinstance(a, (list, tuple)) else [a])]
+    mutation.refuse_partial_overlap(targets, sources, outside, [r._shape for r in results])
     for t, r in zip(targets, results):
         check_dtype(functional, t._dtype, r._dtype, len(results) > 1)
         mutation.check_write(op, t, r)

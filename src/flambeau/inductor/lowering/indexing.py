@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...base import dtypes
 from ...base.expr import const, linear, of, terms, variable
 from ..assembly.dtypes import compute_type
 from ..ir.nodes import Pointwise, Region, dense_strides
@@ -12,6 +13,7 @@ from ..ir.values import Value, loaded_atoms, short, walk
 from .eager_call import NotLowered
 from .lazy import LazyTensor, broadcast_coords, strides_of
 from .native import data_sizes
+from .native.launch import as_dtype
 
 __all__ = ["put", "take"]
 
@@ -51,11 +53,15 @@ def index(lowering, op, full, val):
             device=source.device,
         )
     out_shape = sizes(val.shape)
-    t = short(val.dtype)
+    # Sums of 16-bit numbers are rounded once.
+    made = (
+        dtypes.float32 if d.combine == "add" and val.dtype.is_floating_point and val.dtype.itemsize == 2 else val.dtype
+    )
+    t = short(made)
     start = bound.get(d.base) if d.base else None
     if start is None:
         zero = lowering.values.const(0, compute_type(t))
-        start = lowering.lazy(out_shape, val.dtype, lambda coords: lowering.values.cast(zero, t))
+        start = lowering.lazy(out_shape, made, lambda coords: lowering.values.cast(zero, t))
     target = lowering.new_buffer(out_shape, dense_strides(out_shape), t)
     lowering.fill(target, start)
     if math.prod(shape):
@@ -67,7 +73,8 @@ def index(lowering, op, full, val):
             value = lowering.values.element(source, t)
         where = linear(position(coords, out_shape), target.strides)
         lowering.add(Pointwise(target.name, loops, value, where, d.combine))
-    return lowering.in_memory(Region(target.name, out_shape, target.strides), val.dtype, target.strides, val.device)
+    result = lowering.in_memory(Region(target.name, out_shape, target.strides), made, target.strides, val.device)
+    return as_dtype(lowering, result, val.dtype)
 
 
 def _looked_at(lowering, source, place) -> Value:

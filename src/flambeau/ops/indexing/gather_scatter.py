@@ -270,7 +270,6 @@ def check_slices(self, source, dim):
     variants="function method",
     inplace=True,
     has_out=True,
-    out_rules="apart",
 )
 def index_add(self, dim, index, source, alpha):
     if self.dtype is not source.dtype:
@@ -451,12 +450,12 @@ def _scatter_reducing(self, dim, index, src, reduce):
 composite(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
     inplace=True,
-    out_rules="exact apart",
+    out_rules="exact",
 )(_scatter_reducing)
 composite(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
     inplace=True,
-    out_rules="exact apart",
+    out_rules="exact",
 )(
     lambda self, dim, index, value, reduce: _scatter_reducing(
         self, dim, index, aten.full.default(list(index.shape), value, dtype=self.dtype, device=self.device), reduce

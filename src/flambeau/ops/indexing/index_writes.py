@@ -195,7 +195,6 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
     meta=_reduce_meta,
     inplace=True,
     has_out=True,
-    out_rules="apart",
     places=("index",),
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self):

@@ -109,7 +109,6 @@ def _in_one_launch(op):
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart",
 )
 def addmm(self, mat1, mat2, beta, alpha):
     return _added(self, aten.mm.default, mat1, mat2, beta, alpha)
@@ -126,7 +125,6 @@ addmm.derivative(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart",
 )
 def addmv(self, mat, vec, beta, alpha):
     return _added(self, aten.mv.default, mat, vec, beta, alpha)
@@ -145,7 +143,6 @@ addmv.derivative(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart",
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
     return _added(self, aten.bmm.default, batch1, batch2, beta, alpha)
@@ -235,7 +232,7 @@ def _linear(input, weight, bias):
     )
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", out_rules="apart")
+@composite("outer(Tensor self, Tensor vec2) -> Tensor")
 def outer(self, vec2):
     for name, v in (("self", self), ("vec2", vec2)):
         if v.ndim != 1:
@@ -268,7 +265,7 @@ def inner(self, other):
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart casts",
+    out_rules="casts",
 )
 def addr(self, vec1, vec2, beta, alpha):
     for k, v in enumerate((vec1, vec2), 1):
@@ -292,7 +289,6 @@ def addr(self, vec1, vec2, beta, alpha):
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart",
 )
 def addbmm(self, batch1, batch2, beta, alpha):
     def product(a, b):
@@ -302,7 +298,7 @@ def addbmm(self, batch1, batch2, beta, alpha):
     return _added(self, product, batch1, batch2, beta, alpha)
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", out_rules="rows apart")
+@composite("kron(Tensor self, Tensor other) -> Tensor", out_rules="rows")
 def kron(self, other):
     n = max(self.ndim, other.ndim)
     a, b = ([1] * (n - t.ndim) + list(t.shape) for t in (self, other))

@@ -308,19 +308,19 @@ def lerp_tensor(s, self, end, weight):
     return s.where(s.lt(s.abs(weight), 0.5), s.add(self, s.mul(weight, d)), s.sub(end, s.mul(d, s.sub(1.0, weight))))
 
 
-def _also_called(name, of, out_rules=""):
+def _also_called(name, of):
     """Another name of an operator of two operands, with numbers for the second one too."""
     target = getattr(aten, of).Tensor
     for overload in ("Tensor", "Scalar"):
-        op = composite(
-            f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True, out_rules=out_rules
-        )(lambda self, other: target(self, other))
+        op = composite(f"{name}.{overload}(Tensor self, {overload} other) -> Tensor", inplace=True)(
+            lambda self, other: target(self, other)
+        )
         op.takes_numbers = "always"  # as the operator that it is
 
 
-_also_called("true_divide", "div", "apart")
-_also_called("multiply", "mul", "apart")
-_also_called("divide", "div", "apart")
+_also_called("true_divide", "div")
+_also_called("multiply", "mul")
+_also_called("divide", "div")
 
 
 @composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True)
@@ -336,7 +336,7 @@ def subtract_number(self, other, alpha):
     return aten.sub.Tensor(self, other, alpha=alpha)
 
 
-@composite("square(Tensor self) -> Tensor", inplace=True, out_rules="apart")
+@composite("square(Tensor self) -> Tensor", inplace=True)
 def square(self):
     return aten.pow.Tensor_Scalar(self, 2)
 
@@ -369,5 +369,4 @@ for _other in ("Tensor", "Scalar"):
     composite(
         f"divide.{_other}_mode(Tensor self, {_other} other, *, str? rounding_mode) -> Tensor",
         inplace=True,
-        out_rules="apart",
     )(lambda self, other, rounding_mode: aten.div.Tensor_mode(self, other, rounding_mode=rounding_mode))

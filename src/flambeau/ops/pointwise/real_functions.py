@@ -166,7 +166,6 @@ _replace = pointwise(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart",
 )
 def nan_to_num(self, nan, posinf, neginf):
     """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity."""
@@ -247,7 +246,7 @@ def _nextafter_narrow(s, self, other, step, least, most):
     variants="function method",
     inplace=True,
     tags=("pointwise",),
-    out_rules="casts apart",
+    out_rules="casts",
 )
 def nextafter(self, other):
     """The neighbour of each number towards another one."""
@@ -384,7 +383,7 @@ def float_power_tensor(self, exponent):
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
     variants="function method",
     inplace="default",
-    out_rules="apart casts",
+    out_rules="casts",
 )
 def ldexp(self, other):
     if other.dtype.is_floating_point or not self.dtype.is_floating_point:

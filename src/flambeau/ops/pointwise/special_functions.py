@@ -20,11 +20,11 @@ _COMPLEX = ("complex64", "complex128")
 # ---- other names of operators of the root namespace ------------------------------------------------------------------------
 
 
-def _same(name, of, tail="Tensor self", overload="default", out_rules=""):
+def _same(name, of, tail="Tensor self", overload="default"):
     def fn(*args):
         return getattr(getattr(aten, of), overload)(*args)
 
-    composite(f"special_{name}({tail}) -> Tensor", variants="", out_rules=out_rules)(fn)
+    composite(f"special_{name}({tail}) -> Tensor", variants="")(fn)
 
 
 for _name, _of in {
@@ -36,7 +36,7 @@ _same("logit", "logit", "Tensor self, float? eps=None")
 _same("gammainc", "igamma", "Tensor self, Tensor other")
 _same("gammaincc", "igammac", "Tensor self, Tensor other")
 _same("multigammaln", "mvlgamma", "Tensor self, int p")
-_same("polygamma", "polygamma", "int n, Tensor self", out_rules="apart")
+_same("polygamma", "polygamma", "int n, Tensor self")
 _same("xlogy", "xlogy", "Tensor self, Tensor other", "Tensor")
 _same("softmax", "softmax", "Tensor self, int dim, ScalarType? dtype=None", "int")
 composite(
@@ -45,7 +45,7 @@ composite(
 composite("special_round(Tensor self, *, int decimals=0) -> Tensor", variants="", out_rules="exact")(
     lambda self, decimals: aten.round.decimals(self, decimals=decimals) if decimals else aten.round.default(self)
 )
-composite("i0(Tensor self) -> Tensor", inplace=True, out_rules="apart")(lambda self: aten.special_i0.default(self))
+composite("i0(Tensor self) -> Tensor", inplace=True)(lambda self: aten.special_i0.default(self))
 
 
 @composite("special_ndtr(Tensor self) -> Tensor", variants="")

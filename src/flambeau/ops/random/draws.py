@@ -445,7 +445,7 @@ _filled(
     dtype=lambda self, *o: rules.only(self.dtype, rules.FLOATING, "bernoulli_tensor_cpu_p_"),
     variants="function method",
     out=True,
-    out_rules="any apart",
+    out_rules="any",
 )
 def bernoulli(gen, shape, dtype, self, generator):
     return _bernoulli_of(gen, shape, dtype, self)
@@ -509,7 +509,6 @@ for _mean, _std, _name in (("Tensor mean", "Tensor std", "Tensor_Tensor"), ("Ten
         dtype=_normal_dtype,
         variants="function",
         out=True,
-        out_rules="apart",
     )(_normal_of)
     _op.override("drawn", _normal_of_drawn)
     _op.derivative(mean=lambda ct, mean_like: _nothing(mean_like), std=lambda ct, std_like: _nothing(std_like))
@@ -533,7 +532,6 @@ random(
     dtype=lambda m, s, size, g, dtype, *o: default(dtype),
     variants="function",
     out=True,
-    out_rules="apart",
 )(_normal_of_numbers).override("drawn", _normal_of_numbers_drawn)
 
 

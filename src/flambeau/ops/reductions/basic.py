@@ -228,12 +228,12 @@ min_dim = explicit(
 )(_extreme(argmin)).derivative(self=_extreme_vjp)
 
 
-@composite("max.other(Tensor self, Tensor other) -> Tensor", out_rules="apart")
+@composite("max.other(Tensor self, Tensor other) -> Tensor")
 def max_other(self, other):
     return aten.maximum.default(self, other)
 
 
-@composite("min.other(Tensor self, Tensor other) -> Tensor", out_rules="apart")
+@composite("min.other(Tensor self, Tensor other) -> Tensor")
 def min_other(self, other):
     return aten.minimum.default(self, other)
 

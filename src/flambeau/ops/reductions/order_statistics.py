@@ -211,7 +211,6 @@ _running("cummin", np.minimum)
         tuple(self.shape), contiguous_strides(tuple(self.shape)), self.dtype, self.device
     ),
     has_out=True,
-    out_rules="apart",
 )
 def logcumsumexp(a, dim):
     normalize_dim(dim, a.ndim)
@@ -362,7 +361,6 @@ for _name, _skip in (("quantile", False), ("nanquantile", True)):
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     variants="function method",
     inplace=True,
-    out_rules="apart",
 )
 def renorm(self, p, dim, maxnorm):
     """Slices along ``dim`` whose p-norm exceeds ``maxnorm`` are scaled to it."""

@@ -75,14 +75,14 @@ cumsum = extern(
     meta=_scanned,
     inplace=True,
     has_out=True,
-    out_rules="apart casts dtype",
+    out_rules="casts dtype",
 )(_scan(np.add))
 cumprod = extern(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     meta=_scanned,
     inplace=True,
     has_out=True,
-    out_rules="apart casts dtype",
+    out_rules="casts dtype",
 )(_scan(np.multiply))
 
 
@@ -186,7 +186,6 @@ sort = extern(
     refuse=COMPLEX,
     has_out=True,
     meta=lambda self, dim, descending: _sorted_meta(self, dim),
-    out_rules="apart",
 )(_sorted_pair)
 sort.derivative(self=_scatter_back)
 sort_stable = extern(
@@ -194,7 +193,6 @@ sort_stable = extern(
     refuse=COMPLEX,
     has_out=True,
     meta=lambda self, stable, dim, descending: _sorted_meta(self, dim),
-    out_rules="apart",
 )(lambda a, stable, dim, descending: _sorted_pair(a, dim, descending))
 sort_stable.derivative(self=_scatter_back)
 
@@ -261,7 +259,7 @@ def argsort_stable(self, stable, dim, descending):
     return aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor", has_out=True, out_rules="apart exact")
+@composite("msort(Tensor self) -> Tensor", has_out=True, out_rules="exact")
 def msort(self):
     return aten.sort.default(self, 0)[0]
 

@@ -264,7 +264,7 @@ def aminmax(self, dim, keepdim):
 
 @composite(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-    out_rules="casts apart",
+    out_rules="casts",
 )
 def diff(self, n, dim, prepend, append):
     parts = [t for t in (prepend, self, append) if t is not None]
