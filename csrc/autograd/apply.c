@@ -51,7 +51,12 @@ PyObject *flb_call_formula(FlbOpNode *node, PyObject *cts, PyObject **values) {
     PyObject *dict = PyDict_New(), *got = NULL;
     for (int i = 0; dict && i < plan->n_saves; i++)
         if (PyDict_SetItem(dict, plan->saves[i].name, values[i]) < 0) Py_CLEAR(dict);
-    if (dict) got = PyObject_CallFunctionObjArgs(plan->run, cts, dict, NULL);
+    if (dict) {
+        /* The formula of an operator of a program's is the program's. */
+        int own = !((FlbOperator *)node->rule->op)->loud, before = own ? flb_enter_library() : 0;
+        got = PyObject_CallFunctionObjArgs(plan->run, cts, dict, NULL);
+        if (own) flb_leave_library(before);
+    }
     Py_XDECREF(dict);
     return got;
 }
@@ -130,7 +135,7 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
     }
     PyObject *name = flb_node_name(from), *nr = PyLong_FromLong(i);
     PyObject *made = name && nr
-        ? PyObject_CallFunctionObjArgs(fit_slow, *grad, shape, dtype, device, name, nr, NULL)
+        ? flb_library_call(fit_slow, (PyObject *[]){*grad, shape, dtype, device, name, nr}, 6)
         : NULL;
     Py_DECREF(shape);
     Py_XDECREF(name);

@@ -198,7 +198,7 @@ static int add(Run *r, Py_ssize_t task, int nr, PyObject *ct) {
     *slot = NULL;
     PyObject *args[3] = {NULL, before, ct};
     if (sparse_first(before, ct)) args[1] = ct, args[2] = before;
-    PyObject *sum = PyObject_Vectorcall(add_op, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *sum = flb_library_call(add_op, args + 1, 2);
     Py_DECREF(before);
     Py_DECREF(ct);
     if (!sum) return -1;
@@ -290,7 +290,7 @@ static int sum_into(PyObject **grad, PyObject *ct) {
         v = Py_NewRef(ct);
     } else {
         PyObject *have = Py_NewRef(*grad), *args[3] = {NULL, have, ct};
-        v = PyObject_Vectorcall(add_op, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        v = flb_library_call(add_op, args + 1, 2);
         Py_DECREF(have);
     }
     if (!v) return -1;
@@ -395,8 +395,8 @@ static PyObject *copied(FlbTensor *leaf, PyObject *g) {
     PyObject *a = ((FlbTensor *)g)->array, *l = leaf->array;
     if (!flb_plain(g) || !a || !l ||
         (PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)l)))
-        return PyObject_CallOneArg(clone_op, g);
-    return PyObject_CallFunctionObjArgs(copy_for, (PyObject *)leaf, g, NULL);
+        return flb_library_call(clone_op, (PyObject *[]){g}, 1);
+    return flb_library_call(copy_for, (PyObject *[]){(PyObject *)leaf, g}, 2);
 }
 static int same_size(FlbTensor *a, FlbTensor *b) {
     if (a->array && b->array)
@@ -432,14 +432,13 @@ static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
             v = copied(leaf, g);
             if (v && !r->create && PyObject_TypeCheck(v, &FlbTensor_Type) &&
                 (((FlbTensor *)v)->flags & FLB_REQUIRES_GRAD))
-                Py_SETREF(v, PyObject_CallOneArg(detach_op, v));
+                Py_SETREF(v, flb_library_call(detach_op, (PyObject *[]){v}, 1));
         }
     } else {
         PyObject *have = Py_NewRef(leaf->grad), *args[3] = {NULL, have, g};
         int replaced = sparse_first(have, g);
         if (replaced) args[1] = g, args[2] = have;
-        v = PyObject_Vectorcall(r->create || replaced ? add_op : add_inplace_op, args + 1,
-                                2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        v = flb_library_call(r->create || replaced ? add_op : add_inplace_op, args + 1, 2);
         Py_DECREF(have);
     }
     if (!v) goto done;
@@ -585,7 +584,7 @@ static PyObject *root_cotangent(FlbTensor *out, PyObject *g, Py_ssize_t nr) {
             PyErr_SetString(PyExc_RuntimeError, "grad can be implicitly created only for scalar outputs");
             return NULL;
         }
-        return PyObject_CallOneArg(ones_like_op, (PyObject *)out);
+        return flb_library_call(ones_like_op, (PyObject *[]){(PyObject *)out}, 1);
     }
     if (!PyObject_TypeCheck(g, &FlbTensor_Type)) {
         PyErr_Format(PyExc_TypeError, "gradients can be either Tensors or None, but got %s",

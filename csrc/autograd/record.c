@@ -571,7 +571,7 @@ int flb_inplace_begin(FlbRule *rule, PyObject *const *full, FlbOpNode **node) {
             if (s->forward_open)
                 s->excluded &= ~(FLB_AUTOGRAD | FLB_FORWARD); /* the tangent is overwritten too */
             else s->excluded |= FLB_AUTOGRAD;
-            clone = PyObject_CallOneArg(clone_op, (PyObject *)target);
+            clone = flb_library_call(clone_op, (PyObject *[]){(PyObject *)target}, 1);
             s->excluded = excluded;
             if (!clone) goto done;
             if (target->grad_fn)

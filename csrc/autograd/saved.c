@@ -11,6 +11,14 @@ static PyObject *replay_steps = NULL; /* replay(root, steps): the steps of a vie
 
 /* ---- saving -------------------------------------------------------------------------------------------- */
 
+/* Says of the error that a hook raised that it is the program's: it is never taken for one of the graph that was running. */
+static void raised_by_program(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value && PyObject_SetAttrString(value, "raised_by_program", Py_True) < 0) PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
 static int pack_with(FlbSaved *s, PyObject *hooks) {
     FlbEdge e = {NULL, 0};
     if (s->nr < 0 && flb_edge_of((FlbTensor *)s->value, &e) < 0) return -1;
@@ -22,6 +30,7 @@ static int pack_with(FlbSaved *s, PyObject *hooks) {
     PyObject *packed = s->aux ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), value) : NULL;
     Py_DECREF(value);
     if (!packed) {
+        raised_by_program();
         Py_CLEAR(s->aux);
         return -1;
     }
@@ -89,6 +98,7 @@ void flb_saved_free(FlbSaved *s) {
 static PyObject *unpack_with(FlbSaved *s, FlbNode *node, int history) {
     PyObject *aux = Py_NewRef(s->aux), *value = Py_NewRef(s->value);
     PyObject *t = PyObject_CallOneArg(PyTuple_GET_ITEM(aux, 0), value);
+    if (!t) raised_by_program();
     Py_DECREF(value);
     if (t && !PyObject_TypeCheck(t, &FlbTensor_Type)) {
         PyErr_Format(PyExc_TypeError,
@@ -110,7 +120,7 @@ static PyObject *unpack_with(FlbSaved *s, FlbNode *node, int history) {
                 FlbTls *tls = flb_tls();
                 uint8_t before = tls->grad_enabled;
                 tls->grad_enabled = 1;
-                PyObject *alias = PyObject_CallOneArg(alias_op, variable);
+                PyObject *alias = flb_library_call(alias_op, (PyObject *[]){variable}, 1);
                 tls->grad_enabled = before;
                 if (!alias) Py_CLEAR(t);
                 else if (((FlbTensor *)alias)->grad_fn)
@@ -437,7 +447,7 @@ int flb_refresh(FlbTensor *t) {
         s->excluded &= ~FLB_AUTOGRAD;
         flb_set_stack(FLB_DISPATCH_MODES, NULL);
         flb_set_stack(FLB_FUNCTION_MODES, NULL);
-        fresh = PyObject_CallFunctionObjArgs(replay_steps, root, map, NULL);
+        fresh = flb_library_call(replay_steps, (PyObject *[]){(PyObject *)root, map}, 2);
         s->grad_enabled = grad, s->excluded = excluded;
         flb_set_stack(FLB_DISPATCH_MODES, modes);
         flb_set_stack(FLB_FUNCTION_MODES, functions);

@@ -110,9 +110,16 @@ FlbFloating *flb_floating(void); /* of this thread */
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 int flb_any_override(PyObject *const *args, Py_ssize_t n); /* -1: exception */
+int flb_packet_overridden(PyObject *const *args, Py_ssize_t n); /* the same of a call of a packet; -1: exception */
 int flb_operators_seen(
     void); /* whether a function mode is on that sees operators called by name: any but an autocast */
 int flb_arguments_override(PyObject *const *args, Py_ssize_t n); /* modes aside */
+/* The library's own calls of operators, as a formula of autograd makes them: no class of an argument is asked
+ * from here to leave(). */
+int flb_enter_library(void);
+void flb_leave_library(int before);
+PyObject *flb_library_call(PyObject *op, PyObject *const *args, Py_ssize_t n); /* op(*args) between the two */
+int flb_classes_asked(void); /* whether calls of operators by name ask the classes of their arguments */
 /* autocast.c: a call of a public function while an autocast is the innermost function mode. 1: *result is
  * set; 0: a case for Python; -1: an exception. */
 enum { AUTOCAST_ARGUMENTS = 24 };

@@ -72,6 +72,8 @@ PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObje
 /* ---- what the arguments say ---------------------------------------------------------------------------- */
 
 enum { FAILED_SCAN = 0 };
+/* Some argument is of a class with __torch_function__: for calls of operators by name only, flb_scan() leaves it out. */
+#define OVERRIDES (1u << 10)
 static inline int scan_tensor(FlbTensor *t, uint32_t *keys) {
     uint32_t k = t->keys;
     if (flb_tls()->grad_enabled && !flb_tls()->inference) {
@@ -82,6 +84,7 @@ static inline int scan_tensor(FlbTensor *t, uint32_t *keys) {
     if (flb_tls()->forward_open && (t->forward || (t->storage && t->storage->written_dual))) k |= FLB_FORWARD;
     if (!t->array) k |= NO_DATA;
     if (k & FLB_PYTHON) k |= SUBCLASS;
+    if (t->flags & FLB_FUNCTION) k |= OVERRIDES;
     *keys |= k;
     return 0;
 }
@@ -90,17 +93,24 @@ static inline int cannot_be_tensor(PyObject *o) {
     return o == Py_None || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type ||
         t == &PyUnicode_Type;
 }
-static int scan_one(PyObject *o, uint32_t *keys) {
+/* by_name: what isn't a tensor is asked whether it overrides, too. */
+static inline int scan_one(PyObject *o, uint32_t *keys, int by_name) {
     if (cannot_be_tensor(o)) return 0;
     if (PyObject_TypeCheck(o, &FlbTensor_Type)) return scan_tensor((FlbTensor *)o, keys);
     int list = PyList_Check(o);
-    if (!list && !PyTuple_Check(o)) return 0;
+    if (!list && !PyTuple_Check(o)) {
+        int r = by_name ? flb_arguments_override(&o, 1) : 0;
+        if (r > 0) *keys |= OVERRIDES;
+        return r < 0 ? -1 : 0;
+    }
     /* NOTE: asking a view for its history may run Python, which may change the list. */
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
         PyObject *x = PySequence_Fast_GET_ITEM(o, i);
-        if (cannot_be_tensor(x) || !PyObject_TypeCheck(x, &FlbTensor_Type)) continue;
+        if (cannot_be_tensor(x)) continue;
         Py_INCREF(x);
-        int r = scan_tensor((FlbTensor *)x, keys);
+        int r = 0;
+        if (PyObject_TypeCheck(x, &FlbTensor_Type)) r = scan_tensor((FlbTensor *)x, keys);
+        else if (by_name && (r = flb_arguments_override(&x, 1)) > 0) *keys |= OVERRIDES;
         Py_DECREF(x);
         if (r < 0) return -1;
     }
@@ -118,12 +128,13 @@ static inline uint32_t not_excluded(uint32_t keys) {
     if (excluded & FLB_AUTOGRAD) excluded |= FLB_FORWARD;
     return keys & ~(excluded & ~FLB_BACKEND);
 }
-uint32_t flb_scan(PyObject *const *args, Py_ssize_t n) {
+static inline uint32_t scan(PyObject *const *args, Py_ssize_t n, int by_name) {
     uint32_t k = state_keys();
     for (Py_ssize_t i = 0; i < n; i++)
-        if (scan_one(args[i], &k) < 0) return FAILED_SCAN;
+        if (scan_one(args[i], &k, by_name) < 0) return FAILED_SCAN;
     return not_excluded(k);
 }
+uint32_t flb_scan(PyObject *const *args, Py_ssize_t n) { return scan(args, n, 0) & ~OVERRIDES; }
 
 /* ---- the way of a call --------------------------------------------------------------------------------- */
 
@@ -342,7 +353,7 @@ static PyObject *recorded_call(FlbOperator *op, uint32_t keys, PyObject *const *
 PyObject *flb_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     return __builtin_expect(flb_events, 0) ? recorded_call(op, keys, values) : call(op, keys, values);
 }
-/* A call of a program's, which function modes see under the overload's own name. */
+/* A call of a program's, which function modes and arguments' classes see under the overload's own name. */
 static PyObject *overridden(PyObject *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     PyObject *tuple, *dict;
     if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
@@ -357,8 +368,13 @@ static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     if (flb_operators_seen()) return overridden(self, args, n, kwnames);
     if (!op->ready && flb_prepare(op) < 0) return NULL;
-    uint32_t keys = flb_scan(args, n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+    Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    uint32_t keys = scan(args, total, 1);
     if (keys == FAILED_SCAN) return NULL;
+    if (keys & OVERRIDES) {
+        if (flb_classes_asked()) return overridden(self, args, n, kwnames);
+        keys &= ~OVERRIDES;
+    }
     PyObject *values[MAX_ARGUMENTS];
     if (flb_bind_exact(op, args, n, kwnames, values)) return flb_call(op, keys, values);
     /* Words its own errors. */
@@ -474,13 +490,13 @@ static PyObject *py_scan(PyObject *m, PyObject *const *args, Py_ssize_t n) {
         return PyErr_SetString(PyExc_TypeError, "scan(args, kwargs)"), NULL;
     uint32_t k = state_keys();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++)
-        if (scan_one(PyTuple_GET_ITEM(args[0], i), &k) < 0) return NULL;
+        if (scan_one(PyTuple_GET_ITEM(args[0], i), &k, 0) < 0) return NULL;
     PyObject *values = PyDict_Values(args[1]);
     if (!values) return NULL;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values); i++)
-        if (scan_one(PyList_GET_ITEM(values, i), &k) < 0) return Py_DECREF(values), NULL;
+        if (scan_one(PyList_GET_ITEM(values, i), &k, 0) < 0) return Py_DECREF(values), NULL;
     Py_DECREF(values);
-    return PyLong_FromUnsignedLong(not_excluded(k));
+    return PyLong_FromUnsignedLong(not_excluded(k) & ~OVERRIDES);
 }
 static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject *kwnames) {
     if (n < 1) return PyErr_SetString(PyExc_TypeError, "quiet(fn, ...)"), NULL;

@@ -11,7 +11,7 @@ typedef struct {
     PyObject *outs;                 /* for each of them the one that writes a result into `out`, or None; or NULL */
     PyObject *name, *module, *dict; /* module: where users find it, "torch" or one below; NULL is "torch" */
     vectorcallfunc vectorcall;
-    uint8_t direct; /* __torch_function__ doesn't see its calls */
+    PyObject *packet; /* of what a packet of operators does: the packet, which overrides are handed; or NULL */
     char binds;     /* read from an instance of a class that holds it, it is a method, as functions in Python are */
 } FlbFunction;
 
@@ -138,19 +138,19 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
     FlbFunction *f = (FlbFunction *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     if (flb_stack_check(" in a call of a function of tensors") < 0) return NULL;
-    int overridden = f->direct ? 0 : flb_any_override(args, total);
+    int overridden = f->packet ? flb_packet_overridden(args, total) : flb_any_override(args, total);
     if (overridden < 0) return NULL;
     if (overridden) {
         PyObject *tuple, *dict, *made;
-        int status = flb_autocast(self, args, nargsf, kwnames, &made);
+        int status = f->packet ? 0 : flb_autocast(self, args, nargsf, kwnames, &made);
         if (status) return status > 0 ? made : NULL;
         if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
-        PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, self, tuple, dict, NULL);
+        PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, f->packet ? f->packet : self, tuple, dict, NULL);
         Py_DECREF(tuple);
         Py_DECREF(dict);
         return r;
     }
-    if (f->direct && flb_tls()->function_modes) { /* autocast is below torch functions, and casts for packets too */
+    if (f->packet && flb_tls()->function_modes) { /* autocast is below torch functions, and casts for packets too */
         PyObject *made;
         int status = flb_autocast(self, args, nargsf, kwnames, &made);
         if (status) return status > 0 ? made : NULL;
@@ -166,10 +166,9 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
     return PyObject_Vectorcall(f->impl, args, nargsf, kwnames);
 }
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"name", "impl", "overloads", "direct", NULL};
-    PyObject *name, *impl, *list = NULL;
-    int direct = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO|Op", names, &name, &impl, &list, &direct)) return NULL;
+    static char *names[] = {"name", "impl", "overloads", "packet", NULL};
+    PyObject *name, *impl, *list = NULL, *packet = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO|OO", names, &name, &impl, &list, &packet)) return NULL;
     if (!PyCallable_Check(impl) || (list && !PyCallable_Check(list)))
         return PyErr_SetString(PyExc_TypeError, "impl and overloads are callables"), NULL;
     FlbFunction *f = (FlbFunction *)type->tp_alloc(type, 0);
@@ -177,7 +176,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     f->name = Py_NewRef(name);
     f->impl = Py_NewRef(impl);
     f->list = Py_XNewRef(list);
-    f->direct = (uint8_t)direct;
+    f->packet = Py_XNewRef(packet);
     f->vectorcall = function_vectorcall;
     f->binds = type != &FlbFunction_Type;
     return (PyObject *)f;
@@ -187,6 +186,7 @@ static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
     Py_VISIT(f->list);
     Py_VISIT(f->overloads);
     Py_VISIT(f->outs);
+    Py_VISIT(f->packet);
     Py_VISIT(f->dict);
     return 0;
 }

@@ -76,6 +76,24 @@ int flb_arguments_override(PyObject *const *args, Py_ssize_t n) {
     }
     return 0;
 }
+static __thread int in_library = 0;
+int flb_enter_library(void) {
+    int before = in_library;
+    in_library = 1;
+    return before;
+}
+void flb_leave_library(int before) { in_library = before; }
+PyObject *flb_library_call(PyObject *op, PyObject *const *args, Py_ssize_t n) {
+    int before = flb_enter_library();
+    PyObject *r = PyObject_Vectorcall(op, args, n, NULL);
+    flb_leave_library(before);
+    return r;
+}
+int flb_classes_asked(void) { return !in_library && !flb_tls()->function_disabled; }
+int flb_packet_overridden(PyObject *const *args, Py_ssize_t n) {
+    if (flb_operators_seen()) return 1;
+    return flb_classes_asked() ? flb_arguments_override(args, n) : 0;
+}
 PyObject *flb_override(PyObject *func, int n, PyObject *a, PyObject *b) {
     PyObject *args = n == 1 ? PyTuple_Pack(1, a) : PyTuple_Pack(2, a, b), *kwargs = PyDict_New();
     PyObject *r =
@@ -189,6 +207,10 @@ static PyObject *py_has_override(PyObject *m, PyObject *const *args, Py_ssize_t 
     int r = flb_any_override(args, n);
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
+static PyObject *py_past_overrides(PyObject *m, PyObject *const *args, Py_ssize_t n) {
+    if (n < 1) return PyErr_SetString(PyExc_TypeError, "past_overrides(fn, ...)"), NULL;
+    return flb_library_call(args[0], args + 1, n - 1);
+}
 /* What a handler (func, types, args=(), kwargs=None) is called with: the positional arguments, a new tuple, or
  * NULL with an error. `kwargs` is borrowed, NULL for none. */
 static PyObject *handler_arguments(PyObject *args, const char *handler, PyObject **func, PyObject **kwargs) {
@@ -235,6 +257,11 @@ static PyMethodDef functions[] = {{"operators_seen", py_operators_seen, METH_NOA
                                    METH_FASTCALL,
                                    "has_override($module, /, *arguments)\n--\n\n"
                                    "Whether a function mode or an argument overrides __torch_function__."},
+                                  {"past_overrides", (PyCFunction)(void (*)(void))py_past_overrides,
+                                   METH_FASTCALL,
+                                   "past_overrides($module, fn, /, *arguments)\n--\n\n"
+                                   "The library's own call of fn: operators that it calls by name ask no class "
+                                   "of their arguments."},
                                   {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS,
                                    "__torch_function__ that overrides nothing."},
                                   {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS,

@@ -223,3 +223,79 @@ def test_overrides_see_the_public_functions_of_the_library():
 
     torch.vmap(lambda x: Container(), chunk_size=1)(torch.ones(2))
     assert seen[-1] is torch.cat
+
+
+class Told(torch.Tensor):
+    log: list = []  # noqa: RUF012
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Foreign:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func
+
+
+@torch.library.custom_op("overrides_test::scaled", mutates_args=())
+def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x * n
+
+
+aten, ours = torch.ops.aten, torch.ops.overrides_test
+BY_NAME = {
+    "packet": (lambda x: aten.add(x, 1), aten.add),
+    "overload": (lambda x: aten.add.Tensor(x, 1), aten.add.Tensor),
+    "by keyword": (lambda x: aten.mul.Tensor(X, other=x), aten.mul.Tensor),
+    "second": (lambda x: aten.add(X, x, alpha=2), aten.add),
+    "in a list": (lambda x: aten.cat.default([X, x]), aten.cat.default),
+    "packet, in a list": (lambda x: aten.stack([X, x]), aten.stack),
+    "composite": (lambda x: aten.linear.default(x, X), aten.linear.default),
+    "in place": (lambda x: aten.relu_(x), aten.relu_),
+    "a program's": (lambda x: ours.scaled(x, 3), ours.scaled),
+    "a program's overload": (lambda x: ours.scaled.default(x, 3), ours.scaled.default),
+    "a program's function": (lambda x: scaled(x, 3), ours.scaled.default),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_operators_called_by_name(name):
+    call, shown = BY_NAME[name]
+    x, modes = X.clone().as_subclass(Told), []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            modes.append(func)
+            return func(*args, **(kwargs or {}))
+
+    want = call(X.clone())
+    Told.log.clear()
+    got = call(x)
+    assert type(got) is Told and Told.log == [shown]
+    assert torch.equal(got.as_subclass(torch.Tensor), want)
+    given = X.clone()
+    with Mode():
+        call(given)
+    assert modes == [shown]
+    assert call(Foreign()) is shown
+    with DisableTorchFunctionSubclass():
+        Told.log.clear()
+        call(X.clone().as_subclass(Told))
+        assert not Told.log
+        with pytest.raises((TypeError, NotImplementedError, AttributeError)):
+            call(Foreign())
+
+
+def test_what_the_library_calls_by_name_is_not_shown():
+    x = X.clone().as_subclass(Told).requires_grad_()
+    loss = (x * x * x).relu().as_subclass(torch.Tensor).sum()
+    Told.log.clear()
+    (g,) = torch.autograd.grad(loss, [x.as_subclass(torch.Tensor)], create_graph=True, allow_unused=True)
+    loss.backward(create_graph=True)
+    loss.backward()
+    x.as_subclass(torch.Tensor)
+    operators = [f for f in Told.log if isinstance(f, torch._C.Operator) or type(f).__name__ == "OpOverloadPacket"]
+    assert g is None and not operators

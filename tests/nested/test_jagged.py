@@ -297,8 +297,8 @@ def test_operators_called_directly():
     t = nested()
     assert torch.equal(torch.ops.aten.mul.Tensor(t, 2.0).values(), t.values() * 2)
     weight = torch.ones(6, dtype=torch.float64, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="call the public function"):
-        torch.ops.aten.mul.Tensor(t, weight)
+    torch.ops.aten.mul.Tensor(t, weight).values().sum().backward()
+    assert torch.equal(weight.grad, t.values().sum(0))
 
 
 def test_text():

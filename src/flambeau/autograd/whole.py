@@ -80,7 +80,7 @@ class _Node(Function):
                     continue
                 t = next(saved)
                 if need:
-                    t = aten.alias.default(t) if create else t.detach().requires_grad_()
+                    t = _C.past_overrides(aten.alias.default, t) if create else t.detach().requires_grad_()
                     asked.append(t)
                 tensors.append(t)
             results = ctx.again(tensors)

@@ -616,10 +616,11 @@ def new_function(opname: str, public: str | None = None, method: bool = False) -
     return made
 
 
-def packet_call(ns: str, name: str) -> _C.Function:
-    """What calling a packet (``torch.ops.aten.add``) does: the overload, without ``__torch_function__``."""
-    binder = Binder(name, ns)
-    made = _C.Function(name, binder, binder.overloads, True)
+def packet_call(packet, shown=None) -> _C.Function:
+    """What calling a packet (``torch.ops.aten.add``) does: the overload. Overrides are handed the packet, or what is ``shown``."""
+    name = packet.__name__
+    binder = Binder(name, packet._ns)
+    made = _C.Function(name, binder, binder.overloads, packet if shown is None else shown)
     _made[name].append(made)
     return made
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from .. import _C
 from ..base.cached import cached_property
 from ..base.errors import MissingFacet
-from . import overrides
 from . import schema as schemas
 from .definition import Inplace, Out
 
@@ -336,12 +335,10 @@ class Packet:
         return made
 
     def __call__(self, *args, **kwargs):
-        if _C.operators_seen():
-            return overrides.override(self, args, kwargs)
         if self._resolve is None:
             from .bindings import packet_call
 
-            self._resolve = packet_call(self._ns, self.__name__)
+            self._resolve = packet_call(self)
         return self._resolve(*args, **kwargs)
 
     def __str__(self):

@@ -163,7 +163,7 @@ class Tensor(_C.TensorBase):
         _refuse_wrapped(cls, self)
         out = _C.alias(self, cls)
         if self._requires_grad and _C.tls("grad_enabled"):
-            same = aten.alias.default(self)
+            same = _C.past_overrides(aten.alias.default, self)
             _C.set_history(out, same._grad_fn, same._output_nr)
         _C.note_view(out, self, aten.alias.default, ())
         return out

@@ -10,6 +10,7 @@ from ..autograd import Function
 from ..autograd.grad_mode import no_grad
 from ..base.pytree import tree_flatten
 from ..core import keys as K
+from ..core.bindings import packet_call
 from ..core.dispatch import excluding
 from ..core.operator import OpOverload
 from ..core.schema import parse_checked
@@ -78,7 +79,7 @@ class CustomOpDef:
         lib.define(self._name + schema, tags=tags)
         self._lib = lib
         self._opoverload: OpOverload = find(name)
-        self._packet = self._opoverload.overloadpacket
+        self._packet, self._call = self._opoverload.overloadpacket, None
         self._opoverload.override("missing_meta", self._without_fake)
         functools.update_wrapper(self, fn)
 
@@ -89,7 +90,10 @@ class CustomOpDef:
         )
 
     def __call__(self, *args, **kwargs):
-        return self._packet(*args, **kwargs)  # unlike the overload it looks at each argument's type
+        if self._call is None:
+            # Unlike the overload a packet looks at each argument's type. Overrides are handed the overload.
+            self._call = packet_call(self._packet, self._opoverload)
+        return self._call(*args, **kwargs)
 
     def __repr__(self):
         return f"<CustomOpDef({self._qualname})>"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from flambeau import _C
 from flambeau.compiler.controls import assume_constant_result
 from flambeau.core.function_kinds import FunctionRules, is_elementwise
-from flambeau.core.operator import namespace
+from flambeau.core.operator import Packet, namespace
 
 from . import tensor as _tensor
 from .sizes import Extremes
@@ -95,7 +95,7 @@ def call(func, args, kwargs):
     """``func`` with nested tensors among its arguments, from ``__torch_function__``."""
     found = rule_of(func)
     if found is None:
-        name = getattr(func, "__name__", str(func))
+        name = str(func) if isinstance(func, (_C.Operator, Packet)) else getattr(func, "__name__", str(func))
         raise NotImplementedError(f"{name}: nested tensors of the jagged layout have no rule for it")
     return found(func, *args, **kwargs)
 

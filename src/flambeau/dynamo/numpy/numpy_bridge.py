@@ -93,9 +93,9 @@ def tensor_of_array(a, device=None):
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether an error comes from the graph, and not from a signal handler, another piece of the program that ran meanwhile, or a tool that
-    compares the graph with the plain frame."""
-    if isinstance(error, AccuracyError):
+    """Whether an error comes from the graph, and not from a signal handler, a hook or another piece of the program that ran meanwhile, or a tool
+    that compares the graph with the plain frame."""
+    if isinstance(error, AccuracyError) or getattr(error, "raised_by_program", False):
         return False
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
