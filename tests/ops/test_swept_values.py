@@ -82,3 +82,8 @@ def test_gradients_have_the_dtype_of_what_they_are_the_gradient_of(dtype):
 def test_meshgrids_by_no_indexing_are_those_of_matrices():
     a, b = torch.meshgrid(torch.arange(2), torch.arange(3), indexing=None)
     assert a.tolist() == [[0, 0, 0], [1, 1, 1]] and b.tolist() == [[0, 1, 2]] * 2
+
+
+def test_frequencies_of_nothing_and_at_no_distance():
+    assert torch.fft.fftfreq(0).shape == (0,)
+    torch.testing.assert_close(torch.fft.fftfreq(3, 0), T([math.nan, math.inf, -math.inf]), equal_nan=True)

@@ -20,6 +20,19 @@ class Geometric(BinaryEvent):
 
     support = constraints.nonnegative_integer
 
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__(probs, logits, validate_args=validate_args)
+        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+            raise ValueError(
+                f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of distribution {self!r} to be "
+                f"positive but found invalid values:\n{self.probs[self.probs <= 0]}"
+            )
+
     @property
     def mean(self) -> Tensor:
         return 1.0 / self.probs - 1.0

@@ -21,6 +21,19 @@ class MixtureSameFamily(Distribution):
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError("The Mixture distribution needs to be an instance of torch.distributions.Categorical")
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
+        batch, components = mixture_distribution.batch_shape, component_distribution.batch_shape
+        for ours, theirs in zip(reversed(batch), reversed(components[:-1])):
+            if 1 not in (ours, theirs) and ours != theirs:
+                raise ValueError(
+                    f"`mixture_distribution.batch_shape` ({batch}) is not compatible with `component_distribution.batch_shape`({components[:-1]})"
+                )
+        chosen = mixture_distribution.param_shape[-1]
+        if components and chosen != components[-1]:
+            raise ValueError(
+                f"`mixture_distribution component` ({chosen}) does not equal `component_distribution.batch_shape[-1]` ({components[-1]})"
+            )
         self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
         self._event_ndims = len(component_distribution.event_shape)
         super().__init__(

@@ -51,7 +51,11 @@ def one_of(probs: Tensor | float | None, logits: Tensor | float | None) -> tuple
 
 
 def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
-    """Numbers and tensors, or what stands for tensors, as tensors of one shape."""
+    """Numbers and tensors, or what stands for tensors, as tensors of one shape. ValueError for anything else."""
+    if any(v is None or isinstance(v, (str, bytes, list, tuple, dict)) for v in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
     tensors = [v for v in values if hasattr(type(v), "__torch_function__")]
     dtype = tensors[0].dtype if tensors else get_default_dtype()
     device = tensors[0].device if tensors else None

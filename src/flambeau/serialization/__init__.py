@@ -55,6 +55,8 @@ def save(
         raise AttributeError(
             f"expected 'f' to be a string, a path, or an object with a 'write' attribute, got {type(f).__name__}"
         )
+    if isinstance(f, (str, os.PathLike)) and not os.path.isdir(parent := os.path.dirname(os.fspath(f)) or os.curdir):
+        raise RuntimeError(f"Parent directory {parent} does not exist.")
     (write if _use_new_zipfile_serialization else write_stream)(obj, f, pickle_protocol)
 
 

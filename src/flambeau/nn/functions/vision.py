@@ -77,7 +77,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         value = 0 if value is None else float(value) if value.__class__ is int and abs(value) <= 1 << 53 else value
         return _constant_pad(input, pad, value)
     if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(pad) // 2
     if input.dim() not in (n + 1, n + 2) or n not in (1, 2, 3):
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")

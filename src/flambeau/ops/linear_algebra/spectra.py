@@ -674,6 +674,8 @@ def _spectral(self, dim, keepdim, reduce):
 def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     self = _cast(self, dtype, "linalg.matrix_norm")
     a, b = _two_dims(self, dim)
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.matrix_norm: Expected a non-complex scalar as the order of norm.")
     size = abs(ord)
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base import dtypes
+from ...base.shapes import broadcast_shapes
 from ...base.symint import sym_sqrt
 from ...core.declare import composite
 from ...core.operator import namespace
@@ -12,6 +13,17 @@ from ..reductions.basic import as_dtype, widened
 from .attention import streamed, streamed_whole, streams
 
 aten = namespace("aten")
+
+
+def _check_mask(mask, query, key) -> None:
+    """RuntimeError unless the mask is of truth values, float32 or the queries' dtype and broadcasts against the scores."""
+    if mask.dtype not in (dtypes.bool_, dtypes.float32, query.dtype):
+        raise RuntimeError(
+            f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {dtypes.c_name(mask.dtype)} and  "
+            f"query.dtype: {dtypes.c_name(query.dtype)} instead."
+        )
+    rows = [1] * max(query.ndim - 2, 0)
+    broadcast_shapes((*rows, query.shape[-2], key.shape[-2]), (*rows, *mask.shape[-2:]))
 
 
 @composite(
@@ -33,6 +45,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
         )
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if attn_mask is not None:
+        _check_mask(attn_mask, query, key)
     if streams(query, key, value, attn_mask, dropout_p, enable_gqa):
         return streamed(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if query.ndim == key.ndim == value.ndim == 3 and query.is_contiguous():

@@ -510,7 +510,7 @@ def _frequencies(n, d, half, dtype, device):
             ],
             0,
         )
-    return aten.mul.Tensor(steps, 1.0 / (n * d))
+    return aten.mul.Tensor(steps, 1.0 / (n * d) if n * d != 0 else math.inf)
 
 
 for _name, _half_only in (("fftfreq", False), ("rfftfreq", True)):
