@@ -1703,83 +1703,145 @@ PLAIN_1(erf_f32, float)
 
 INLINE double asin_f64(double x) {
     double v1 = __builtin_fabs(x);
-    double v2 = 0x1p+0 - v1;
-    double v3 = 0x1p+0 + v1;
-    double v4 = v2 * v3;
+    _Bool v2 = v1 > 0x1p-1;
+    double v3 = 0x1p+0 - v1;
+    double v4 = v3 * 0x1p-1;
     double v5 = __builtin_sqrt(v4);
-    double v6 = v1 / v5;
-    _Bool v7 = v6 > 0x1.3504f333f9de6p+1;
-    _Bool v8 = v6 > 0x1.51eb851eb851fp-1;
-    double v9 = v6 - 0x1p+0;
-    double v10 = chosen_f64(v7, -0x1p+0, v9);
-    double v11 = v6 + 0x1p+0;
-    double v12 = chosen_f64(v7, v6, v11);
-    double v13 = v10 / v12;
-    double v14 = chosen_f64(v8, v13, v6);
-    double v15 = v14 * v14;
-    double v16 = __builtin_fma(-0x1.c007fa1f72594p-1, v15, -0x1.028545b6b807ap+4);
-    double v17 = __builtin_fma(v16, v15, -0x1.2c08c36880273p+6);
-    double v18 = __builtin_fma(v17, v15, -0x1.eb8bf2d05ba25p+6);
-    double v19 = __builtin_fma(v18, v15, -0x1.03669fd28ec8ep+6);
-    double v20 = v15 * v19;
-    double v21 = __builtin_fma(0x1p+0, v15, 0x1.8dbc45b14603cp+4);
-    double v22 = __builtin_fma(v21, v15, 0x1.4a0dd43b8fa25p+7);
-    double v23 = __builtin_fma(v22, v15, 0x1.b0e18d2e2be3bp+8);
-    double v24 = __builtin_fma(v23, v15, 0x1.e563f13b049eap+8);
-    double v25 = __builtin_fma(v24, v15, 0x1.8519efbbd62ecp+7);
-    double v26 = v20 / v25;
-    double v27 = chosen_f64(v8, 0x1.921fb54442d18p-1, 0x0.p+0);
-    double v28 = chosen_f64(v7, 0x1.921fb54442d18p+0, v27);
-    double v29 = chosen_f64(v8, 0x1.1a62633145c07p-55, 0x0.p+0);
-    double v30 = chosen_f64(v7, 0x1.1a62633145c07p-54, v29);
-    double v31 = __builtin_fma(v14, v26, v14);
-    double v32 = v31 + v30;
-    double v33 = v28 + v32;
-    double v34 = __builtin_copysign(v33, x);
-    return v34;
+    double v6 = v5 + v5;
+    double v7 = -v1;
+    double v8 = chosen_f64(v2, v6, v7);
+    double v9 = chosen_f64(v2, 0x1.921fb54442d18p+0, 0x0.p+0);
+    double v10 = chosen_f64(v2, 0x1.1a62633145c07p-54, 0x0.p+0);
+    _Bool v11 = v1 > 0x1p-1;
+    double v12 = 0x1p+0 - v1;
+    double v13 = v12 * 0x1p-1;
+    double v14 = v1 * v1;
+    double v15 = chosen_f64(v11, v13, v14);
+    double v16 = v8 * v15;
+    double v17 = __builtin_fma(0x1.fec395efb6b71p-6, v15, -0x1.30c91f66fe8e4p-6);
+    double v18 = __builtin_fma(v17, v15, 0x1.47010447d0f61p-6);
+    double v19 = __builtin_fma(v18, v15, 0x1.23a5a9c709a7cp-8);
+    double v20 = __builtin_fma(v19, v15, 0x1.5a8df6711b94cp-7);
+    double v21 = __builtin_fma(v20, v15, 0x1.76c2e220aeb12p-7);
+    double v22 = __builtin_fma(v21, v15, 0x1.c9f71d3c6310fp-7);
+    double v23 = __builtin_fma(v22, v15, 0x1.1c4bb3cede55ap-6);
+    double v24 = __builtin_fma(v23, v15, 0x1.6e8bc485d9deep-6);
+    double v25 = __builtin_fma(v24, v15, 0x1.f1c71b90bf9cdp-6);
+    double v26 = __builtin_fma(v25, v15, 0x1.6db6db6f4e44p-5);
+    double v27 = __builtin_fma(v26, v15, 0x1.3333333331fd7p-4);
+    double v28 = __builtin_fma(v27, v15, 0x1.5555555555558p-3);
+    double v29 = -v10;
+    double v30 = __builtin_fma(v16, v28, v29);
+    double v31 = v8 + v30;
+    double v32 = v9 - v31;
+    double v33 = __builtin_copysign(v32, x);
+    return v33;
 }
 PLAIN_1(asin_f64, double)
 
-WIDE_1(asin_f32, asin_f64_block)
+INLINE float asin_f32(float x) {
+    float v1 = __builtin_fabsf(x);
+    _Bool v2 = v1 > 0x1p-1f;
+    float v3 = 0x1p+0f - v1;
+    float v4 = v3 * 0x1p-1f;
+    float v5 = __builtin_sqrtf(v4);
+    float v6 = v5 + v5;
+    float v7 = -v1;
+    float v8 = chosen_f32(v2, v6, v7);
+    float v9 = chosen_f32(v2, 0x1.921fb6p+0f, 0x0.p+0f);
+    float v10 = chosen_f32(v2, -0x1.777a5cp-25f, 0x0.p+0f);
+    _Bool v11 = v1 > 0x1p-1f;
+    float v12 = 0x1p+0f - v1;
+    float v13 = v12 * 0x1p-1f;
+    float v14 = v1 * v1;
+    float v15 = chosen_f32(v11, v13, v14);
+    float v16 = v8 * v15;
+    float v17 = __builtin_fmaf(0x1.4ef6dp-5f, v15, 0x1.998ab4p-6f);
+    float v18 = __builtin_fmaf(v17, v15, 0x1.72fe8cp-5f);
+    float v19 = __builtin_fmaf(v18, v15, 0x1.331344p-4f);
+    float v20 = __builtin_fmaf(v19, v15, 0x1.555588p-3f);
+    float v21 = -v10;
+    float v22 = __builtin_fmaf(v16, v20, v21);
+    float v23 = v8 + v22;
+    float v24 = v9 - v23;
+    float v25 = __builtin_copysignf(v24, x);
+    return v25;
+}
+PLAIN_1(asin_f32, float)
 
 INLINE double acos_f64(double x) {
-    double v1 = 0x1p+0 - x;
-    double v2 = 0x1p+0 + x;
-    double v3 = v1 / v2;
-    double v4 = __builtin_sqrt(v3);
-    _Bool v5 = v4 > 0x1.3504f333f9de6p+1;
-    _Bool v6 = v4 > 0x1.51eb851eb851fp-1;
-    double v7 = v4 - 0x1p+0;
-    double v8 = chosen_f64(v5, -0x1p+0, v7);
-    double v9 = v4 + 0x1p+0;
-    double v10 = chosen_f64(v5, v4, v9);
-    double v11 = v8 / v10;
-    double v12 = chosen_f64(v6, v11, v4);
-    double v13 = v12 * v12;
-    double v14 = __builtin_fma(-0x1.c007fa1f72594p-1, v13, -0x1.028545b6b807ap+4);
-    double v15 = __builtin_fma(v14, v13, -0x1.2c08c36880273p+6);
-    double v16 = __builtin_fma(v15, v13, -0x1.eb8bf2d05ba25p+6);
-    double v17 = __builtin_fma(v16, v13, -0x1.03669fd28ec8ep+6);
-    double v18 = v13 * v17;
-    double v19 = __builtin_fma(0x1p+0, v13, 0x1.8dbc45b14603cp+4);
-    double v20 = __builtin_fma(v19, v13, 0x1.4a0dd43b8fa25p+7);
-    double v21 = __builtin_fma(v20, v13, 0x1.b0e18d2e2be3bp+8);
-    double v22 = __builtin_fma(v21, v13, 0x1.e563f13b049eap+8);
-    double v23 = __builtin_fma(v22, v13, 0x1.8519efbbd62ecp+7);
-    double v24 = v18 / v23;
-    double v25 = chosen_f64(v6, 0x1.921fb54442d18p-1, 0x0.p+0);
-    double v26 = chosen_f64(v5, 0x1.921fb54442d18p+0, v25);
-    double v27 = chosen_f64(v6, 0x1.1a62633145c07p-55, 0x0.p+0);
-    double v28 = chosen_f64(v5, 0x1.1a62633145c07p-54, v27);
-    double v29 = __builtin_fma(v12, v24, v12);
-    double v30 = v29 + v28;
-    double v31 = v26 + v30;
-    double v32 = v31 + v31;
-    return v32;
+    double v1 = __builtin_fabs(x);
+    _Bool v2 = v1 > 0x1p-1;
+    _Bool v3 = x < 0x0.p+0;
+    double v4 = 0x1p+0 - v1;
+    double v5 = v4 * 0x1p-1;
+    double v6 = __builtin_sqrt(v5);
+    double v7 = v6 + v6;
+    double v8 = -v7;
+    double v9 = chosen_f64(v3, v7, v8);
+    double v10 = chosen_f64(v2, v9, x);
+    double v11 = chosen_f64(v3, 0x1.921fb54442d18p+1, 0x0.p+0);
+    double v12 = chosen_f64(v2, v11, 0x1.921fb54442d18p+0);
+    double v13 = chosen_f64(v3, 0x1.1a62633145c07p-53, 0x0.p+0);
+    double v14 = chosen_f64(v2, v13, 0x1.1a62633145c07p-54);
+    _Bool v15 = v1 > 0x1p-1;
+    double v16 = 0x1p+0 - v1;
+    double v17 = v16 * 0x1p-1;
+    double v18 = v1 * v1;
+    double v19 = chosen_f64(v15, v17, v18);
+    double v20 = v10 * v19;
+    double v21 = __builtin_fma(0x1.fec395efb6b71p-6, v19, -0x1.30c91f66fe8e4p-6);
+    double v22 = __builtin_fma(v21, v19, 0x1.47010447d0f61p-6);
+    double v23 = __builtin_fma(v22, v19, 0x1.23a5a9c709a7cp-8);
+    double v24 = __builtin_fma(v23, v19, 0x1.5a8df6711b94cp-7);
+    double v25 = __builtin_fma(v24, v19, 0x1.76c2e220aeb12p-7);
+    double v26 = __builtin_fma(v25, v19, 0x1.c9f71d3c6310fp-7);
+    double v27 = __builtin_fma(v26, v19, 0x1.1c4bb3cede55ap-6);
+    double v28 = __builtin_fma(v27, v19, 0x1.6e8bc485d9deep-6);
+    double v29 = __builtin_fma(v28, v19, 0x1.f1c71b90bf9cdp-6);
+    double v30 = __builtin_fma(v29, v19, 0x1.6db6db6f4e44p-5);
+    double v31 = __builtin_fma(v30, v19, 0x1.3333333331fd7p-4);
+    double v32 = __builtin_fma(v31, v19, 0x1.5555555555558p-3);
+    double v33 = -v14;
+    double v34 = __builtin_fma(v20, v32, v33);
+    double v35 = v10 + v34;
+    double v36 = v12 - v35;
+    return v36;
 }
 PLAIN_1(acos_f64, double)
 
-WIDE_1(acos_f32, acos_f64_block)
+INLINE float acos_f32(float x) {
+    float v1 = __builtin_fabsf(x);
+    _Bool v2 = v1 > 0x1p-1f;
+    _Bool v3 = x < 0x0.p+0f;
+    float v4 = 0x1p+0f - v1;
+    float v5 = v4 * 0x1p-1f;
+    float v6 = __builtin_sqrtf(v5);
+    float v7 = v6 + v6;
+    float v8 = -v7;
+    float v9 = chosen_f32(v3, v7, v8);
+    float v10 = chosen_f32(v2, v9, x);
+    float v11 = chosen_f32(v3, 0x1.921fb6p+1f, 0x0.p+0f);
+    float v12 = chosen_f32(v2, v11, 0x1.921fb6p+0f);
+    float v13 = chosen_f32(v3, -0x1.777a5cp-24f, 0x0.p+0f);
+    float v14 = chosen_f32(v2, v13, -0x1.777a5cp-25f);
+    _Bool v15 = v1 > 0x1p-1f;
+    float v16 = 0x1p+0f - v1;
+    float v17 = v16 * 0x1p-1f;
+    float v18 = v1 * v1;
+    float v19 = chosen_f32(v15, v17, v18);
+    float v20 = v10 * v19;
+    float v21 = __builtin_fmaf(0x1.4ef6dp-5f, v19, 0x1.998ab4p-6f);
+    float v22 = __builtin_fmaf(v21, v19, 0x1.72fe8cp-5f);
+    float v23 = __builtin_fmaf(v22, v19, 0x1.331344p-4f);
+    float v24 = __builtin_fmaf(v23, v19, 0x1.555588p-3f);
+    float v25 = -v14;
+    float v26 = __builtin_fmaf(v20, v24, v25);
+    float v27 = v10 + v26;
+    float v28 = v12 - v27;
+    return v28;
+}
+PLAIN_1(acos_f32, float)
 
 INLINE double atan_f64(double x) {
     double v1 = __builtin_fabs(x);
@@ -1815,7 +1877,31 @@ INLINE double atan_f64(double x) {
 }
 PLAIN_1(atan_f64, double)
 
-WIDE_1(atan_f32, atan_f64_block)
+INLINE float atan_f32(float x) {
+    float v1 = __builtin_fabsf(x);
+    _Bool v2 = v1 > 0x1p+0f;
+    float v3 = chosen_f32(v2, -0x1p+0f, v1);
+    float v4 = chosen_f32(v2, v1, 0x1p+0f);
+    float v5 = v3 / v4;
+    float v6 = v5 * v5;
+    float v7 = v5 * v6;
+    float v8 = __builtin_fmaf(-0x1.fc6348p-10f, v6, 0x1.7b6d86p-7f);
+    float v9 = __builtin_fmaf(v8, v6, -0x1.09c69ep-5f);
+    float v10 = __builtin_fmaf(v9, v6, 0x1.e5755ap-5f);
+    float v11 = __builtin_fmaf(v10, v6, -0x1.5b69ecp-4f);
+    float v12 = __builtin_fmaf(v11, v6, 0x1.c1bcdep-4f);
+    float v13 = __builtin_fmaf(v12, v6, -0x1.243ea8p-3f);
+    float v14 = __builtin_fmaf(v13, v6, 0x1.9994d8p-3f);
+    float v15 = __builtin_fmaf(v14, v6, -0x1.55554cp-2f);
+    float v16 = chosen_f32(v2, -0x1.777a5cp-25f, 0x0.p+0f);
+    float v17 = __builtin_fmaf(v7, v15, v16);
+    float v18 = chosen_f32(v2, 0x1.921fb6p+0f, 0x0.p+0f);
+    float v19 = v18 + v5;
+    float v20 = v19 + v17;
+    float v21 = __builtin_copysignf(v20, x);
+    return v21;
+}
+PLAIN_1(atan_f32, float)
 
 INLINE double sinh_f64(double x) {
     double v1 = __builtin_fabs(x);

@@ -571,3 +571,20 @@ def _rows(n):
         )
 
     return run, [d(*shape), d(*shape[1:]), d(*shape[1:])]
+
+
+@kernel("images at the points of a grid", bound=lambda n: 40 + 2 * n)
+def _grid(n):
+    d = draws(n)
+    high, wide = n, odd(n, 37) % 9 + 1
+
+    def run(image, grid):
+        return tuple(
+            F.grid_sample(x, grid, mode, padding, corners)
+            for mode in ("bilinear", "nearest")
+            for padding in ("zeros", "border")
+            for corners in (False, True)
+            for x in (image, image.flip(0))
+        )
+
+    return run, [d(2, 3, high, wide), d(2, odd(n, 53) % 70 + 1, 2, 2)]

@@ -36,6 +36,7 @@ __all__ = [
     "convolution",
     "ctc",
     "extreme",
+    "grid_sample",
     "layer_norm",
     "logcumsumexp",
     "max_pool",
@@ -448,6 +449,20 @@ def softmax(h, x, dim, logarithm: bool):
         kernels.softmax, [part], [out], 20 * math.prod(shape), logarithm=logarithm, f64=kind is dtypes.float64
     )
     return h.as_dtype(h.part(made[0], shape, dense_strides(shape)), x.dtype)
+
+
+def grid_sample(h, image, grid, nearest: bool, border: bool, corners: bool):
+    """Images (N, C, H, W) at the points of a grid (N, h, w, 2): see csrc/kernels/grid_sample.c."""
+    kind, (n, channels, height, width), points = image.dtype, tuple(image.shape), tuple(grid.shape[1:3])
+    if kind not in (dtypes.float32, dtypes.float64) or not math.prod((*image.shape, *points)):
+        raise NotImplementedError(f"images of {kind} and sizes {list(image.shape)} aren't sampled here")
+    if height * width >= 1 << 31:
+        raise NotImplementedError("places in an image are 32-bit numbers")
+    line, shape = (n, math.prod(points), 2), (n, channels, *points)
+    operands = [h.contiguous(image), h.part(h.contiguous(grid), line, dense_strides(line))]
+    out = ResultSpec(shape, dense_strides(shape), kind, image.device)
+    numbers = {"nearest": nearest, "border": border, "corners": corners, "f64": kind is dtypes.float64}
+    return h.launch(kernels.grid_sample, operands, [out], 20 * math.prod(shape), **numbers)[0]
 
 
 def layer_norm(h, x, count: int, weight, bias, eps: float):

@@ -135,7 +135,7 @@ gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
 huber_loss huber_loss_backward kl_div l1_loss mse_loss poisson_nll_loss smooth_l1_loss smooth_l1_loss_backward
 """,
     "neural.resampling": """
-_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
+_grid_sample _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
 affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d upsample_bicubic2d upsample_bilinear2d upsample_linear1d
 upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
 """,

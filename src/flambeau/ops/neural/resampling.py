@@ -9,7 +9,7 @@ import math
 
 from ...base import dtypes
 from ...base.shapes import spread
-from ...core.declare import COMPLEX, composite
+from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
 from ..reductions.basic import as_dtype, widened
 
@@ -309,6 +309,43 @@ def _bicubic_grid(input, at, padding_mode, align_corners):
     return total
 
 
+def _sampled(input, grid, interpolation_mode, padding_mode, align_corners):
+    """input (N, C, ...) at the points of a grid (N, ..., n)."""
+    n, sizes, grid = input.ndim - 2, list(input.shape[2:]), aten.contiguous.default(grid)
+    # The grid's last dimension is (x, y, z): from the last dimension of the input to the first.
+    at = [_real(aten.select.int(grid, -1, n - 1 - i), sizes[i], align_corners) for i in range(n)]
+    if interpolation_mode == 2:
+        if n != 2:
+            raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+        return _bicubic_grid(input, at, padding_mode, align_corners)
+    at = [_settle(x, sizes[i], padding_mode, align_corners) for i, x in enumerate(at)]
+    if interpolation_mode == 1:
+        at = [aten.round.default(x) for x in at]
+        made = _pick(input, at, n)
+        if not grid.requires_grad:
+            return made
+        # What is nearest doesn't move with the grid, whose gradient is zero and not missing.
+        never = aten.zeros_like.default(at[0], dtype=dtypes.bool_)
+        return aten.where.self(aten.unsqueeze.default(never, 1), aten.unsqueeze.default(at[0], 1), made)
+    return _corners(input, at, n)
+
+
+@explicit(
+    "_grid_sample(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+    has_out=False,
+)
+def _grid_sample(input, grid, interpolation_mode, padding_mode, align_corners):
+    """What of `grid_sampler_2d` needs no gradient, as one operator: eager calls have a kernel."""
+    return _sampled(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@_grid_sample.override("rows")
+def _grid_sample_rows(h, input, grid, interpolation_mode, padding_mode, align_corners):
+    if interpolation_mode == 2 or padding_mode == 2:
+        raise NotImplementedError("cubic weights and reflections have no kernel")
+    return h.grid_sample(input, grid, interpolation_mode == 1, padding_mode == 1, bool(align_corners))
+
+
 def _grid_sampler(n):
     @composite(
         f"grid_sampler_{n}d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
@@ -330,23 +367,9 @@ def _grid_sampler(n):
                 f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(input.shape)} and grid with sizes "
                 f"{list(grid.shape)}"
             )
-        sizes, grid = list(input.shape[2:]), aten.contiguous.default(grid)
-        # The grid's last dimension is (x, y, z): from the last dimension of the input to the first.
-        at = [_real(aten.select.int(grid, -1, n - 1 - i), sizes[i], align_corners) for i in range(n)]
-        if interpolation_mode == 2:
-            if n != 2:
-                raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-            return _bicubic_grid(input, at, padding_mode, align_corners)
-        at = [_settle(x, sizes[i], padding_mode, align_corners) for i, x in enumerate(at)]
-        if interpolation_mode == 1:
-            at = [aten.round.default(x) for x in at]
-            made = _pick(input, at, n)
-            if not grid.requires_grad:
-                return made
-            # What is nearest doesn't move with the grid, whose gradient is zero and not missing.
-            never = aten.zeros_like.default(at[0], dtype=dtypes.bool_)
-            return aten.where.self(aten.unsqueeze.default(never, 1), aten.unsqueeze.default(at[0], 1), made)
-        return _corners(input, at, n)
+        if n == 2 and not (input.requires_grad or grid.requires_grad):
+            return aten._grid_sample.default(input, grid, interpolation_mode, padding_mode, align_corners)
+        return _sampled(input, grid, interpolation_mode, padding_mode, align_corners)
 
     return sampler
 

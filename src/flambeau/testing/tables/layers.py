@@ -55,6 +55,7 @@ row("upsample_bicubic2d", [call(f(1, 2, 3, 4), [5, 6], False), call(f(1, 1, 3, 4
 row("_upsample_bilinear2d_aa _upsample_bicubic2d_aa", [call(f(1, 1, 6, 7), [3, 4], False)], None, rtol=1e-5)
 row("grid_sampler_2d", [call(f(1, 2, 3, 4), unit(1, 2, 3, 2) * 0.7, m, p, a) for m, p, a in ((0, 0, False), (0, 1, True), (1, 0, False), (2, 2, False))], None, second=False, grad=(0,))
 row("grid_sampler_3d", [call(f(1, 1, 2, 3, 4), unit(1, 2, 2, 2, 3) * 0.7, 0, 0, False)], None, second=False, grad=(0,))
+row("_grid_sample", [call(f(1, 2, 3, 4), unit(1, 2, 3, 2) * 0.7, m, p, a) for m, p, a in ((0, 0, False), (0, 1, True), (1, 1, False), (0, 2, False))], None, torch=None, second=False, grad=(0,))
 row("grid_sampler", [call(f(1, 2, 3, 4), unit(1, 2, 3, 2) * 0.7, 0, 0, True)], None, second=False, grad=(0,))
 row("affine_grid_generator", [call(f(1, 2, 3), [1, 1, 2, 3], a) for a in (True, False)], None, rtol=1e-5)
 

@@ -1,5 +1,5 @@
 """Trigonometric functions and arcs: sin and cos kernels with fdlibm's coefficients, the arc tangent Cephes' (Moshier, Methods and Programs for
-Mathematical Functions); the other arcs follow from it."""
+Mathematical Functions); that of float32, the arc sine and the arc cosine are minimax polynomials."""
 
 from __future__ import annotations
 
@@ -131,23 +131,85 @@ def _atan(b, t, x):
     return b.add(start, b.add(b.fma(y, ratio, y), rest))
 
 
-@wide
+# (atan(y) / y - 1) / y^2 as a polynomial in y^2 on [0, 1]
+_ATAN_SINGLE = (
+    -0.0019393456244724007,
+    0.011579218423036823,
+    -0.03244334086596605,
+    0.059260057348968144,
+    -0.0848178114704502,
+    0.10979925797748988,
+    -0.14269762528130886,
+    0.1999909334891286,
+    -0.33333318353617675,
+)
+# (asin(s) / s - 1) / s^2 as a polynomial in s^2 on [0, 1/4]
+_ASIN = {
+    "f32": (0.040889173359444864, 0.024996447482304278, 0.04528739180175727, 0.07496954302436844, 0.1666670368000547),
+    "f64": (
+        0.031174560949561895,
+        -0.01860263888009052,
+        0.019958738498885412,
+        0.004450181912977965,
+        0.010576005299495116,
+        0.011436806119822705,
+        0.013975991511664647,
+        0.01735203322775667,
+        0.02237219039616705,
+        0.030381943625792652,
+        0.04464285715443639,
+        0.07499999999993122,
+        0.16666666666666674,
+    ),
+}
+_PI = {"f32": (3.1415927410125732, -8.742278e-08), "f64": (math.pi, _PI_LOW)}  # pi in two parts
+
+
+@expansion
 def atan(b, t, x):
-    return signed(b, _atan(b, t, fabs(b, x)), x)
+    a = fabs(b, x)
+    if t == "f64":
+        return signed(b, _atan(b, t, a), x)
+    high, low = _PI[t]
+    over = b.cmp("ogt", a, 1.0)
+    y = b.div(b.select(over, -1.0, a), b.select(over, a, 1.0))
+    z = b.mul(y, y)
+    tail = b.fma(b.mul(y, z), b.poly(z, _ATAN_SINGLE), b.select(over, b.const(t, low / 2), b.const(t, 0.0)))
+    return signed(b, b.add(b.add(b.select(over, b.const(t, high / 2), b.const(t, 0.0)), y), tail), x)
 
 
-@wide
+def _arc(b, t, a, u, start, rest):
+    """start + rest less asin(u), or less 2 asin(u / 2) where u is twice the root of (1 - a) / 2."""
+    square = b.select(b.cmp("ogt", a, 0.5), b.mul(b.sub(1.0, a), 0.5), b.mul(a, a))
+    return b.sub(start, b.add(u, b.fma(b.mul(u, square), b.poly(square, _ASIN[t]), b.neg(rest))))
+
+
+def _twice_root(b, a):
+    half = b.mul(b.sub(1.0, a), 0.5)
+    root = sqrt(b, half)
+    return b.add(root, root)
+
+
+@expansion
 def asin(b, t, x):
-    one, a = b.const(t, 1.0), fabs(b, x)
-    root = sqrt(b, b.mul(b.sub(one, a), b.add(one, a)))
-    return signed(b, _atan(b, t, b.div(a, root)), x)
+    """Above 1/2 by pi / 2 - 2 asin(sqrt((1 - a) / 2))."""
+    (high, low), zero, a = _PI[t], b.const(t, 0.0), fabs(b, x)
+    over = b.cmp("ogt", a, 0.5)
+    u = b.select(over, _twice_root(b, a), b.neg(a))
+    start, rest = b.select(over, b.const(t, high / 2), zero), b.select(over, b.const(t, low / 2), zero)
+    return signed(b, _arc(b, t, a, u, start, rest), x)
 
 
-@wide
+@expansion
 def acos(b, t, x):
-    one = b.const(t, 1.0)
-    half = _atan(b, t, sqrt(b, b.div(b.sub(one, x), b.add(one, x))))
-    return b.add(half, half)
+    (high, low), zero, a = _PI[t], b.const(t, 0.0), fabs(b, x)
+    over, negative = b.cmp("ogt", a, 0.5), b.cmp("olt", x, zero)
+    root = _twice_root(b, a)
+    u = b.select(over, b.select(negative, root, b.neg(root)), x)
+    start, rest = (
+        b.select(over, b.select(negative, b.const(t, whole), zero), b.const(t, whole / 2)) for whole in (high, low)
+    )
+    return _arc(b, t, a, u, start, rest)
 
 
 @wide
