@@ -285,3 +285,26 @@ def test_collect_env_tells_what_info_prints(capsys):
     assert collect_env.get_pretty_env_info() == collect_env.as_text(facts)
     info = collect_env.get_env_info()
     assert info.torch_version == torch.__version__ and "numpy==" in info.pip_packages
+
+
+def test_collect_env_asks_the_system():
+    from flambeau.utils import collect_env
+
+    assert collect_env.run("echo hi; echo oh >&2; exit 3") == (3, "hi", "oh")
+    assert collect_env.run(["echo", "a b"]) == (0, "a b", "")
+    assert collect_env.run_and_read_all(collect_env.run, "false") is None
+    assert collect_env.run_and_parse_first_match(collect_env.run, "echo hi 3", r"hi (\d)") == "3"
+    assert collect_env.run_and_return_first_line(collect_env.run, "printf '1\\n2'") == "1"
+
+    # A query asks nothing but the function that it is handed.
+    def answer(command):
+        said = {"lscpu": "CPU(s): 2", "gcc --version": "gcc (Debian) 12.2.0", "nvidia-smi -L": "GPU 0: H (UUID: GPU-1)"}
+        return (0, said[str(command)], "") if str(command) in said else (127, "", "not found")
+
+    assert collect_env.get_cpu_info(answer) == "CPU(s): 2"
+    assert collect_env.get_gcc_version(answer) == "(Debian) 12.2.0"
+    assert collect_env.get_gpu_info(answer) == "GPU 0: H"
+    assert collect_env.get_nvidia_driver_version(answer) is None
+    assert collect_env.get_clang_version(answer) is collect_env.get_cmake_version(answer) is None
+    assert collect_env.get_pip_packages(answer) == ("pip3", None)
+    assert collect_env.get_cpu_info(lambda command: (1, "", "no lscpu")) == "no lscpu"

@@ -12,8 +12,47 @@ import numpy as np
 from .. import _runtime
 from ..base import disk
 from ..version import __version__, flambeau
+from .system_queries import (
+    get_clang_version,
+    get_cmake_version,
+    get_cpu_info,
+    get_gcc_version,
+    get_gpu_info,
+    get_libc_version,
+    get_nvidia_driver_version,
+    get_os,
+    get_pip_packages,
+    get_platform,
+    get_python_platform,
+    run,
+    run_and_parse_first_match,
+    run_and_read_all,
+    run_and_return_first_line,
+)
 
-__all__ = ["SystemEnv", "as_text", "environment", "get_env_info", "get_pretty_env_info", "main"]
+__all__ = [
+    "SystemEnv",
+    "as_text",
+    "environment",
+    "get_clang_version",
+    "get_cmake_version",
+    "get_cpu_info",
+    "get_env_info",
+    "get_gcc_version",
+    "get_gpu_info",
+    "get_libc_version",
+    "get_nvidia_driver_version",
+    "get_os",
+    "get_pip_packages",
+    "get_platform",
+    "get_pretty_env_info",
+    "get_python_platform",
+    "main",
+    "run",
+    "run_and_parse_first_match",
+    "run_and_read_all",
+    "run_and_return_first_line",
+]
 
 # Settings in the environment that change what a program does.
 SETTINGS = (
