@@ -408,6 +408,31 @@ def test_parts_of_libraries():
     assert [s.tolist() for s in t.unbind()] == [[0, 1], [4, 5, 6]] and tools.buffer_from_jagged(t) is values
 
 
+def test_ragged_sizes_are_those_of_lengths_and_can_be_noted():
+    from flambeau.nested._internal.nested_tensor import NestedTensor, _tensor_symint_registry
+    from flambeau.nested._internal.ops import extract_kwargs
+
+    values, offsets, lengths = torch.arange(12.0).view(6, 2), torch.tensor([0, 3, 6]), torch.tensor([1, 2])
+    whole, parts, others = (
+        torch.nested.nested_tensor_from_jagged(values, offsets, n) for n in (None, lengths, torch.tensor([2, 2]))
+    )
+    assert len({whole.shape, parts.shape, others.shape}) == 3
+    with pytest.raises(RuntimeError, match="shapes"):
+        parts + others
+    for t, name in ((whole, "offsets"), (parts, "lengths")):
+        copied = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in extract_kwargs(t).items()}
+        assert copied[name] not in _tensor_symint_registry
+        with pytest.raises(KeyError):
+            _tensor_symint_registry[copied[name]]
+        with pytest.raises(RuntimeError, match="shapes"):
+            t + NestedTensor(values, **copied)
+        copied = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in copied.items()}
+        _tensor_symint_registry[copied[name]] = _tensor_symint_registry[getattr(t, f"_{name}")]
+        other = NestedTensor(values * 2, **copied)
+        assert other.shape == t.shape and (t + other).shape == t.shape
+        assert [s.tolist() for s in (t + other).unbind()] == [(s * 3).tolist() for s in t.unbind()]
+
+
 def test_compiled_second_derivative():
     def f(t):
         (g,) = torch.autograd.grad((t.values() ** 3).sum(), t.values(), create_graph=True)

@@ -69,6 +69,15 @@ class Noted:
         except TypeError:
             of[key] = (lambda: o), note
 
+    def __getitem__(self, o):
+        found = self.get(o)
+        if found is None:
+            raise KeyError(o)
+        return found
+
+    def __contains__(self, o) -> bool:
+        return self.get(o) is not None
+
     def get(self, o):
         """The note; None where there is none."""
         found = self._of.get(id(o))

@@ -240,7 +240,7 @@ value '': STAT_EVENT
 refuses: log_event register_event_handler unregister_event_handler
 """,
     "nested._internal": "module: nested_tensor ops",
-    "nested._internal.ops": "why: it is a part of PyTorch's dispatch of nested tensors\nrefuses: extract_kwargs",
+    "nested._internal.ops": "from nested.converters: extract_kwargs",
     "onnx": "why: export to ONNX is not built\nmodule: symbolic_opset11 symbolic_helper\nrefuses: export\n"
     "returns None: register_custom_op_symbolic unregister_custom_op_symbolic\n"
     "returns False: is_in_onnx_export is_onnxrt_backend_supported\nclass: ONNXProgram OperatorExportTypes",

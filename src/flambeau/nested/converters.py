@@ -6,11 +6,14 @@ from flambeau.core.operator import namespace
 
 from .construct import _joined, narrow, nested_tensor_from_jagged
 from .functions import like, unpadded
+from .sizes import RAGGED_SIZES as _tensor_symint_registry
 from .tensor import NestedTensor, jagged
 
 __all__ = [
     "NestedTensor",
+    "_tensor_symint_registry",
     "buffer_from_jagged",
+    "extract_kwargs",
     "jagged_from_list",
     "jagged_from_tensor_and_lengths",
     "nested_from_padded",
@@ -57,6 +60,16 @@ def nested_from_padded(padded, offsets, ragged_idx=1, min_seqlen=None, max_seqle
     shape[ragged_idx - 1] = int(offsets[-1]) if sum_S is None else sum_S
     frame = nested_tensor_from_jagged(padded.new_empty(shape), offsets, None, ragged_idx, min_seqlen, max_seqlen)
     return like(frame, unpadded(padded, frame))
+
+
+def extract_kwargs(arg):
+    """What :class:`NestedTensor` takes beside values, of a nested tensor: by keyword."""
+    return {
+        "offsets": arg._offsets,
+        "lengths": arg._lengths,
+        "_metadata_cache": arg._extremes,
+        "_ragged_idx": arg._ragged_idx,
+    }
 
 
 def buffer_from_jagged(jagged):

@@ -14,7 +14,7 @@ from flambeau.core.function_kinds import FunctionRules, is_elementwise
 from flambeau.core.operator import Packet, namespace
 
 from . import tensor as _tensor
-from .sizes import Extremes
+from .sizes import RAGGED_SIZES, Extremes
 
 __all__ = ["RULES", "call", "call_operator", "extremes", "like", "matching", "only_element", "rule"]
 
@@ -39,7 +39,18 @@ def like(t, values, ragged_idx: int | None = None):
 
 def same_sequences(a, b) -> bool:
     """Whether two nested tensors are known to have the same lengths, in the same dimension."""
-    return a._offsets is b._offsets and a._lengths is b._lengths and a._ragged_idx == b._ragged_idx
+    if a._ragged_idx != b._ragged_idx:
+        return False
+    return a._offsets is b._offsets and a._lengths is b._lengths or _said_to_be_one(a, b)
+
+
+def _said_to_be_one(a, b) -> bool:
+    """Whether a program noted one ragged size for copies of offsets, or of lengths."""
+    if (a._lengths is None) != (b._lengths is None):
+        return False
+    of, other = (a._offsets, b._offsets) if a._lengths is None else (a._lengths, b._lengths)
+    size = RAGGED_SIZES.get(of)
+    return size is not None and size == RAGGED_SIZES.get(other) and bool(aten.equal(a._offsets, b._offsets))
 
 
 def matching(t, other):

@@ -8,10 +8,10 @@ from ..base.records import slotted
 from ..base.symint import SymInt
 from ..base.weak import Noted
 
-__all__ = ["Extremes", "NestedInt", "ragged_size"]
+__all__ = ["RAGGED_SIZES", "Extremes", "NestedInt", "ragged_size"]
 
 _numbers = itertools.count(1)
-_sizes = Noted()  # of offsets: tensors that share them have one size
+RAGGED_SIZES = Noted()  # of offsets, or of lengths where there are some: tensors that share them have one size
 
 
 @slotted
@@ -100,9 +100,9 @@ class NestedInt(SymInt):
         return str, (repr(self),)
 
 
-def ragged_size(offsets) -> NestedInt:
-    """The size that ``offsets`` say: the same object for the same tensor."""
-    found = _sizes.get(offsets)
+def ragged_size(source) -> NestedInt:
+    """The size that ``source`` says, a nested tensor's lengths or, without them, its offsets: the same object for the same tensor."""
+    found = RAGGED_SIZES.get(source)
     if found is None:
-        found = _sizes[offsets] = NestedInt(next(_numbers))
+        found = RAGGED_SIZES[source] = NestedInt(next(_numbers))
     return found

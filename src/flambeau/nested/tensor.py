@@ -87,11 +87,14 @@ class NestedTensor(Tensor):
         return self._min_seqlen
 
     # -- metadata --------------------------------------------------------------------------------------------------------
+    def _ragged_size(self):
+        return ragged_size(self._offsets if self._lengths is None else self._lengths)
+
     @property
     def shape(self) -> Size:
         """(B, ..., j, ...) with a symbolic size for the ragged dimension."""
         sizes = [self._offsets.shape[0] - 1, *self._values.shape]
-        sizes[self._ragged_idx] = ragged_size(self._offsets)
+        sizes[self._ragged_idx] = self._ragged_size()
         return Size(sizes)
 
     def size(self, dim=None):
@@ -101,7 +104,7 @@ class NestedTensor(Tensor):
     def stride(self, dim=None):
         """Strides in elements, or that of ``dim``: symbolic for the batch."""
         inner = self._values.stride()
-        strides = (ragged_size(self._offsets) * inner[self._ragged_idx - 1], *inner)
+        strides = (self._ragged_size() * inner[self._ragged_idx - 1], *inner)
         return strides if dim is None else strides[normalize_dim(dim, self.dim())]
 
     def dim(self) -> int:
