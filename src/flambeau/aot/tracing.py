@@ -133,7 +133,7 @@ def _collect(mode, given, histories, fakes, outs, joint: bool, whole: bool, as_w
     with_grad = frozenset(i for i in mutated if joint and given[i].grad_fn is not histories[i])
     forward: list[Any] = [given[i] for i in mutated]
     fresh = [o for o in outs if isinstance(o, _C.TensorBase) and id(o) not in by_id]
-    derived = {} if whole else _views_among(mode, fresh)
+    derived = {} if whole else _views_among(mode, fresh, storages if joint else None)
     facts: list[Any] = []
     at: dict[int, int] = {}
 
@@ -265,12 +265,20 @@ def _view_of_input(mode, o, given) -> InputView | None:
     return _made_again(InputView, index, found[1], o, given[index])
 
 
-def _views_among(mode, outs: list[Any]) -> dict[int, tuple[Any, OutputView]]:
-    """Outputs that are views of other outputs: by id, what they are views of and how (with no index yet)."""
+def _views_among(mode, outs: list[Any], given: dict | None) -> dict[int, tuple[Any, OutputView]]:
+    """Outputs that are views of other outputs: by id, what they are views of and how (with no index yet).
+
+    In a joint graph, where ``given`` are the inputs' storages, views of one tensor that isn't returned are made of it again, too: a gradient
+    that is recorded for a write to one of them reaches the others through it."""
     storages = Counter(id(t._storage) for t in {id(o): o for o in outs}.values())
     sharing = [o for o in outs if storages[id(o._storage)] > 1]
     # `.data` of a tensor has its node, too: of the two the one that counts its memory's writes is what the other is made of.
-    bases = sorted(reversed(sharing), key=lambda o: o._counter is o._storage)
+    roots = [
+        o._base
+        for o in sharing
+        if given is not None and id(o._storage) not in given and o._base is not None and o._base.requires_grad
+    ]
+    bases = sorted(reversed([*sharing, *roots]), key=lambda o: o._counter is o._storage)
     shared = {_unwritten(mode.argument(o)): o for o in bases}
     derived = {}
     for o in sharing:
