@@ -299,3 +299,26 @@ def test_what_the_library_calls_by_name_is_not_shown():
     x.as_subclass(torch.Tensor)
     operators = [f for f in Told.log if isinstance(f, torch._C.Operator) or type(f).__name__ == "OpOverloadPacket"]
     assert g is None and not operators
+
+
+def test_rules_of_transforms_show_no_operators():
+    x = X.clone().as_subclass(Told)
+    for f in (
+        torch.func.vmap(lambda v: v * 2),
+        torch.func.grad(lambda v: (v * v).sum()),
+        lambda x: torch.func.jvp(torch.sin, (x,), (X,))[1],
+        torch.func.jacrev(torch.sin),
+        torch.func.jacfwd(torch.sin),
+    ):
+        Told.log.clear()
+        assert type(f(x)) is torch.Tensor
+        assert not [s for s in map(str, Told.log) if s.startswith("aten")]
+
+
+def test_rules_of_the_librarys_classes_hold_for_packets():
+    nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged)
+    masked = torch.masked.masked_tensor(torch.arange(4.0), torch.tensor([True, False, True, True]))
+    for t in (nested, masked):
+        for op in (aten.mul, aten.mul.Tensor):
+            made = op(t, 2)
+            assert type(made) is type(t) and made.shape == t.shape and str(made) == str(t * 2)

@@ -13,6 +13,7 @@ from ..base import upper_levels
 from . import keys as K
 from . import modes
 from .operator import OpOverload, decomposed
+from .overrides import DisableTorchFunctionSubclass
 
 __all__ = ["HANDLERS", "excluding", "install", "python_key", "redispatch"]
 
@@ -30,15 +31,16 @@ def dispatch(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Run ``op`` for a set of keys."""
     if decomposed(op):
         return _open(op, keys, args, kwargs)
-    if keys & K.TRANSFORM:
-        return HANDLERS[K.TRANSFORM](op, keys, args, kwargs)
-    if keys & K.FORWARD:
-        return HANDLERS[K.FORWARD](op, keys, args, kwargs)
+    if keys & (K.TRANSFORM | K.FORWARD):
+        # A rule calls operators on what it takes out of a wrapper: no class is shown those calls.
+        with DisableTorchFunctionSubclass():
+            return HANDLERS[K.TRANSFORM if keys & K.TRANSFORM else K.FORWARD](op, keys, args, kwargs)
     if keys & K.AUTOGRAD:
         kernel = op.overrides.get("autograd")
         return HANDLERS[K.AUTOGRAD](op, keys, args, kwargs) if kernel is None else kernel(*op.full(*args, **kwargs))
     if keys & K.FUNCTIONALIZE:
-        return HANDLERS[K.FUNCTIONALIZE](op, keys, args, kwargs)
+        with DisableTorchFunctionSubclass():
+            return HANDLERS[K.FUNCTIONALIZE](op, keys, args, kwargs)
     if keys & K.PYTHON:
         return python_key(op, keys, args, kwargs)
     return HANDLERS[K.BACKEND](op, keys, args, kwargs)

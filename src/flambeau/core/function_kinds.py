@@ -9,6 +9,8 @@ from collections.abc import Callable
 from .. import _C
 from .bindings import Binder
 from .definition import Pointwise, View
+from .operator import Packet
+from .overrides import DisableTorchFunctionSubclass
 
 __all__ = ["FunctionRules", "body_of", "is_elementwise", "is_view", "name_of"]
 
@@ -66,6 +68,12 @@ def body_of(func) -> Callable | None:
     return body
 
 
+def _overload_of_packet(packet, *args, **kwargs):
+    """A packet chooses its overload, which the class is asked about as a dispatcher."""
+    with DisableTorchFunctionSubclass():
+        return packet(*args, **kwargs)
+
+
 class FunctionRules:
     """What a class with ``__torch_function__`` does instead of functions: ``rule(func, *args, **kwargs)`` by name, then by kind.
 
@@ -102,6 +110,8 @@ class FunctionRules:
         return self._found[func]
 
     def _look_up(self, func: Callable) -> Callable | None:
+        if isinstance(func, Packet):
+            return _overload_of_packet
         if (found := self.by_name.get(name_of(func) or "")) is not None:
             return found
         for asked, rule in self.by_kind:

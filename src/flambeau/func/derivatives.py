@@ -24,6 +24,7 @@ from ..autograd.node import AccumulateGrad, gradient_edge
 from ..base import pytree
 from ..batching import conceal, current, expose, innermost
 from ..core.operator import namespace
+from ..core.overrides import DisableTorchFunctionSubclass
 from .ndarrays import holds_arrays, keeping, on_arrays, tensor_form, to_arrays, to_tensors
 
 __all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearize", "linearized", "vjp"]
@@ -51,7 +52,8 @@ class Differentiated:
         self._own = {gradient_edge(x)[0] for x in self.physical if x._grad_fn is None}
 
     def _fresh(self, x):
-        with enable_grad():
+        # The function is given plain tensors, whatever the class of the argument.
+        with enable_grad(), DisableTorchFunctionSubclass():
             if x._requires_grad and self.recording:
                 return aten.alias.default(x)
             return detached(x).requires_grad_()
