@@ -104,7 +104,18 @@ class MadeReferenceVariable(Variable):
         return self.target(tx)
 
     def key_object(self):
-        return WeakKey(self.target(current()))
+        """What finds the entries that references of before have made: one of them, where the object existed before."""
+        to = self.target(current())
+        if not isinstance(to, ObjectVariable) or to.source is None:
+            return WeakKey(to)
+        if any(getattr(type(to.value), n) is not getattr(object, n) for n in ("__eq__", "__hash__")):
+            unsupported(
+                "weak-reference",
+                "a weak reference as a key, to an object with an equality of its own",
+                "References are as equal as what they refer to.",
+            )
+        current().output.guard(to.source, "ID_MATCH", to.value)
+        return weakref.ref(to.value)
 
     def getattr(self, tx, name):
         if name == "key" and self.key is not None:
