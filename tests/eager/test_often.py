@@ -51,7 +51,7 @@ PURE = {
     "mode": lambda: x.mode(1),
     "hardswish": lambda: torch.nn.functional.hardswish(x - 0.3),
     "gathers": lambda: torch.nn.functional.grid_sample(
-        x.reshape(1, 1, 4, 6), torch.stack([x, y], 2)[None], align_corners=False
+        x.reshape(1, 1, 4, 6), torch.stack([x, y], 2)[None], mode="bicubic", align_corners=False
     ),
     "writes that add": lambda: torch.zeros(4, dtype=torch.float64).index_add(
         0, i.repeat(3), torch.cat([x[:, 0], y[:, 1], x[:, 2]])

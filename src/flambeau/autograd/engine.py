@@ -123,9 +123,9 @@ def accumulates_into_leaves() -> bool:
     return bool(_runs.stack) and _runs.stack[-1].into_leaves
 
 
-def _flag(value, unsaid=False) -> bool:
-    """A switch of ``grad`` and ``backward``: ``unsaid`` for None. TypeError for what isn't an integer."""
-    return unsaid if value is None else bool(operator.index(value))
+def _flag(value) -> bool:
+    """A switch of ``grad`` and ``backward``, None for False. TypeError for what isn't an integer."""
+    return value is not None and bool(operator.index(value))
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
@@ -137,8 +137,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         )
     tensors = _tensors(tensors)
     grads = _cotangents(tensors, grad_tensors if grad_variables is None else grad_variables)
-    create = _flag(create_graph)
-    keep = _flag(retain_graph, create)
+    # The usual False costs no call.
+    create = create_graph is not False and _flag(create_graph)
+    keep = create if retain_graph is None else _flag(retain_graph)
     if inputs is None:
         _run(tensors, grads, None, keep, create, True)
         return
@@ -200,8 +201,11 @@ def grad(
             materialize_grads=materialize_grads,
         )
     outputs, inputs = _tensors(outputs), _tensors(inputs)
-    create, unused = _flag(create_graph), _flag(allow_unused)
-    keep = _flag(retain_graph, create)
+    create, unused = (
+        create_graph is not False and _flag(create_graph),
+        allow_unused is not False and _flag(allow_unused),
+    )
+    keep = create if retain_graph is None else _flag(retain_graph)
     edges = _edges(inputs)
     if is_grads_batched:
         collected = _batched(outputs, edges, grad_outputs, keep, create)

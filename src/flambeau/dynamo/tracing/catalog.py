@@ -49,6 +49,7 @@ from ..variables.modules import lazy_modules as lazy_modules
 from ..variables.modules import module as module
 from ..variables.modules import optimizer as optimizer
 from ..variables.numpy import array_iterators as array_iterators
+from ..variables.numpy import byte_arrays as byte_arrays
 from ..variables.numpy import flips as flips
 from ..variables.numpy import masked as masked
 from ..variables.numpy import methods as methods
@@ -75,6 +76,7 @@ from ..variables.tensors import tensor as tensor
 from ..variables.tensors import tensor_elements as tensor_elements
 from ..variables.tensors import tensor_subclass as tensor_subclass
 from ..variables.tensors import torch_functions as torch_functions
+from ..variables.values import complex_numbers as complex_numbers
 from ..variables.values import constant as constant
 from ..variables.values import constant_methods as constant_methods
 from ..variables.values import graph_numbers as graph_numbers
