@@ -461,3 +461,13 @@ def test_a_kernel_runs_without_gradients():
     assert out.tolist() == [2, 2] and out.requires_grad
     with pytest.raises(RuntimeError, match="no autograd formula was registered"):
         out.sum().backward()
+
+
+def test_a_custom_operator_itself_is_compiled():
+    @torch.library.custom_op("tlib_compiled::added", mutates_args=())
+    def added(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+    added.register_fake(lambda x, y: torch.empty_like(x))
+    x = torch.ones(2)
+    assert torch.equal(torch.compile(added, backend="eager", fullgraph=True)(x, x), x + x)

@@ -79,7 +79,9 @@ class CustomOpDef:
         lib.define(self._name + schema, tags=tags)
         self._lib = lib
         self._opoverload: OpOverload = find(name)
-        self._packet, self._call = self._opoverload.overloadpacket, None
+        self._packet = self._opoverload.overloadpacket
+        # Unlike the overload a packet looks at each argument's type. Overrides are handed the overload.
+        self._call = packet_call(self._packet, self._opoverload)
         self._opoverload.override("missing_meta", self._without_fake)
         functools.update_wrapper(self, fn)
 
@@ -90,9 +92,6 @@ class CustomOpDef:
         )
 
     def __call__(self, *args, **kwargs):
-        if self._call is None:
-            # Unlike the overload a packet looks at each argument's type. Overrides are handed the overload.
-            self._call = packet_call(self._packet, self._opoverload)
         return self._call(*args, **kwargs)
 
     def __repr__(self):
