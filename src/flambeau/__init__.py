@@ -157,6 +157,7 @@ _upper_levels.provide("config.repro_after", _of("debug.repro", "watch"))
 _upper_levels.provide("order of collectives", _of("distributed.collective_order", "compared"))
 _upper_levels.provide("strict calls", _of("debug.strict_calls", "call"))
 _upper_levels.provide("compiler", lambda: _importlib.import_module("flambeau.compiler"))
+_upper_levels.provide("byte_arrays", lambda: _importlib.import_module("flambeau.numpy.byte_arrays"))
 _upper_levels.provide("core decompositions", _of("library.decompositions", "core_aten_decompositions"))
 for _name in ("aoti_compile_and_package", "aoti_load_package"):
     _upper_levels.provide(_name, _of("export.package", _name))

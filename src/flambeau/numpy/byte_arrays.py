@@ -24,7 +24,7 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from .graph_calls import LARGEST_SAMPLE, run_telling
-from .literals import value
+from .literals import literal, value
 
 __all__ = [
     "FUNCTIONS",
@@ -37,6 +37,7 @@ __all__ = [
     "captured",
     "dtype_literal",
     "element_of",
+    "literal",
     "made_of",
     "name_of_function",
 ]

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from flambeau.numpy import byte_arrays
-from flambeau.numpy.literals import literal
+from flambeau.base import upper_levels
+from flambeau.base.dtypes import from_numpy
 
 from ...exc import unsupported
 from ...guards.source import CallSource, GetAttrSource
@@ -38,6 +38,11 @@ __all__ = ["ByteArrayVariable", "binary", "called", "of_array"]
 
 CREATORS = frozenset((np.array, np.asarray, np.zeros, np.ones, np.full))
 FOLLOWS = "What it gives can't be told from the dtypes and shapes of its arguments"
+
+
+def of_numpy():
+    """What the package for NumPy knows of such arrays (:mod:`flambeau.numpy.byte_arrays`)."""
+    return upper_levels.ask("byte_arrays")
 
 
 class ByteArrayVariable(Variable):
@@ -74,7 +79,7 @@ class ByteArrayVariable(Variable):
             if not self.scalar:
                 cg.load_const(is_read_only(self.node))
 
-        made = byte_arrays.element_of if self.scalar else byte_arrays.made_of
+        made = of_numpy().element_of if self.scalar else of_numpy().made_of
         cg.call_function(made, push, 2 if self.scalar else 3)
 
     def length(self, tx):
@@ -95,7 +100,7 @@ class ByteArrayVariable(Variable):
             return tx.wrap_known(known[name])
         if name == "dtype":
             return ConstantVariable(self.dtype)
-        if name in byte_arrays.METHODS.split() and not self.scalar:
+        if name in of_numpy().METHODS.split() and not self.scalar:
             return ByteMethodVariable(self, name)
         unsupported("numpy", f"{name} of {self!r}", "It isn't among what a graph has NumPy compute of such arrays.")
 
@@ -139,14 +144,14 @@ class ByteArrayVariable(Variable):
         if whole.shape and self.scalar:
             unsupported("numpy", f"an array in a record, {name!r}", "Tensors have no counterpart of it.")
         out = self.bytes.getitem(tx, tx.wrap_known((..., slice(start, start + whole.itemsize))))
-        if base.kind in byte_arrays.KINDS:
-            if whole.shape or not byte_arrays.captured(base):
+        if base.kind in of_numpy().KINDS:
+            if whole.shape or not of_numpy().captured(base):
                 unsupported("numpy", f"the field {name!r} of {self!r}", "Tensors have no counterpart of it.")
             return self.view(out, base, self.scalar)
         strides = tuple(self.val.stride())[:-1]
         if any(s % base.itemsize for s in strides) or start % base.itemsize or not base.isnative:
             unsupported("numpy", f"the field {name!r} of packed records", "Its elements lie at any address.")
-        torch_dtype = byte_arrays.from_numpy(base)
+        torch_dtype = from_numpy(base)
         out = tx.output.call_in_graph(tx, "call_method", "view", [out, ConstantVariable(torch_dtype)], {})
         if not whole.shape:
             out = TensorVariable.getitem(out, tx, tx.wrap_known((..., 0)))
@@ -184,7 +189,7 @@ class ByteMethodVariable(MethodOf):
 
 def of_array(tx, value: np.ndarray, source) -> Variable | None:
     """The variable of an argument; None for arrays that are tensors, or that aren't carried."""
-    if type(value) is not np.ndarray or not byte_arrays.captured(value.dtype):
+    if type(value) is not np.ndarray or not of_numpy().captured(value.dtype):
         return None
     if any(s < 0 for s in value.strides):
         unsupported(
@@ -192,8 +197,8 @@ def of_array(tx, value: np.ndarray, source) -> Variable | None:
         )
     pin(tx, source, "TYPE_MATCH", np.ndarray)
     tx.output.guard(GetAttrSource(source, "dtype"), "EQUALS_MATCH", value.dtype)
-    held = CallSource(source, byte_arrays.bytes_of, "bytes")
-    found = tx.output.add_input(byte_arrays.bytes_of(value), held, ndarray=True)
+    held = CallSource(source, of_numpy().bytes_of, "bytes")
+    found = tx.output.add_input(of_numpy().bytes_of(value), held, ndarray=True)
     return ByteArrayVariable(found.node, found.val, value.dtype, source)
 
 
@@ -205,7 +210,7 @@ def _tells_bytes(v: Variable) -> bool:
     if isinstance(x, str):
         return True
     if isinstance(x, np.dtype):
-        return byte_arrays.captured(x)
+        return of_numpy().captured(x)
     return isinstance(x, (bytes, np.datetime64, np.timedelta64)) or x in (str, bytes)
 
 
@@ -227,7 +232,7 @@ def called(tx, f, args: list[Variable], kwargs: dict[str, Variable]) -> Variable
         )
         if not makes:
             return None
-    where = byte_arrays.name_of_function(f)
+    where = of_numpy().name_of_function(f)
     if where is None:
         unsupported(
             "numpy", f"np.{f.__name__} of an array of text, dates or records", "It isn't among what a graph calls."
@@ -242,7 +247,7 @@ def _makes_text(tx, first: list[Variable]) -> bool:
 
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     name = fn.__name__
-    if name not in byte_arrays.OPERATORS.split():
+    if name not in of_numpy().OPERATORS.split():
         unsupported("numpy", f"{name} of {a!r} and {b!r}", "It isn't among what a graph has NumPy compute.")
     return _call(tx, "operator", name, [a, b], {})
 
@@ -251,7 +256,7 @@ def _literal(tx, v: Variable, arrays: list, dtypes: list):
     v = tx.realize(v)
     if isinstance(v, ByteArrayVariable):
         arrays.append(v.bytes)
-        dtypes.append(byte_arrays.dtype_literal(v.dtype))
+        dtypes.append(of_numpy().dtype_literal(v.dtype))
         return ("a", len(arrays) - 1)
     if isinstance(v, NumpyNdarrayVariable) and not isinstance(v, NumberVariable):
         arrays.append(TensorVariable(v.node, v.val))
@@ -265,11 +270,11 @@ def _literal(tx, v: Variable, arrays: list, dtypes: list):
     if x is str or x is bytes:
         return ("v", x.__name__)
     if isinstance(x, np.dtype) and x.names is not None:
-        return ("r", byte_arrays.dtype_literal(x))
+        return ("r", of_numpy().dtype_literal(x))
     if isinstance(x, (np.datetime64, np.timedelta64)):
         return ("w", x.dtype.str, int(x.view("i8")))
     try:
-        return literal(x, [])
+        return of_numpy().literal(x, [])
     except TypeError as e:
         unsupported("numpy", f"{name_of(type(x))} beside an array of text, dates or records", f"{e}.")
 
@@ -283,13 +288,13 @@ def _call(tx, module: str, name: str, args: list[Variable], kwargs: dict[str, Va
         unsupported("numpy", f"{name} with out= or where=", "It writes into an array of text, dates or records.")
     text = repr((module, name, given, options, dtypes))
     try:
-        result = byte_arrays.sample(text, byte_arrays.described([a.val for a in arrays]))
+        result = of_numpy().sample(text, of_numpy().described([a.val for a in arrays]))
     except TypeError as e:
         unsupported("numpy", f"{module}.{name} of an array of text, dates or records", f"{FOLLOWS}: {e}.")
     numpy_bridge.load()
     tx.output.guard_numpy_errors()
     made = tx.output.call_in_graph(
-        tx, "call_function", byte_arrays.call_bytes, [ListVariable(arrays), ConstantVariable(text)], {}
+        tx, "call_function", of_numpy().call_bytes, [ListVariable(arrays), ConstantVariable(text)], {}
     )
     return _wrapped(result, iter(made.items(tx)))
 
@@ -302,7 +307,7 @@ def _wrapped(result, made) -> Variable:
         return TupleVariable(items) if isinstance(result, tuple) else ListVariable(items)
     t = next(made)
     scalar = not isinstance(result, np.ndarray)
-    if result.dtype.kind in byte_arrays.KINDS:
+    if result.dtype.kind in of_numpy().KINDS:
         return ByteArrayVariable(t.node, t.val, result.dtype, scalar=scalar)
     return as_ndarray(t, scalar=scalar)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.numpy.byte_arrays import name_of_function as known_of_bytes
-
 from ...config import config
 from ...exc import unsupported
 from ...numpy import numpy_bridge
@@ -46,7 +44,7 @@ def of_table(value, source) -> Variable:
             "This NumPy function has no tensor counterpart registered.",
             "The piece runs in NumPy.",
         )
-        if config.trace_numpy and known_of_bytes(value) is not None:
+        if config.trace_numpy and byte_arrays.of_numpy().name_of_function(value) is not None:
             return NumpyTextFunctionVariable(value, "numpy", *said, source)
         return SkippedFunctionVariable(value, "numpy", *said, source)
     return NumpyFunctionVariable(value, impl, source)
