@@ -1,5 +1,8 @@
 """Arrays of text, dates and records in one graph: values, dtypes, views and writes as NumPy has them; what isn't captured runs plainly."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -340,3 +343,12 @@ def test_views_show_the_argument():
     assert whole is p and x[0] == p["x"][0] == 10.0
     x[1], first["y"] = -1.0, 5.0
     assert p["x"][1] == -1.0 and p["y"][1] == 5.0
+
+
+def test_the_first_thing_that_a_process_compiles():
+    program = (
+        "import numpy as np, flambeau as torch\n"
+        "f = torch.compile(lambda a: np.char.upper(a) == a, backend='eager', fullgraph=True)\n"
+        "assert f(np.array(['ab', 'CD'])).tolist() == [False, True]\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -10,6 +10,10 @@ import math
 
 import numpy as np
 
+# NumPy loads them when they are asked for, in Python that is no part of the program.
+import numpy.char
+import numpy.strings
+
 from flambeau.base import upper_levels
 from flambeau.base.dtypes import from_numpy
 
