@@ -257,3 +257,10 @@ def test_factories_like_a_tensor_take_a_generator(name):
         made = f(torch.Generator().manual_seed(3))
         torch.testing.assert_close(made, torch.tensor(wanted), rtol=1e-6, atol=0)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_permutation_by_a_generator_is_written_to_out():
+    out = torch.empty(0, dtype=torch.int64)
+    made = torch.randperm(7, generator=torch.Generator().manual_seed(3), out=out)
+    assert made is out
+    assert torch.equal(out, torch.randperm(7, generator=torch.Generator().manual_seed(3)))

@@ -193,6 +193,7 @@ randperm_from = random(
     f"randperm.generator(SymInt n, *, Generator? generator, {_INT_OPTIONS[3:]}) -> Tensor",
     shape=lambda n, *o: (n,),
     dtype=lambda n, generator, dtype, *o: dtype or dtypes.int64,
+    out=True,
 )(randperm.definition.draw)
 
 
