@@ -37,13 +37,14 @@ LATER: set[str] = set()  # names of operators that are declared when first asked
 _made: dict[str, list] = {}  # operator name -> the binders and functions made for it
 
 
-def as_dtype(x):
-    """A DType from a DType or Python's float, int, bool, complex."""
+def as_dtype(x, function: str = ""):
+    """A DType from a DType or Python's float, int, bool, complex. TypeError, naming ``function``, for other objects."""
     if isinstance(x, DType) or x is None:
         return x
     if x in _PY_DTYPES:
         return getattr(dtypes, _PY_DTYPES[x] if x is not bool else "bool_")
-    raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(x).__name__}")
+    where = f"{function}(): " if function else ""
+    raise TypeError(f"{where}argument 'dtype' must be torch.dtype, not {type(x).__name__}")
 
 
 def _is_int(x):

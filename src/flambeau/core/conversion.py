@@ -23,7 +23,7 @@ _LARGE = 2.0**15  # every floating type holds what is below
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with a copy of ``data`` (nested sequences, numbers, NumPy arrays). A tensor is cloned and detached."""
-    dtype = as_dtype(dtype)
+    dtype = as_dtype(dtype, "tensor")
     device = as_device(device) if device is not None else current_device()
     if data.__class__ is float and dtype is None and -_LARGE < data < _LARGE:
         out = aten.lift_fresh.default(_C.from_array(np.array(data, dtypes.get_default_dtype().np)))
@@ -43,7 +43,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor, sharing memory where that is possible."""
-    dtype = as_dtype(dtype)
+    dtype = as_dtype(dtype, "as_tensor")
     if isinstance(data, _C.TensorBase):
         return (
             to(data, *(x for x in (device, dtype) if x is not None))
@@ -77,7 +77,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
     ``copy``: True always copies, False raises ValueError where that can't be avoided, None copies if needed. ``requires_grad``: None keeps what a
     tensor has, False leaves its autograd history behind. ValueError for arrays with negative strides."""
-    dtype = as_dtype(dtype)
+    dtype = as_dtype(dtype, "asarray")
     if not isinstance(obj, (_C.TensorBase, np.ndarray, np.generic)):
         if (found := _shared_on_device(obj)) is not None:
             obj = found
