@@ -285,7 +285,8 @@ def test_operators_called_by_name(name):
         Told.log.clear()
         call(X.clone().as_subclass(Told))
         assert not Told.log
-        with pytest.raises((TypeError, NotImplementedError, AttributeError)):
+        # An overload runs what it is made of: a composite asks for a shape.
+        with pytest.raises(AttributeError if name in ("composite", "in a list") else TypeError):
             call(Foreign())
 
 

@@ -133,8 +133,7 @@ def reset_caches() -> None:
 
 
 class NothingCaptured(SkipFrame):
-    """The frame has no tensor operation: running it plainly is all there is to do, under ``fullgraph`` too. ``executed``: instructions that were
-    interpreted to see it."""
+    """The frame has no tensor operation: running it plainly is all there is to do, under ``fullgraph`` too."""
 
     def __init__(self, executed: int):
         super().__init__("no tensor operation was captured")
@@ -318,7 +317,7 @@ class Compiler(_frame.Context):
             cache.skip = True
             return False
         # Eight short traces in vain are as many as a long one.
-        return self._again_later(cache, 1 + e.executed // WORTH_ONE if isinstance(e, NothingCaptured) else 1)
+        return self._again_later(cache, 1 + e.executed // WORTH_ONE)
 
     def _defect(self, code, cache, event: Event, e: Exception) -> bool:
         """Capture itself failed: the frame runs plainly, with a warning."""

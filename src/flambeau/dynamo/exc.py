@@ -159,7 +159,9 @@ class InternalTorchDynamoError(TorchDynamoException):
 
 
 class SkipFrame(TorchDynamoException):
-    """The frame is to be run plainly; the message says why."""
+    """The frame is to be run plainly; the message says why. ``executed``: instructions that were interpreted to see that nothing can be captured."""
+
+    executed = 0
 
 
 class SkipForGood(SkipFrame):

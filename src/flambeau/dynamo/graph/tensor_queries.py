@@ -120,12 +120,8 @@ def is_user_class(cls: type) -> bool:
 
 def is_of_program(cls: type, name: str, found) -> bool:
     """Whether what a class of tensors has under a name is a program's: its code, or whatever a class of the program's defines."""
-    return is_user_code(found) or any(name in dict_of(c) for c in classes_of_program(cls))
-
-
-def classes_of_program(cls: type) -> list[type]:
-    """The classes of an MRO in front of the library's."""
-    return list(itertools.takewhile(is_user_class, mro_of(cls)))
+    in_front = itertools.takewhile(is_user_class, mro_of(cls))
+    return is_user_code(found) or any(name in dict_of(c) for c in in_front)
 
 
 def is_subclass(cls: type) -> bool:
