@@ -260,6 +260,12 @@ static PyObject *saved_share(FlbSavedTensor *s, PyObject *args) {
     flb_saved_share(&s->slot, nr, forward);
     Py_RETURN_NONE;
 }
+static PyObject *saved_written(FlbSavedTensor *s, PyObject *unused) {
+    FlbSaved *slot = &s->slot;
+    if (slot->kind == SAVED_TENSOR && !slot->aux && slot->value && ((FlbTensor *)slot->value)->storage)
+        slot->version = ((FlbTensor *)slot->value)->storage->version;
+    Py_RETURN_NONE;
+}
 static PyObject *saved_release(FlbSavedTensor *s, PyObject *unused) {
     flb_saved_clear(&s->slot);
     Py_RETURN_NONE;
@@ -297,6 +303,8 @@ static PyMethodDef saved_methods[] = {
      "unpack(node): the tensor; RuntimeError when it was freed or written since."},
     {"share", (PyCFunction)saved_share, METH_VARARGS,
      "share(number, forward): that result of the node has a tangent now."},
+    {"written", (PyCFunction)saved_written, METH_NOARGS,
+     "The node itself has written to the tensor's memory, beside its elements."},
     {"release", (PyCFunction)saved_release, METH_NOARGS, "Drop the tensor."},
     {"register_hooks", (PyCFunction)saved_register, METH_VARARGS, "register_hooks(pack, unpack)"},
     {NULL}};

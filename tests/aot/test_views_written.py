@@ -183,3 +183,48 @@ def test_put(view, accumulate):
 
     assert torch.autograd.gradcheck(f, (x, source))
     assert torch.autograd.gradgradcheck(f, (x, source))
+
+
+VIEWS_OF_ONE_BASE = {
+    "the other is saved": (lambda b: (b[0], b[1]), "x.mul_(3); return (x * y).sum()"),
+    "the other is kept by its tape": (lambda b: (b[0], b[1]), "x.mul_(3); return (y * y).sum()"),
+    "without grad": (lambda b: (b[0], b[1]), "with torch.no_grad():\n        x.zero_()\n    return (y * y).sum()"),
+    "copied": (lambda b: (b[0], b[1]), "x.copy_(y); return (y * x).sum()"),
+    "returned": (lambda b: (b[0], b[1]), "x.mul_(3); return (x * 2).sum() + (y * y).exp().sum()"),
+    "both": (lambda b: (b[0], b[1]), "x.mul_(3); y.add_(x); return (x * y).sum()"),
+    "rows and a column": (lambda b: (b[:2, 1:], b[:, 0]), "x.exp_(); return (x.sum() * y * y).sum()"),
+    "over one another": (lambda b: (b[0], b), "x.mul_(3); return (x * 2).sum() + (y * y).sum()"),
+    "of a view": (lambda b: (b.view(12)[6:], b[0]), "x.mul_(y.sum()); return (x.sum() * y.sin()).sum()"),
+}
+
+
+@pytest.mark.parametrize("way", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("row", VIEWS_OF_ONE_BASE)
+def test_a_view_is_written_beside_another_of_one_base(row, way):
+    """The write only counts for the views beside it: they keep their elements, so the backward may go on using them."""
+    views, text = VIEWS_OF_ONE_BASE[row]
+    scope: dict = {"torch": torch}
+    exec(f"def f(x, y):\n    {text.replace('; ', chr(10) + '    ')}", scope)
+    seen = []
+    for run in (scope["f"], WAYS[way](scope["f"])):
+        leaf = torch.arange(12.0).div(10).reshape(3, 4).requires_grad_()
+        base = leaf * 2
+        out = run(*views(base))
+        (out + base.sum()).backward()
+        seen.append((out.detach(), leaf.grad, base.detach()))
+    for want, got in zip(*seen):
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("way", ["aot_eager", "inductor"])
+def test_a_write_after_the_call_is_still_noticed(way):
+    def f(x, y):
+        x.mul_(3)
+        return (x * y).sum()
+
+    leaf = torch.arange(12.0).reshape(3, 4).requires_grad_()
+    base = leaf * 2
+    out = WAYS[way](f)(base[0], base[1])
+    base.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()

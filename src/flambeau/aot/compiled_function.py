@@ -160,8 +160,13 @@ class CompiledFunctionBackward(Node):
         return grads
 
     def inputs_written(self) -> None:
-        """The call itself wrote to its inputs, as the last thing that it did."""
+        """The call itself wrote to its inputs, as the last thing that it did. What was saved has none of the elements it wrote: a written input
+        is saved as a copy, inputs that overlap one are views of one base, and other views of the same memory only share the counter."""
         self.versions.inputs = versions_of(self.inputs)
+        for s in self.saved:
+            if isinstance(s, Saved):
+                s.written()
+        self.watched = [(t, t._writes, what) for t, _, what in self.watched]
 
     def release(self):
         """Let go of what was saved. The inputs stay while cotangents may come that share no step with those that came: a program that runs

@@ -104,7 +104,7 @@ def _write_back(traced: Traced, names: list[str], scope: dict[str, Any]) -> list
         lines += [f"    if outs[{k}] is not None:", "        with Guard(grad_enabled=0):"]
         lines.append(f"            {names[i]}{'.data' * (i in traced.uncounted)}.copy_(outs[{k}])")
         lines += ["    else:", f"        {names[i]}{'.data' * (i in traced.uncounted)}._bump_version()"]
-    if any(i in traced.mutated for row in traced.kept for i in row.inputs):
+    if traced.mutated and traced.tangent_of:
         scope["node_of"] = partial(_node_of, traced.tangent_of[0])
         lines += ["    node = node_of(outs)", "    if node is not None:", "        node.inputs_written()"]
     return lines
