@@ -15,6 +15,14 @@ import flambeau.distributed as dist
 from flambeau import nn
 from flambeau.distributed import checkpoint
 from flambeau.distributed.fsdp import fully_shard
+from flambeau.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    SplitPoint,
+    pipeline,
+)
 from flambeau.distributed.tensor import DTensor, init_device_mesh
 from flambeau.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from flambeau.nn.parallel import DistributedDataParallel as DDP
@@ -66,6 +74,7 @@ def everything(rank):
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
     data_parallel(rank)
     sharded(rank)
+    pipelined(rank)
     began = time.process_time()
     if rank == 0:
         time.sleep(0.5)
@@ -129,6 +138,27 @@ def sharded(rank):
     dist.barrier()
     if rank == 0:
         shutil.rmtree(folder[0])
+
+
+def pipelined(rank):
+    """Stages of two ranks, whose activations are too large for MPI to buffer."""
+    wide = 1 << 14
+    torch.manual_seed(0)
+    stages = [nn.Linear(8, wide), nn.Linear(wide, 2)]
+    x, y = torch.randn(64, 8), torch.randn(64, 2)
+    loss = nn.functional.mse_loss
+    loss(stages[1](stages[0](x)), y).backward()
+    wanted = [p.grad.clone() for p in stages[rank].parameters()]
+    for cls in Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B:
+        stages[rank].zero_grad()
+        stage = PipelineStage(stages[rank], rank, 2)
+        schedule = cls([stage] if cls is ScheduleInterleaved1F1B else stage, 4, loss)
+        schedule.step(*([] if rank else [x]), target=y if rank else None)
+        for p, g in zip(stages[rank].parameters(), wanted):
+            torch.testing.assert_close(p.grad, g, atol=1e-5, rtol=1e-4)
+    pipe = pipeline(made(), (batch()[0][:2],), split_spec={"1": SplitPoint.BEGINNING})
+    out = ScheduleGPipe(pipe.build_stage(rank), 4).step(*([] if rank else [batch()[0]]))
+    assert out is None if rank == 0 else torch.allclose(out, made()(batch()[0]), atol=1e-6)
 
 
 def now():

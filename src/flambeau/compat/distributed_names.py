@@ -97,5 +97,4 @@ from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptio
     "distributed._composable.replicate": "refuses: replicate",
     "distributed._shard": "module: sharded_tensor",
     "distributed._shard.sharded_tensor": "class: ShardedTensor",
-    "distributed.pipelining": "class: SplitPoint PipelineStage ScheduleGPipe Schedule1F1B\nrefuses: pipeline pipe_split",
 }

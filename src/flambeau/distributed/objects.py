@@ -35,13 +35,14 @@ def _bytes(n: int):
     return _C.from_array(np.zeros(n, np.uint8))
 
 
-def _lengths(values: list[int]):
+def counts(values: list[int]):
+    """Numbers as a tensor."""
     return _C.from_array(np.array(values, np.int64))
 
 
 def _all_lengths(n: int, pg) -> list[int]:
-    sizes = [_lengths([0]) for _ in range(pg.size())]
-    all_gather(sizes, _lengths([n]), group=pg)
+    sizes = [counts([0]) for _ in range(pg.size())]
+    all_gather(sizes, counts([n]), group=pg)
     return [int(s._array[0]) for s in sizes]
 
 
@@ -97,7 +98,7 @@ def broadcast_object_list(
     root = root_of(pg, src, group_src, "src")
     mine = pg.rank() == root
     parts = [packed(x) for x in object_list] if mine else []
-    sizes = _lengths([p._array.size for p in parts] if mine else [0] * len(object_list))
+    sizes = counts([p._array.size for p in parts] if mine else [0] * len(object_list))
     broadcast(sizes, group_src=root, group=pg)
     lengths = sizes._array.tolist()
     if not lengths:
@@ -126,7 +127,7 @@ def scatter_object_list(
     root = root_of(pg, src, group_src, "src")
     mine = pg.rank() == root
     parts = [packed(x) for x in scatter_object_input_list] if mine else []
-    sizes = _lengths([p._array.size for p in parts] if mine else [0] * pg.size())
+    sizes = counts([p._array.size for p in parts] if mine else [0] * pg.size())
     broadcast(sizes, group_src=root, group=pg)
     lengths = sizes._array.tolist()
     most = max(lengths)
@@ -145,7 +146,7 @@ def send_object_list(
 ):
     """Send a list of objects to rank ``dst``."""
     parts = [packed(x) for x in object_list]
-    send(_lengths([p._array.size for p in parts]), dst, group, group_dst=group_dst)
+    send(counts([p._array.size for p in parts]), dst, group, group_dst=group_dst)
     send(_C.from_array(np.concatenate([p._array for p in parts])), dst, group, group_dst=group_dst)
 
 
@@ -158,7 +159,7 @@ def recv_object_list(
     use_batch: bool = False,
 ) -> int:
     """Receive as many objects as the list is long; returns the rank that sent them."""
-    sizes = _lengths([0] * len(object_list))
+    sizes = counts([0] * len(object_list))
     source = recv(sizes, src, group, group_src=group_src)
     lengths = sizes._array.tolist()
     whole = _bytes(sum(lengths))

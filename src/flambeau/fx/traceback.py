@@ -20,6 +20,7 @@ __all__ = [
     "has_preserved_node_meta",
     "preserve_node_meta",
     "set_current_meta",
+    "set_custom_entry",
     "set_module_stack",
     "set_stack_trace",
 ]
@@ -93,6 +94,12 @@ def set_module_stack(stack: dict[str, tuple[str, str]]) -> None:
     """Let the nodes from here on belong to these calls of modules, the outermost first."""
     if _state.preserved:
         _state.meta = {**_state.meta, "nn_module_stack": stack}
+
+
+def set_custom_entry(name: str, value: Any) -> None:
+    """Let the nodes from here on have this entry in ``meta["custom"]``."""
+    if _state.preserved:
+        _state.meta = {**_state.meta, "custom": {**_state.meta.get("custom", {}), name: value}}
 
 
 @contextlib.contextmanager
