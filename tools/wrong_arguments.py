@@ -62,8 +62,10 @@ def moved(v, library):
         dtype = getattr(flambeau, str(v.dtype)[6:])
         if v.device.type == "meta":
             return flambeau.empty_strided(tuple(v.shape), v.stride(), dtype=dtype, device="meta")
-        v = v.detach().resolve_conj().resolve_neg().contiguous()
-        return flambeau.tensor((v.float() if v.dtype is torch.bfloat16 else v).numpy()).to(dtype)
+        v = v.detach().resolve_conj().resolve_neg()
+        plain = flambeau.tensor((v.float() if v.dtype is torch.bfloat16 else v).contiguous().numpy()).to(dtype)
+        # A clone keeps the order of the memory where elements don't overlap; so does this copy.
+        return flambeau.empty_strided(tuple(v.shape), v.clone().stride(), dtype=dtype).copy_(plain)
     if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
         return type(v)(moved(x, library) for x in v)
     if type(v).__module__.startswith("torch.nn"):

@@ -197,6 +197,7 @@ static int bind_list(const Parameter *p, PyObject *o, PyObject **value) {
             if (!is_tensor(x) && !(x == Py_None && p->elements_optional)) return NO;
         } else if (ints) {
             if (PyLong_CheckExact(x) && fits(x) == YES) continue;
+            if (PyBool_Check(x) && i) return UNSURE;
             return PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None || plain_other(x) ? NO : UNSURE;
         } else if (!PyFloat_CheckExact(x) && !PyLong_CheckExact(x) &&
                    !(p->type == P_BOOL && PyBool_Check(x))) {

@@ -87,3 +87,10 @@ def test_meshgrids_by_no_indexing_are_those_of_matrices():
 def test_frequencies_of_nothing_and_at_no_distance():
     assert torch.fft.fftfreq(0).shape == (0,)
     torch.testing.assert_close(torch.fft.fftfreq(3, 0), T([math.nan, math.inf, -math.inf]), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "fn", [lambda x: x.expand([5, 3, True]), lambda x: x.sum_to_size(5, 3, True), lambda x: x.new_ones((5, 3, True))]
+)
+def test_sizes_behind_the_first_may_be_bools(fn):
+    same(fn, torch.ones(5, 3, 1), want=torch.ones(5, 3, 1))

@@ -25,6 +25,8 @@ class Device(_C.DeviceBase):
         if isinstance(type, Device):
             type, index = type.type, type.index
         elif isinstance(type, int) and not isinstance(type, bool):
+            if not -(1 << 63) <= type < 1 << 63:
+                raise ValueError("Overflow when unpacking long long")
             if accelerator.driver() is None:
                 raise RuntimeError("Cannot access accelerator device when none is available.")
             type, index = "cuda", type

@@ -50,6 +50,7 @@ def broadcast_shapes(*shapes_):
 
 def tensordot(a, b, dims=2, out=None):
     """Sum of products over the last ``dims`` dimensions of ``a`` and the first of ``b``, or over two lists of dimensions."""
+    checked_input("tensordot", a)
     if isinstance(dims, _C.TensorBase):
         dims = dims.tolist()
     if isinstance(dims, int):

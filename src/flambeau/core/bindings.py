@@ -79,7 +79,7 @@ def _item(x):
 
 def _ints(x):
     values = map(_item, x)
-    return [v if isinstance(v, (int, SymInt)) else int(v) for v in values]
+    return [v if type(v) is int or isinstance(v, SymInt) else int(v) for v in values]
 
 
 @functools.cache
@@ -209,6 +209,9 @@ class Signature:
 
     def _are_ints(self, a, x) -> bool:
         for k, v in enumerate(x):
+            # Only the first size may not be a bool, as in PyTorch.
+            if k and isinstance(v, bool):
+                continue
             try:
                 if not _is_int(v) and not isinstance(v, SymInt):
                     return False
@@ -320,9 +323,9 @@ class Signature:
                 f"elif {name} is not None and {name}.__class__ is not list: "
                 f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]"
             )
-            # NOTE: the elements may be NumPy integers or zero-dimensional tensors; both must become ints before the dispatcher sees them.
+            # NOTE: the elements may be NumPy integers, zero-dimensional tensors or bools; all must become ints before the dispatcher sees them.
             lines.append(
-                f"if {name} is not None and any(isinstance(v, (_np, _T)) for v in {name}): {name} = _ints({name})"
+                f"if {name} is not None and any(isinstance(v, (_np, _T, bool)) for v in {name}): {name} = _ints({name})"
             )
         elif a.is_list and a.type == "Tensor":
             lines.append(f"if {name}.__class__ is tuple: {name} = list({name})")
@@ -539,9 +542,11 @@ class Binder:
         if len(signatures) == 1:
             sig = signatures[0]
             packed, _ = sig.arrange(args, kwargs)
+            # A method's tensor isn't counted.
+            own = int(self.method)
             if len(packed) > len(sig.positional):
-                n = len(sig.positional)
-                return f"{self.name}() takes {n} positional argument{'s' * (n != 1)} but {len(packed)} were given"
+                n = len(sig.positional) - own
+                return f"{self.name}() takes {n} positional argument{'s' * (n != 1)} but {len(packed) - own} were given"
             for i, (a, x) in enumerate(zip(sig.positional, packed)):
                 if not sig.accepts(a, x):
                     if a.is_list and a.type == "Tensor" and isinstance(x, (list, tuple)):
@@ -549,12 +554,14 @@ class Binder:
                         return (
                             f"{self.name}(): expected Tensor as element {k} in argument {i}, but got {type(v).__name__}"
                         )
-                    return f"{self.name}(): argument '{_shown(a)}' (position {i + 1}) must be {_wanted(a)}, not {type(x).__name__}"
+                    return f"{self.name}(): argument '{_shown(a)}' (position {i + 1 - own}) must be {_wanted(a)}, {_unlike(a, args[i])}"
             for k, x in kwargs.items():
                 if k not in sig.by_name:
                     return f"{self.name}() got an unexpected keyword argument '{k}'"
                 if not sig.accepts(sig.by_name[k], x):
-                    return f"{self.name}(): argument '{k}' must be {_wanted(sig.by_name[k])}, not {type(x).__name__}"
+                    return (
+                        f"{self.name}(): argument '{k}' must be {_wanted(sig.by_name[k])}, {_unlike(sig.by_name[k], x)}"
+                    )
             missing = [f'"{_shown(a)}"' for a in sig.args[len(packed) :] if not a.has_default and a.name not in kwargs]
             if missing:
                 return f"{self.name}() missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: {', '.join(missing)}"
@@ -583,6 +590,15 @@ def _takes_numbers(op: OpOverload) -> bool:
 
 def _shown(a):
     return "input" if a.name == "self" else a.name
+
+
+def _unlike(a, x) -> str:
+    """What isn't right with ``x`` for argument ``a``: its type, or that of the first element that isn't an int."""
+    if a.is_list and a.type in ("int", "SymInt") and isinstance(x, (list, tuple)):
+        wrong = [(k, v) for k, v in enumerate(x) if not _is_int(v) and not isinstance(v, SymInt)]
+        if wrong:
+            return f"but found element of type {type(wrong[0][1]).__name__} at pos {wrong[0][0]}"
+    return f"not {type(x).__name__}"
 
 
 def _describe(x):

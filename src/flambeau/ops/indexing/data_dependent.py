@@ -16,6 +16,7 @@ from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
+from ...core.promotion import refused
 
 aten = namespace("aten")
 
@@ -341,7 +342,9 @@ def bincount(self, weights, minlength):
         raise RuntimeError("minlength should be >= 0")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    if self.ndim != 1 or (self.size and self.min() < 0) or self.dtype.kind not in "iu":
+    if self.dtype.kind not in "iu":
+        refused("bincount", dtypes.from_numpy(self.dtype))
+    if self.ndim != 1 or (self.size and self.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     out = np.bincount(self, weights, minlength)
     return out.astype(weights.dtype) if weights is not None and weights.dtype == np.float32 else out

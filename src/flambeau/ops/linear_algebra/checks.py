@@ -21,7 +21,10 @@ _UNBUILT = {
     "linalg.det": "lu_cpu",
     "linalg.eig": "linalg_eig_out_cpu",
     "linalg.eigh": "linalg_eigh_cpu",
+    "torch.lu_factor": "lu_cpu",
+    "cholesky_inverse": "cholesky_inverse_out_cpu",
 }
+_UNBUILT_FOR_INTEGERS = {"linalg.eigh", "torch.lu_factor", "cholesky_inverse"}
 
 
 def extern(schema, *, tags=(), **kw):
@@ -37,7 +40,7 @@ def dense(shape, like, dtype=None) -> TensorMeta:
 def floating(name, t, what="a floating point or complex tensor as input") -> None:
     if t.dtype.name in FULL:
         return
-    if name in _UNBUILT and (t.dtype.category >= 2 or name == "linalg.eigh"):
+    if name in _UNBUILT and (t.dtype.category >= 2 or name in _UNBUILT_FOR_INTEGERS):
         raise NotImplementedError(f"\"{_UNBUILT[name]}\" not implemented for '{_scalar_name(t.dtype)}'")
     if t.dtype.category < 2:
         raise RuntimeError(f"{name}: Expected {what}. Got {_scalar_name(t.dtype)}")

@@ -158,6 +158,9 @@ def _hash_meta(self, dim, keepdim, mode):
     if mode != 0:
         raise RuntimeError(f"hash_tensor: Unknown hash_tensor mode: {mode}")
     dims = _dims(dim, len(self.shape))
+    for d in dims:
+        if dim and self.shape[d] == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     shape = tuple(1 if d in dims else n for d, n in enumerate(self.shape) if keepdim or d not in dims)
     return TensorMeta(shape, contiguous_strides(shape), uint64, self.device)
 

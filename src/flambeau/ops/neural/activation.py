@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...base import dtypes
 from ...base.dtypes import float64
 from ...core.declare import COMPLEX, INTEGERS, composite, pointwise
 from ...core.operator import namespace
@@ -345,6 +346,8 @@ def glu(self, dim):
     variants="function",
 )
 def rrelu(self, lower, upper, training, generator):
+    for bound in (lower, upper):
+        dtypes.check_number(bound, dtypes.float64)
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     self = aten.contiguous.default(self)

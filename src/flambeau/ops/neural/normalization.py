@@ -6,7 +6,7 @@ import math
 
 from ...base.dtypes import finfo, float32, float64, uint8
 from ...base.shapes import same_shape
-from ...core.declare import COMPLEX, composite, explicit
+from ...core.declare import COMPLEX, INTEGERS, composite, explicit
 from ...core.operator import namespace
 from ...core.promotion import check_parameters
 from ..reductions.basic import as_dtype, widened
@@ -150,6 +150,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 
 @composite(
     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    refuse=INTEGERS,
     variants="function",
     images=0,
 )

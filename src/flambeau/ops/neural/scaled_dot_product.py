@@ -22,6 +22,10 @@ def _check_mask(mask, query, key) -> None:
             f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {dtypes.c_name(mask.dtype)} and  "
             f"query.dtype: {dtypes.c_name(query.dtype)} instead."
         )
+    if mask.ndim < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-{max(mask.ndim, 1)}, {max(mask.ndim, 1) - 1}], but got -2)"
+        )
     rows = [1] * max(query.ndim - 2, 0)
     broadcast_shapes((*rows, query.shape[-2], key.shape[-2]), (*rows, *mask.shape[-2:]))
 

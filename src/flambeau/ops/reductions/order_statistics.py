@@ -33,9 +33,9 @@ def _chosen_meta(self, dim, keepdim):
 
 def _choose(a, dim, keepdim, pick):
     """(values, indices): in each line along ``dim`` the element whose position ``pick(lines)`` gives."""
+    d = normalize_dim(dim, a.ndim)
     if not a.ndim:
         return np.array(a), np.zeros((), np.int64)
-    d = normalize_dim(dim, a.ndim)
     if a.shape[d] == 0:
         raise IndexError(f"Expected reduction dim {d} to have non-zero size.")
     lines = np.moveaxis(a, d, -1)

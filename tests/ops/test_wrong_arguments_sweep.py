@@ -1,0 +1,29 @@
+"""A sweep of ``tools/wrong_arguments.py`` beside PyTorch: calls with changed arguments are refused or taken as PyTorch does."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+TOOL = pathlib.Path(__file__).parents[2] / "tools" / "wrong_arguments.py"
+SEEDS = [910_000, 920_000, 930_000, 940_000]
+
+
+@pytest.mark.parity
+@pytest.mark.slow
+@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+@pytest.mark.parametrize("first", SEEDS)
+def test_no_call_differs_without_a_rule(first):
+    run = subprocess.run([sys.executable, TOOL, str(first), "500"], capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    *lines, last = run.stdout.splitlines()
+    calls = re.fullmatch(r"(\d+) calls, \d+ differ, \d+ more by known rules", last)
+    assert calls and int(calls[1]) > 450
+    assert [line for line in lines if not line.startswith("known")] == []
