@@ -94,3 +94,26 @@ def test_frequencies_of_nothing_and_at_no_distance():
 )
 def test_sizes_behind_the_first_may_be_bools(fn):
     same(fn, torch.ones(5, 3, 1), want=torch.ones(5, 3, 1))
+
+
+def along_no_dimension(x):
+    return x.any(dim=[]), x.all(dim=()), torch.any(x, dim=[], keepdim=True), torch.func.vmap(lambda r: r.all(dim=[]))(x)
+
+
+@pytest.mark.parametrize(
+    "dtype,truth", [(torch.float64, torch.bool), (torch.uint8, torch.uint8), (torch.complex64, torch.bool)]
+)
+def test_any_and_all_along_no_dimension_are_of_each_element(dtype, truth):
+    x = T([[0, 2], [3, 0]]).to(dtype)
+    for call in (along_no_dimension, torch.compile(along_no_dimension, fullgraph=True)):
+        for got in call(x):
+            assert got.dtype is truth and got.tolist() == [[0, 1], [1, 0]]
+    assert T(0.5).any(dim=None).item() is True
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype bool, but got float"):
+        torch.any(T([1.0]), dim=[], out=torch.empty(0))
+
+
+def test_a_complex_number_without_imaginary_part_is_an_integer():
+    same(lambda x: torch.constant_pad_nd(x, [1, 2], 3 + 0j), torch.ones(1).int(), want=T([3, 1, 3, 3]).int())
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.constant_pad_nd(torch.ones(1).int(), [1, 2], 3 + 1j)

@@ -307,7 +307,13 @@ def check_number(value, dtype: DType) -> None:
 
 
 def as_element(value, dtype: DType):
-    """A Python number as a NumPy scalar of the integer ``dtype``: fractions cut off, numbers beyond its range wrapped as in C."""
+    """A Python number as a NumPy scalar of the integer ``dtype``: fractions cut off, numbers beyond its range wrapped as in C.
+
+    RuntimeError for a complex number with an imaginary part.
+    """
+    if value.__class__ is complex:
+        check_number(value, dtype)
+        value = value.real
     if value.__class__ is float:
         value = int(value) if -math.inf < value < math.inf else 0
     bits = dtype.np.itemsize * 8

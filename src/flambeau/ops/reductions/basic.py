@@ -323,8 +323,24 @@ logsumexp.derivative(
 )
 
 
-reduction("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_or", False, acc="bool")
-reduction("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", "logical_and", True, acc="bool")
+def _truths_along(reduce_dim):
+    def along(self, dim, keepdim):
+        """Along no dimension each element answers for itself; other reductions take an empty list for all dimensions."""
+        dims = range(self.ndim) if dim is None else dim and normalize_dims(dim, self.ndim)
+        if not dims:
+            truths = aten.ne.Scalar(self, 0)
+            return aten._to_copy.default(truths, dtype=dtypes.uint8) if self.dtype is dtypes.uint8 else truths
+        for d in sorted(dims, reverse=True):
+            self = reduce_dim(self, d, keepdim)
+        return self
+
+    return along
+
+
+for _name, _along in (("any", any_dim), ("all", all_dim)):
+    explicit(f"{_name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out_rules="exact")(
+        _truths_along(_along)
+    )
 
 
 def correction_of(unbiased):
