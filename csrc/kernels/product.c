@@ -6,6 +6,7 @@
  * made, B is read where it lies. A kernel keeps a tile of C in registers and reads A by broadcast. Its
  * interface is Fortran's sgemm and dgemm, so it stands wherever BLAS does. The sums of an element are in the
  * order of K, in slices; so the result depends on the shape only. */
+#include "kernels/product_split.h"
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 #define WIDE 2048    /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
 #define HIGH 1536    /* rows of A that are packed at a time */
 #define FEW_ROWS 64  /* up to which B isn't packed: few_kernels.h */
+#define PAGED 8192   /* columns of a B (k, n) whose lines are so far apart that more than */
+#define PAGED_ROWS 32 /* rows are worth packing it: it is read once then */
 #define LONG 1024    /* most of K in a slice there, where an element is a dot product, */
 #define SHORT 256    /* and where it isn't */
 #define SIDE 6       /* rows of B that are read together for dot products */
@@ -79,8 +82,14 @@ static int64_t slice(int64_t k, int narrow) {
 }
 
 /* Whether a product with `m` rows in all is made by few_kernels.h. */
-static int is_few(int bt, int64_t m, int64_t k) {
+static int is_few(int bt, int64_t m, int64_t n, int64_t k) {
+    if (!bt && m > PAGED_ROWS && n >= PAGED) return 0;
     return flb_cpu_level() == 2 && m <= FEW_ROWS && (bt ? k >= FEW_TERMS && k >= TERMS_A_ROW * m : k > 0);
+}
+
+/* Whether tiles make a product of float32 numbers with `m` rows in all. */
+static int by_tiles(int bt, int64_t m, int64_t n, int64_t k) {
+    return !is_few(bt, m, n, k) && flb_split_fits(m, n, k);
 }
 
 static int is_amd(void) {
@@ -94,7 +103,7 @@ static int is_amd(void) {
 /* Whether the library measured faster: narrow results, small products (OpenBLAS has kernels for them that
  * pack nothing), and large ones with long sums, in float32 on Intel's processors only. */
 static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
-    if (!library[f64]) return 0;
+    if (!library[f64] || (!f64 && by_tiles(bt, m, n, k))) return 0;
     if (n >= 1024 && k >= 1024 && m > FEW_ROWS) return f64 || !is_amd();
     return n < NARROW || (bt ? m * n <= FLAT && k >= SHALLOW && m * n * k <= LITTLE : m * n * k < LITTLE);
 }
@@ -142,6 +151,16 @@ void flb_product_piece(int f64, int at, int bt, int64_t m, int64_t n, int64_t k,
                      way == PRODUCT_FEW);
 }
 
+/* Whether tiles make a product of float32 numbers of these sizes; the way of all its pieces. */
+int flb_by_tiles(int bt, int64_t m, int64_t n, int64_t k) { return by_tiles(bt, m, n, k); }
+
+/* Some rows of a product with `all`, with B packed by flb_split_pack(), too. -1: no memory. */
+int flb_multiply_split(int at, int bt, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+                       const float *b, int64_t ldb, const void *packed, float *c, int64_t ldc, int64_t all) {
+    SplitProduct p = {at, bt, 0, m, n, k, a, lda, b, ldb, c, ldc, packed};
+    return split(&p, all, n);
+}
+
 GemmFn flb_own_gemm(int f64) { return f64 ? product_f64 : product_f32; }
 
 int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
@@ -152,7 +171,8 @@ int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
  * has the bits of that with B (k, n). */
 int flb_packed_way(int f64, int bt, int64_t m, int64_t n, int64_t k) {
     if (!flb_is_own(flb_blas_gemm(f64)) || m < 2 || n < 2 || k < 1 || passed_on(f64, bt, m, n, k)) return 0;
-    if (is_few(bt, m, k)) return bt && m < TRANSPOSED_ROWS ? 0 : PRODUCT_FEW;
+    if (!f64 && by_tiles(bt, m, n, k)) return 0;
+    if (is_few(bt, m, n, k)) return bt && m < TRANSPOSED_ROWS ? 0 : PRODUCT_FEW;
     return bt || n * k * (f64 ? 8 : 4) > SMALL ? PRODUCT_PANELS : 0;
 }
 

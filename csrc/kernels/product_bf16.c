@@ -125,6 +125,9 @@ static int kind(void) {
     return found < 0 ? found = find() : found;
 }
 
+/* Whether products may be made by tiles. */
+int flb_has_tiles(void) { return kind() == TILE; }
+
 #define GROUP 256 /* columns of a piece */
 
 /* ---- packing ------------------------------------------------------------------------------------------- */
@@ -420,6 +423,7 @@ FLB_KERNEL(product_bf16_packed) {
 #else
 static int by_pairs(Product p, int packed) { return -1; }
 static int kind(void) { return 0; }
+int flb_has_tiles(void) { return 0; }
 int64_t flb_bf16_packed_size(int transposed, int64_t m, int64_t n, int64_t k) { return 0; }
 FLB_KERNEL(prepack_bf16) { return -1; }
 FLB_KERNEL(product_bf16_packed) { return -1; }

@@ -128,7 +128,12 @@ BY_LEVEL(static void, NAME(pack),
          (const T *from, int along, int64_t ld, int64_t rows, int64_t height, int64_t k, T *to),
          (from, along, ld, rows, height, k, to)) {
     if (along && rows == 128 / sizeof(T) && height == rows) {
-        for (int64_t p = 0; p < k; p++, to += height, from += ld) memcpy(to, from, 128);
+        /* The next panel's lines are as far apart: no hardware looks ahead there. */
+        for (int64_t p = 0; p < k; p++, to += height, from += ld) {
+            __builtin_prefetch(from + height);
+            __builtin_prefetch(from + height + height / 2);
+            memcpy(to, from, 128);
+        }
         return;
     }
     if (along && rows == 12 && height == 12) {
@@ -269,10 +274,10 @@ static T NAME(packed_at)(const T *packed, int few, int64_t n, int64_t k, int64_t
  * `whole`: the rows and columns of the result that this is a piece of, from column n0 on. They say how K is
  * cut, so that an element's sum doesn't depend on the pieces. `packed`: all of B as flb_pack_panels() leaves
  * it, or flb_pack_few() (`few`), or NULL. */
-static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda,
-                           const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole,
-                           const T *packed, int64_t n0, int few) {
-    if ((packed ? few : is_few(bt, all, k)) &&
+static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda,
+                        const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole,
+                        const T *packed, int64_t n0, int few) {
+    if ((packed ? few : is_few(bt, all, whole, k)) &&
         NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole) == 0)
         return;
     int level = flb_cpu_level();
@@ -283,7 +288,7 @@ static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, cons
         : n < wide        ? n
                           : wide,
             padded = (whole + tile - 1) / tile * tile;
-    int in_place = !packed && !bt && (m <= FEW_ROWS || n * k * (int64_t)sizeof(T) <= SMALL);
+    int in_place = !packed && !bt && ((m <= FEW_ROWS && whole < PAGED) || n * k * (int64_t)sizeof(T) <= SMALL);
     T *left =
         k > 0 && !(packed && few) ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
     if (!left) {
@@ -345,6 +350,44 @@ static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, cons
             }
         }
     }
+}
+
+#if SINGLE
+/* The end of a run of lines that are all odd or all not. */
+static int64_t run_of(const int32_t *exponents, int64_t from, int64_t end) {
+    int odd = exponents[from] == SPLIT_ODD;
+    while (from < end && (exponents[from] == SPLIT_ODD) == odd) from++;
+    return from;
+}
+
+/* A product by tiles, and what isn't finite of it by vectors. -1: no memory. */
+static int split(const SplitProduct *p, int64_t all, int64_t whole) {
+    const int32_t *rows, *columns;
+    int odd = flb_split_product(p, &rows, &columns);
+    for (int64_t r = 0, r1; odd > 0 && r < p->m; r = r1) {
+        r1 = run_of(rows, r, p->m);
+        int odd_rows = rows[r] == SPLIT_ODD;
+        for (int64_t i = 0, i1; i < p->n; i = i1) {
+            i1 = run_of(columns, i, p->n);
+            if (odd_rows || columns[i] == SPLIT_ODD)
+                plain_f32(p->at, p->bt, r1 - r, i1 - i, p->k, p->at ? p->a + r : p->a + r * p->lda, p->lda,
+                          p->bt ? p->b + i * p->ldb : p->b + i, p->ldb, p->c + r * p->ldc + i, p->ldc, p->sum,
+                          all, whole, NULL, 0, 0);
+        }
+    }
+    return odd < 0 ? -1 : 0;
+}
+#endif
+
+/* plain(), or by tiles where the CPU has them and sizes are worth it. */
+static void NAME(multiply)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda,
+                           const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole,
+                           const T *packed, int64_t n0, int few) {
+#if SINGLE
+    SplitProduct p = {at, bt, sum, m, n, k, a, lda, b, ldb, c, ldc};
+    if (!packed && by_tiles(bt, all, whole, k) && split(&p, all, whole) == 0) return;
+#endif
+    NAME(plain)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, all, whole, packed, n0, few);
 }
 
 /* sgemm or dgemm, with alpha one and beta zero or one. */

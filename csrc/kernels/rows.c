@@ -11,6 +11,7 @@
  * Then blocks depend on sizes only, the blocks of a lane are added up in their order by the thread that makes
  * them, and the sums of further lanes, which have memory of their own, are added to those of the first one at
  * last. */
+#include "kernels/product_split.h"
 #include "runtime/graph.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ typedef struct {
     int64_t *status;
     char *packed[MOST_ROW_STEPS];
     int64_t bytes[MOST_ROW_STEPS];       /* of one right operand packed */
+    int tiles[MOST_ROW_STEPS];           /* whether it is packed for these */
     int64_t panels[MOST_ROW_STEPS + 1];  /* the first panel of each step, in the order of packing */
     char *partial[MOST_ROW_STEPS];       /* sums: what the lanes after the first one of each period make */
     int64_t block, cuts, lanes, scratch; /* rows of a block, blocks of a period, pieces of a period */
@@ -50,14 +52,18 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
         if (from >= to) continue;
         const GemmSizes *z = sizes_of(c, s);
         int64_t size, each, offset[3];
-        flb_packed_size(s->f64, z->n, z->k, &size, &each);
+        if (c->tiles[i]) each = flb_split_packed(z->n, z->k, &size);
+        else flb_packed_size(s->f64, z->n, z->k, &size, &each);
         for (from -= c->panels[i], to -= c->panels[i]; from < to;) {
             int64_t at = from / each, first = from % each,
-                    end = to - at * each < each ? to - at * each : each;
+                    last = to - at * each < each ? to - at * each : each;
             batch_at(z, s->nbatch, at, offset);
-            flb_pack_panels(s->f64, s->tb == 'T', z->n, z->k, c->places[s->args[1]].ptr + offset[1], z->ldb,
-                            c->packed[i] + at * c->bytes[i], first, end);
-            from = at * each + end;
+            const char *b = c->places[s->args[1]].ptr + offset[1];
+            char *panels = c->packed[i] + at * c->bytes[i];
+            if (c->tiles[i])
+                flb_split_pack(s->tb == 'T', z->n, z->k, (const float *)b, z->ldb, panels, first, last);
+            else flb_pack_panels(s->f64, s->tb == 'T', z->n, z->k, b, z->ldb, panels, first, last);
+            from = at * each + last;
         }
     }
 }
@@ -111,7 +117,13 @@ static void run_block(RowsCall *c, char *local, int64_t part, int64_t from, int6
         }
         char *a = pointers[0] + offset[0] + row * (s->ta == 'N' ? z->lda : 1) * item,
              *to = pointers[2] + offset[2] + row * z->ldc * item;
-        if (c->packed[i]) {
+        if (c->tiles[i]) {
+            const char *b = pointers[1] + offset[1];
+            if (flb_multiply_split(s->ta == 'T', s->tb == 'T', m, z->n, z->k, (const float *)a, z->lda,
+                                   (const float *)b, z->ldb, c->packed[i] + at * c->bytes[i], (float *)to,
+                                   z->ldc, z->m) < 0)
+                c->status[0] = -1;
+        } else if (c->packed[i]) {
             if (flb_multiply_packed(s->f64, s->ta == 'T', m, z->n, z->k, a, z->lda,
                                     c->packed[i] + at * c->bytes[i], to, z->ldc) < 0)
                 c->status[0] = -1;
@@ -177,8 +189,12 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
         const Step *s = &r->steps[i];
         int64_t n = 0;
         if (s->kind == STEP_GEMM && r->num[i] && s->choice != PRODUCT_PANELS &&
-            flb_is_own(flb_chosen(s->gemm, s->f64, s->choice)))
-            flb_packed_size(s->f64, sizes_of(&c, s)->n, sizes_of(&c, s)->k, &c.bytes[i], &n);
+            flb_is_own(flb_chosen(s->gemm, s->f64, s->choice))) {
+            const GemmSizes *z = sizes_of(&c, s);
+            c.tiles[i] = !s->f64 && flb_by_tiles(s->tb == 'T', z->m, z->n, z->k);
+            if (c.tiles[i]) n = flb_split_packed(z->n, z->k, &c.bytes[i]);
+            else flb_packed_size(s->f64, z->n, z->k, &c.bytes[i], &n);
+        }
         c.bytes[i] = (c.bytes[i] + 63) & ~(int64_t)63;
         count[i] = s->kind == STEP_GEMM && s->nbatch ? r->rows / r->period : 1;
         whole += count[i] * c.bytes[i];

@@ -233,6 +233,7 @@ int flb_packed_way(int f64, int bt, int64_t m, int64_t n, int64_t k);
 int64_t flb_packed_panels(int f64, int way, int64_t n, int64_t k, int64_t *size);
 void flb_pack_few(int f64, int bt, int64_t n, int64_t k, const void *b, int64_t ldb, void *to, int64_t from,
                   int64_t end);
+int flb_has_tiles(void); /* of bfloat16 numbers: AMX */
 int64_t flb_bf16_packed_size(int turned, int64_t m, int64_t n, int64_t k);
 PyObject *flb_packed_elements(PyObject *self, PyObject *args);
 int flb_is_own(GemmFn fn); /* whether product.c makes it */
@@ -241,6 +242,9 @@ void flb_pack_panels(int f64, int bt, int64_t n, int64_t k, const void *b, int64
                      int64_t from, int64_t end);
 int flb_multiply_packed(int f64, int at, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
                         const void *b, void *c, int64_t ldc);
+int flb_by_tiles(int bt, int64_t m, int64_t n, int64_t k);
+int flb_multiply_split(int at, int bt, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+                       const float *b, int64_t ldb, const void *packed, float *c, int64_t ldc, int64_t all);
 #define TALL 12 /* a multiple of the height of every kind of CPU's tiles */
 void flb_pack_rows(int f64, int along, int64_t m, int64_t k, const void *a, int64_t lda, void *to);
 void flb_transpose(int f64, int64_t rows, int64_t columns, const void *from, int64_t ld, void *to,

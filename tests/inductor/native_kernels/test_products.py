@@ -51,6 +51,83 @@ def test_products(level):
     guard_pages.run_alone(__file__, f"sweep({7 if level else 3})", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
 
 
+LARGE = (
+    (257, 257, 128),
+    (300, 241, 70),
+    (700, 400, 513),
+    (241, 1000, 65),
+    (1400, 145, 300),
+)  # by tiles, where there are
+
+
+def _operands(m, n, k, ta, tb, rng):
+    a, b = rng.normal(size=(k, m) if ta else (m, k)).astype("f"), rng.normal(size=(n, k) if tb else (k, n)).astype("f")
+    return a.T if ta else a, b.T if tb else b
+
+
+def _same_for_any_threads(a, b):
+    torch.set_num_threads(2)
+    got = blas.matmul(a, b)
+    torch.set_num_threads(1)
+    assert got.tobytes() == blas.matmul(a, b).tobytes()
+    return got
+
+
+def sweep_large() -> None:
+    """Off by no more than sums of float32 in turn, also of rows and columns near both ends of the range; what isn't finite touches nothing else."""
+    rng = np.random.default_rng(0)
+    blas.share_threads()
+    for (m, n, k), ta, tb in itertools.product(LARGE, (False, True), (False, True)):
+        a, b = _operands(m, n, k, ta, tb, rng)
+        for odd in (False, True):
+            if odd:
+                a[3] *= 1e-38
+                a[7] *= 1e-44
+                a[9] *= np.float32(1e36)
+                a[200, :20] = 1e-44
+                b[:, 5] *= np.float32(1e30)
+                b[:, 6] *= 1e-30
+                b[:, 100] *= 1e-38
+            x, y = a.astype("d"), b.astype("d")
+            got = _same_for_any_threads(a, b)
+            assert np.isfinite(got[[0, 1, 2, 3, 7, 50, m - 1]]).all()
+            here = np.isfinite(got)
+            assert here.mean() > 0.99
+            bound = (2.0**-23 * (np.abs(x) @ np.abs(y)) + 2.0**-149) * (k + 2)
+            assert (np.abs(got - x @ y) <= bound)[here].all(), (m, n, k, ta, tb)
+        a, b = _operands(m, n, k, ta, tb, rng)
+        plain = _same_for_any_threads(a, b)
+        a[20, 20], a[21, 1], a[m - 1, k - 1] = np.inf, np.nan, -np.inf
+        b[7, 70], b[k - 1, n - 1], b[20, 3] = -np.inf, np.nan, 0
+        got = _same_for_any_threads(a, b)
+        with np.errstate(invalid="ignore"):
+            want = a @ b
+        np.testing.assert_array_equal(got[~np.isfinite(want)], want[~np.isfinite(want)])
+        rows, columns = np.delete(np.arange(m), (20, 21, m - 1)), np.delete(np.arange(n), (3, 70, n - 1))
+        np.testing.assert_array_equal(got[np.ix_(rows, columns)], plain[np.ix_(rows, columns)])
+
+
+@pytest.mark.parametrize("level", ["", "avx512", "avx2"])
+def test_large_products(level):
+    guard_pages.run_alone(__file__, "sweep_large()", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+
+
+def large_stay_inside() -> None:
+    blas.share_threads()
+    for at_end in (False, True):
+        guarded = guard_pages.GuardPages(at_end)
+        for i, (m, n, k) in enumerate(LARGE):
+            a, b = _operands(m, n, k, i % 2 == 0, i // 2 % 2 == 0, np.random.default_rng(0))
+            a, b = (guarded(x) if x.flags.c_contiguous else guarded(x.T).T for x in (a, b))
+            _runtime.matmul(a, b)
+
+
+@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
+@pytest.mark.parametrize("level", ["", "avx512"])
+def test_large_products_stay_in_their_arrays(level):
+    guard_pages.run_alone(__file__, "large_stay_inside()", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+
+
 BF16 = torch.bfloat16.np
 
 
