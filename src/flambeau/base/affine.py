@@ -1,16 +1,18 @@
 """Affine quantisation on ndarrays: a code ``c`` stands for ``(c - zero_point) * scale``.
 
 Everything is computed in float32, as PyTorch's CPU kernels do: a code is ``rint(zero_point + x / scale)``, kept within its type. ``scale`` and
-``zero_point`` are numbers, or arrays that broadcast with the codes (one entry a channel).
+``zero_point`` are numbers, or arrays that broadcast with the codes (one entry a channel). Zero points may be floats.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from . import kernels
 
-__all__ = ["codes", "dot", "range_of", "requantized", "values"]
+__all__ = ["codes", "dot", "packed", "range_of", "requantized", "unpacked", "values"]
 
 
 def range_of(kind) -> tuple[int, int]:
@@ -19,15 +21,20 @@ def range_of(kind) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def codes(x, scale, zero_point, kind) -> np.ndarray:
-    """Codes of ``x`` in the integer dtype ``kind``. A nan becomes the greatest one, as in PyTorch."""
-    inverse = np.float32(1) / np.asarray(scale, np.float32)
-    return _within(np.asarray(zero_point, np.float32) + np.asarray(x, np.float32) * inverse, kind)
+def codes(x, scale, zero_point, kind, limits=None) -> np.ndarray:
+    """Codes of ``x`` in the integer dtype ``kind``, or between the ``limits``. A nan becomes the greatest one, as in PyTorch."""
+    scale = np.asarray(scale, np.float32)
+    inverse = np.float32(1) / (scale if scale.ndim == 0 else np.where(scale == 0, np.float32(1), scale))
+    return _within(np.asarray(zero_point, np.float32) + np.asarray(x, np.float32) * inverse, kind, limits)
 
 
 def values(x, scale, zero_point) -> np.ndarray:
     """What codes stand for, in float32."""
-    away = x.astype(np.int64) - np.asarray(zero_point, np.int64)
+    zero_point = np.asarray(zero_point)
+    if zero_point.dtype.kind == "f":
+        away = x.astype(np.float32) - zero_point.astype(np.float32)
+    else:
+        away = x.astype(np.int64) - zero_point.astype(np.int64)
     return away.astype(np.float32) * np.asarray(scale, np.float32)
 
 
@@ -49,7 +56,21 @@ def dot(a, b, a_zero, b_zero) -> np.ndarray:
     return out
 
 
-def _within(x, kind) -> np.ndarray:
-    low, high = range_of(kind)
+def packed(x) -> np.ndarray:
+    """Codes of four bits, two a byte, as one row: the first in the low half."""
+    flat = np.ascontiguousarray(x, np.uint8).reshape(-1)
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    return flat[0::2] | flat[1::2] << np.uint8(4)
+
+
+def unpacked(x, shape) -> np.ndarray:
+    """What :func:`packed` packed, in this shape."""
+    both = np.stack([x & np.uint8(15), x >> np.uint8(4)], -1)
+    return both.reshape(-1)[: math.prod(shape)].reshape(shape)
+
+
+def _within(x, kind, limits=None) -> np.ndarray:
+    low, high = range_of(kind) if limits is None else limits
     # NOTE: the greatest int32 isn't a float32; float64 holds all of them.
     return np.nan_to_num(np.clip(np.rint(x).astype(np.float64), low, high), nan=high).astype(kind)

@@ -175,7 +175,7 @@ _NAMED = {
 }  # fmt: skip
 globals().update(_NAMED)
 # Those that quantised tensors have, by statements that type checkers see.
-qint8, quint8, qint32 = (_NAMED[name] for name in ("qint8", "quint8", "qint32"))
+qint8, quint8, qint32, quint4x2 = (_NAMED[name] for name in ("qint8", "quint8", "qint32", "quint4x2"))
 BY_NUMPY = {d.np: d for d in ALL}
 BY_NUMPY[np.dtype("longlong")] = int64
 BY_NUMPY[np.dtype("ulonglong")] = uint64

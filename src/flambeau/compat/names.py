@@ -96,7 +96,7 @@ from base.dtypes: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 b
 from base.dtypes: uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
 from core.tensor: jagged
 from compat.legacy: _mkldnn Storage=FloatStorage
-from core.quantized: qscheme=QScheme per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric
+from core.quantized: qscheme=QScheme per_tensor_affine per_channel_affine per_channel_affine_float_qparams per_tensor_symmetric per_channel_symmetric
 value None: newaxis
 value 'contiguous_format': legacy_contiguous_format
 from compat.composed: _shape_as_tensor

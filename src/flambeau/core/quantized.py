@@ -6,6 +6,7 @@ backend sees a tensor with shape, strides and a quantised dtype. Such tensors ha
 
 from __future__ import annotations
 
+import math
 import reprlib
 from typing import Any
 
@@ -20,6 +21,7 @@ from .tensor import CPU, Tensor
 
 __all__ = [
     "CODES",
+    "PACKED",
     "QUANTISED",
     "Affine",
     "QScheme",
@@ -46,61 +48,85 @@ class QScheme(NamedConstant):
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = map(
     QScheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric")
 )
+per_channel_affine_float_qparams = QScheme("per_channel_affine_float_qparams")
 
 # The element type of the codes, by quantised dtype.
-CODES = {dtypes.qint8: dtypes.int8, dtypes.quint8: dtypes.uint8, dtypes.qint32: dtypes.int32}
-QUANTISED = {code: kind for kind, code in CODES.items()}
+CODES = {
+    dtypes.qint8: dtypes.int8,
+    dtypes.quint8: dtypes.uint8,
+    dtypes.qint32: dtypes.int32,
+    dtypes.quint4x2: dtypes.uint8,
+}
+# Two codes of such a dtype share a byte.
+PACKED = dtypes.quint4x2
+QUANTISED = {code: kind for kind, code in CODES.items() if kind is not PACKED}
 
 
 @slotted(eq=False)
 class Affine:
     """``codes``: a plain tensor of int8, uint8 or int32. ``scale``, ``zero_point``: a float and an int; with ``axis``, a float64 and an int64
-    tensor with an entry for each index of that dimension."""
+    tensor, or two of float32, with an entry for each index of that dimension. ``packed``: the shape, where codes have four bits and two share a
+    byte; ``codes`` then is one row of bytes."""
 
     codes: Any
     scale: Any
     zero_point: Any
     axis: int | None = None
+    packed: tuple[int, ...] | None = None
 
     @property
     def scheme(self) -> QScheme:
-        return per_tensor_affine if self.axis is None else per_channel_affine
+        if self.axis is None:
+            return per_tensor_affine
+        return per_channel_affine_float_qparams if self.zero_point._dtype is dtypes.float32 else per_channel_affine
+
+    @property
+    def array(self) -> np.ndarray:
+        """The codes, one an element."""
+        return (
+            self.codes._array if self.packed is None else affine.unpacked(self.codes.contiguous()._array, self.packed)
+        )
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest code."""
+        return affine.range_of(self.codes._dtype.np) if self.packed is None else (0, 15)
 
     @property
     def parameters(self):
         """(scale, zero point) as numbers, or as arrays that broadcast with the codes."""
         if self.axis is None:
             return self.scale, self.zero_point
-        shape = [1] * self.codes._ndim
+        shape = [1] * (self.codes._ndim if self.packed is None else len(self.packed))
         shape[self.axis] = -1
         return self.scale._array.reshape(shape), self.zero_point._array.reshape(shape)
 
 
 def described(record: Affine) -> tuple:
     """What files say beside the codes: (scheme, scale, zero point), and the axis where channels have their own."""
-    return (record.scheme, record.scale, record.zero_point, *(() if record.axis is None else (record.axis,)))
+    if record.axis is None:
+        return (per_tensor_affine, record.scale, record.zero_point)
+    # Zero points that are floats are told by their dtype.
+    return (per_channel_affine, record.scale, record.zero_point, record.axis)
 
 
-def checked(codes, description) -> Affine:
+def checked(codes, description, packed=None) -> Affine:
     """The record that :func:`described` says. RuntimeError where it says none."""
+    shape = tuple(codes._shape) if packed is None else packed
     match description:
         case (scheme, float() as scale, int() as zero_point) if scheme is per_tensor_affine:
-            low, high = affine.range_of(codes._dtype.np)
+            made = Affine(codes, scale, zero_point, packed=packed)
+            low, high = made.limits
             if low <= zero_point <= high:
-                return Affine(codes, scale, zero_point)
+                return made
         case (scheme, _C.TensorBase() as scale, _C.TensorBase() as zero_point, int() as axis) if (
             scheme is per_channel_affine
         ):
             # NOTE: the tensors themselves, not copies: a stream fills their memory later.
             sizes, kinds = {tuple(t._shape) for t in (scale, zero_point)}, (scale._dtype, zero_point._dtype)
-            if kinds == (dtypes.float32, dtypes.float32):
-                raise NotImplementedError("quantised tensors with floating-point zero points are not built in flambeau")
-            if (
-                sizes == {tuple(codes._shape[axis : axis + 1])}
-                and kinds == (dtypes.float64, dtypes.int64)
-                and axis >= 0
-            ):
-                return Affine(codes, scale, zero_point, axis)
+            known = ((dtypes.float64, dtypes.int64), (dtypes.float32, dtypes.float32))
+            if sizes == {shape[axis : axis + 1]} and kinds in known and axis >= 0:
+                return Affine(codes, scale, zero_point, axis, packed)
     raise RuntimeError(
         f"invalid checkpoint: a quantised tensor of {codes._dtype} codes with {reprlib.repr(description)}"
     )
@@ -130,8 +156,12 @@ def among(args, kwargs) -> bool:
 
 def make(record: Affine, cls=Tensor) -> Tensor:
     """The tensor with these codes."""
-    codes = record.codes
-    out = _C.without_data(cls, codes._shape, codes._strides, QUANTISED[codes._dtype], CPU, codes.storage_offset(), None)
+    codes, shape, strides, kind = record.codes, record.packed, None, PACKED
+    if shape is None:
+        shape, strides, kind = codes._shape, codes._strides, QUANTISED[codes._dtype]
+    else:
+        strides = tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+    out = _C.without_data(cls, shape, strides, kind, CPU, codes.storage_offset(), None)
     out._payload = record
     return out
 
@@ -144,6 +174,9 @@ def like(t, codes) -> Tensor:
 
 def quantised(x: np.ndarray, scale: float, zero_point: int, dtype) -> Tensor:
     """The tensor of the values ``x``, quantised as a whole."""
+    if dtype is PACKED:
+        codes = affine.packed(affine.codes(x, scale, zero_point, np.uint8, (0, 15)))
+        return make(Affine(_C.from_array(codes), float(scale), int(zero_point), packed=tuple(x.shape)))
     codes = affine.codes(x, scale, zero_point, CODES[dtype].np)
     return make(Affine(_C.from_array(codes), float(scale), int(zero_point)))
 
@@ -153,8 +186,10 @@ def whole(name: str, t) -> Affine:
     p = parts(t)
     if p is None:
         raise RuntimeError(f"{name}: expected a quantised tensor, got one of {t._dtype}")
-    if p.axis is not None:
-        raise RuntimeError(f"{name}: expected a tensor that is quantised per tensor, got {p.scheme}")
+    if p.axis is not None or p.packed is not None:
+        raise RuntimeError(
+            f"{name}: expected a tensor of bytes that is quantised per tensor, got {p.scheme} of {t._dtype}"
+        )
     return p
 
 
@@ -168,7 +203,7 @@ def through_values(op: OpOverload, t, *args) -> Tensor:
 def dequantized(t) -> np.ndarray:
     """The values of a quantised tensor, in float32."""
     p = parts(t)
-    return affine.values(p.codes._array, *p.parameters)
+    return affine.values(p.array, *p.parameters)
 
 
 def quantized_rule(*ops: OpOverload):

@@ -7,6 +7,7 @@ them; they differ in how the storage is written. A place outside of its storage 
 from __future__ import annotations
 
 import collections
+import math
 import reprlib
 
 import numpy as np
@@ -91,6 +92,12 @@ def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, re
     kind = getattr(storage, "dtype", None)
     if kind not in quantized.CODES:
         raise RuntimeError(f"invalid checkpoint: a quantised tensor over a storage of {kind}")
+    if kind is quantized.PACKED:
+        size = _ints("size", size)
+        if storage_offset or any(n < 0 for n in size):
+            raise RuntimeError(f"invalid checkpoint: a tensor of {kind} of sizes {size} from {storage_offset!r} on")
+        codes = make(storage, quantized.CODES[kind], 0, ((math.prod(size) + 1) // 2,), (1,))
+        return quantized.make(quantized.checked(codes, quantizer_params, tuple(size)))
     codes = make(storage, quantized.CODES[kind], storage_offset, size, stride)
     return quantized.make(quantized.checked(codes, quantizer_params))
 
@@ -152,6 +159,8 @@ def _plain(t: Tensor):
     affine = quantized.parts(t)
     if affine is not None:
         storage, offset, strides = place(affine.codes)
+        if affine.packed is not None:
+            strides = tuple(t._strides)
         typed, parameters = TypedStorage(wrap_storage=storage, dtype=t._dtype), quantized.described(affine)
         return _rebuild_qtensor, (typed, offset, tuple(t._shape), strides, parameters, False, hooks)
     plain = t._plain()

@@ -60,7 +60,7 @@ def build(op: OpOverload):
 
 def _view(op: OpOverload):
     def run(self, *args):
-        if parts(self) is None:
+        if parts(self) is None or parts(self).packed is not None:
             raise refusal(op)
         positional, named = op.split((parts(self).codes, *args))
         made = op(*positional, **named)

@@ -30,15 +30,15 @@ STORAGES: dict[str, StorageType] = {
 BY_DTYPE = {kind.dtype: kind for kind in STORAGES.values()}
 UNTYPED = StorageType("UntypedStorage", None)
 
-_PACKED = "quantised tensors of less than a byte an element are not built in flambeau: dequantize() before saving"
+_PACKED = "quantised tensors of two bits an element are not built in flambeau: dequantize() before saving"
 _NO_DTYPE = "this dtype is not built in flambeau"
 # Names that PyTorch's files may hold and nothing here can stand for: why.
 NOT_BUILT: dict[str, str] = {
     "torch._utils._rebuild_nested_tensor": "nested tensors of the strided layout are not built in flambeau",
     "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses without data of their own can't be loaded",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "tensors of devices that store no bytes (XLA, MAIA) can't be loaded",
-    **{f"torch.{name}Storage": _PACKED for name in ("QUInt4x2", "QUInt2x4")},
-    **{f"torch.{name}": _PACKED for name in ("quint4x2", "quint2x4")},
+    **{f"torch.{name}Storage": _PACKED for name in ("QUInt2x4",)},
+    **{f"torch.{name}": _PACKED for name in ("quint2x4",)},
     **{
         f"torch.{name}": _NO_DTYPE
         for name in "complex32 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 bits8 bits16".split()

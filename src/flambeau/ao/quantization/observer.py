@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import flambeau as torch
 from flambeau import nn
 
-from .ranges import best_range, code_range, qparams
+from .ranges import best_range, code_range, float_qparams, qparams
 
 __all__ = [
     "FixedQParamsObserver",
@@ -27,6 +27,8 @@ __all__ = [
     "default_dynamic_quant_observer",
     "default_fixed_qparams_range_0to1_observer",
     "default_fixed_qparams_range_neg1to1_observer",
+    "default_float_qparams_observer",
+    "default_float_qparams_observer_4bit",
     "default_histogram_observer",
     "default_observer",
     "default_per_channel_weight_observer",
@@ -39,6 +41,7 @@ __all__ = [
 
 EPS = torch.finfo(torch.float32).eps
 _SYMMETRIC = (torch.per_tensor_symmetric, torch.per_channel_symmetric)
+_FLOATS = torch.per_channel_affine_float_qparams
 
 
 class _PartialWrapper:
@@ -89,7 +92,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         factory_kwargs=None, eps=EPS, is_dynamic=False, **kwargs,
     ):  # fmt: skip
         super().__init__(dtype, is_dynamic, **kwargs)
-        if qscheme not in (*_SYMMETRIC, torch.per_tensor_affine, torch.per_channel_affine):
+        if qscheme not in (*_SYMMETRIC, torch.per_tensor_affine, torch.per_channel_affine, _FLOATS):
             raise ValueError(f"Default Observer only works for affine and symmetric schemes, got {qscheme}")
         self.qscheme, self.reduce_range = qscheme, reduce_range
         self.register_buffer("eps", torch.tensor([eps]))
@@ -108,6 +111,8 @@ class UniformQuantizationObserverBase(ObserverBase):
         if min_val.numel() == 0 or bool((min_val > max_val).any()):
             # Nothing was observed: as PyTorch, scale 1 and zero point 0.
             return torch.tensor([1.0]), torch.tensor([0])
+        if self.qscheme is _FLOATS:
+            return float_qparams(min_val, max_val, self.quant_min, self.quant_max, float(self.eps))
         symmetric = self.qscheme in _SYMMETRIC
         scale, zero = qparams(min_val, max_val, self.quant_min, self.quant_max, symmetric, float(self.eps))
         return scale.reshape(-1), zero.reshape(-1)
@@ -178,7 +183,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
 
     def __init__(self, ch_axis=0, dtype=torch.quint8, qscheme=torch.per_channel_affine, *args, **kwargs):
         super().__init__(dtype, qscheme, *args, **kwargs)
-        if qscheme not in (torch.per_channel_affine, torch.per_channel_symmetric):
+        if qscheme not in (torch.per_channel_affine, torch.per_channel_symmetric, _FLOATS):
             raise NotImplementedError(
                 "PerChannelMinMaxObserver's qscheme only support torch.per_channel_symmetric and torch.per_channel_affine."
             )
@@ -417,6 +422,10 @@ default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(
 )
 default_dynamic_quant_observer = PlaceholderObserver.with_args(
     dtype=torch.quint8, quant_min=0, quant_max=255, is_dynamic=True
+)
+default_float_qparams_observer = PerChannelMinMaxObserver.with_args(dtype=torch.quint8, qscheme=_FLOATS, ch_axis=0)
+default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(
+    dtype=torch.quint4x2, qscheme=_FLOATS, ch_axis=0
 )
 default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
     scale=2.0 / 256.0, zero_point=128, dtype=torch.quint8, quant_min=0, quant_max=255

@@ -23,8 +23,11 @@ from .observer import (
     _PartialWrapper,
     default_debug_observer,
     default_dynamic_quant_observer,
+    default_float_qparams_observer,
+    default_float_qparams_observer_4bit,
     default_observer,
     default_per_channel_weight_observer,
+    default_placeholder_observer,
     default_reuse_input_observer,
     default_weight_observer,
 )
@@ -42,6 +45,8 @@ __all__ = [
     "default_weight_only_qconfig",
     "float16_dynamic_qconfig",
     "float16_static_qconfig",
+    "float_qparams_weight_only_qconfig",
+    "float_qparams_weight_only_qconfig_4bit",
     "get_default_qat_qconfig",
     "get_default_qconfig",
     "per_channel_dynamic_qconfig",
@@ -81,6 +86,12 @@ default_qat_qconfig = QConfig(activation=default_fake_quant, weight=default_weig
 default_weight_only_qconfig = QConfig(activation=torch.nn.Identity, weight=default_weight_fake_quant)
 default_activation_only_qconfig = QConfig(activation=default_fake_quant, weight=torch.nn.Identity)
 default_qat_qconfig_v2 = QConfig(activation=default_fused_act_fake_quant, weight=default_fused_wt_fake_quant)
+float_qparams_weight_only_qconfig = QConfig(
+    activation=default_placeholder_observer, weight=default_float_qparams_observer
+)
+float_qparams_weight_only_qconfig_4bit = QConfig(
+    activation=default_placeholder_observer, weight=default_float_qparams_observer_4bit
+)
 default_reuse_input_qconfig = QConfig(activation=default_reuse_input_observer, weight=NoopObserver)
 
 _HALVED = {"x86": True, "fbgemm": True, "onednn": False, "qnnpack": False}

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-from .qconfig import get_default_qat_qconfig, get_default_qconfig
+from flambeau import nn
+
+from .fake_quantize import default_weight_fake_quant
+from .observer import default_weight_observer
+from .qconfig import QConfig, get_default_qat_qconfig, get_default_qconfig
 
 __all__ = ["QConfigMapping", "get_default_qat_qconfig_mapping", "get_default_qconfig_mapping"]
 
@@ -63,10 +67,17 @@ class QConfigMapping:
 
 
 def get_default_qconfig_mapping(backend="x86", version=0):
-    """:func:`get_default_qconfig` for all."""
-    return QConfigMapping().set_global(get_default_qconfig(backend, version))
+    """:func:`get_default_qconfig` for all; weights of transposed convolutions are quantised as a whole."""
+    return _by_tensor_where_transposed(get_default_qconfig(backend, version), default_weight_observer)
 
 
 def get_default_qat_qconfig_mapping(backend="x86", version=1):
-    """:func:`get_default_qat_qconfig` for all."""
-    return QConfigMapping().set_global(get_default_qat_qconfig(backend, version))
+    """:func:`get_default_qat_qconfig` for all; weights of transposed convolutions are quantised as a whole."""
+    return _by_tensor_where_transposed(get_default_qat_qconfig(backend, version), default_weight_fake_quant)
+
+
+def _by_tensor_where_transposed(qconfig, weight):
+    made, transposed = QConfigMapping().set_global(qconfig), QConfig(activation=qconfig.activation, weight=weight)
+    for kind in (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d):
+        made.set_object_type(kind, transposed)
+    return made

@@ -33,7 +33,7 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict = {
     **{
         getattr(nn, name): getattr(nnq, name)
         for name in "BatchNorm2d BatchNorm3d Dropout Conv1d Conv2d Conv3d ELU GroupNorm Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d "
-        "LayerNorm LeakyReLU Linear ReLU6 Sigmoid Softmax".split()
+        "ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding EmbeddingBag LayerNorm LeakyReLU Linear ReLU6 Sigmoid Softmax".split()
     },
     **{
         getattr(nni, name): getattr(nniq, name)
@@ -70,6 +70,8 @@ DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict = {
     nn.LSTM: nnqd.LSTM,
     nn.GRU: nnqd.GRU,
     nni.LinearReLU: nnqd.LinearReLU,
+    nn.Embedding: nnq.Embedding,
+    nn.EmbeddingBag: nnq.EmbeddingBag,
 }
 
 

@@ -13,8 +13,13 @@ from flambeau.ao.nn import intrinsic as nni
 from flambeau.ao.nn import quantized as nnq
 
 from .fake_quantize import FakeQuantizeBase
-from .observer import ObserverBase
-from .qconfig import default_dynamic_qconfig, float16_dynamic_qconfig
+from .observer import ObserverBase, PerChannelMinMaxObserver
+from .qconfig import (
+    default_dynamic_qconfig,
+    float16_dynamic_qconfig,
+    float_qparams_weight_only_qconfig,
+    float_qparams_weight_only_qconfig_4bit,
+)
 from .quantization_mappings import (
     get_default_dynamic_quant_module_mappings,
     get_default_qat_module_mappings,
@@ -65,8 +70,13 @@ def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=Non
     )
 
 
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+
+
 def _propagate(module, by_name, inherited, prefix, left_out):
     found = by_name.get(type(module), by_name.get(prefix, getattr(module, "qconfig", inherited)))
+    if found is not None and type(module) in _TRANSPOSED and isinstance(found.weight(), PerChannelMinMaxObserver):
+        raise AssertionError(f"Per channel weight observer is not supported yet for {type(module).__name__}.")
     module.qconfig = found
     for name, child in module.named_children():
         path = f"{prefix}.{name}" if prefix else name
@@ -219,21 +229,29 @@ def quantize_qat(model, run_fn, run_args, inplace=False):
     return convert(model, inplace=True)
 
 
-def quantize_dynamic(model, qconfig_spec=None, dtype=torch.qint8, mapping=None, inplace=False):
-    """``model`` with linear and recurrent layers whose weights are int8 and whose inputs are quantised at each call.
+# By dtype of the weights: the classes that are replaced unless others are named, and their configuration.
+_DYNAMIC = {
+    torch.qint8: ((nn.Linear, nn.LSTM, nn.GRU), default_dynamic_qconfig),
+    torch.quint8: ((nn.EmbeddingBag, nn.Embedding), float_qparams_weight_only_qconfig),
+    torch.quint4x2: ((nn.EmbeddingBag,), float_qparams_weight_only_qconfig_4bit),
+}
 
-    ``qconfig_spec``: classes or names of the modules, or {class or name: configuration}; by default Linear, LSTM and GRU. ``dtype``: qint8;
-    NotImplementedError for float16, ValueError for others. A copy unless ``inplace``."""
+
+def quantize_dynamic(model, qconfig_spec=None, dtype=torch.qint8, mapping=None, inplace=False):
+    """``model`` with linear and recurrent layers whose weights are int8 and whose inputs are quantised at each call, or with quantised embeddings.
+
+    ``qconfig_spec``: classes or names of the modules, or {class or name: configuration}. ``dtype``: qint8 (by default Linear, LSTM and GRU),
+    quint8 (Embedding and EmbeddingBag), quint4x2 (EmbeddingBag); NotImplementedError for float16, ValueError for others. A copy unless
+    ``inplace``."""
     if dtype is torch.float16:
         raise NotImplementedError(
             "quantize_dynamic(dtype=torch.float16): weights of 16 bits are not built; use model.to(torch.bfloat16), or qint8"
         )
-    if dtype is not torch.qint8:
+    if dtype not in _DYNAMIC:
         raise ValueError(f"Don't know how to quantize with default settings for {dtype}. Provide full qconfig please")
-    if qconfig_spec is None:
-        qconfig_spec = {nn.Linear, nn.LSTM, nn.GRU}
+    classes, configuration = _DYNAMIC[dtype]
     if not isinstance(qconfig_spec, dict):
-        qconfig_spec = dict.fromkeys(qconfig_spec, default_dynamic_qconfig)
+        qconfig_spec = dict.fromkeys(classes if qconfig_spec is None else qconfig_spec, configuration)
     if any(q is float16_dynamic_qconfig for q in qconfig_spec.values()):
         raise NotImplementedError("quantize_dynamic: weights of 16 bits are not built")
     model = model if inplace else copy.deepcopy(model)

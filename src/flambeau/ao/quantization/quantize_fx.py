@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 
 from flambeau import fx, nn
+from flambeau.core.quantized import per_channel_affine_float_qparams
 
 from .observer import PlaceholderObserver
 from .qconfig_mapping import QConfigMapping
@@ -103,6 +104,11 @@ class _Observing:
                 continue
             qconfig = self.qconfig(node)
             if qconfig is None:
+                continue
+            if node.op == "call_module" and type(modules[node.target]) in (nn.Embedding, nn.EmbeddingBag):
+                # Indices in, floats out: nothing is observed, and only a configuration for such weights counts.
+                if getattr(qconfig.weight(), "qscheme", None) is per_channel_affine_float_qparams:
+                    modules[node.target].qconfig = qconfig
                 continue
             if node.op == "call_module":
                 modules[node.target].qconfig = qconfig

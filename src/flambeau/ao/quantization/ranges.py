@@ -9,7 +9,7 @@ import numpy as np
 
 import flambeau as torch
 
-__all__ = ["best_range", "code_range", "fused_qparams", "qparams"]
+__all__ = ["best_range", "code_range", "float_qparams", "fused_qparams", "qparams"]
 
 
 def code_range(dtype, reduce_range: bool = False) -> tuple[int, int]:
@@ -21,9 +21,10 @@ def code_range(dtype, reduce_range: bool = False) -> tuple[int, int]:
         torch.uint8: (0, 255),
         torch.qint32: (-(2**31), 2**31 - 1),
         torch.int32: (-(2**31), 2**31 - 1),
+        torch.quint4x2: (0, 15),
     }
     if dtype not in ranges:
-        raise ValueError(f"dtype of codes must be qint8, quint8 or qint32, got {dtype}")
+        raise ValueError(f"dtype of codes must be qint8, quint8, qint32 or quint4x2, got {dtype}")
     low, high = ranges[dtype]
     return (low // 2, high // 2) if reduce_range else (low, high)
 
@@ -39,6 +40,13 @@ def qparams(least, most, low: int, high: int, symmetric: bool, eps: float):
     scale = ((most - least) / (high - low)).clamp(min=eps)
     zero = low - torch.round(least / scale).to(torch.int64)
     return scale, zero.clamp(low, high).to(torch.int32)
+
+
+def float_qparams(least, most, low: int, high: int, eps: float):
+    """(scale, zero point), both float32: the codes cover just what is between ``least`` and ``most``, and 0 need not be a code."""
+    scale = (most - least) / (high - low)
+    scale = torch.where(scale > eps, scale, torch.ones_like(scale))
+    return scale, -least / scale
 
 
 def fused_qparams(least, most, low: int, high: int, symmetric: bool):

@@ -16,6 +16,7 @@ from ...core.declare import explicit
 from ...core.operator import namespace
 from ...core.quantized import (
     CODES,
+    PACKED,
     QUANTISED,
     Affine,
     dequantized,
@@ -47,7 +48,7 @@ def quantized_operator(schema: str, **kw):
 def _codes_dtype(name: str, dtype):
     if dtype not in CODES:
         raise RuntimeError(
-            f"{name}: ScalarType {dtype.scalar_type} is not a quantised dtype; it takes qint8, quint8 and qint32"
+            f"{name}: ScalarType {dtype.scalar_type} is not a quantised dtype; it takes qint8, quint8, qint32 and quint4x2"
         )
     return CODES[dtype]
 
@@ -57,8 +58,12 @@ def _check_floats(t):
         raise RuntimeError(f"Quantize only works on Float Tensor, got {t._dtype.scalar_type}")
 
 
-def _check_zero(name: str, zero_point: int, code):
-    low, high = affine.range_of(code.np)
+def _limits(dtype) -> tuple[int, int]:
+    return (0, 15) if dtype is PACKED else affine.range_of(CODES[dtype].np)
+
+
+def _check_zero(name: str, zero_point: int, dtype):
+    low, high = _limits(dtype)
     for outside, bound in ((zero_point > high, "above upper"), (zero_point < low, "below lower")):
         if outside:
             raise RuntimeError(f"{name} zero_point {zero_point} is {bound} bound.")
@@ -72,7 +77,8 @@ def _check_zero(name: str, zero_point: int, code):
 )
 def quantize_per_tensor(self, scale, zero_point, dtype):
     _check_floats(self)
-    _check_zero("quantize_tensor_per_tensor_affine", zero_point, _codes_dtype("quantize_per_tensor", dtype))
+    _codes_dtype("quantize_per_tensor", dtype)
+    _check_zero("quantize_tensor_per_tensor_affine", zero_point, dtype)
     return quantised(self._array, scale, zero_point, dtype)
 
 
@@ -131,9 +137,13 @@ def quantize_per_channel(self, scales, zero_points, axis, dtype):
     _check_floats(self)
     code = _codes_dtype("quantize_per_channel", dtype)
     record = _by_channel(self, None, scales, zero_points, axis)
-    for zero_point in (record.zero_point._array.min(initial=0), record.zero_point._array.max(initial=0)):
-        _check_zero("quantize_tensor_per_channel_affine", int(zero_point), code)
-    return make(replace(record, codes=from_array(affine.codes(self._array, *_spread(record, self._ndim), code.np))))
+    if record.zero_point._dtype is dtypes.int64:
+        for zero_point in (record.zero_point._array.min(initial=0), record.zero_point._array.max(initial=0)):
+            _check_zero("quantize_tensor_per_channel_affine", int(zero_point), dtype)
+    made = affine.codes(self._array, *_spread(record, self._ndim), code.np, _limits(dtype))
+    if dtype is PACKED:
+        return make(replace(record, codes=from_array(affine.packed(made)), packed=tuple(self._shape)))
+    return make(replace(record, codes=from_array(made)))
 
 
 def _by_channel(t, codes, scales, zero_points, axis) -> Affine:
@@ -143,6 +153,10 @@ def _by_channel(t, codes, scales, zero_points, axis) -> Affine:
             raise RuntimeError(
                 f"quantize_per_channel: length of {name} must equal to channel, expected {t._shape[axis]} and got {tuple(given._shape)}"
             )
+    if zero_points._dtype.is_floating_point:
+        # Such scales and zero points stay floats: weights of embeddings have them.
+        scale, zero = (from_array(x._array.astype(np.float32)) for x in (scales, zero_points))
+        return Affine(codes, scale, zero, axis)
     scale = from_array(scales._array.astype(np.float64))
     return Affine(codes, scale, from_array(zero_points._array.astype(np.int64)), axis)
 
@@ -168,6 +182,31 @@ def from_codes(self, scale, zero_point):
 def from_codes_by_channel(self, scale, zero_point, axis):
     _check_codes(self)
     return make(_by_channel(self, self.clone(), scale, zero_point, axis))
+
+
+@quantized_operator(
+    "_empty_affine_quantized(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "float scale=1, int zero_point=0, MemoryFormat? memory_format=contiguous_format) -> Tensor",
+    variants="function",
+)
+def empty_whole(size, dtype, layout, device, pin_memory, scale, zero_point, memory_format):
+    """Codes of 0."""
+    _codes_dtype("_empty_affine_quantized", dtype)
+    return make(replace(_of(quantised(np.zeros(tuple(size), np.float32), scale, 0, dtype), ""), zero_point=zero_point))
+
+
+@quantized_operator(
+    "_empty_per_channel_affine_quantized(SymInt[] size, *, Tensor scales, Tensor zero_points, int axis, ScalarType? dtype=None, "
+    "Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=contiguous_format) -> Tensor",
+    variants="function",
+)
+def empty_by_channel(size, scales, zero_points, axis, dtype, layout, device, pin_memory, memory_format):
+    """Codes of 0."""
+    _codes_dtype("_empty_per_channel_affine_quantized", dtype)
+    zeros = from_array(np.zeros(tuple(size), np.float32))
+    record = _by_channel(zeros, None, scales, zero_points, axis)
+    return make(replace(record, codes=_of(quantised(zeros._array, 1.0, 0, dtype), "").codes,
+                        packed=tuple(size) if dtype is PACKED else None))  # fmt: skip
 
 
 def _check_codes(t):
@@ -249,6 +288,8 @@ def q_per_channel_axis(self):
 @quantized_rule(aten.clone.default)
 def clone(self, memory_format=None):
     p = parts(self)
+    if p.packed is not None:
+        return make(replace(p, codes=p.codes.clone()))
     return make(replace(p, codes=aten.clone.default(p.codes, memory_format=memory_format)))
 
 
@@ -262,9 +303,10 @@ def copy_(self, src, non_blocking=False):
     if q is None:
         if src._dtype is not dtypes.float32:
             raise RuntimeError(f"Quantized copy only works with kFloat as source Tensor, got {src._dtype.scalar_type}")
-        p.codes.copy_(from_array(affine.codes(src._array, *p.parameters, p.codes._dtype.np)))
+        made = affine.codes(src._array, *p.parameters, p.codes._dtype.np, p.limits)
+        p.codes.copy_(from_array(made if p.packed is None else affine.packed(np.broadcast_to(made, p.packed))))
         return self
-    if self._dtype is not src._dtype or q.axis != p.axis:
+    if self._dtype is not src._dtype or q.axis != p.axis or (p.packed is not None and p.packed != q.packed):
         raise RuntimeError("Quantized Copy only works with Tensors with the same dtype and scheme")
     p.codes.copy_(q.codes)
     # As in PyTorch, what is copied keeps its meaning: its scale comes with it.
@@ -275,7 +317,7 @@ def copy_(self, src, non_blocking=False):
 @quantized_rule(aten.equal.default)
 def equal(self, other):
     p, q = parts(self), parts(other)
-    if p is None or q is None or self._dtype is not other._dtype or p.axis != q.axis:
+    if p is None or q is None or self._dtype is not other._dtype or p.axis != q.axis or p.packed != q.packed:
         return False
     pairs = zip((p.codes, *p.parameters), (q.codes, *q.parameters), strict=True)
     return all(np.array_equal(getattr(a, "_array", a), getattr(b, "_array", b)) for a, b in pairs)

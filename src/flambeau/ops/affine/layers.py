@@ -90,15 +90,94 @@ def convolution(x, weight, bias, stride, padding, dilation, groups, scale, zero_
     p, w = whole("quantized::conv", x), _weight("quantized::conv", weight)
     n = weight._ndim - 2
     stride, padding, dilation = (spread(v, n) for v in (stride, padding, dilation))
-    if x._ndim != n + 2 or x._shape[1] != weight._shape[1] * groups:
-        raise RuntimeError(
-            f"quantized::conv: expected an input of {weight._shape[1] * groups} channels and {n + 2} dimensions, got {tuple(x._shape)}"
-        )
-    reach = math.prod(weight._shape[1:])
-    make_sums = _sums_by_floats if groups > 1 and reach <= EXACT else _sums_by_windows
-    sums = make_sums(p, w, stride, padding, dilation, groups)
+    _check_image("quantized::conv", x, n + 2, weight._shape[1] * groups)
+    sums = _sums(p, w, stride, padding, dilation, groups)
     last = _finished(np.moveaxis(sums, 1, -1), p, w, bias, scale, zero_point, relu)
     return make(Affine(_C.from_array(np.ascontiguousarray(np.moveaxis(last, -1, 1))), float(scale), int(zero_point)))
+
+
+@operator(
+    "_convolution_transpose(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] dilation, "
+    "int groups, float scale, int zero_point) -> Tensor"
+)
+def convolution_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups, scale, zero_point):
+    """x (N, C, *sizes) and weight (C, O / groups, *kernel): (N, O, *sizes)."""
+    name = "quantized::conv_transpose"
+    p, w = whole(name, x), _transposed_weight(name, weight)
+    sums = _transposed_sums(name, p, w, stride, padding, output_padding, dilation, groups)
+    last = _finished(np.moveaxis(sums, 1, -1), p, _by_output(w, groups), bias, scale, zero_point, False)
+    return make(Affine(_C.from_array(np.ascontiguousarray(np.moveaxis(last, -1, 1))), float(scale), int(zero_point)))
+
+
+@operator(
+    "_convolution_dynamic(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] dilation, "
+    "int groups, bool transposed, bool reduce_range) -> Tensor"
+)
+def convolution_dynamic(x, weight, bias, stride, padding, output_padding, dilation, groups, transposed, reduce_range):
+    """x of floats: floats. A scale and a zero point are chosen for the whole of x."""
+    name = "quantized::conv_dynamic"
+    if x._dtype is not dtypes.float32:
+        raise RuntimeError(f"{name}: expected an input of float32, got {x._dtype}")
+    scale, zero_point = chosen(x._array, np.uint8, reduce_range)
+    p = Affine(_C.from_array(affine.codes(x._array, scale, zero_point, np.uint8)), scale, zero_point)
+    if transposed:
+        w = _transposed_weight(name, weight)
+        sums = _transposed_sums(name, p, w, stride, padding, output_padding, dilation, groups)
+        w = _by_output(w, groups)
+    else:
+        w = _weight(name, weight)
+        stride, padding, dilation = (spread(v, weight._ndim - 2) for v in (stride, padding, dilation))
+        _check_image(name, p.codes, weight._ndim, weight._shape[1] * groups)
+        sums = _sums(p, w, stride, padding, dilation, groups)
+    made = np.moveaxis(sums, 1, -1).astype(np.float32) * (np.float32(scale) * np.asarray(_scales(w)[0], np.float32))
+    if bias is not None:
+        made += bias._array
+    return _C.from_array(np.ascontiguousarray(np.moveaxis(made, -1, 1)))
+
+
+def _check_image(name: str, x, ndim: int, channels: int) -> None:
+    if x._ndim != ndim or x._shape[1] != channels:
+        raise RuntimeError(
+            f"{name}: expected an input of {channels} channels and {ndim} dimensions, got {tuple(x._shape)}"
+        )
+
+
+def _transposed_weight(name: str, weight) -> Affine:
+    p = parts(weight) if is_quantized(weight) else None
+    if p is None or weight._dtype is not dtypes.qint8:
+        raise RuntimeError(f"{name}: expected a weight of qint8, got {weight._dtype}")
+    if p.axis not in (None, 1):
+        raise RuntimeError(
+            f"{name}: expected a weight quantised as a whole or by its dimension 1, the output channels, got axis {p.axis}"
+        )
+    return p
+
+
+def _by_output(w: Affine, groups: int) -> Affine:
+    """The weight of a transposed convolution with a scale for each channel of the result: groups share theirs."""
+    if w.axis is None:
+        return w
+    scale, zero = (_C.from_array(np.tile(v._array, groups)) for v in (w.scale, w.zero_point))
+    return Affine(w.codes, scale, zero, w.axis)
+
+
+def _transposed_sums(name: str, p: Affine, w: Affine, stride, padding, output_padding, dilation, groups):
+    """Whole numbers in a float type in which the sums are exact."""
+    n = w.codes._ndim - 2
+    _check_image(name, p.codes, n + 2, w.codes._shape[0])
+    stride, padding, output_padding, dilation = (spread(v, n) for v in (stride, padding, output_padding, dilation))
+    reach = w.codes._shape[0] // groups * math.prod(w.codes._shape[2:])
+    kind = np.float32 if reach <= EXACT else np.float64
+    zero = w.parameters[1]
+    x = _C.computed(p.codes._array.astype(kind) - kind(p.zero_point))
+    weight = _C.computed(w.codes._array.astype(kind) - np.asarray(zero, kind))
+    return aten.convolution.default(x, weight, None, stride, padding, dilation, True, output_padding, groups)._array
+
+
+def _sums(p: Affine, w: Affine, stride, padding, dilation, groups):
+    """Sums of products of codes, exact."""
+    make_sums = _sums_by_floats if groups > 1 and math.prod(w.codes._shape[1:]) <= EXACT else _sums_by_windows
+    return make_sums(p, w, stride, padding, dilation, groups)
 
 
 def _sums_by_floats(p: Affine, w: Affine, stride, padding, dilation, groups):

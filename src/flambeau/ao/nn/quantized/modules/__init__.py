@@ -7,7 +7,9 @@ from flambeau import nn
 from flambeau.ao.nn.quantized.modules.activation import ELU, Hardswish, LeakyReLU, ReLU6, Sigmoid, Softmax
 from flambeau.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d
 from flambeau.ao.nn.quantized.modules.conv import Conv1d, Conv2d, Conv3d
+from flambeau.ao.nn.quantized.modules.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from flambeau.ao.nn.quantized.modules.dropout import Dropout
+from flambeau.ao.nn.quantized.modules.embedding_ops import Embedding, EmbeddingBag
 from flambeau.ao.nn.quantized.modules.functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from flambeau.ao.nn.quantized.modules.linear import Linear
 from flambeau.ao.nn.quantized.modules.normalization import (
@@ -19,9 +21,9 @@ from flambeau.ao.nn.quantized.modules.normalization import (
 )
 
 __all__ = [
-    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "ELU", "FXFloatFunctional", "FloatFunctional",
-    "GroupNorm", "Hardswish", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "QFunctional",
-    "Quantize", "ReLU6", "Sigmoid", "Softmax",
+    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DeQuantize",
+    "Dropout", "ELU", "Embedding", "EmbeddingBag", "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax",
 ]  # fmt: skip
 
 

@@ -47,13 +47,20 @@ class _ConvNd(WeightedQuantizedModule):
     def _weight_bias(self):
         return self._weight, self._bias
 
-    def forward(self, input):
+    def _check_input(self, input):
         if input.dim() != self._n + 2:
             raise ValueError(f"Input shape must be `(N, C, {', '.join('DHW'[3 - self._n :])})`!")
+
+    def _padded(self, input):
+        """(the input, the padding that is left to the convolution)."""
+        self._check_input(input)
         padding = self._padding()
-        if self.padding_mode != "zeros":
-            input = F.pad(input, [p for p in reversed(padding) for _ in range(2)], self.padding_mode)
-            padding = [0] * self._n
+        if self.padding_mode == "zeros":
+            return input, padding
+        return F.pad(input, [p for p in reversed(padding) for _ in range(2)], self.padding_mode), [0] * self._n
+
+    def forward(self, input):
+        input, padding = self._padded(input)
         sizes = list(self.stride), padding, list(self.dilation)
         return ops._convolution.default(
             input, self._weight, self._bias, *sizes, self.groups, self.scale, self.zero_point, self._relu

@@ -8,11 +8,13 @@ from flambeau import nn
 __all__ = ["ScaledModule", "WeightedQuantizedModule", "output_qparams", "quantized_weight"]
 
 
-def quantized_weight(weight, observer):
-    """``weight`` (floats) as qint8, by the observer, which looks at it first unless it has done so."""
-    if observer.dtype != torch.qint8:
-        raise AssertionError(f"Weight observer must have dtype torch.qint8, got {observer.dtype}")
+def quantized_weight(weight, observer, dtype=torch.qint8):
+    """``weight`` (floats) as codes of ``dtype``, by the observer, which has looked at it. AssertionError where it is for another dtype."""
+    if observer.dtype != dtype:
+        raise AssertionError(f"Weight observer must have dtype {dtype}, got {observer.dtype}")
     scale, zero_point = observer.calculate_qparams()
+    if observer.qscheme is torch.per_channel_affine_float_qparams:
+        return torch.quantize_per_channel(weight.detach(), scale.float(), zero_point.float(), observer.ch_axis, dtype)
     if scale.numel() > 1 or observer.qscheme in (torch.per_channel_affine, torch.per_channel_symmetric):
         return torch.quantize_per_channel(
             weight.detach(), scale.double(), zero_point.long(), observer.ch_axis, torch.qint8

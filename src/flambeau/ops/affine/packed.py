@@ -1,0 +1,195 @@
+"""Weights that layers on codes share with PyTorch's programs under the names ``*_prepack`` and ``*_unpack``, and the layers that take them.
+
+Nothing is rearranged here: a packed weight is a record of the weight, the bias and the sizes of its layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...base.records import slotted
+from ...core.operator import namespace
+from ...core.quantized import is_quantized
+from .arithmetic import operator
+
+quantized = namespace("quantized")
+
+
+@slotted(eq=False)
+class LinearPackedParams:
+    """``weight`` (N, K) of qint8, ``bias`` (N) of floats or None."""
+
+    weight: Any
+    bias: Any
+
+
+@slotted(eq=False)
+class ConvPackedParams:
+    """``weight`` of qint8, ``bias`` of floats or None, and the sizes, a list each. ``transpose``: whether of a transposed convolution."""
+
+    weight: Any
+    bias: Any
+    stride: list
+    padding: list
+    output_padding: list
+    dilation: list
+    groups: int
+    transpose: bool
+
+
+def _packed(name: str, x, kind: type):
+    if not isinstance(x, kind):
+        raise RuntimeError(
+            f"quantized::{name}() Expected a value of type '{kind.__name__}', which {_PREPACK[kind]} gives, but instead found type "
+            f"'{type(x).__name__}'."
+        )
+    return x
+
+
+_PREPACK = {LinearPackedParams: "linear_prepack", ConvPackedParams: "conv*d_prepack"}
+
+
+def _weight(name: str, weight) -> None:
+    if not is_quantized(weight):
+        raise RuntimeError(
+            f"quantized::{name}: expected a quantised weight, got one of {getattr(weight, '_dtype', type(weight).__name__)}"
+        )
+
+
+# ---- linear ------------------------------------------------------------------------------------------------------------------
+
+
+@operator("linear_prepack(Tensor W, Tensor? B=None) -> Any")
+def linear_prepack(W, B):
+    _weight("linear_prepack", W)
+    return LinearPackedParams(W, B)
+
+
+@operator("linear_unpack(Any W_prepack) -> (Tensor W_origin, Tensor? B_origin)")
+def linear_unpack(W_prepack):
+    p = _packed("linear_unpack", W_prepack, LinearPackedParams)
+    return p.weight, p.bias
+
+
+def _linear(name: str, relu: bool) -> None:
+    @operator(f"{name}(Tensor X, Any W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")
+    def run(X, W_prepack, scale, zero_point):
+        p = _packed(name, W_prepack, LinearPackedParams)
+        return quantized._linear.default(X, p.weight, p.bias, scale, zero_point, relu)
+
+
+def _linear_dynamic(name: str, relu: bool) -> None:
+    @operator(f"{name}(Tensor X, Any W_prepack, bool reduce_range=False) -> Tensor Y")
+    def run(X, W_prepack, reduce_range):
+        p = _packed(name, W_prepack, LinearPackedParams)
+        return quantized._linear_dynamic.default(X, p.weight, p.bias, reduce_range, relu)
+
+
+_linear("linear", False)
+_linear("linear_relu", True)
+_linear_dynamic("linear_dynamic", False)
+_linear_dynamic("linear_relu_dynamic", True)
+
+
+# ---- convolutions ------------------------------------------------------------------------------------------------------------
+
+
+def _sizes(n: int, **given) -> None:
+    for what, values in given.items():
+        if len(values) != n:
+            raise RuntimeError(f"{what} should contain {n} elements for {n}D convolution.")
+
+
+def _conv(n: int) -> None:
+    @operator(
+        f"conv{n}d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups) -> Any"
+    )
+    def prepack(weight, bias, stride, padding, dilation, groups):
+        _weight(f"conv{n}d_prepack", weight)
+        _sizes(n, stride=stride, padding=padding, dilation=dilation)
+        return ConvPackedParams(
+            weight, bias, list(stride), list(padding), [0] * n, list(dilation), int(groups), transpose=False
+        )
+
+    for suffix, relu in (("", False), ("_relu", True)):
+        _conv_call(f"conv{n}d{suffix}", ".new" if n > 1 else "", relu)
+    _dynamic(f"conv{n}d_dynamic")
+    _unpacked(f"conv{n}d", _UNPACKED[:-1])
+
+
+def _conv_call(name: str, overload: str, relu: bool) -> None:
+    @operator(f"{name}{overload}(Tensor qx, Any packed_weight, float output_scale, int output_zero_point) -> Tensor")
+    def run(qx, packed_weight, scale, zero_point):
+        p = _packed(name, packed_weight, ConvPackedParams)
+        return quantized._convolution.default(
+            qx, p.weight, p.bias, p.stride, p.padding, p.dilation, p.groups, scale, zero_point, relu
+        )
+
+
+def _conv_transpose(n: int) -> None:
+    @operator(
+        f"conv_transpose{n}d_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding, int[] dilation, "
+        "int groups) -> Any"
+    )
+    def prepack(weight, bias, stride, padding, output_padding, dilation, groups):
+        _weight(f"conv_transpose{n}d_prepack", weight)
+        _sizes(n, stride=stride, padding=padding, output_padding=output_padding, dilation=dilation)
+        sizes = [list(v) for v in (stride, padding, output_padding, dilation)]
+        return ConvPackedParams(weight, bias, *sizes, int(groups), transpose=True)
+
+    name = f"conv_transpose{n}d"
+
+    @operator(f"{name}(Tensor qx, Any packed_weight, float output_scale, int output_zero_point) -> Tensor")
+    def run(qx, packed_weight, scale, zero_point):
+        p = _packed(name, packed_weight, ConvPackedParams)
+        return quantized._convolution_transpose.default(
+            qx, p.weight, p.bias, p.stride, p.padding, p.output_padding, p.dilation, p.groups, scale, zero_point
+        )
+
+    _dynamic(f"{name}_dynamic")
+    _unpacked(name, _UNPACKED)
+
+
+def _dynamic(name: str) -> None:
+    @operator(f"{name}(Tensor qx, Any packed_weight, bool reduce_range=False) -> Tensor")
+    def run(qx, packed_weight, reduce_range):
+        p = _packed(name, packed_weight, ConvPackedParams)
+        return quantized._convolution_dynamic.default(
+            *(
+                qx,
+                p.weight,
+                p.bias,
+                p.stride,
+                p.padding,
+                p.output_padding,
+                p.dilation,
+                p.groups,
+                p.transpose,
+                reduce_range,
+            )
+        )
+
+
+_UNPACKED = ("stride", "padding", "dilation", "groups", "transpose", "output_padding")
+
+
+def _unpacked(name: str, fields) -> None:
+    """Declare what reads a packed weight: the weight and the bias, and each size."""
+
+    @operator(f"{name}_unpack(Any packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)")
+    def unpack(packed_weights):
+        p = _packed(f"{name}_unpack", packed_weights, ConvPackedParams)
+        return p.weight, p.bias
+
+    for field in fields:
+        kind = {"groups": "int", "transpose": "int"}.get(field, "int[]")
+
+        @operator(f"{name}_{field}(Any packed_weights) -> {kind}")
+        def read(packed_weights, field=field, kind=kind):
+            found = getattr(_packed(f"{name}_{field}", packed_weights, ConvPackedParams), field)
+            return int(found) if kind == "int" else list(found)
+
+
+for _n in (1, 2, 3):
+    _conv(_n)
+    _conv_transpose(_n)
