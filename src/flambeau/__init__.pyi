@@ -2360,6 +2360,7 @@ def pca_lowrank(A: Any, q: Any = None, center: _bool = True, niter: Any = 2) -> 
 def pdist(input: _Tensor, p: _float = ..., *, out: _Tensor | None = None) -> _Tensor: ...
 
 per_channel_affine: Any
+per_channel_affine_float_qparams: Any
 per_channel_symmetric: Any
 per_tensor_affine: Any
 per_tensor_symmetric: Any

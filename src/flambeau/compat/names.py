@@ -95,6 +95,7 @@ from base.dtypes: float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz floa
 from base.dtypes: complex32 chalf=complex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5 int6 int7
 from base.dtypes: uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
 from core.tensor: jagged
+from nested.strided: _nested_from_padded _nested_from_padded_and_nested_example _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned
 from compat.legacy: _mkldnn Storage=FloatStorage
 from core.quantized: qscheme=QScheme per_tensor_affine per_channel_affine per_channel_affine_float_qparams per_tensor_symmetric per_channel_symmetric
 value None: newaxis

@@ -1,4 +1,4 @@
-"""``torch.nested``: tensors of sequences that differ in length, in the layout ``torch.jagged``. See docs/guide/nested.md."""
+"""``torch.nested``: tensors of sequences that differ in length, in the layouts ``torch.jagged`` and ``torch.strided``. See docs/guide/nested.md."""
 
 from . import products as products
 from . import reductions as reductions

@@ -12,6 +12,10 @@ from flambeau.core.tensor import jagged, strided
 from .functions import is_nested
 from .functions import to_padded_tensor as _padded
 from .sizes import Extremes
+from .strided import as_strided_nested, strided_nested
+from .strided import narrow as narrow_strided
+from .strided.functions import is_strided
+from .strided.shapes import to_padded_tensor as pad_strided
 from .tensor import NestedTensor
 
 __all__ = [
@@ -26,13 +30,9 @@ __all__ = [
 aten = namespace("aten")
 
 
-def _only_jagged(layout, name: str) -> None:
-    if layout is jagged:
-        return
-    if layout is None or layout is strided:
-        raise NotImplementedError(
-            f"torch.nested.{name}: the strided layout of nested tensors is not built; pass layout=torch.jagged"
-        )
+def _is_jagged(layout) -> bool:
+    if layout in (None, jagged, strided):
+        return layout is jagged
     raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
 
 
@@ -66,9 +66,10 @@ def _joined(tensors):
 
 
 def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A nested tensor of new memory, a leaf: (B, *, ...) of tensors, arrays or lists that differ in one size. RuntimeError where they differ in
-    dtype, device or rank; NotImplementedError for ``layout=torch.strided``, which is the default."""
-    _only_jagged(layout, "nested_tensor")
+    """A nested tensor of new memory, a leaf: (B, *, ...) of tensors, arrays or lists. In the layout ``torch.jagged`` they differ in one size,
+    in ``torch.strided``, the default, in any. RuntimeError where they differ in rank, and with ``torch.jagged`` in dtype or device."""
+    if not _is_jagged(layout):
+        return strided_nested(tensor_list, dtype, device, requires_grad)
     if is_nested(tensor_list):
         raise RuntimeError("nested_tensor(): a nested tensor is one already; use clone() or as_nested_tensor()")
     parts = [
@@ -85,15 +86,20 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):
-    """A nested tensor that keeps the history of what it is made of: a list of tensors, or a tensor (B, L, ...), whose memory it shares."""
+    """A nested tensor that keeps the history of what it is made of: a list of tensors, or a tensor (B, L, ...). Layouts as of
+    :func:`nested_tensor`; of a tensor the layout ``torch.jagged`` shares the memory."""
+    if is_strided(ts):
+        raise RuntimeError("as_nested_tensor(): Converting between nested tensor layouts is not supported")
     if is_nested(ts):
         if layout not in (None, jagged):
             raise RuntimeError("as_nested_tensor(): Converting between nested tensor layouts is not supported")
         return ts.to(dtype=dtype, device=device) if dtype is not None or device is not None else ts
-    _only_jagged(layout, "as_nested_tensor")
-    if not isinstance(ts, _C.TensorBase):
-        if not isinstance(ts, (list, tuple)) or not all(isinstance(t, _C.TensorBase) for t in ts):
-            raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors ")
+    in_list = isinstance(ts, (list, tuple)) and all(isinstance(t, _C.TensorBase) for t in ts)
+    if not isinstance(ts, _C.TensorBase) and not in_list:
+        raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors ")
+    if not _is_jagged(layout):
+        return as_strided_nested(ts, dtype, device)
+    if in_list:
         return _joined([t.to(dtype=dtype, device=device) for t in ts])
     ts = ts.to(dtype=dtype, device=device)
     if ts.dim() < 2:
@@ -161,11 +167,10 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
 
 
 def narrow(tensor, dim: int, start, length, layout=strided):
-    """``tensor`` (B, L, ...) narrowed to ``length`` elements from ``start`` on, both (B,) or numbers: a nested tensor over its memory."""
+    """``tensor`` (B, L, ...) narrowed to ``length`` elements from ``start`` on, both (B,) or numbers: a nested tensor over its memory. In the
+    strided layout, the default, some of its rows (``dim`` 0)."""
     if layout is strided:
-        if not isinstance(start, int) or not isinstance(length, int):
-            raise RuntimeError("start and length must be integers for the strided layout NT impl")
-        _only_jagged(layout, "narrow")
+        return narrow_strided(tensor, dim, start, length)
     if layout is not jagged:
         raise RuntimeError(f"Specified layout is unsupported for nested narrow: {layout}")
     if dim != 1:
@@ -194,10 +199,12 @@ def masked_select(tensor, mask):
 
 def to_padded_tensor(input, padding: float, output_size=None, out=None):
     """``input``, a nested tensor, as (B, L, ...) with ``padding`` behind the end of each sequence. ``output_size``: the sizes, at least as large."""
-    if not is_nested(input):
+    if not is_nested(input) and not is_strided(input):
         raise NotImplementedError("to_padded_tensor: the input is no nested tensor")
     if out is not None:
         raise NotImplementedError("to_padded_tensor with out= is not built")
+    if is_strided(input):
+        return pad_strided(None, input, padding, output_size)
     return _padded(None, input, padding, output_size)
 
 

@@ -35,7 +35,10 @@ MAKERS = {
         ),
         (parameter, [f"torch._utils._rebuild_{n}" for n in ("parameter", "parameter_with_state")]),
         (rebuild, ["torch.nested._internal.nested_tensor._rebuild_njt"]),
-        (rebuild, [f"torch._utils._rebuild_{n}" for n in ("sparse_tensor", "device_tensor_from_numpy")]),
+        (
+            rebuild,
+            [f"torch._utils._rebuild_{n}" for n in ("sparse_tensor", "device_tensor_from_numpy", "nested_tensor")],
+        ),
     )
     for name in names
 }

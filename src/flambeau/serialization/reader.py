@@ -18,7 +18,7 @@ from ..core.storage import Storage, memory, to
 from ..core.tensor import Tensor
 from ..core.typed_storage import TypedStorage
 from .archive import Archive
-from .rebuild import StorageType, _rebuild_sparse_tensor
+from .rebuild import StorageType, _rebuild_nested_tensor, _rebuild_sparse_tensor
 from .unpickler import Restricted, Trusted
 from .writer import MAGIC, PROTOCOL
 
@@ -235,22 +235,22 @@ def _read_stream(file, map_location, weights_only, pickle_args):
     info = part()
     swap = isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little")
     start = file.tell()
-    sparse = _Later()
-    result = part({_rebuild_sparse_tensor: sparse})
+    later = _Later()
+    result = part({_rebuild_sparse_tensor: later, _rebuild_nested_tensor: later})
     for key in part():
         _fill(file, storages, str(key), swap)
-    if sparse.asked:
+    if later.asked:
         file.seek(start)
         result = part()
     return result
 
 
 class _Later:
-    """In the place of the maker of sparse tensors while storages are still empty: indices are checked, so they have to be there first."""
+    """In the place of makers of sparse and nested tensors while storages are still empty: indices and sizes have to be there first."""
 
     asked = False
 
-    def __call__(self, layout, data):
+    def __call__(self, *parts):
         self.asked = True
         return Tensor()
 

@@ -34,7 +34,6 @@ _PACKED = "quantised tensors of two bits an element are not built in flambeau: d
 _NO_DTYPE = "this dtype is not built in flambeau"
 # Names that PyTorch's files may hold and nothing here can stand for: why.
 NOT_BUILT: dict[str, str] = {
-    "torch._utils._rebuild_nested_tensor": "nested tensors of the strided layout are not built in flambeau",
     "torch._utils._rebuild_wrapper_subclass": "wrapper subclasses without data of their own can't be loaded",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "tensors of devices that store no bytes (XLA, MAIA) can't be loaded",
     **{f"torch.{name}Storage": _PACKED for name in ("QUInt2x4",)},
@@ -58,6 +57,12 @@ def _rebuild_njt(constructor_kwargs: dict):
     """A nested tensor of the jagged layout from its parts, which go by the names that PyTorch gives them."""
     nested = importlib.import_module("flambeau.nested.construct")
     return nested.from_parts(constructor_kwargs)
+
+
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A nested tensor of the strided layout from its parts."""
+    nested = importlib.import_module("flambeau.nested.strided.construct")
+    return nested.from_parts(buffer, sizes, strides, storage_offsets)
 
 
 # Classes that are imported when a file names them.
