@@ -138,6 +138,11 @@ def test_other_faults_are_named():
         quant.quantize_dynamic(nn.Sequential(nn.Embedding(4, 4)), {nn.Embedding}, dtype=flambeau.qint8)
     with pytest.raises(NotImplementedError, match="QuantizedCPU"):
         table("quint4x2").reshape(12, 7)
+    with pytest.raises(RuntimeError, match="_empty_affine_quantized: ScalarType None is not a quantised dtype"):
+        flambeau._empty_affine_quantized([2, 3])
+    with pytest.raises(RuntimeError, match="zero_point 17 is above upper bound"):
+        flambeau.quantize_per_tensor(flambeau.ones(3), 0.1, 17, flambeau.quint4x2)
+    assert repr(ops.embedding_bag_prepack(table("quint8"))) == "EmbeddingPackedParams(torch.quint8, (7, 12))"
 
 
 LAYERS = {

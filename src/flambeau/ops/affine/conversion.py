@@ -48,7 +48,7 @@ def quantized_operator(schema: str, **kw):
 def _codes_dtype(name: str, dtype):
     if dtype not in CODES:
         raise RuntimeError(
-            f"{name}: ScalarType {dtype.scalar_type} is not a quantised dtype; it takes qint8, quint8, qint32 and quint4x2"
+            f"{name}: ScalarType {getattr(dtype, 'scalar_type', None)} is not a quantised dtype; it takes qint8, quint8, qint32 and quint4x2"
         )
     return CODES[dtype]
 

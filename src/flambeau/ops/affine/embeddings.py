@@ -27,6 +27,10 @@ class EmbeddingPackedParams:
 
     weight: Any
 
+    def __repr__(self):
+        # Messages name it: not the whole table.
+        return f"EmbeddingPackedParams({self.weight._dtype}, {tuple(self.weight._shape)})"
+
 
 @slotted(eq=False)
 class Rows:

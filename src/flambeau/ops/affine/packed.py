@@ -22,6 +22,9 @@ class LinearPackedParams:
     weight: Any
     bias: Any
 
+    def __repr__(self):
+        return f"LinearPackedParams({tuple(self.weight._shape)})"
+
 
 @slotted(eq=False)
 class ConvPackedParams:
@@ -35,6 +38,9 @@ class ConvPackedParams:
     dilation: list
     groups: int
     transpose: bool
+
+    def __repr__(self):
+        return f"ConvPackedParams({tuple(self.weight._shape)}, transpose={self.transpose})"
 
 
 def _packed(name: str, x, kind: type):
