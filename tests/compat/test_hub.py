@@ -1,5 +1,7 @@
 """torch.hub: exactly the repository that was named, from the user's folder."""
 
+import sys
+
 import pytest
 
 import flambeau as torch
@@ -98,5 +100,31 @@ def test_folders_and_errors(hub, tmp_path):
         torch.hub.load("owner/net", "absent")
     with pytest.raises(ValueError, match="Unknown source"):
         torch.hub.load("owner/net", "which", source="elsewhere")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ValueError, match="model should be a string"):
+        torch.hub.load("owner/net", 3)
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '.*nowhere/hubconf.py'"):
         torch.hub.load(str(tmp_path / "nowhere"), "which", source="local")
+
+
+def test_an_entry_point_imports_from_its_repository(tmp_path):
+    (tmp_path / "hubconf.py").write_text(
+        "import sys\ndependencies = None\n\ndef late():\n    from hub_late_part import value\n    return value, sys.path[0], __name__\n"
+    )
+    (tmp_path / "hub_late_part.py").write_text("value = 7\n")
+    before = list(sys.path)
+    try:
+        assert torch.hub.load(tmp_path, "late", source="local") == (7, str(tmp_path), "hubconf.py")
+    finally:
+        sys.modules.pop("hub_late_part", None)
+    assert sys.path == before
+
+
+def test_a_repository_that_fails_leaves_no_path(tmp_path):
+    (tmp_path / "hubconf.py").write_text("def which(): raise KeyError(3)\n")
+    before = list(sys.path)
+    with pytest.raises(KeyError):
+        torch.hub.load(str(tmp_path), "which", source="local")
+    (tmp_path / "hubconf.py").write_text("import sys\nsys.path.pop(0)\ndependencies = ['no_such.part']\n")
+    with pytest.raises(RuntimeError, match="Missing dependencies: no_such.part"):
+        torch.hub.load(str(tmp_path), "which", source="local")
+    assert sys.path == before

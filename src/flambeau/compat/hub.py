@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import importlib.util
 import os
@@ -80,48 +82,68 @@ def _checkouts(repository: str) -> list[Path]:
     return [Path(get_dir(), f"{owner}_{name}_{b}") for b in branches]
 
 
-def _module(folder, source: str):
+def _folder(repository, source: str) -> Path:
+    """Where the repository's ``hubconf.py`` lies. FileNotFoundError or RuntimeError where there is none."""
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     if source == "github":
-        found = next((p for p in _checkouts(str(folder)) if (p / "hubconf.py").exists()), None)
+        found = next((p for p in _checkouts(str(repository)) if (p / "hubconf.py").exists()), None)
         if found is None:
             raise RuntimeError(
-                f"torch.hub: {folder} is not in {get_dir()}; flambeau loads repositories from local folders only: clone it and use "
+                f"torch.hub: {repository} is not in {get_dir()}; flambeau loads repositories from local folders only: clone it and use "
                 f"torch.hub.load(folder, ..., source='local')"
             )
-        folder = found
-    path = Path(folder).expanduser() / "hubconf.py"
-    if not path.exists():
-        raise FileNotFoundError(f"No such file or directory: {str(path)!r}")
-    spec = importlib.util.spec_from_file_location("hubconf", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
+        return found
+    path = Path(os.path.abspath(os.path.expanduser(repository)))
+    if not (path / "hubconf.py").exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path / "hubconf.py"))
+    return path
+
+
+@contextlib.contextmanager
+def _repository(repository, source: str):
+    """The module ``hubconf``. Inside the block the repository's other modules can be imported, as entry points do when they are called."""
+    path = _folder(repository, source)
+    sys.path.insert(0, str(path))
     try:
+        spec = importlib.util.spec_from_file_location("hubconf.py", path / "hubconf.py")
+        module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        missing = [name for name in getattr(module, "dependencies", None) or () if _absent(name)]
+        if missing:
+            raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+        yield module
     finally:
-        sys.path.remove(str(path.parent))
-    missing = [name for name in getattr(module, "dependencies", []) if importlib.util.find_spec(name) is None]
-    if missing:
-        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
-    return module
+        with contextlib.suppress(ValueError):  # the repository's code may have removed it
+            sys.path.remove(str(path))
+
+
+def _absent(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is None
+    except ModuleNotFoundError:  # what it lies in
+        return True
 
 
 def _entry(module, name: str):
+    if not isinstance(name, str):
+        raise ValueError("Invalid input: model should be a string of function name")
     fn = getattr(module, name, None)
-    if not isinstance(name, str) or not callable(fn):
+    if not callable(fn):
         raise RuntimeError(f"Cannot find callable {name} in hubconf")
     return fn
 
 
 def list(github, force_reload=False, skip_validation=False, trust_repo=None, verbose=True, *, source="github"):  # noqa: A001
     """Names of the entry points."""
-    return [n for n, v in vars(_module(github, source)).items() if callable(v) and not n.startswith("_")]
+    with _repository(github, source) as module:
+        return [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
 
 
 def help(github, model, force_reload=False, skip_validation=False, trust_repo=None, *, source="github"):  # noqa: A001
     """Docstring of an entry point."""
-    return _entry(_module(github, source), model).__doc__
+    with _repository(github, source) as module:
+        return _entry(module, model).__doc__
 
 
 def load(
@@ -136,7 +158,8 @@ def load(
     **kwargs,
 ):
     """Call the entry point ``model`` of the ``hubconf.py`` in a folder (``source="local"``)."""
-    return _entry(_module(repo_or_dir, source), model)(*args, **kwargs)
+    with _repository(repo_or_dir, source) as module:
+        return _entry(module, model)(*args, **kwargs)
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
