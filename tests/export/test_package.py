@@ -100,6 +100,17 @@ def test_strides_of_inputs():
     assert torch.equal(run(x), x * 2 + 1)
 
 
+def test_lazily_conjugated_and_negated_inputs():
+    m = nn.Linear(4, 3)
+    f = io.BytesIO()
+    aoti_compile_and_package(export(m, (torch.randn(5, 4),)), package_path=f)
+    f.seek(0)
+    run = aoti_load_package(f)
+    z = torch.complex(torch.randn(5, 4), torch.randn(5, 4))
+    for x in (z.conj().imag, torch._neg_view(z.real)):
+        assert x.is_neg() and torch.allclose(run(x), m(x))
+
+
 @pytest.fixture
 def package(tmp_path):
     path = str(tmp_path / "m.pt2")
@@ -180,6 +191,11 @@ def test_files_that_others_can_change_are_refused(package):
             aoti_load_package(package)
         with open(package, "rb") as file, pytest.raises(PermissionError, match="another user"):
             aoti_load_package(file)
+
+
+def test_a_folder_is_named(tmp_path):
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        aoti_load_package(str(tmp_path))
 
 
 def test_open_files_and_pipes_are_looked_at_too(package, tmp_path):

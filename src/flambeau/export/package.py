@@ -181,7 +181,7 @@ def _read_trusted(path: Any) -> bytes:
     """The bytes of a file that nobody else may write to. What is in memory is the caller's to trust."""
     if not hasattr(path, "read"):
         # Not blocking: a pipe of that name would be waited for.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as f:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
             return _read_trusted(f)
     try:
         descriptor = path.fileno()
@@ -264,7 +264,7 @@ class AOTICompiledModel:
         """The program's result. AssertionError where the call violates a constraint, ValueError where its structure is another."""
         leaves = flat_inputs(self._in_spec, args, kwargs)
         self._check(*leaves)
-        given = [self._tensors[p] if isinstance(p, str) else leaves[p] for p in self._taken]
+        given = [self._tensors[p] if isinstance(p, str) else _stored(leaves[p]) for p in self._taken]
         if self._writes:
             named = zip(self._signature.input_specs, self._places)
             by_name = {s.arg.name: self._tensors[p] if isinstance(p, str) else leaves[p] for s, p in named}
@@ -314,6 +314,11 @@ class AOTICompiledModel:
                     self._tensors[name] = t.detach()
                 else:
                     self._tensors[name].copy_(t)
+
+
+def _stored(x: Any) -> Any:
+    """What kernels can read of an input: one that is conjugated or negated lazily is computed."""
+    return x.resolve_conj().resolve_neg() if isinstance(x, _C.TensorBase) and (x.is_conj() or x.is_neg()) else x
 
 
 def _load_kernels(members: dict[str, bytes], names: list[str]) -> dict[str, int]:
