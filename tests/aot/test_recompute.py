@@ -97,3 +97,25 @@ def test_statistics_of_what_is_checkpointed_are_counted_once(backend):
     for k in (1, 2):
         step(torch.rand(4, 3, requires_grad=True)).backward()
         assert norm.num_batches_tracked.item() == k
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("known", [True, False])
+def test_sizes_that_vary_in_what_is_opened(backend, known, monkeypatch):
+    """The parts of batch norm view by a size: a number of the graph, or one that turned out to be known."""
+
+    monkeypatch.setenv("FLAMBEAU_AOT_CACHE", "0")
+    torch._dynamo.reset()
+
+    def normed(x):
+        running = (torch.zeros(4), torch.ones(4)) if known else (None, None)
+        return F.batch_norm(x, *running, training=True).sin()
+
+    compiled = torch.compile(normed, backend=backend, dynamic=True)
+    for shape in ((4, 4), (6, 4), (5, 4 if known else 7)):
+        x = torch.randn(*shape, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        out, want = compiled(x), normed(y)
+        (out * out).sum().backward()
+        (want * want).sum().backward()
+        assert torch.allclose(out, want, atol=1e-5) and torch.allclose(x.grad, y.grad, atol=1e-4)

@@ -8,12 +8,15 @@ probabilities is ever written. Where both are computed again (``wide``, see wide
 
 from __future__ import annotations
 
+from .. import _C
 from ..autograd import no_grad
+from ..base.symint import NUMBERS
 from ..core import modes
 from ..core.modes import TorchDispatchMode
 from ..fx import Graph, Node
 from ..fx.node import map_arg
 from ..fx.targets import override_of
+from ..proxy.sizes import SizeNodes
 from .costs import is_fusible, is_view
 
 __all__ = ["open_for_backward", "open_parts"]
@@ -29,10 +32,15 @@ class _Recorder(TorchDispatchMode):
         self.graph, self.like = graph, like
         self.nodes: dict[int, Node] = {}
         self.values: list = []  # keeps what ``nodes`` names by id
+        self.sizes = SizeNodes(graph)
 
     def know(self, value, node: Node):
         self.nodes[id(value)] = node
         self.values.append(value)
+        if isinstance(value, _C.TensorBase):
+            self.sizes.bind_tensor(value, node)
+        elif isinstance(value, NUMBERS):
+            self.sizes.bind_number(value, node)
         return value
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -45,8 +53,10 @@ class _Recorder(TorchDispatchMode):
     def _arguments(self, args, kwargs):
         def of(a):
             if isinstance(a, (tuple, list)):
-                return type(a)(map(of, a))
-            return self.nodes.get(id(a), a)
+                return type(a)(map(of, a)) if type(a) in (tuple, list) else tuple(map(of, a))
+            if id(a) in self.nodes:
+                return self.nodes[id(a)]
+            return self.sizes.node_of(a) if isinstance(a, NUMBERS) else a
 
         return of(tuple(args)), {k: of(v) for k, v in kwargs.items()}
 
