@@ -12,6 +12,7 @@ import flambeau as torch
 from flambeau import _frame
 from flambeau.compiler import compile, reset
 from flambeau.compiler.backends import lookup_backend
+from flambeau.dynamo import convert
 from flambeau.dynamo.rules import trace_rules
 from flambeau.inductor.machine import cache
 
@@ -168,6 +169,19 @@ def test_one_function_in_many_threads():
     for t in threads:
         t.join()
     assert len(got) == 120 and all(torch.equal(v, want) for v in got)
+
+
+def test_a_handler_may_compile_while_something_is_captured(monkeypatch):
+    made, inside = convert.Resumes.__init__, []
+
+    def made_late(self):
+        made(self)
+        if not inside:  # as a signal's handler or a finalizer may, at any instruction
+            inside.append(compile(lambda x: x * 2, backend="eager")(torch.ones(2)))
+
+    monkeypatch.setattr(convert.Resumes, "__init__", made_late)
+    out = compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert out.tolist() == inside[0].tolist() == [2, 2]
 
 
 class Held:

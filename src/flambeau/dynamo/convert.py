@@ -9,7 +9,6 @@ import itertools
 import json
 import logging
 import sys
-import threading
 import time
 import traceback
 import types
@@ -20,8 +19,8 @@ from typing import Any
 
 from flambeau import _C, _frame
 from flambeau.base import debug_folder, logs, upper_levels
-from flambeau.base import forks as _forks  # noqa: F401  a fork waits for imports of other threads
 from flambeau.base.collector import collecting_later
+from flambeau.base.forks import held_while_forking
 from flambeau.base.records import made_by, slotted
 from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.core.keys import AUTOGRAD
@@ -164,16 +163,13 @@ class Resumes:
     def of(cache) -> Resumes:
         """Of the function that ``cache`` belongs to, or that the resume function continues which it belongs to."""
         # Captured code knows the functions weakly: of two threads that make this, both keep the one that stays.
-        with _making_resumes:
+        with held_while_forking:
             found = cache.__dict__.get("resumes")
             if isinstance(found, weakref.ref):
                 found = found()
             if found is None:
                 found = cache.__dict__["resumes"] = Resumes()
             return found
-
-
-_making_resumes = threading.Lock()
 
 
 def stack_depth() -> int:
