@@ -115,6 +115,7 @@ EXAMPLES = {
     "vae": r"step 600  loss 4\d\.\d\n[ .:*#\n]+$",
     "lstm_tagger": r"  run     verb(.|\n)*(9[5-9]\.\d|100\.0)% of the words",
     "physics_informed": r"greatest distance from the sine 0\.00\d\d",
+    "remote_layers": r"step 150  loss 0\.0[01]\d\d  layers on worker0, worker0, worker0",
     "pipeline": r"step 200  loss 0\.0[01]\d\d",
     "heat_equation": r"step 40  place 0\.7000 ",
     "kmeans": r"Lloyd: cost (0\.3\d+), as NumPy True\nby gradients: cost \1",

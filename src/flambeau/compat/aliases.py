@@ -63,6 +63,7 @@ ALIASES: dict[str, str] = {
     "distributed.algorithms.join": "distributed.join",
     "distributed.launch": "distributed.run",
     "distributed.nn.functional": "distributed.differentiable",
+    "distributed.rpc.backend_registry": "distributed.rpc.options",
     "distributed.pipelining._IR": "distributed.pipelining.pipe",
     "fx.experimental": "proxy",
     "fx.experimental.const_fold": "fx.const_fold",

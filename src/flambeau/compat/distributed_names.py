@@ -23,7 +23,6 @@ from distributed.coalescing: _CoalescingManager=Manager
 from distributed.process_group: GroupName RankType
 decorator: record_comm
 """,
-    "distributed.autograd": "why: remote procedure calls are not built\nrefuses: backward get_gradients context",
     "distributed.config": "value False: compile_on_one_rank",
     "distributed.logging_handlers": "",
     "distributed.c10d_logger": "decorator: _exception_logger _time_logger",
@@ -75,10 +74,10 @@ from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptio
     "distributed.optim.post_localSGD_optimizer": "from distributed.local_sgd: PostLocalSGDOptimizer",
     "distributed.optim.apply_optimizer_in_backward": "from distributed.optimizer_in_backward: _apply_optimizer_in_backward=apply_optimizer_in_backward "
     "_get_in_backward_optimizers=get_in_backward_optimizers",
-    "distributed.optim": "why: sharded optimizers of remote workers are not built\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\n"
-    "module: post_localSGD_optimizer apply_optimizer_in_backward\nfrom distributed.local_sgd: PostLocalSGDOptimizer\n"
-    "from distributed.optimizer_in_backward: _apply_optimizer_in_backward=apply_optimizer_in_backward _get_in_backward_optimizers=get_in_backward_optimizers\n"
-    "class: DistributedOptimizer",
+    "distributed.optim.optimizer": "from distributed.rpc.optimizer: DistributedOptimizer",
+    "distributed.optim": "from distributed.rpc.optimizer: DistributedOptimizer\nfrom distributed.zero_redundancy: ZeroRedundancyOptimizer\n"
+    "module: post_localSGD_optimizer apply_optimizer_in_backward optimizer\nfrom distributed.local_sgd: PostLocalSGDOptimizer\n"
+    "from distributed.optimizer_in_backward: _apply_optimizer_in_backward=apply_optimizer_in_backward _get_in_backward_optimizers=get_in_backward_optimizers",
     "+distributed.checkpoint": "why: it is not built\nmodule: state_dict filesystem default_planner optimizer format_utils planner metadata stateful "
     "state_dict_saver state_dict_loader\nclass: LoadPlan LoadPlanner SavePlan SavePlanner StorageReader StorageWriter ReadItem WriteItem "
     "HuggingFaceStorageReader HuggingFaceStorageWriter",
@@ -91,7 +90,6 @@ from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptio
     "distributed.elastic": "module: multiprocessing",
     "distributed.elastic.multiprocessing": "module: errors",
     "distributed.elastic.multiprocessing.errors": "decorator: record\nclass: ChildFailedError",
-    "distributed.rpc": "returns False: is_available\nrefuses: init_rpc rpc_sync rpc_async remote shutdown\nclass: RRef",
     "distributed._composable": "module: fsdp replicate",
     "distributed._composable.fsdp": "from distributed.fsdp: fully_shard FSDPModule MixedPrecisionPolicy CPUOffloadPolicy",
     "distributed._composable.replicate": "refuses: replicate",

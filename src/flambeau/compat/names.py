@@ -170,7 +170,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "_C._profiler": "why: PyTorch's native profiler\nfrom compat.tracebacks: CapturedTraceback gather_traceback symbolize_tracebacks\nfrom profiling.profiler: ProfilerActivity",
     "_export": "rest export\nmodule: wrappers",
     "_export.wrappers": "why: an internal of PyTorch's export\ndecorator: mark_subclass_constructor_exportable_experimental",
-    "_C._distributed_rpc": "why: remote procedure calls are not built\nclass: PyRRef RpcAgent TensorPipeAgent",
+    "_C._distributed_rpc": "from distributed.rpc: PyRRef WorkerInfo\nclass: RpcAgent TensorPipeAgent",
     "_C._distributed_c10d": "class: Store ProcessGroup",
     "_functorch.apis": "from func: vmap grad grad_and_value\nfrom func.mapping: chunk_vmap",
     "_functorch.vmap": "from func: vmap\nfrom func.mapping: restore_vmap _get_name=_name _maybe_remove_batch_dim=maybe_remove_batch_dim\n"

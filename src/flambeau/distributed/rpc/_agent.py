@@ -1,0 +1,470 @@
+"""A worker's agent: what it sends, who waits for what, and the threads that answer.
+
+All that one worker sends to another goes over one connection, in order, and is unpickled in order by the thread that reads it. That thread never
+waits: calls run in a pool, and what it has to send itself is sent by a thread of its own (``later``)."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import contextlib
+import enum
+import heapq
+import pickle
+import queue
+import socket
+import struct
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from ..futures import Future
+from ..store import Store
+from . import _channel
+from ._contexts import Contexts
+from ._wire import Outgoing, dumps, loads
+from .functions import Unfinished, is_async
+from .options import WorkerInfo, get_rpc_timeout
+
+__all__ = ["Agent", "CallFuture", "Kind", "current"]
+
+_HEAD = struct.Struct("<I")
+
+
+class Kind(enum.Enum):
+    """What a message is. The first ones are answered by REPLY or FAILURE."""
+
+    CALL = enum.auto()  # a function and its arguments
+    REMOTE = enum.auto()  # the same, whose value stays there
+    FETCH = enum.auto()  # the value of a reference
+    ADD = enum.auto()  # one more refers to it
+    REPLY = enum.auto()
+    FAILURE = enum.auto()
+    DELETE = enum.auto()  # one less refers to it
+    ACCEPTED = enum.auto()  # a reference that was lent has been counted
+    RELEASE = enum.auto()  # a context of distributed autograd ends
+
+
+class CallFuture(Future):
+    """The value of a call. Callbacks run in the agent's pool, because they may wait for other calls."""
+
+    def __init__(self, agent: Agent):
+        super().__init__()
+        self._agent = agent
+
+    def add_done_callback(self, callback) -> None:
+        self._inner.add_done_callback(lambda _: self._agent.run(callback, self))
+
+    def then(self, callback) -> Future:
+        out = CallFuture(self._agent)
+        self._inner.add_done_callback(lambda _: self._agent.run(out._complete, callback, self))
+        return out
+
+    def settle(self, value=None, error: BaseException | None = None) -> None:
+        """Complete it, unless its time is over."""
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self._inner.set_result(value) if error is None else self._inner.set_exception(error)
+
+    def when_done(self, callback: Callable[[CallFuture], None]) -> None:
+        """``callback`` runs where it is completed, and must not wait."""
+        self._inner.add_done_callback(lambda _: callback(self))
+
+
+class _Failure:
+    """An exception on its way."""
+
+    def __init__(self, error: BaseException, worker: WorkerInfo):
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self.type, self.text = type(error), f"On {worker}:\n{error!r}\n{trace}"
+
+    @staticmethod
+    def exception(kind: Any, text: str) -> BaseException:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            return RuntimeError(text)
+        try:
+            return kind(text)
+        except BaseException as error:
+            return RuntimeError(
+                f"Failed to create original exception type. Error msg was {error} Original exception on remote side was {text}"
+            )
+
+
+class Agent:
+    """``workers`` and ``addresses`` by rank; ``listener``: the socket at this one's address."""
+
+    def __init__(
+        self, rank: int, workers: list[WorkerInfo], addresses, listener, secret: bytes, threads: int, store: Store
+    ):
+        self.rank, self.workers, self.info = rank, workers, workers[rank]
+        self.by_name = {w.name: w for w in workers}
+        self.addresses, self.listener, self.secret, self.store = addresses, listener, secret, store
+        self.closing = False
+        self.lost: dict[int, str] = {}
+        self.contexts = Contexts(self)
+        self.references: Any = None  # references.References
+        self.handlers: dict[Kind, Callable] = {}  # (agent, source, number, note, body, context) -> None; references.py
+        self._channels: dict[int, _channel.Channel] = {}
+        self._accepted: list[_channel.Channel] = []
+        self._opening = [threading.Lock() for _ in workers]
+        self._lock = threading.Lock()
+        self._pending: dict[int, tuple[CallFuture, int]] = {}
+        self._numbers = 0
+        self._sent = self._received = self._active = 0
+        self._deadlines: list[tuple[float, int, str]] = []
+        self._deadline_set = threading.Condition(self._lock)
+        self._later: queue.SimpleQueue = queue.SimpleQueue()
+        self._put: collections.deque = collections.deque()  # one for each that is in the queue or runs
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=f"rpc-{self.info.name}")
+        for target in (self._accept, self._serve_later, self._watch_deadlines):
+            threading.Thread(target=target, daemon=True, name=f"rpc-{target.__name__}").start()
+
+    # ---- names
+
+    def worker(self, to) -> WorkerInfo:
+        """The worker of a name, a rank or a WorkerInfo. RuntimeError when there is none."""
+        if isinstance(to, WorkerInfo):
+            to = to.name
+        if isinstance(to, str) and to in self.by_name:
+            return self.by_name[to]
+        if isinstance(to, int) and 0 <= to < len(self.workers):
+            return self.workers[to]
+        if not isinstance(to, (str, int)):
+            raise ValueError(f"Cannot get WorkerInfo from name {to}")
+        what = "name" if isinstance(to, str) else "id"
+        raise RuntimeError(f"name:{self.info.name},rank:{self.rank} could not find destination {what} {to}")
+
+    # ---- work
+
+    def run(self, function, *args) -> None:
+        """In the pool; here once that is closed."""
+        with self._lock:
+            self._active += 1
+        try:
+            self._pool.submit(self._run, function, args)
+        except RuntimeError:
+            self._run(function, args)
+
+    def _run(self, function, args) -> None:
+        try:
+            function(*args)
+        finally:
+            with self._lock:
+                self._active -= 1
+
+    def later(self, function, *args) -> None:
+        """Soon, in the thread that sends what nobody waits for; may be called in a finalizer."""
+        # No lock: a finalizer may run in a thread that holds it.
+        self._put.append(None)
+        self._later.put((function, args))
+
+    def _serve_later(self) -> None:
+        while True:
+            item = self._later.get()
+            if item is None:
+                return
+            function, args = item
+            try:
+                function(*args)
+            except (OSError, RuntimeError) as error:
+                if not self.closing and not self.lost:
+                    traceback.print_exception(error)
+            finally:
+                self._put.pop()
+            del function, args, item
+
+    # ---- messages out
+
+    def _channel(self, rank: int) -> _channel.Channel:
+        with self._opening[rank]:
+            found = self._channels.get(rank)
+            if found is None:
+                found = self._channels[rank] = _channel.connect(self.addresses[rank], self.secret, self.rank, rank)
+                # Nothing comes this way, but its end.
+                threading.Thread(target=self._read, args=(found,), daemon=True, name="rpc-read").start()
+            return found
+
+    def send(self, rank: int, kind: Kind, number: int = 0, note: Any = None, body: Any = None, context=None) -> None:
+        """RuntimeError when the worker is gone; whatever pickling raises."""
+        if self.closing:
+            raise RuntimeError("RPC was shut down")
+        payload, buffers = dumps(body, Outgoing(self, rank, context))
+        head = pickle.dumps((kind.value, number, -1 if context is None else context.id, note))
+        message = _HEAD.pack(len(head)) + head + payload
+        with self._lock:
+            self._sent += 1
+        if rank == self.rank:
+            self._arrived(bytearray(message), [bytearray(memoryview(b).cast("B")) for b in buffers], rank)
+            return
+        try:
+            if rank in self.lost:
+                raise ConnectionError(self.lost[rank])
+            self._channel(rank).send(message, buffers)
+        except OSError as error:
+            with self._lock:
+                self._sent -= 1
+            raise RuntimeError(f"{self.workers[rank]} can't be reached: {error}") from error
+
+    def request(self, rank: int, kind: Kind, note=None, body=None, timeout: float = -1.0, context=None) -> CallFuture:
+        """Send what is answered. The future fails after ``timeout`` seconds (the default for -1, never for 0)."""
+        future = CallFuture(self)
+        seconds = get_rpc_timeout() if timeout < 0 else timeout
+        with self._lock:
+            self._numbers += 1
+            number = self._numbers
+            self._pending[number] = (future, rank)
+            if seconds > 0:
+                heapq.heappush(self._deadlines, (time.monotonic() + seconds, number, f"{seconds * 1000:.0f}"))
+                self._deadline_set.notify()
+        try:
+            self.send(rank, kind, number, note, body, context)
+        except BaseException as error:
+            with self._lock:
+                self._pending.pop(number, None)
+            if not isinstance(error, RuntimeError):
+                raise
+            future.settle(error=error)
+        return future
+
+    def _watch_deadlines(self) -> None:
+        while True:
+            # An exception that somebody caught has his frames: nothing of it is kept while this thread waits.
+            over, future = [], None
+            with self._lock:
+                if self.closing:
+                    return
+                now = time.monotonic()
+                while self._deadlines and self._deadlines[0][0] <= now:
+                    _, number, ms = heapq.heappop(self._deadlines)
+                    if number in self._pending:
+                        over.append((self._pending.pop(number)[0], ms))
+                # Calls that were answered leave their deadlines behind.
+                while self._deadlines and self._deadlines[0][1] not in self._pending:
+                    heapq.heappop(self._deadlines)
+                if not over:
+                    self._deadline_set.wait(self._deadlines[0][0] - now if self._deadlines else None)
+            while over:
+                future, ms = over.pop()
+                future.settle(
+                    error=RuntimeError(
+                        f"RPCErr:1:RPC ran for more than set timeout ({ms} ms) and will now be marked with an error"
+                    )
+                )
+
+    def reply(self, to: int, number: int, value: Any, context=None) -> None:
+        """Answer a request; a value that can't be pickled is a failure."""
+        try:
+            self.send(to, Kind.REPLY, number, None, value, context)
+        except RuntimeError as error:
+            if to not in self.lost and not self.closing:
+                self.fail(to, number, error)
+        except Exception as error:
+            self.fail(to, number, error)
+
+    def fail(self, to: int, number: int, error: BaseException) -> None:
+        failure = _Failure(error, self.info)
+        try:
+            pickle.dumps(failure.type)
+        except Exception:  # a class that the other worker can't name
+            failure.type = None
+        with contextlib.suppress(RuntimeError):
+            self.send(to, Kind.FAILURE, number, failure.text, failure.type)
+
+    # ---- messages in
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._greet, args=(sock,), daemon=True, name="rpc-read").start()
+
+    def _greet(self, sock: socket.socket) -> None:
+        try:
+            channel = _channel.accept(sock, self.secret, self.rank)
+        except (OSError, EOFError):
+            return  # not one of ours
+        with self._lock:
+            self._accepted.append(channel)
+        self._read(channel)
+
+    def _read(self, channel: _channel.Channel) -> None:
+        try:
+            while True:
+                head, buffers = channel.receive()
+                self._arrived(head, buffers, channel.rank)
+        except (OSError, EOFError) as error:
+            self._lose(channel.rank, str(error))
+
+    def _lose(self, rank: int, why: str) -> None:
+        with self._lock:
+            if self.closing:
+                return
+            self.lost[rank] = why
+            gone = [n for n, (_, to) in self._pending.items() if to == rank]
+            futures = [self._pending.pop(n)[0] for n in gone]
+        for future in futures:
+            future.settle(error=RuntimeError(f"{self.workers[rank]} can't be reached: {why}"))
+
+    def _arrived(self, message: bytearray, buffers: list, source: int) -> None:
+        with self._lock:
+            self._received += 1
+            self._active += 1
+        try:
+            view = memoryview(message)
+            end = _HEAD.size + _HEAD.unpack_from(view)[0]
+            value, number, context_id, note = pickle.loads(view[_HEAD.size : end])
+            kind, context = Kind(value), self.contexts.of(context_id)
+            if kind in (Kind.REPLY, Kind.FAILURE):
+                self._answered(kind, number, note, view[end:], buffers, source, context)
+                return
+            try:
+                body = loads(view[end:], buffers, self, source, context)
+            except Exception as error:
+                self._unreadable(kind, source, number, note, error)
+                return
+            if kind is Kind.CALL:
+                self.run(self._call, source, number, body, context)
+            else:
+                self._handle(kind, source, number, note, body, context)
+        finally:
+            with self._lock:
+                self._active -= 1
+
+    def _unreadable(self, kind: Kind, source: int, number: int, note, error: Exception) -> None:
+        if kind is Kind.REMOTE:
+            self._handle(kind, source, number, note, error, None)
+        else:
+            self.later(self.fail, source, number, error)
+
+    def _handle(self, kind: Kind, source: int, number: int, note, body, context) -> None:
+        try:
+            self.handlers[kind](self, source, number, note, body, context)
+        except RuntimeError as error:
+            if number:
+                self.later(self.fail, source, number, error)
+            elif not self.closing:
+                traceback.print_exception(error)
+
+    def _answered(self, kind: Kind, number: int, note, payload, buffers, source: int, context) -> None:
+        with self._lock:
+            future, _ = self._pending.pop(number, (None, 0))
+        try:
+            value = loads(payload, buffers, self, source, context)
+        except Exception as error:
+            value, note, kind = (
+                type(error),
+                note or f"On {self.info}: the answer can't be unpickled: {error!r}",
+                Kind.FAILURE,
+            )
+        if future is None:
+            return
+        if kind is Kind.REPLY:
+            future.settle(value)
+        else:
+            future.settle(error=_Failure.exception(value, note))
+
+    def execute(self, call: tuple, context, done: Callable[[Any, BaseException | None], None]) -> None:
+        """Run a function that another worker asked for, and tell ``done`` its value or what it raised."""
+        function, args, kwargs = call
+        try:
+            with self.contexts.entered(context):
+                value = function(*args, **kwargs)
+                if isinstance(value, Unfinished):
+                    value = value.future
+                elif not is_async(function):
+                    done(value, None)
+                    return
+            if not isinstance(value, Future):
+                raise RuntimeError(
+                    "Functions decorated with @rpc.async_function must return a torch.futures.Future object, but got "
+                    f"{type(value).__module__}.{type(value).__qualname__}"
+                )
+        except BaseException as error:
+            done(None, error)
+            return
+        with self._lock:
+            self._active += 1
+        value._inner.add_done_callback(lambda inner: self._run(self._finished, (inner, done)))
+
+    def _finished(self, inner, done) -> None:
+        error = inner.exception()
+        done(None if error is not None else inner.result(), error)
+
+    def _call(self, source: int, number: int, call: tuple, context) -> None:
+        def done(value, error) -> None:
+            if error is None:
+                self.reply(source, number, value, context)
+            else:
+                self.fail(source, number, error)
+
+        self.execute(call, context, done)
+
+    # ---- the end
+
+    def _counts(self) -> tuple[int, int, int]:
+        with self._lock:
+            return self._active + len(self._pending) + len(self._put), self._sent, self._received
+
+    def wait_for_all(self, timeout: float) -> None:
+        """Return when all workers came here and nothing is under way anywhere: each tells what it has to do and how many messages it sent and
+        received; they are done when two rounds say that nobody has anything to do and all messages have arrived."""
+        end, before, number, pause = time.monotonic() + timeout if timeout > 0 else None, None, 0, 0.001
+        while True:
+            for rank, why in self.lost.items():
+                raise RuntimeError(f"shutdown: {self.workers[rank]} has left without it ({why})")
+            self.store.set(f"round{number}/{self.rank}", " ".join(map(str, self._counts())))
+            keys = [f"round{number}/{w.id}" for w in self.workers]
+            while not self.store.check(keys):
+                if end is not None and time.monotonic() > end:
+                    gone = [w.name for w, k in zip(self.workers, keys) if not self.store.check([k])]
+                    raise RuntimeError(f"shutdown: {', '.join(gone)} didn't come within {timeout:g} s")
+                for rank, why in self.lost.items():
+                    raise RuntimeError(f"shutdown: {self.workers[rank]} has left without it ({why})")
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+            rows = [tuple(map(int, row.split())) for row in self.store.multi_get(keys)]
+            still = all(row[0] == 0 for row in rows) and sum(r[1] for r in rows) == sum(r[2] for r in rows)
+            if still and rows == before:
+                return
+            before, number = rows if still else None, number + 1
+            time.sleep(0.001)
+
+    def close(self) -> None:
+        """Close all connections; who waits for an answer gets a RuntimeError."""
+        with self._lock:
+            self.closing = True
+            futures = [f for f, _ in self._pending.values()]
+            self._pending.clear()
+            channels = [*self._channels.values(), *self._accepted]
+            self._deadline_set.notify()
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self._later.put(None)
+        for channel in channels:
+            channel.close()
+        for future in futures:
+            future.settle(error=RuntimeError("RPC was shut down"))
+        self._pool.shutdown(wait=False)
+
+
+class _Process:
+    agent: Agent | None = None
+
+
+def current() -> Agent:
+    """This process's agent. RuntimeError before init_rpc."""
+    if _Process.agent is None:
+        raise RuntimeError("RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.")
+    return _Process.agent
+
+
+def use(agent: Agent | None) -> None:
+    _Process.agent = agent
+
+
+def is_set() -> bool:
+    return _Process.agent is not None
