@@ -1,6 +1,11 @@
 /* Inner loops that NumPy has no ufunc for, with a ufunc's signature: copies, casts, where. */
 #include "core/call_plan.h"
+#include "runtime/cpu_level.h"
+#include "runtime/levels.h"
 #include <string.h>
+
+/* Loops over elements side by side; the result may lie where an operand of its size does. */
+#define SIDE_BY_SIDE(name, params, args) BY_LEVEL_WITH(optimize("O3", "no-trapping-math"), static void, name, params, args)
 
 #define LOOP(NAME) static void NAME(char **args, const npy_intp *dims, const npy_intp *steps, void *data)
 
@@ -29,9 +34,36 @@ static void fill(char *to, const void *value, size_t item, npy_intp n) {
         }                                                                                            \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = *(T *)a;                          \
     }                                                                                                \
+    /* One of two lines; a value that is the same for all is a line of its own stride 0. */              \
+    SIDE_BY_SIDE(select_lines_##NAME, (const npy_bool *c, const T *a, const T *b, T *o, npy_intp n, int way),  \
+                 (c, a, b, o, n, way)) {                                                             \
+        T x = *a, y = *b;                                                                            \
+        if (way == 0)                                                                                \
+            _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; i++) o[i] = c[i] ? x : y;               \
+        else if (way == 1)                                                                           \
+            _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; i++) {                                  \
+                T v = a[i];                                                                          \
+                o[i] = c[i] ? v : y;                                                                 \
+            }                                                                                        \
+        else if (way == 2)                                                                           \
+            _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; i++) {                                  \
+                T v = b[i];                                                                          \
+                o[i] = c[i] ? x : v;                                                                 \
+            }                                                                                        \
+        else                                                                                         \
+            _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; i++) {                                  \
+                T v = a[i], w = b[i];                                                                \
+                o[i] = c[i] ? v : w;                                                                 \
+            }                                                                                        \
+    }                                                                                                \
     LOOP(select_##NAME) {                                                                            \
-        npy_intp n = dims[0];                                                                        \
+        npy_intp n = dims[0], item = (npy_intp)sizeof(T);                                            \
         char *c = args[0], *a = args[1], *b = args[2], *o = args[3];                                 \
+        int each_a = steps[1] == item, each_b = steps[2] == item;                                    \
+        if (n > 3 && steps[0] == 1 && steps[3] == item && (each_a || !steps[1]) && (each_b || !steps[2])) {    \
+            select_lines_##NAME((npy_bool *)c, (T *)a, (T *)b, (T *)o, n, each_a + 2 * each_b);      \
+            return;                                                                                  \
+        }                                                                                            \
         for (npy_intp i = 0; i < n; i++, c += steps[0], a += steps[1], b += steps[2], o += steps[3]) \
             *(T *)o = *(npy_bool *)c ? *(T *)a : *(T *)b;                                            \
     }
@@ -68,13 +100,14 @@ PyUFuncGenericFunction flb_select_loop(int itemsize) {
 #define TO_LONG(v, T) (T)((v) >= -0x1p63 && (v) < 0x1p63 ? (int64_t)(v) : INT64_MIN)
 #define TO_BOOL(v, T) (v) != 0
 #define CAST(F, FROM, T, TO, CONVERT)                                                   \
+    SIDE_BY_SIDE(line_##FROM##_##TO, (const F *x, T *y, npy_intp n), (x, y, n)) {       \
+        _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i], T);  \
+    }                                                                                   \
     LOOP(cast_##FROM##_##TO) {                                                          \
         npy_intp n = dims[0], s = steps[0], d = steps[1];                               \
         char *a = args[0], *b = args[1];                                                \
         if (s == (npy_intp)sizeof(F) && d == (npy_intp)sizeof(T)) {                     \
-            const F *x = (const F *)a;                                                  \
-            T *y = (T *)b;                                                              \
-            for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i], T);                   \
+            line_##FROM##_##TO((const F *)a, (T *)b, n);                                \
             return;                                                                     \
         }                                                                               \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a, T); \
@@ -115,22 +148,20 @@ static inline float from_half(uint16_t h) {
     memcpy(&v, &bits, 4);
     return v;
 }
+/* All three cases are computed: without jumps it is vector code. */
 static inline uint16_t to_half(float v) {
-    uint32_t bits, sign;
+    uint32_t bits, sign, small;
     memcpy(&bits, &v, 4);
     sign = bits >> 16 & 0x8000;
     bits &= 0x7fffffff;
-    if (bits >= 0x47800000)
-        return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00)); /* NaN; from 65536 on infinite */
-    if (bits < 0x38800000) {                                             /* subnormal: a sum rounds it */
-        float x;
-        memcpy(&x, &bits, 4);
-        x += 0x1p-1f;
-        memcpy(&bits, &x, 4);
-        return (uint16_t)(sign | (bits - 0x3f000000));
-    }
-    bits += 0xfff + (bits >> 13 & 1);
-    return (uint16_t)(sign | (bits - ((uint32_t)(127 - 15) << 23)) >> 13);
+    float x; /* subnormal: a sum rounds it */
+    memcpy(&x, &bits, 4);
+    x += 0x1p-1f;
+    memcpy(&small, &x, 4);
+    small -= 0x3f000000;
+    uint32_t usual = (bits + 0xfff + (bits >> 13 & 1) - ((uint32_t)(127 - 15) << 23)) >> 13;
+    uint32_t large = bits > 0x7f800000 ? 0x7e00 : 0x7c00; /* NaN; from 65536 on infinite */
+    return (uint16_t)(sign | (bits >= 0x47800000 ? large : bits < 0x38800000 ? small : usual));
 }
 static inline uint16_t to_bfloat16(float v) {
     uint32_t bits;
@@ -138,19 +169,15 @@ static inline uint16_t to_bfloat16(float v) {
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     return (uint16_t)(v != v ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
 }
-#if defined(__GNUC__) && !defined(__clang__)
-#define VECTORIZED __attribute__((optimize("O3")))
-#else
-#define VECTORIZED
-#endif
 #define NARROW(NAME, F, T, CONVERT)                                                  \
-    VECTORIZED LOOP(NAME) {                                                          \
+    SIDE_BY_SIDE(line_##NAME, (const F *x, T *y, npy_intp n), (x, y, n)) {           \
+        _Pragma("GCC ivdep") for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i]);  \
+    }                                                                                \
+    LOOP(NAME) {                                                                     \
         npy_intp n = dims[0], s = steps[0], d = steps[1];                            \
         char *a = args[0], *b = args[1];                                             \
         if (s == (npy_intp)sizeof(F) && d == (npy_intp)sizeof(T)) {                  \
-            const F *restrict x = (const F *)a;                                      \
-            T *restrict y = (T *)b;                                                  \
-            for (npy_intp i = 0; i < n; i++) y[i] = CONVERT(x[i]);                   \
+            line_##NAME((const F *)a, (T *)b, n);                                    \
             return;                                                                  \
         }                                                                            \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = CONVERT(*(F *)a); \

@@ -172,6 +172,63 @@ static PyObject *put_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) 
     Py_RETURN_TRUE;
 }
 
+/* The row that k indices of int64 name at place i, in elements of the first dimensions; -1: out of bounds. */
+static npy_intp row_at(PyArrayObject *x, const int64_t *const *indices, Py_ssize_t k, npy_intp i) {
+    npy_intp row = 0;
+    for (Py_ssize_t d = 0; d < k; d++) {
+        npy_intp size = PyArray_DIM(x, (int)d), p = indices[d][i];
+        if (p < 0) p += size;
+        if (p < 0 || p >= size) return -1;
+        row = row * size + p;
+    }
+    return row;
+}
+
+/* put_at(array, indices, value): array[indices] = value for a list of index arrays of int64, equal in shape, for the first dimensions;
+ * False: not for these arrays, and nothing is written. */
+static PyObject *put_at(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 3 || !in_c_order(args[0]) || !PyList_Check(args[1]) || !PyArray_Check(args[2])) Py_RETURN_FALSE;
+    PyArrayObject *x = (PyArrayObject *)args[0], *v = (PyArrayObject *)args[2], *first = NULL;
+    Py_ssize_t k = PyList_GET_SIZE(args[1]);
+    int num = PyArray_DESCR(x)->type_num, nd = PyArray_NDIM(x);
+    if (!k || k > nd || k > MOST_DIMS || PyArray_DESCR(v)->type_num != num || num == NPY_OBJECT || !PyArray_ISWRITEABLE(x) ||
+        !PyArray_IS_C_CONTIGUOUS(v) || overlap(x, v))
+        Py_RETURN_FALSE;
+    const int64_t *indices[MOST_DIMS];
+    for (Py_ssize_t d = 0; d < k; d++) {
+        if (!in_c_order(PyList_GET_ITEM(args[1], d))) Py_RETURN_FALSE;
+        PyArrayObject *index = (PyArrayObject *)PyList_GET_ITEM(args[1], d);
+        if (!first) first = index;
+        if (PyArray_DESCR(index)->type_num != NPY_INT64 || overlap(x, index) || PyArray_NDIM(index) != PyArray_NDIM(first) ||
+            !PyArray_CompareLists(PyArray_DIMS(index), PyArray_DIMS(first), PyArray_NDIM(first)))
+            Py_RETURN_FALSE;
+        indices[d] = (const int64_t *)PyArray_BYTES(index);
+    }
+    /* The value has all that is selected, or what ends its shape. */
+    int wide = PyArray_NDIM(first), selected = wide + nd - (int)k, given = PyArray_NDIM(v);
+    if (given > selected) Py_RETURN_FALSE;
+    npy_intp block = PyArray_ITEMSIZE(x), n = PyArray_SIZE(first), size = PyArray_SIZE(v);
+    for (int d = (int)k; d < nd; d++) block *= PyArray_DIM(x, d);
+    for (int d = 0; d < given; d++) {
+        int at = selected - given + d;
+        if (PyArray_DIM(v, d) != (at < wide ? PyArray_DIM(first, at) : PyArray_DIM(x, (int)k + at - wide))) Py_RETURN_FALSE;
+    }
+    int one = size * PyArray_ITEMSIZE(x) == block, each = given == selected;
+    if (!block || !n || !(one || each)) Py_RETURN_FALSE;
+    for (npy_intp i = 0; i < n; i++)
+        if (row_at(x, indices, k, i) < 0) Py_RETURN_FALSE;
+    char *to = PyArray_BYTES(x);
+    const char *from = PyArray_BYTES(v);
+    for (npy_intp i = 0; i < n; i++, from += each ? block : 0) {
+        npy_intp row = row_at(x, indices, k, i);
+        if (row < 0) continue; /* another thread has written it meanwhile */
+        if (block == 4) memcpy(to + row * 4, from, 4);
+        else if (block == 8) memcpy(to + row * 8, from, 8);
+        else memcpy(to + row * block, from, (size_t)block);
+    }
+    Py_RETURN_TRUE;
+}
+
 static PyArrayObject *made_of(npy_intp n, int type) {
     return (PyArrayObject *)PyArray_SimpleNew(1, &n, type);
 }
@@ -239,6 +296,8 @@ static PyMethodDef functions[] = {
      "runs(line): (the first of each run of equal elements, the run of each, how long each is); None: not for this line."},
     {"put_mask", (PyCFunction)(void (*)(void))put_mask, METH_FASTCALL,
      "put_mask(array, mask, value): writes one element, or one each, under a mask of the first dimensions; False: not for these."},
+    {"put_at", (PyCFunction)(void (*)(void))put_at, METH_FASTCALL,
+     "put_at(array, indices, value): array[indices] = value for index arrays of the first dimensions; False: not for these."},
     {"nonzero", nonzero, METH_O, "nonzero(array): coordinates (count, dimensions) of what isn't zero; None: not for this array."},
     {"take_mask", (PyCFunction)(void (*)(void))take_mask, METH_FASTCALL,
      "take_mask(array, mask): the elements under a mask of the first dimensions; None: not for these arrays."},

@@ -2,10 +2,12 @@
  * operators; other keys (lists, arrays, masks without dimensions, symbolic integers) are core/subscript.py's. Which operators
  * those are is told by set_subscript(): there is no name here. */
 #include "core/calls.h"
+#include <float.h>
+#include <math.h>
 
 static FlbOperator *select_op = NULL, *slice_op = NULL, *unsqueeze_op = NULL, *alias_op = NULL,
-                   *index_op = NULL;
-static PyObject *general = NULL, *far_end = NULL;
+                   *index_op = NULL, *index_put_op = NULL, *copy_op = NULL, *fill_masked_op = NULL;
+static PyObject *general = NULL, *general_write = NULL, *far_end = NULL;
 
 static PyObject *call(FlbOperator *op, PyObject *const *given, Py_ssize_t n) {
     if (!op->ready && flb_prepare(op) < 0) return NULL;
@@ -146,22 +148,84 @@ other:
     return PyObject_CallFunctionObjArgs(general, x, key, NULL);
 }
 
+/* The operator that writes a tensor under a key of one integer, index tensor or mask, and what it is given. Dimensions of size 1 that a value has
+ * in front, another dtype, and what is wrong are the general way's. */
+static int written_by(FlbTensor *x, PyObject *key, FlbTensor *value, PyObject **result) {
+    if (!x->array || !value->array || value->dtype != x->dtype) return 0;
+    int nd = PyArray_NDIM((PyArrayObject *)x->array), given = PyArray_NDIM((PyArrayObject *)value->array);
+    if (given > 1 && PyArray_DIM((PyArrayObject *)value->array, 0) == 1) return 0;
+    if (PyLong_CheckExact(key)) {
+        Py_ssize_t size = nd ? size_of(x, 0) : 0;
+        int overflow, unchanged;
+        long long at = PyLong_AsLongLongAndOverflow(key, &overflow);
+        if (overflow || at < -size || at >= size || !given || given > nd - 1) return 0;
+        PyObject *view = apply(Py_NewRef(x), key, 0, &unchanged), *parts[2] = {view, (PyObject *)value};
+        *result = view ? call(copy_op, parts, 2) : NULL;
+        Py_XDECREF(view);
+        return 1;
+    }
+    if (!is_index_tensor(key) || spans(key) > nd) return 0;
+    PyArrayObject *index = (PyArrayObject *)((FlbTensor *)key)->array;
+    if (PyArray_DESCR(index)->type_num == NPY_INT32 || PyArray_NDIM(index) > nd) return 0;
+    PyObject *list = PyList_New(1), *parts[3] = {(PyObject *)x, list, (PyObject *)value};
+    if (!list) return *result = NULL, 1;
+    PyList_SET_ITEM(list, 0, Py_NewRef(key));
+    *result = call(index_put_op, parts, 3);
+    Py_DECREF(list);
+    return 1;
+}
+/* A number under a mask of all elements: a fill, where nothing looks on that would see another operator. */
+static int filled_by(FlbTensor *x, PyObject *key, PyObject *value, PyObject **result) {
+    if (!x->array || !is_index_tensor(key) || !PyFloat_CheckExact(value)) return 0;
+    PyArrayObject *a = (PyArrayObject *)x->array, *mask = (PyArrayObject *)((FlbTensor *)key)->array;
+    int num = PyArray_DESCR(a)->type_num;
+    double number = PyFloat_AS_DOUBLE(value);
+    if (PyArray_DESCR(mask)->type_num != NPY_BOOL || (num != NPY_FLOAT && num != NPY_DOUBLE) ||
+        (num == NPY_FLOAT && isfinite(number) && fabs(number) > FLT_MAX) || PyArray_NDIM(mask) != PyArray_NDIM(a) ||
+        !PyArray_CompareLists(PyArray_DIMS(mask), PyArray_DIMS(a), PyArray_NDIM(a)))
+        return 0;
+    PyObject *parts[3] = {(PyObject *)x, key, value};
+    uint32_t keys = flb_scan(parts, 3);
+    if (keys && keys != FLB_BACKEND) return 0;
+    *result = keys ? call(fill_masked_op, parts, 3) : NULL;
+    return 1;
+}
+static PyObject *setitem(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 3)
+        return PyErr_Format(PyExc_TypeError, "__setitem__() takes a tensor, a key and a value (%zd given)", nargs), NULL;
+    PyObject *made;
+    if (!PyObject_TypeCheck(args[0], &FlbTensor_Type) || !index_put_op) goto other;
+    FlbTensor *x = (FlbTensor *)args[0];
+    if (PyObject_TypeCheck(args[2], &FlbTensor_Type) ? !written_by(x, args[1], (FlbTensor *)args[2], &made)
+                                                     : !filled_by(x, args[1], args[2], &made))
+        goto other;
+    if (!made) return NULL;
+    Py_DECREF(made);
+    Py_RETURN_NONE;
+other:
+    return PyObject_CallFunctionObjArgs(general_write, args[0], args[1], args[2], NULL);
+}
+
 static PyObject *set_subscript(PyObject *m, PyObject *args) {
-    PyObject *o[5], *g;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O", &FlbOperator_Type, &o[0], &FlbOperator_Type, &o[1],
-                          &FlbOperator_Type, &o[2], &FlbOperator_Type, &o[3], &FlbOperator_Type, &o[4], &g))
+    enum { OPERATORS = 8 };
+    PyObject *o[OPERATORS], *reads, *writes;
+    FlbOperator **to[OPERATORS] = {&select_op, &slice_op, &unsqueeze_op, &alias_op, &index_op, &index_put_op, &copy_op, &fill_masked_op};
+    if (!PyArg_ParseTuple(args, "(O!O!O!O!O!O!O!O!)OO", &FlbOperator_Type, &o[0], &FlbOperator_Type, &o[1], &FlbOperator_Type, &o[2],
+                          &FlbOperator_Type, &o[3], &FlbOperator_Type, &o[4], &FlbOperator_Type, &o[5], &FlbOperator_Type, &o[6],
+                          &FlbOperator_Type, &o[7], &reads, &writes))
         return NULL;
-    FlbOperator **to[5] = {&select_op, &slice_op, &unsqueeze_op, &alias_op, &index_op};
-    for (int i = 0; i < 5; i++) Py_XSETREF(*to[i], (FlbOperator *)Py_NewRef(o[i]));
+    for (int i = 0; i < OPERATORS; i++) Py_XSETREF(*to[i], (FlbOperator *)Py_NewRef(o[i]));
     select_op->by_numbers = BY_INDEX, slice_op->by_numbers = BY_SLICE;
-    Py_XSETREF(general, Py_NewRef(g));
+    Py_XSETREF(general, Py_NewRef(reads));
+    Py_XSETREF(general_write, Py_NewRef(writes));
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {
     {"getitem", (PyCFunction)(void (*)(void))getitem, METH_FASTCALL, "getitem(x, key): x[key]."},
+    {"setitem", (PyCFunction)(void (*)(void))setitem, METH_FASTCALL, "setitem(x, key, value): x[key] = value."},
     {"set_subscript", set_subscript, METH_VARARGS,
-     "set_subscript(select, slice, unsqueeze, alias, index, general): operators; general(x, key) does other "
-     "keys."},
+     "set_subscript((select, slice, unsqueeze, alias, index, index_put_, copy_, masked_fill_), general, general_write): operators; "
+     "general(x, key) does other keys, general_write(x, key, value) other writes."},
     {NULL}};
 int flb_init_subscript(PyObject *module) {
     if (!(far_end = PyLong_FromLongLong(9223372036854775807ll))) return -1;

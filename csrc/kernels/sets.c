@@ -251,7 +251,10 @@ FLB_KERNEL(mode) {
     if (!flb_is_ordered(kind) || !m) return 0;
     for (int64_t l = 0; l < lines; l++) {
         const int64_t *at = (const int64_t *)v->places.ptr + l * m;
-        ((int64_t *)v->made.ptr)[l] = at[longest[kind](v->lines.ptr + l * m * item_of[kind], m)];
+        const char *line = v->lines.ptr + l * m * item_of[kind];
+        int64_t end = longest[kind](line, m);
+        ((int64_t *)v->made.ptr)[l] = at[end];
+        if (flb_given(&v->values)) memcpy(v->values.ptr + l * item_of[kind], line + end * item_of[kind], (size_t)item_of[kind]);
     }
     return 0;
 }

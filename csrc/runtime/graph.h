@@ -11,6 +11,7 @@
 #endif
 #include <numpy/arrayobject.h>
 #include "core/flambeau.h"
+#include "runtime/cpu_level.h"
 #include "runtime/kernels.h"
 #include "runtime/runtime.h"
 
@@ -255,7 +256,6 @@ void flb_multiply_panels(int f64, int64_t m, int64_t r0, int64_t r1, int64_t n, 
 GemmFn flb_best_gemm(int f64, GemmFn theirs); /* ours, or the library's where that is the better one */
 int flb_graph_lifetimes(Graph *g);            /* fill `lives` and `stops`, see lives.c, */
 int flb_graph_turns(Graph *g);                /* `takes` and `gives` */
-int flb_cpu_level(void);                      /* 2: AVX-512, 1: AVX2, 0: neither */
 PyObject *flb_loops_worth(PyObject *self, PyObject *arg);
 PyObject *flb_operation_names(PyObject *self, PyObject *unused);
 PyObject *flb_compute_operations(PyObject *self, PyObject *args);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 
 from .. import _C
@@ -11,7 +10,6 @@ from ..base import dtypes
 from ..base.dtypes import DType, int64
 from ..base.dtypes import result_type as _result_type
 from ..base.symint import SymInt
-from ..core.conversion import tensor
 from ..core.operator import namespace
 from ..core.overrides import checked_input, wrap_function, wrap_native
 from .legacy import TypedStorage, UntypedStorage
@@ -136,12 +134,6 @@ def unravel_index(indices, shape):
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     indices = aten._to_copy.default(indices, dtype=int64)
-    if sizes and all(type(n) is int for n in sizes):
-        steps = tensor([math.prod(sizes[k + 1 :]) for k in range(len(sizes))])
-        place = aten.remainder.Tensor(
-            aten.floor_divide.default(aten.unsqueeze.default(indices, -1), steps), tensor(sizes)
-        )
-        return tuple(aten.unbind.int(place, -1))
     out = []
     for n in reversed(sizes):
         out.append(aten.remainder.Tensor(indices, n))

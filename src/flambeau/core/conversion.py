@@ -182,8 +182,8 @@ def _converter(name, dtype):
         if memory_format is not None and not isinstance(memory_format, MemoryFormat):
             given = type(memory_format).__name__
             raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {given}")
-        if memory_format is None and self._dtype is dtype:
-            return self
+        if memory_format is None:
+            return self if self._dtype is dtype else aten._to_copy.default(self, dtype=dtype)
         return to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name

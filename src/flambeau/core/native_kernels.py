@@ -21,27 +21,32 @@ import math
 from ..base import blas, dtypes, fft, kernels
 from ..base.expr import at_least
 from ..base.kernels import ORDERED, Conv, Order, Segment, Sharing, Transform, Way, element
-from ..base.memory_format import is_last
+from ..base.memory_format import contiguous_format, is_last
 from ..base.order import LONGEST
 from ..base.result_spec import ResultSpec
 from ..base.select import SEARCHED, common_dtype
 from ..base.shapes import normalize_dim
 from ..base.sizes import dense_strides, size, sizes
-from .layouts import dense_like
+from .layouts import dense_like, image_format
 from .messages import About
 
 __all__ = [
     "arrange",
     "attention",
+    "bags",
+    "combine",
     "convolution",
     "ctc",
     "extreme",
     "grid_sample",
     "layer_norm",
+    "line_products",
     "logcumsumexp",
     "max_pool",
     "max_pool_backward",
+    "mode",
     "packed_product_bf16",
+    "pad_edges",
     "product_bf16",
     "restride",
     "running",
@@ -156,6 +161,25 @@ def extreme(h, x, dim, least: bool):
     out = ResultSpec(shape, dense_strides(shape), dtypes.int64, x.device)
     numbers = {"dim": dim, "least": least, "element": kind}
     return h.launch(kernels.extreme, [part], [out], math.prod(part.shape), **numbers)[0]
+
+
+def mode(h, vals, x, dim, keepdim: bool):
+    """[values, places] of the most frequent elements along ``dim``."""
+    kind = element(x.dtype, ORDERED)
+    if kind is None or not x.ndim or not at_least(math.prod(x.sizes), 1):
+        raise NotImplementedError(f"there is no order of {x.ndim} dimensions of {x.dtype}, or nothing")
+    d, part = normalize_dim(dim, x.ndim), h.realize(x)
+    last = lambda t: (*t[:d], *t[d + 1 :], t[d])  # noqa: E731
+    lines = h.part(part, last(part.shape), last(part.strides))
+    lines = h.in_memory(lines, x.dtype, lines.strides, x.device)
+    *rest, n = lines.shape
+    count = math.prod(rest)
+    parts = [h.part(h.realize(t), (count, n), (n, 1)) for t in arrange(h, (None, None), Order.WHOLE, lines, len(rest))]
+    outs = [ResultSpec((count,), (1,), t, x.device) for t in (dtypes.int64, x.dtype)]
+    places, values = h.launch(kernels.mode, parts, outs, 4 * count * n, element=kind)
+    shape = sizes(vals[0].shape)
+    made = [h.part(h.realize(t), shape, dense_strides(shape)) for t in (values, places)]
+    return [h.in_memory(t, v.dtype, t.strides, x.device) for t, v in zip(made, vals)]
 
 
 def _without(h, made, dim):
@@ -377,6 +401,29 @@ def window_sums(h, x, kernel, stride, padding, counts, backward=False):
     return h.launch(made, [part], [out], flops, **numbers)[0]
 
 
+def line_products(h, x):
+    """The products of lines (lines, terms) in C order, see csrc/kernels/products.c."""
+    count = x.shape[0]
+    out = ResultSpec((count,), (1,), x.dtype, x.device)
+    return h.launch(kernels.line_products, [x], [out], math.prod(x.shape), f64=x.dtype is dtypes.float64)[0]
+
+
+def pad_edges(h, x, padding, mirror: bool):
+    """An array in C order with edges around it, see csrc/kernels/edges.c; ``padding``: pairs from the last dimension on, as PyTorch's."""
+    count, shape = len(padding) // 2, tuple(x.shape)
+    pairs = [(0, 0)] * (len(shape) - count) + [tuple(padding[2 * k : 2 * k + 2]) for k in reversed(range(count))]
+    if count > 3 or not math.prod(shape) or any(a < 0 or b < 0 for a, b in pairs) or x.dtype.itemsize > 16:
+        raise NotImplementedError("an array of other sizes")
+    if mirror and any(max(pair) >= n for pair, n in zip(pairs, shape) if pair != (0, 0)):
+        raise NotImplementedError("more is mirrored than there is")
+    if image_format(shape, x.strides) is not contiguous_format:
+        raise NotImplementedError("images with their channels last")
+    made = tuple(n + a + b for n, (a, b) in zip(shape, pairs))
+    out = ResultSpec(made, dense_strides(made), x.dtype, x.device)
+    numbers = {"item": x.dtype.itemsize, "mirror": mirror, "before": [a for a, _ in pairs[len(shape) - count :]]}
+    return h.launch(kernels.pad_edges, [h.contiguous(x)], [out], math.prod(made), **numbers)[0]
+
+
 # ---- segments ----------------------------------------------------------------------------------------------------------
 
 
@@ -402,6 +449,56 @@ def segments(h, val, x, reduce: str, lengths, offsets, axis: int, unsafe: bool, 
     made = h.launch(kernels.segment_reduce, parts, [out], flops, effect=not unsafe, **numbers, refused=tag)[0]
     strides = dense_strides(shape)
     return h.in_memory(h.part(h.realize(made), shape, strides), val.dtype, strides, val.device)
+
+
+def combine(h, x, dim, index, source, reduce: str, included: bool):
+    """scatter_reduce with an index of equally many dimensions: see csrc/kernels/combine.c."""
+    kind = dtypes.float32 if x.dtype in (dtypes.float16, dtypes.bfloat16) else x.dtype
+    way = Segment.__members__.get({"amax": "MAX", "amin": "MIN"}.get(reduce, reduce.upper()))
+    if kind not in (*_FLOAT, dtypes.int64) or way is None or (kind is dtypes.int64 and way == Segment.MEAN):
+        raise NotImplementedError(f"there is no reduction {reduce} of {x.dtype} by places")
+    shape, d = tuple(x.shape), normalize_dim(dim, len(x.shape))
+    fits = x.dtype is source.dtype and index.dtype in (dtypes.int64, dtypes.int32)
+    fits = fits and 0 < len(shape) == len(index.shape) == len(source.shape) <= 8
+    if not fits or any(
+        i > s or (e != d and i > n) for e, (n, i, s) in enumerate(zip(shape, index.shape, source.shape))
+    ):
+        raise NotImplementedError("an index that isn't as large")
+    into, source = (h.as_dtype(t, kind) for t in (x, source))
+    source = h.realize(source)
+    parts = [
+        h.contiguous(into),
+        h.realize(h.as_dtype(index, dtypes.int64)),
+        h.part(source, index.shape, source.strides),
+    ]
+    out = ResultSpec(shape, dense_strides(shape), kind, x.device)
+    numbers = {"dim": d, "reduce": way, "included": bool(included), "element": element(kind)}
+    flops = math.prod(shape) + 4 * math.prod(index.shape)
+    return h.as_dtype(h.launch(kernels.combine, parts, [out], flops, **numbers)[0], x.dtype)
+
+
+def bags(h, table, indices, starts, mode: int, weights, padding: int):
+    """[rows of a table combined by bags, the bag of each index, the sizes of bags, where maxima are]; ``mode``: sum, mean, maximum."""
+    kind, (_, width) = table.dtype, table.shape
+    if kind not in _FLOAT or not math.prod((*table.shape, *indices.shape, *starts.shape)):
+        raise NotImplementedError(f"there are no bags of {kind} and sizes {list(table.shape)}")
+    whole = (dtypes.int64, dtypes.int32)
+    if indices.dtype not in whole or starts.dtype not in whole or len(indices.shape) != 1 or len(starts.shape) != 1:
+        raise NotImplementedError("indices of other kinds")
+    if weights is not None and (weights.dtype is not kind or tuple(weights.shape) != tuple(indices.shape)):
+        raise NotImplementedError("weights of other kinds")
+    count, shape = starts.shape[0], (starts.shape[0], width)
+    parts = [h.contiguous(table), *(h.contiguous(h.as_dtype(t, dtypes.int64)) for t in (indices, starts))]
+    parts.append(None if weights is None else h.contiguous(weights))
+    wanted = [(shape, kind), (tuple(indices.shape), dtypes.int64), ((count,), dtypes.int64)]
+    outs = [ResultSpec(s, dense_strides(s), t, table.device) for s, t in [*wanted, (shape, dtypes.int64)]]
+    if mode != 2:
+        outs[3] = None
+    numbers = {"padding": padding, "mean": mode == 1, "f64": kind is dtypes.float64}
+    flops = 2 * math.prod(indices.shape) * width
+    made = h.launch(kernels.embedding_bag, parts, outs, flops, **numbers)
+    made[2] = h.as_dtype(made[2], indices.dtype)
+    return [*made[:3], made[3] if mode == 2 else made[2]]
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------------------

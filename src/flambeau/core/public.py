@@ -53,7 +53,10 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal values (slices along ``dim``); flags as in :func:`unique`."""
-    found = aten.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
+    if isinstance(input, _C.TensorBase) and return_inverse.__class__ is return_counts.__class__ is bool and dim is None:
+        found = aten.unique_consecutive.default(input, return_inverse, return_counts)
+    else:
+        found = aten.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, dim=dim)
     return _asked(*found, return_inverse, return_counts)
 
 

@@ -15,7 +15,6 @@ from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
 from .device_memory import elements
 from .operator import namespace
-from .overrides import wrap_function
 from .tensor import Tensor
 
 aten = namespace("aten")
@@ -179,7 +178,7 @@ _PLACES = (bool_, int64)  # dtypes of index tensors that need no preparation
 
 
 def setitem(self, key, value):
-    """Write into the part that ``key`` selects."""
+    """Write into the part that ``key`` selects. The general way: csrc/core/subscript.c knows the common keys."""
     if isinstance(key, _C.TensorBase) and 0 < key._ndim <= self._ndim and key._dtype in _PLACES:
         x, tensors = self, {0: key}
     else:
@@ -219,14 +218,10 @@ def setitem(self, key, value):
 
 def attach() -> None:
     """Give Tensor item access. Run once, after ops/ is imported."""
-    setitem.__name__ = "__setitem__"
-    _C.set_subscript(
-        aten.select.int,
-        aten.slice.Tensor,
-        aten.unsqueeze.default,
-        aten.alias.default,
-        aten.index.Tensor,
-        getitem,
-    )
+    operators = (
+        aten.select.int, aten.slice.Tensor, aten.unsqueeze.default, aten.alias.default, aten.index.Tensor,
+        aten.index_put_.default, aten.copy_.default, aten.masked_fill_.Scalar,
+    )  # fmt: skip
+    _C.set_subscript(operators, getitem, setitem)
     Tensor.__getitem__ = _C.Method("__getitem__", _C.getitem)
-    Tensor.__setitem__ = wrap_function(setitem)
+    Tensor.__setitem__ = _C.Method("__setitem__", _C.setitem)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .. import _C
-from ..base import blas, dtypes
+from ..base import blas, dtypes, products
 from ..base.device import CPU
 from ..base.shapes import normalize_dims
 from ..core import keys as K
@@ -462,6 +462,13 @@ def _reduction(p: Program, op: OpOverload, values, out):
     kept = tuple(1 if k in axes else m for k, m in enumerate(x.shape))
     shape = kept if r.keepdim else tuple(m for k, m in enumerate(x.shape) if k not in axes)
     last = d.finalize is None and acc == r.out.np
+    found = products.lines(x.shape, x.strides, acc, axes) if ufunc is np.multiply else None
+    if found is not None:
+        from . import native_kernels
+
+        made = native_kernels.line_products(p, PlanValue(x.slot, found, bytes_of(_dense(found), acc), acc, x.offset))
+        made = PlanValue(made.slot, shape, bytes_of(_dense(shape), acc), acc)
+        return made if last else p.copy(made, p.memory(out, shape, r.out.np))
     total = p.memory(out if last else None, shape, acc)
     over = PlanValue(total.slot, kept, tuple(bytes_of(_dense(kept), acc)), acc, total.offset)
     if bytes_of(_dense(shape), acc) != total.strides:

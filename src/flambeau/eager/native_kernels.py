@@ -13,10 +13,13 @@ from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim
 from ..core import modes, native_kernels
 from ..core.handler import Handler
 from ..core.messages import About
-from .backend import wrap_meta
+from .backend import kernel_of, wrap_meta
 from .program import REFUSED, NotPlanned, PlanValue, Program, bytes_of, value_meta
 
-__all__ = ["REFUSED", "KernelCalls", "by_override", "by_rows", "extreme", "rows_of_arrays"]
+__all__ = ["REFUSED", "KernelCalls", "by_override", "by_rows", "extreme", "line_products", "rows_of_arrays"]
+
+
+_KEPT = 1 << 14  # elements of an array that is kept to be copied
 
 
 class Stored:
@@ -102,6 +105,13 @@ class KernelCalls(Handler):
     def full(self, shape, dtype, number, device) -> Stored:
         return Stored(self.program.copy(self.program.constant(number, dtype.np), self.program.empty(shape, dtype.np)))
 
+    def known(self, val, op, *given) -> Stored:
+        """What is made of no tensor: it is kept, and copied."""
+        if math.prod(val.shape) > _KEPT:
+            raise NotPlanned
+        made = kernel_of(op)[1](*given)._array
+        return Stored(self.program.copy(self.program.constant(made), self.program.empty(made.shape, made.dtype)))
+
     def message(self, text: str, about=About.INDEX) -> int:
         return 0  # the kernel words it
 
@@ -181,6 +191,11 @@ def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanVa
     axis = None if dim is None else normalize_dim(dim, len(x.shape))
     shape = tuple(1 if axis in (None, d) else n for d, n in enumerate(x.shape))
     return PlanValue(made.slot, shape, bytes_of(contiguous_strides(shape), made.dtype), made.dtype)
+
+
+def line_products(p: Program, lines: PlanValue) -> PlanValue:
+    """The products of lines (lines, terms)."""
+    return native_kernels.line_products(KernelCalls(p), Stored(lines)).value
 
 
 def _stored(x):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .. import _C
+from ..base.products import line_products
 from ..base.shapes import normalize_dims
 from ..core.body import TABLE
 from ..core.operator import OpOverload
@@ -54,8 +55,11 @@ def reduction(op: OpOverload):
             _refuse_empty(op, x.shape, r.dims)
         if r.acc.np.kind == "b" and x.dtype.kind != "b":
             x = x != 0
-        reduce = _sum if ufunc is np.add and x.size > LONG and r.acc.np.kind == "f" else ufunc.reduce
-        out = reduce(x, axis=axes, dtype=r.acc.np)
+        if ufunc is np.multiply:
+            reduce = line_products
+        else:
+            reduce = _sum if ufunc is np.add and x.size > LONG and r.acc.np.kind == "f" else ufunc.reduce
+        out = reduce(x, axes, r.acc.np)
         if d.finalize is not None:
             out = d.finalize(NUMPY, out, n, *r.params)
         out = np.asarray(out, r.out.np, order="C")  # row-major whatever the input's order, as in PyTorch

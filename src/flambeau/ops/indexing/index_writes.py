@@ -242,6 +242,11 @@ def _lower_scatter_reduce(lowering, val, self, dim, index, src, reduce, include_
     return lowering.reduce_into(val, self, dim, index, src, reduce, identity)
 
 
+@scatter_reduce.override("rows")
+def _scatter_reduce_rows(h, self, dim, index, src, reduce, include_self):
+    return h.combine(self, dim, index, src, reduce, include_self)
+
+
 def _scatter_reduce_vjp(ct, self, dim, index, src, reduce, include_self, result):
     gather = lambda x: aten.gather.default(x, dim, index)  # noqa: E731
     if reduce == "sum":

@@ -6,7 +6,8 @@ import math
 
 from ...base.dtypes import float32
 from ...base.errors import OutOfBounds
-from ...core.declare import composite
+from ...core.declare import composite, explicit
+from ...core.device_memory import elements
 from ...core.operator import namespace
 
 aten = namespace("aten")
@@ -31,17 +32,70 @@ def embedding_bag(
     weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
 ):
     """Sum (mode 0), mean (1) or maximum (2) of the rows of each bag. Returns (bags, bag of each index, sizes of bags, winners)."""
+    if not (weight.requires_grad or (per_sample_weights is not None and per_sample_weights.requires_grad)):
+        padding = -1 if padding_idx is None else padding_idx
+        rest = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding)
+        return aten._embedding_bag_forward_only.default(weight, indices, offsets, *rest)
+    return _bags(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+    )
+
+
+@explicit(
+    "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, "
+    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+    variants="function",
+    has_out=False,
+)
+def forward_only(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
+    """What needs no gradient, as one operator: eager calls have a kernel."""
+    padding = None if padding_idx < 0 else padding_idx
+    return _bags(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
+    )
+
+
+@forward_only.override("rows")
+def _rows(h, weight, indices, offsets, scale, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
+    if mode not in (0, 1, 2) or (mode == 2 and per_sample_weights is not None) or len(weight.shape) != 2:
+        raise NotImplementedError("the body words the error")
+    if include_last_offset:
+        raise NotImplementedError("an offset that begins no bag is looked at by the body")
+    return h.bags(weight, indices, offsets, mode, per_sample_weights, max(padding_idx, -1))
+
+
+def _bags(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
     total, bags = indices.shape[0], offsets.shape[0] - (1 if include_last_offset else 0)
     if offsets.dtype.category != 1:
         raise RuntimeError(
             "Expected tensor for argument #2 'offsets' to have one of the following scalar types: Long, Int; "
             f"but got {offsets.dtype} instead"
         )
+    known = elements(offsets)
+    if known is not None and known.size:
+        if known[0] != 0:
+            raise RuntimeError(
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+                f"{known[0]}"
+            )
+        if known[-1] > total:
+            raise RuntimeError(
+                f"offsets[-1] can not be greater than input's length {total} but got offsets[-1] of {known[-1]}"
+            )
     # The first bag begins at 0, or an index has no bag; none begins behind the last index: a read that is checked, of the value itself.
     offsets = aten.gather.default(
         aten.arange.default(total + 1, dtype=offsets.dtype, device=offsets.device), 0, offsets
     )
     starts = aten.slice.Tensor(offsets, 0, 0, bags)
+    if not bags:  # the only offset ends what no bag has
+        total, indices = 0, aten.slice.Tensor(indices, 0, 0, 0)
+        if per_sample_weights is not None:
+            per_sample_weights = aten.slice.Tensor(per_sample_weights, 0, 0, 0)
     position = aten.arange.default(total, device=indices.device)
     if bags:
         at = aten.arange.default(total, dtype=offsets.dtype, device=indices.device)

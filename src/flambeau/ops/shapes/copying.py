@@ -409,6 +409,13 @@ def _key(arrays):
     return tuple(slice(None) if a is None else a.astype(bool if a.dtype == np.uint8 else a.dtype) for a in arrays)
 
 
+def _put(array, indices, values) -> None:
+    """Write elements of an array by index."""
+    masked = len(indices) == 1 and _C.put_mask(array, indices[0], values)
+    if not masked and not _C.put_at(array, indices, values):
+        array[_key(indices)] = values
+
+
 def _mask_error(shape, mask, where: int, at: int) -> IndexError:
     return IndexError(
         f"The shape of the mask {list(mask)} at index {where} does not match the shape of the indexed tensor {list(shape)} at index {at}"
@@ -585,8 +592,8 @@ def index_put(self, indices, values, accumulate):
     try:
         if accumulate:
             np.add.at(out, _key(indices), values)
-        elif len(indices) != 1 or not _C.put_mask(out, indices[0], values):
-            out[_key(indices)] = values
+        else:
+            _put(out, indices, values)
     except IndexError:
         raise _index_error(self.shape, indices) from None
     except ValueError:
@@ -610,8 +617,7 @@ def _index_put_in_place(self, indices, values, accumulate):
         refuse_overlap(op, self._shape, self._strides)
         arrays = [None if t is None else t._array for t in indices]
         try:
-            if len(arrays) != 1 or not _C.put_mask(self._array, arrays[0], values._array):
-                self._array[_key(arrays)] = values._array
+            _put(self._array, arrays, values._array)
         except (IndexError, ValueError):
             index_put(self, indices, values)  # words the error
             raise

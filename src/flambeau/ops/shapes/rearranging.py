@@ -453,6 +453,8 @@ def _edge_pad(name, n, index_of):
             out = aten.index_select.default(out, d, index_of(positions, size))
         return out
 
+    pad.override("rows", lambda h, self, padding: h.pad_edges(self, padding, name == "reflection_pad"))
+
 
 def _reflected(i, n):
     i = aten.abs.default(i)
@@ -489,25 +491,41 @@ def one_hot(self, num_classes):
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {self.dtype}")
     if num_classes < -1:
         raise RuntimeError("num_classes should be positive")
-    if elements(self) is not None and self.numel() and int(aten.min.default(self).item()) < 0:
+    known = elements(self)
+    least, most = (0, -1) if known is None else _range_of(known)
+    if least < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         if not self.numel():
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        num_classes = int(aten.max.default(self).item()) + 1
+        num_classes = int(aten.max.default(self).item()) + 1 if known is None else most + 1
         if num_classes < 1:
             raise RuntimeError("Class values must be non-negative.")
-    elif elements(self) is not None and self.numel() and int(aten.max.default(self).item()) >= num_classes:
+    elif most >= num_classes or (num_classes == 0 and self.numel()):
         raise RuntimeError("Class values must be smaller than num_classes.")
-    elif num_classes == 0 and self.numel():
-        raise RuntimeError("Class values must be smaller than num_classes.")
+    if known is not None and known.size:
+        made = aten.zeros.default([*self.shape, num_classes], dtype=self.dtype, device=self.device)
+        return aten.scatter_.value(made, -1, aten.unsqueeze.default(self, -1), 1)
     classes = aten.arange.default(num_classes, device=self.device)
-    if elements(self) is None:
+    if known is None:
         # The values aren't known yet: a read at each, which a kernel checks, is the value itself.
         flat = aten.gather.default(classes, 0, aten.reshape.default(self, [-1]))
         self = aten.view.default(flat, list(self.shape))
     hit = aten.eq.Tensor(aten.unsqueeze.default(aten.contiguous.default(self), -1), classes)
     return aten._to_copy.default(hit, dtype=self.dtype)
+
+
+def _range_of(array) -> tuple[int, int]:
+    """The least and the greatest of integers, (0, -1) where there are none."""
+    if not array.size:
+        return 0, -1
+    if array.size <= _FEW:
+        numbers = array.reshape(-1).tolist()
+        return min(numbers), max(numbers)
+    return int(array.min()), int(array.max())
+
+
+_FEW = 48  # integers that Python compares as fast as NumPy
 
 
 def _triangle_indices(name, pick):

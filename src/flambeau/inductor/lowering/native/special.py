@@ -6,17 +6,17 @@ from __future__ import annotations
 import math
 
 from ....base import dtypes, kernels, ufuncs
-from ....base.expr import at_least, of
-from ....base.kernels import ORDERED, Distribution, Order, Polynomial, element
+from ....base.expr import at_least
+from ....base.kernels import Distribution, Polynomial
 from ....base.result_spec import ResultSpec
-from ....base.shapes import broadcast_shapes, normalize_dim
+from ....base.shapes import broadcast_shapes
 from ....core.messages import About
 from ...ir.nodes import Region, dense_strides
 from ...ir.sizes import sizes
 from ..lazy import broadcast_coords
 from .launch import as_dtype, launch
 
-__all__ = ["categories", "distances", "mode", "polynomial", "sample", "ufunc"]
+__all__ = ["categories", "distances", "polynomial", "sample", "ufunc"]
 
 _TYPES = (dtypes.float32, dtypes.float64)
 
@@ -108,32 +108,3 @@ def sample(lowering, distribution: Distribution, parameters, shape, dtype, devic
     numbers = {"distribution": distribution, "negative": lowering.message(text, About.CONDITION)}
     made = launch(lowering, kernels.sample, parts, [out], 200 * math.prod(shape), effect=True, **numbers)[0]
     return as_dtype(lowering, made, dtype)
-
-
-def mode(lowering, vals, x, dim, keepdim):
-    """[values, places] of the most frequent elements along ``dim``."""
-    kind = element(x.dtype, ORDERED)
-    if kind is None or not x.ndim or not at_least(math.prod(x.sizes), 1):
-        raise NotImplementedError(f"there is no order of {x.ndim} dimensions of {x.dtype}, or nothing")
-    d, k = normalize_dim(dim, x.ndim), x.ndim - 1
-    rest, n = [*x.sizes[:d], *x.sizes[d + 1 :]], x.sizes[d]
-    lines = lowering.lazy((*rest, n), x.dtype, lambda c: x.at((*c[:d], c[k], *c[d:k])), device=x.device)
-    ordered, at = lowering.arrange((None, None), Order.WHOLE, lines, k)
-    count = math.prod(rest)
-    regions = [lowering.realize(t) for t in (ordered, at)]
-    parts = [Region(r.buffer, (count, n), (n, 1), r.offset) for r in regions]
-    out = ResultSpec((count,), (1,), dtypes.int64, x.device)
-    place = launch(lowering, kernels.mode, parts, [out], 4 * count * n, element=kind)[0]
-    place = lowering.in_memory(Region(place.region.buffer, rest, dense_strides(rest)), dtypes.int64, None, x.device)
-    tag, values = lowering.message("aten::mode"), lowering.values
-    without = lambda c: (*c[:d], *c[d + 1 :]) if keepdim else tuple(c)  # noqa: E731
-
-    def value(c):
-        c = without(c)
-        found = of(values.make("checked", (place.at(c), n, tag, False), "i64"))
-        return x.at((*c[:d], found, *c[d:]))
-
-    shape = sizes(vals[0].shape)
-    made = lowering.lazy(shape, x.dtype, value, strides=dense_strides(shape), device=x.device)
-    places = lowering.lazy(shape, dtypes.int64, lambda c: place.at(without(c)), strides=dense_strides(shape))
-    return [made, places]
