@@ -46,24 +46,12 @@ RULES = {
 }  # everything else: exact
 
 
-# Public functions (and ``Tensor``'s methods, all of them) that take no out=, though an overload of ``torch.ops`` does.
-PRIVATE = frozenset(
-    """
-    _lu_with_info adaptive_avg_pool1d adaptive_max_pool1d affine_grid_generator alpha_dropout argsort argwhere as_strided_scatter avg_pool1d
-    batch_norm bilinear binary_cross_entropy_with_logits celu channel_shuffle clone constant_pad_nd conv1d conv2d conv3d conv_transpose1d
-    conv_transpose2d conv_transpose3d convolution corrcoef cosine_embedding_loss cosine_similarity count_nonzero cov ctc_loss det diag_embed
-    diagflat diagonal_scatter dist dropout embedding_bag empty_like feature_alpha_dropout feature_dropout fft_fftshift fft_ifftshift fill flip
-    fliplr flipud full_like glu grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell hardsigmoid hardswish hinge_embedding_loss
-    index_fill instance_norm isreal kl_div layer_norm leaky_relu linalg_vander logdet lstm lstm_cell margin_ranking_loss masked_fill matrix_exp
-    max_pool1d max_pool1d_with_indices max_pool2d max_pool3d mish native_dropout native_layer_norm one_hot ones_like pairwise_distance pdist
-    pinverse pixel_shuffle pixel_unshuffle poisson_nll_loss prelu put relu repeat_interleave rms_norm rnn_relu rnn_relu_cell rnn_tanh
-    rnn_tanh_cell roll rot90 rrelu rsub scalar_tensor scaled_dot_product_attention segment_reduce select_scatter selu silu std_mean tile trace
-    triplet_margin_loss var_mean zeros_like
-    """.split()
-)
+PRIVATE: set[str] = set()
+"""Public functions (and ``Tensor``'s methods, all of them) that take no out=, though an overload of ``torch.ops`` does: ``ops/out_forms.py`` names
+them."""
 
 EXACT: set[str] = set()
-"""Overloads of ``aten`` that want the result's dtype, though others of their kind cast: ``ops/out_dtypes.py`` names them."""
+"""Overloads of ``aten`` that want the result's dtype, though others of their kind cast: ``ops/out_forms.py`` names them."""
 
 
 def rules_of(op: OpOverload, words: str) -> frozenset:
@@ -92,6 +80,8 @@ def wants_exact(op: OpOverload) -> bool:
 def check_inplace(op: OpOverload, target: DType, result: DType) -> None:
     """RuntimeError when the in-place form ``op`` may not write a result of this dtype into ``target``."""
     if wants_exact(op):
+        if target.is_complex and not result.is_complex:
+            raise RuntimeError(f"In-place {op._opname.removesuffix('_')} is not supported for complex tensors.")
         check_dtype(op.definition.functional, target, result)
     else:
         check_can_hold(target, result)

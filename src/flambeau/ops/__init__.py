@@ -11,7 +11,7 @@ from ..core.declare import EXPOSED as _EXPOSED
 from ..core.operator import Unbuilt as _Unbuilt
 from ..core.operator import namespace as _namespace
 from . import family_index as _index
-from . import out_dtypes, scalars, scalars_special  # noqa: F401
+from . import out_forms, scalars, scalars_special  # noqa: F401
 from .creation import factories
 from .indexing import gather_scatter
 from .linear_algebra import products

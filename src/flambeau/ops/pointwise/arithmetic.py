@@ -228,7 +228,9 @@ def neg(s, self):
     return s.neg(self)
 
 
-@pointwise("abs(Tensor self) -> Tensor", refuse=("bool",), out=lambda args: args[0].dtype.to_real(), out_rules="exact")
+@pointwise(
+    "abs(Tensor self) -> Tensor", refuse=("bool",), out=lambda args: args[0].dtype.to_real(), out_rules="exact inplace"
+)
 def abs_(s, self):
     return s.abs(self)
 

@@ -210,7 +210,12 @@ def linalg_norm_named(self, ord, dim, keepdim, dtype):
 
 @composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
 def dist(self, other, p):
-    return aten.linalg_vector_norm.default(aten.sub.Tensor(self, other), p)
+    apart = aten.sub.Tensor(self, other)
+    if apart.dtype.category < 2:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {apart.dtype.scalar_type} instead."
+        )
+    return aten.linalg_vector_norm.default(apart, p)
 
 
 _as_count = lambda s, x: s.where(s.ne(x, 0), 1, 0)  # noqa: E731
