@@ -33,7 +33,12 @@ _ORDER = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
 class _Scalars(Builder):
-    """Instructions of one lane. A call of the C library in rare lanes is an instruction of its own, "rare"."""
+    """Instructions of one lane. A call of the C library in rare lanes is an instruction of its own, "rare", and so is "rarely", the choice of two
+    expressions that comes last."""
+
+    def rarely(self, rare, usual, whole) -> Operand:
+        made = whole()
+        return self.emit("rarely", made.type, (rare(), usual(), made))
 
     def by_lane(self, fast: Operand, rare: Operand, callee: str, *args: Operand) -> Operand:
         return self.emit("rare", fast.type, (rare, fast, *args), callee)
@@ -169,6 +174,12 @@ def printed(name: str, t: str) -> list[str]:
         lines = _function(f"{full}_wide", "double", ["double"] * arity, code, root, args)
         return [*lines, f"PLAIN_{arity}({full}_wide, double)", f"WIDE_{arity}({full}, {full}_wide_block)", ""]
     root = expand(_Scalars(Names(), 1, code), t, *parameters)
+    if root.operation == "rarely":
+        condition, usual, whole = root.args
+        lines = []
+        for end, kind, value in (("_slow", c, whole), ("_rare", "_Bool", condition), ("", c, usual)):
+            lines += _function(f"{full}{end}", kind, [c] * arity, code, value, args)
+        return [*lines, f"USUALLY_{arity}({full}, {c})", ""]
     rare = [i for i in code if i.operation == "rare" and not isinstance(i.args[0], ConstantOperand)]
     if rare:
         # The loop computes every element the fast way and puts the rare ones right behind it, so that it is vector code.

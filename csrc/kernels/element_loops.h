@@ -384,7 +384,7 @@ INLINE float exp2_f32(float x) {
 }
 PLAIN_1(exp2_f32, float)
 
-INLINE double expm1_f64(double x) {
+INLINE double expm1_f64_slow(double x) {
     _Bool v1 = x > 0x1.62e42fefa39efp+9;
     double v2 = chosen_f64(v1, 0x1.62e42fefa39efp+9, x);
     _Bool v3 = v2 < -0x1.3p+5;
@@ -415,18 +415,55 @@ INLINE double expm1_f64(double x) {
     double v28 = v27 + v27;
     _Bool v29 = v7 == 0ull;
     double v30 = chosen_f64(v29, v25, v28);
-    _Bool v31 = x > 0x1.62e42fefa39efp+9;
-    double v32 = chosen_f64(v31, 0x1.fffffffffffffp+1023, 0x1p+0);
-    _Bool v33 = !(x <= 0x1.62e42fefa39efp+9);
-    double v34 = x * v32;
-    double v35 = chosen_f64(v33, v34, v30);
-    _Bool v36 = x == 0x0.p+0;
-    double v37 = chosen_f64(v36, x, v35);
+    _Bool v31 = x == 0x0.p+0;
+    double v32 = chosen_f64(v31, x, v30);
+    _Bool v33 = x > 0x1.62e42fefa39efp+9;
+    double v34 = chosen_f64(v33, 0x1.fffffffffffffp+1023, 0x1p+0);
+    _Bool v35 = !(x <= 0x1.62e42fefa39efp+9);
+    double v36 = x * v34;
+    double v37 = chosen_f64(v35, v36, v32);
     return v37;
 }
-PLAIN_1(expm1_f64, double)
+INLINE _Bool expm1_f64_rare(double x) {
+    _Bool v38 = !(x < 0x1.62e42fefa39efp+9);
+    _Bool v39 = x <= -0x1.3p+5;
+    _Bool v40 = v38 | v39;
+    return v40;
+}
+INLINE double expm1_f64(double x) {
+    double v41 = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.8p+52);
+    uint64_t v42 = f64_as_i64(v41);
+    uint64_t v43 = v42 - 4843621399236968448ull;
+    double v44 = v41 - 0x1.8p+52;
+    double v45 = __builtin_fma(v44, -0x1.62e42feep-1, x);
+    double v46 = __builtin_fma(v44, -0x1.a39ef35793c76p-33, v45);
+    uint64_t v47 = v43 + 1022ull;
+    uint64_t v48 = v47 << 52ull;
+    double v49 = i64_as_f64(v48);
+    double v50 = __builtin_fma(0x1.1f75a3caadff5p-29, v46, 0x1.af5282aace4ap-26);
+    double v51 = __builtin_fma(v50, v46, 0x1.27e4da1e12fb1p-22);
+    double v52 = __builtin_fma(v51, v46, 0x1.71ddfff6573d6p-19);
+    double v53 = __builtin_fma(v52, v46, 0x1.a01a01a74077ap-16);
+    double v54 = __builtin_fma(v53, v46, 0x1.a01a01ac9de9ep-13);
+    double v55 = __builtin_fma(v54, v46, 0x1.6c16c16c16214p-10);
+    double v56 = __builtin_fma(v55, v46, 0x1.111111110ff8bp-7);
+    double v57 = __builtin_fma(v56, v46, 0x1.5555555555556p-5);
+    double v58 = __builtin_fma(v57, v46, 0x1.5555555555557p-3);
+    double v59 = __builtin_fma(v58, v46, 0x1p-1);
+    double v60 = v46 * v46;
+    double v61 = __builtin_fma(v59, v60, v46);
+    double v62 = v49 - 0x1p-1;
+    double v63 = __builtin_fma(v49, v61, v62);
+    double v64 = v63 + v63;
+    _Bool v65 = v43 == 0ull;
+    double v66 = chosen_f64(v65, v61, v64);
+    _Bool v67 = x == 0x0.p+0;
+    double v68 = chosen_f64(v67, x, v66);
+    return v68;
+}
+USUALLY_1(expm1_f64, double)
 
-INLINE float expm1_f32(float x) {
+INLINE float expm1_f32_slow(float x) {
     _Bool v1 = x > 0x1.62e42ep+6f;
     float v2 = chosen_f32(v1, 0x1.62e42ep+6f, x);
     _Bool v3 = v2 < -0x1.2p+4f;
@@ -451,18 +488,49 @@ INLINE float expm1_f32(float x) {
     float v22 = v21 + v21;
     _Bool v23 = v7 == 0u;
     float v24 = chosen_f32(v23, v19, v22);
-    _Bool v25 = x > 0x1.62e42ep+6f;
-    float v26 = chosen_f32(v25, 0x1.fffffep+127f, 0x1p+0f);
-    _Bool v27 = !(x <= 0x1.62e42ep+6f);
-    float v28 = x * v26;
-    float v29 = chosen_f32(v27, v28, v24);
-    _Bool v30 = x == 0x0.p+0f;
-    float v31 = chosen_f32(v30, x, v29);
+    _Bool v25 = x == 0x0.p+0f;
+    float v26 = chosen_f32(v25, x, v24);
+    _Bool v27 = x > 0x1.62e42ep+6f;
+    float v28 = chosen_f32(v27, 0x1.fffffep+127f, 0x1p+0f);
+    _Bool v29 = !(x <= 0x1.62e42ep+6f);
+    float v30 = x * v28;
+    float v31 = chosen_f32(v29, v30, v26);
     return v31;
 }
-PLAIN_1(expm1_f32, float)
+INLINE _Bool expm1_f32_rare(float x) {
+    _Bool v32 = !(x < 0x1.62e42ep+6f);
+    _Bool v33 = x <= -0x1.2p+4f;
+    _Bool v34 = v32 | v33;
+    return v34;
+}
+INLINE float expm1_f32(float x) {
+    float v35 = __builtin_fmaf(x, 0x1.715476p+0f, 0x1.8p+23f);
+    uint32_t v36 = f32_as_i32(v35);
+    uint32_t v37 = v36 - 1262485504u;
+    float v38 = v35 - 0x1.8p+23f;
+    float v39 = __builtin_fmaf(v38, -0x1.62e4p-1f, x);
+    float v40 = __builtin_fmaf(v38, -0x1.7f7d1cp-20f, v39);
+    uint32_t v41 = v37 + 126u;
+    uint32_t v42 = v41 << 23u;
+    float v43 = i32_as_f32(v42);
+    float v44 = __builtin_fmaf(0x1.6d15f8p-10f, v40, 0x1.12105cp-7f);
+    float v45 = __builtin_fmaf(v44, v40, 0x1.555516p-5f);
+    float v46 = __builtin_fmaf(v45, v40, 0x1.5554d8p-3f);
+    float v47 = __builtin_fmaf(v46, v40, 0x1p-1f);
+    float v48 = v40 * v40;
+    float v49 = __builtin_fmaf(v47, v48, v40);
+    float v50 = v43 - 0x1p-1f;
+    float v51 = __builtin_fmaf(v43, v49, v50);
+    float v52 = v51 + v51;
+    _Bool v53 = v37 == 0u;
+    float v54 = chosen_f32(v53, v49, v52);
+    _Bool v55 = x == 0x0.p+0f;
+    float v56 = chosen_f32(v55, x, v54);
+    return v56;
+}
+USUALLY_1(expm1_f32, float)
 
-INLINE double log_f64(double x) {
+INLINE double log_f64_slow(double x) {
     _Bool v1 = x < 0x1p-1022;
     double v2 = x * 0x1p+53;
     double v3 = chosen_f64(v1, v2, x);
@@ -507,9 +575,46 @@ INLINE double log_f64(double x) {
     double v42 = chosen_f64(v41, v24, v40);
     return v42;
 }
-PLAIN_1(log_f64, double)
+INLINE _Bool log_f64_rare(double x) {
+    uint64_t v43 = f64_as_i64(x);
+    uint64_t v44 = v43 - 4503599627370496ull;
+    _Bool v45 = v44 >= 9214364837600034816ull;
+    return v45;
+}
+INLINE double log_f64(double x) {
+    uint64_t v46 = f64_as_i64(x);
+    uint64_t v47 = v46 + 2638147582215219ull;
+    uint64_t v48 = v47 >> 52ull;
+    uint64_t v49 = v48 | 4841369599423283200ull;
+    double v50 = i64_as_f64(v49);
+    double v51 = v50 - 0x1.00000000003ffp+52;
+    uint64_t v52 = v47 & 4503599627370495ull;
+    uint64_t v53 = v52 + 4604544271217802189ull;
+    double v54 = i64_as_f64(v53);
+    double v55 = v54 - 0x1p+0;
+    double v56 = v55 * v55;
+    double v57 = v56 * 0x1p-1;
+    double v58 = v55 + 0x1p+1;
+    double v59 = v55 / v58;
+    double v60 = v59 * v59;
+    double v61 = __builtin_fma(0x1.2f112df3e5244p-3, v60, 0x1.39a09d078c69fp-3);
+    double v62 = __builtin_fma(v61, v60, 0x1.7466496cb03dep-3);
+    double v63 = __builtin_fma(v62, v60, 0x1.c71c51d8e78afp-3);
+    double v64 = __builtin_fma(v63, v60, 0x1.2492494229359p-2);
+    double v65 = __builtin_fma(v64, v60, 0x1.999999997fa04p-2);
+    double v66 = __builtin_fma(v65, v60, 0x1.5555555555593p-1);
+    double v67 = v60 * v66;
+    double v68 = v57 + v67;
+    double v69 = v59 * v68;
+    double v70 = __builtin_fma(v51, 0x1.a39ef35793c76p-33, v69);
+    double v71 = v57 - v70;
+    double v72 = v55 - v71;
+    double v73 = __builtin_fma(v51, 0x1.62e42feep-1, v72);
+    return v73;
+}
+USUALLY_1(log_f64, double)
 
-INLINE float log_f32(float x) {
+INLINE float log_f32_slow(float x) {
     _Bool v1 = x < 0x1p-126f;
     float v2 = x * 0x1p+24f;
     float v3 = chosen_f32(v1, v2, x);
@@ -551,7 +656,41 @@ INLINE float log_f32(float x) {
     float v39 = chosen_f32(v38, v24, v37);
     return v39;
 }
-PLAIN_1(log_f32, float)
+INLINE _Bool log_f32_rare(float x) {
+    uint32_t v40 = f32_as_i32(x);
+    uint32_t v41 = v40 - 8388608u;
+    _Bool v42 = v41 >= 2130706432u;
+    return v42;
+}
+INLINE float log_f32(float x) {
+    uint32_t v43 = f32_as_i32(x);
+    uint32_t v44 = v43 + 4913933u;
+    uint32_t v45 = v44 >> 23u;
+    uint32_t v46 = v45 | 1258291200u;
+    float v47 = i32_as_f32(v46);
+    float v48 = v47 - 0x1.0000fep+23f;
+    uint32_t v49 = v44 & 8388607u;
+    uint32_t v50 = v49 + 1060439283u;
+    float v51 = i32_as_f32(v50);
+    float v52 = v51 - 0x1p+0f;
+    float v53 = v52 * v52;
+    float v54 = v53 * 0x1p-1f;
+    float v55 = v52 + 0x1p+1f;
+    float v56 = v52 / v55;
+    float v57 = v56 * v56;
+    float v58 = __builtin_fmaf(0x1.f13c4cp-3f, v57, 0x1.23d3dcp-2f);
+    float v59 = __builtin_fmaf(v58, v57, 0x1.999c26p-2f);
+    float v60 = __builtin_fmaf(v59, v57, 0x1.555554p-1f);
+    float v61 = v57 * v60;
+    float v62 = v54 + v61;
+    float v63 = v56 * v62;
+    float v64 = __builtin_fmaf(v48, 0x1.7f7d1cp-20f, v63);
+    float v65 = v54 - v64;
+    float v66 = v52 - v65;
+    float v67 = __builtin_fmaf(v48, 0x1.62e4p-1f, v66);
+    return v67;
+}
+USUALLY_1(log_f32, float)
 
 INLINE double log1p_f64(double x) {
     double v1 = 0x1p+0 + x;
@@ -662,7 +801,7 @@ INLINE float log1p_f32(float x) {
 }
 PLAIN_1(log1p_f32, float)
 
-INLINE double log2_f64(double x) {
+INLINE double log2_f64_slow(double x) {
     _Bool v1 = x < 0x1p-1022;
     double v2 = x * 0x1p+53;
     double v3 = chosen_f64(v1, v2, x);
@@ -713,9 +852,52 @@ INLINE double log2_f64(double x) {
     double v48 = chosen_f64(v47, v24, v46);
     return v48;
 }
-PLAIN_1(log2_f64, double)
+INLINE _Bool log2_f64_rare(double x) {
+    uint64_t v49 = f64_as_i64(x);
+    uint64_t v50 = v49 - 4503599627370496ull;
+    _Bool v51 = v50 >= 9214364837600034816ull;
+    return v51;
+}
+INLINE double log2_f64(double x) {
+    uint64_t v52 = f64_as_i64(x);
+    uint64_t v53 = v52 + 2638147582215219ull;
+    uint64_t v54 = v53 >> 52ull;
+    uint64_t v55 = v54 | 4841369599423283200ull;
+    double v56 = i64_as_f64(v55);
+    double v57 = v56 - 0x1.00000000003ffp+52;
+    uint64_t v58 = v53 & 4503599627370495ull;
+    uint64_t v59 = v58 + 4604544271217802189ull;
+    double v60 = i64_as_f64(v59);
+    double v61 = v60 - 0x1p+0;
+    double v62 = v61 * v61;
+    double v63 = v62 * 0x1p-1;
+    double v64 = v61 + 0x1p+1;
+    double v65 = v61 / v64;
+    double v66 = v65 * v65;
+    double v67 = __builtin_fma(0x1.2f112df3e5244p-3, v66, 0x1.39a09d078c69fp-3);
+    double v68 = __builtin_fma(v67, v66, 0x1.7466496cb03dep-3);
+    double v69 = __builtin_fma(v68, v66, 0x1.c71c51d8e78afp-3);
+    double v70 = __builtin_fma(v69, v66, 0x1.2492494229359p-2);
+    double v71 = __builtin_fma(v70, v66, 0x1.999999997fa04p-2);
+    double v72 = __builtin_fma(v71, v66, 0x1.5555555555593p-1);
+    double v73 = v66 * v72;
+    double v74 = v63 + v73;
+    double v75 = v65 * v74;
+    double v76 = v63 - v75;
+    double v77 = v61 - v76;
+    double v78 = v61 - v77;
+    double v79 = v78 - v63;
+    double v80 = 0x0.p+0 - v75;
+    double v81 = v79 - v80;
+    double v82 = v81 * 0x1.71547652b82fep+0;
+    double v83 = __builtin_fma(v77, 0x1.777d0ffda0d24p-56, v82);
+    double v84 = __builtin_fma(v77, 0x1.71547652b82fep+0, v83);
+    double v85 = v57 + v84;
+    return v85;
+}
+USUALLY_1(log2_f64, double)
 
-INLINE float log2_f32(float x) {
+INLINE float log2_f32_slow(float x) {
     _Bool v1 = x < 0x1p-126f;
     float v2 = x * 0x1p+24f;
     float v3 = chosen_f32(v1, v2, x);
@@ -763,9 +945,49 @@ INLINE float log2_f32(float x) {
     float v45 = chosen_f32(v44, v24, v43);
     return v45;
 }
-PLAIN_1(log2_f32, float)
+INLINE _Bool log2_f32_rare(float x) {
+    uint32_t v46 = f32_as_i32(x);
+    uint32_t v47 = v46 - 8388608u;
+    _Bool v48 = v47 >= 2130706432u;
+    return v48;
+}
+INLINE float log2_f32(float x) {
+    uint32_t v49 = f32_as_i32(x);
+    uint32_t v50 = v49 + 4913933u;
+    uint32_t v51 = v50 >> 23u;
+    uint32_t v52 = v51 | 1258291200u;
+    float v53 = i32_as_f32(v52);
+    float v54 = v53 - 0x1.0000fep+23f;
+    uint32_t v55 = v50 & 8388607u;
+    uint32_t v56 = v55 + 1060439283u;
+    float v57 = i32_as_f32(v56);
+    float v58 = v57 - 0x1p+0f;
+    float v59 = v58 * v58;
+    float v60 = v59 * 0x1p-1f;
+    float v61 = v58 + 0x1p+1f;
+    float v62 = v58 / v61;
+    float v63 = v62 * v62;
+    float v64 = __builtin_fmaf(0x1.f13c4cp-3f, v63, 0x1.23d3dcp-2f);
+    float v65 = __builtin_fmaf(v64, v63, 0x1.999c26p-2f);
+    float v66 = __builtin_fmaf(v65, v63, 0x1.555554p-1f);
+    float v67 = v63 * v66;
+    float v68 = v60 + v67;
+    float v69 = v62 * v68;
+    float v70 = v60 - v69;
+    float v71 = v58 - v70;
+    float v72 = v58 - v71;
+    float v73 = v72 - v60;
+    float v74 = 0x0.p+0f - v69;
+    float v75 = v73 - v74;
+    float v76 = v75 * 0x1.715476p+0f;
+    float v77 = __builtin_fmaf(v71, 0x1.4ae0cp-26f, v76);
+    float v78 = __builtin_fmaf(v71, 0x1.715476p+0f, v77);
+    float v79 = v54 + v78;
+    return v79;
+}
+USUALLY_1(log2_f32, float)
 
-INLINE double log10_f64(double x) {
+INLINE double log10_f64_slow(double x) {
     _Bool v1 = x < 0x1p-1022;
     double v2 = x * 0x1p+53;
     double v3 = chosen_f64(v1, v2, x);
@@ -824,9 +1046,60 @@ INLINE double log10_f64(double x) {
     double v56 = chosen_f64(v55, v24, v54);
     return v56;
 }
-PLAIN_1(log10_f64, double)
+INLINE _Bool log10_f64_rare(double x) {
+    uint64_t v57 = f64_as_i64(x);
+    uint64_t v58 = v57 - 4503599627370496ull;
+    _Bool v59 = v58 >= 9214364837600034816ull;
+    return v59;
+}
+INLINE double log10_f64(double x) {
+    uint64_t v60 = f64_as_i64(x);
+    uint64_t v61 = v60 + 2638147582215219ull;
+    uint64_t v62 = v61 >> 52ull;
+    uint64_t v63 = v62 | 4841369599423283200ull;
+    double v64 = i64_as_f64(v63);
+    double v65 = v64 - 0x1.00000000003ffp+52;
+    uint64_t v66 = v61 & 4503599627370495ull;
+    uint64_t v67 = v66 + 4604544271217802189ull;
+    double v68 = i64_as_f64(v67);
+    double v69 = v68 - 0x1p+0;
+    double v70 = v69 * v69;
+    double v71 = v70 * 0x1p-1;
+    double v72 = v69 + 0x1p+1;
+    double v73 = v69 / v72;
+    double v74 = v73 * v73;
+    double v75 = __builtin_fma(0x1.2f112df3e5244p-3, v74, 0x1.39a09d078c69fp-3);
+    double v76 = __builtin_fma(v75, v74, 0x1.7466496cb03dep-3);
+    double v77 = __builtin_fma(v76, v74, 0x1.c71c51d8e78afp-3);
+    double v78 = __builtin_fma(v77, v74, 0x1.2492494229359p-2);
+    double v79 = __builtin_fma(v78, v74, 0x1.999999997fa04p-2);
+    double v80 = __builtin_fma(v79, v74, 0x1.5555555555593p-1);
+    double v81 = v74 * v80;
+    double v82 = v71 + v81;
+    double v83 = v73 * v82;
+    double v84 = v71 - v83;
+    double v85 = v69 - v84;
+    double v86 = v69 - v85;
+    double v87 = v86 - v71;
+    double v88 = 0x0.p+0 - v83;
+    double v89 = v87 - v88;
+    double v90 = v85 * 0x1.bcb7b152p-2;
+    double v91 = v65 * 0x1.34413509f6p-2;
+    double v92 = 0x0.p+0 - v90;
+    double v93 = __builtin_fma(v85, 0x1.bcb7b152p-2, v92);
+    double v94 = __builtin_fma(v65, 0x1.9fef311f12b36p-42, v93);
+    double v95 = __builtin_fma(v85, 0x1.b9438ca9aadd5p-36, v94);
+    double v96 = __builtin_fma(v89, 0x1.bcb7b152p-2, v95);
+    double v97 = v91 + v90;
+    double v98 = v91 - v97;
+    double v99 = v98 + v90;
+    double v100 = v96 + v99;
+    double v101 = v97 + v100;
+    return v101;
+}
+USUALLY_1(log10_f64, double)
 
-INLINE float log10_f32(float x) {
+INLINE float log10_f32_slow(float x) {
     _Bool v1 = x < 0x1p-126f;
     float v2 = x * 0x1p+24f;
     float v3 = chosen_f32(v1, v2, x);
@@ -882,7 +1155,55 @@ INLINE float log10_f32(float x) {
     float v53 = chosen_f32(v52, v24, v51);
     return v53;
 }
-PLAIN_1(log10_f32, float)
+INLINE _Bool log10_f32_rare(float x) {
+    uint32_t v54 = f32_as_i32(x);
+    uint32_t v55 = v54 - 8388608u;
+    _Bool v56 = v55 >= 2130706432u;
+    return v56;
+}
+INLINE float log10_f32(float x) {
+    uint32_t v57 = f32_as_i32(x);
+    uint32_t v58 = v57 + 4913933u;
+    uint32_t v59 = v58 >> 23u;
+    uint32_t v60 = v59 | 1258291200u;
+    float v61 = i32_as_f32(v60);
+    float v62 = v61 - 0x1.0000fep+23f;
+    uint32_t v63 = v58 & 8388607u;
+    uint32_t v64 = v63 + 1060439283u;
+    float v65 = i32_as_f32(v64);
+    float v66 = v65 - 0x1p+0f;
+    float v67 = v66 * v66;
+    float v68 = v67 * 0x1p-1f;
+    float v69 = v66 + 0x1p+1f;
+    float v70 = v66 / v69;
+    float v71 = v70 * v70;
+    float v72 = __builtin_fmaf(0x1.f13c4cp-3f, v71, 0x1.23d3dcp-2f);
+    float v73 = __builtin_fmaf(v72, v71, 0x1.999c26p-2f);
+    float v74 = __builtin_fmaf(v73, v71, 0x1.555554p-1f);
+    float v75 = v71 * v74;
+    float v76 = v68 + v75;
+    float v77 = v70 * v76;
+    float v78 = v68 - v77;
+    float v79 = v66 - v78;
+    float v80 = v66 - v79;
+    float v81 = v80 - v68;
+    float v82 = 0x0.p+0f - v77;
+    float v83 = v81 - v82;
+    float v84 = v79 * 0x1.bccp-2f;
+    float v85 = v62 * 0x1.3441p-2f;
+    float v86 = 0x0.p+0f - v84;
+    float v87 = __builtin_fmaf(v79, 0x1.bccp-2f, v86);
+    float v88 = __builtin_fmaf(v62, 0x1.a84fb6p-21f, v87);
+    float v89 = __builtin_fmaf(v79, -0x1.09d5b2p-15f, v88);
+    float v90 = __builtin_fmaf(v83, 0x1.bccp-2f, v89);
+    float v91 = v85 + v84;
+    float v92 = v85 - v91;
+    float v93 = v92 + v84;
+    float v94 = v90 + v93;
+    float v95 = v91 + v94;
+    return v95;
+}
+USUALLY_1(log10_f32, float)
 
 INLINE double sin_f64_slow(double x) {
     double v1 = __builtin_fma(x, 0x1.45f306dc9c883p-1, 0x1.8p+52);
@@ -2340,84 +2661,374 @@ INLINE double atanh_f64(double x) {
 }
 PLAIN_1(atanh_f64, double)
 
-WIDE_1(atanh_f32, atanh_f64_block)
-
-INLINE double erfc_f64(double x) {
-    double v1 = erfc(x);
-    return v1;
+INLINE double atanh_f32_wide(double x) {
+    double v1 = __builtin_fabs(x);
+    double v2 = 0x1p+0 + v1;
+    double v3 = 0x1p+0 - v1;
+    uint64_t v4 = f64_as_i64(v3);
+    uint64_t v5 = v4 + 2638147582215219ull;
+    uint64_t v6 = v5 >> 52ull;
+    uint64_t v7 = v6 | 4841369599423283200ull;
+    double v8 = i64_as_f64(v7);
+    double v9 = v8 - 0x1.00000000003ffp+52;
+    uint64_t v10 = v5 & 4503599627370495ull;
+    uint64_t v11 = v10 + 4604544271217802189ull;
+    double v12 = i64_as_f64(v11);
+    double v13 = v12 - 0x1p+0;
+    double v14 = v13 + 0x1p+0;
+    _Bool v15 = v9 == 0x0.p+0;
+    double v16 = v1 + v1;
+    double v17 = v2 - v14;
+    double v18 = chosen_f64(v15, v16, v17);
+    _Bool v19 = v1 >= 0x1p+0;
+    _Bool v20 = v1 == 0x1p+0;
+    double v21 = chosen_f64(v20, 0x1p+0, 0x0.p+0);
+    double v22 = chosen_f64(v19, v21, v18);
+    double v23 = v2 + v14;
+    double v24 = chosen_f64(v19, 0x0.p+0, v23);
+    double v25 = v22 / v24;
+    double v26 = v25 * v25;
+    double v27 = v25 * v26;
+    double v28 = __builtin_fma(0x1.29a74bcf03d8dp-3, v26, 0x1.d2ec44d085c09p-6);
+    double v29 = __builtin_fma(v28, v26, 0x1.5c208da14b8a1p-4);
+    double v30 = __builtin_fma(v29, v26, 0x1.709dc4f92b2e6p-4);
+    double v31 = __builtin_fma(v30, v26, 0x1.c7568ef46b0a8p-4);
+    double v32 = __builtin_fma(v31, v26, 0x1.24916ded33437p-3);
+    double v33 = __builtin_fma(v32, v26, 0x1.99999c0be6e4bp-3);
+    double v34 = __builtin_fma(v33, v26, 0x1.55555554c3239p-2);
+    double v35 = __builtin_fma(v27, v34, v25);
+    double v36 = __builtin_fma(v9, -0x1.62e42fefa39efp-2, v35);
+    double v37 = __builtin_copysign(v36, x);
+    return v37;
 }
-PLAIN_1(erfc_f64, double)
+PLAIN_1(atanh_f32_wide, double)
+WIDE_1(atanh_f32, atanh_f32_wide_block)
 
-INLINE double erfc_f32_wide(double x) {
+INLINE double erfc_f64_slow(double x) {
     double v1 = __builtin_fabs(x);
     double v2 = v1 - 0x1.ep+1;
     double v3 = v1 + 0x1.ep+1;
     double v4 = v2 / v3;
-    double v5 = __builtin_fma(-0x1.d601c320c8f9cp-13, v4, 0x1.9f8f03ca86fc1p-12);
-    double v6 = __builtin_fma(v5, v4, 0x1.b75490ab355fp-10);
-    double v7 = __builtin_fma(v6, v4, -0x1.42959bbbe597p-7);
-    double v8 = __builtin_fma(v7, v4, 0x1.d1750a73b1f7ap-6);
-    double v9 = __builtin_fma(v8, v4, -0x1.e06f6089089f7p-5);
-    double v10 = __builtin_fma(v9, v4, 0x1.7a05e2d1e08cp-4);
-    double v11 = __builtin_fma(v10, v4, -0x1.bdb4083a0d713p-4);
-    double v12 = __builtin_fma(v11, v4, 0x1.51032d2fedceep-4);
-    double v13 = __builtin_fma(v12, v4, 0x1.d60f441d28642p-9);
-    double v14 = __builtin_fma(v13, v4, -0x1.1f367e887a9a7p-3);
-    double v15 = __builtin_fma(v14, v4, 0x1.3ccda084245ebp+0);
-    double v16 = __builtin_fma(v1, 0x1p+1, 0x1p+0);
-    double v17 = v15 / v16;
-    double v18 = v1 * v1;
-    double v19 = -v18;
-    _Bool v20 = v19 < -0x1.749999999999ap+9;
-    _Bool v21 = v19 > 0x1.62e42fefa39efp+9;
-    double v22 = chosen_f64(v21, 0x1.62e42fefa39efp+9, v19);
-    double v23 = chosen_f64(v20, 0x0.p+0, v22);
-    double v24 = __builtin_fma(v23, 0x1.71547652b82fep+0, 0x1.8p+52);
-    uint64_t v25 = f64_as_i64(v24);
-    uint64_t v26 = v25 - 4843621399236968448ull;
-    double v27 = v24 - 0x1.8p+52;
-    double v28 = __builtin_fma(v27, -0x1.62e42feep-1, v23);
-    double v29 = __builtin_fma(v27, -0x1.a39ef35793c76p-33, v28);
-    double v30 = __builtin_fma(0x1.1f75a3caadff5p-29, v29, 0x1.af5282aace4ap-26);
-    double v31 = __builtin_fma(v30, v29, 0x1.27e4da1e12fb1p-22);
-    double v32 = __builtin_fma(v31, v29, 0x1.71ddfff6573d6p-19);
-    double v33 = __builtin_fma(v32, v29, 0x1.a01a01a74077ap-16);
-    double v34 = __builtin_fma(v33, v29, 0x1.a01a01ac9de9ep-13);
-    double v35 = __builtin_fma(v34, v29, 0x1.6c16c16c16214p-10);
-    double v36 = __builtin_fma(v35, v29, 0x1.111111110ff8bp-7);
-    double v37 = __builtin_fma(v36, v29, 0x1.5555555555556p-5);
-    double v38 = __builtin_fma(v37, v29, 0x1.5555555555557p-3);
-    double v39 = __builtin_fma(v38, v29, 0x1p-1);
-    double v40 = v29 * v29;
-    double v41 = __builtin_fma(v39, v40, v29);
-    double v42 = v41 + 0x1p+0;
-    _Bool v43 = (int64_t)v26 < (int64_t)18446744073709550595ull;
-    uint64_t v44 = v26 + 128ull;
-    uint64_t v45 = chosen_i64(v43, v44, v26);
-    uint64_t v46 = f64_as_i64(v42);
-    uint64_t v47 = v45 << 52ull;
-    uint64_t v48 = v46 + v47;
-    double v49 = i64_as_f64(v48);
-    double v50 = chosen_f64(v43, 0x1p-128, 0x1p+0);
-    double v51 = v49 * v50;
-    double v52 = chosen_f64(v20, 0x0.p+0, v51);
-    _Bool v53 = v19 > 0x1.62e42fefa39efp+9;
-    double v54 = chosen_f64(v53, 0x1.fffffffffffffp+1023, 0x1p+0);
-    _Bool v55 = !(v19 <= 0x1.62e42fefa39efp+9);
-    double v56 = v19 * v54;
-    double v57 = chosen_f64(v55, v56, v52);
-    double v58 = v17 * v57;
-    _Bool v59 = v1 > 0x1.ep+4;
-    double v60 = chosen_f64(v59, 0x0.p+0, v58);
-    _Bool v61 = x < 0x0.p+0;
-    double v62 = 0x1p+1 - v60;
-    double v63 = chosen_f64(v61, v62, v60);
-    return v63;
+    double v5 = __builtin_fma(0x1.d3744857e262bp-32, v4, 0x1.561b105822235p-32);
+    double v6 = __builtin_fma(v5, v4, -0x1.638dcc665be8dp-28);
+    double v7 = __builtin_fma(v6, v4, -0x1.014cd7201b5aep-28);
+    double v8 = __builtin_fma(v7, v4, 0x1.4c37f59c36e72p-25);
+    double v9 = __builtin_fma(v8, v4, 0x1.8fa9fe49c359bp-26);
+    double v10 = __builtin_fma(v9, v4, -0x1.15be4201dc722p-22);
+    double v11 = __builtin_fma(v10, v4, -0x1.eb803840c0575p-25);
+    double v12 = __builtin_fma(v11, v4, 0x1.d6339f66a50f8p-20);
+    double v13 = __builtin_fma(v12, v4, -0x1.055686d42aa62p-20);
+    double v14 = __builtin_fma(v13, v4, -0x1.800077b775cf3p-17);
+    double v15 = __builtin_fma(v14, v4, 0x1.778b933adcce7p-16);
+    double v16 = __builtin_fma(v15, v4, 0x1.b1439865f8d9ep-15);
+    double v17 = __builtin_fma(v16, v4, -0x1.303fa4966bc39p-12);
+    double v18 = __builtin_fma(v17, v4, 0x1.33fb2968decdap-12);
+    double v19 = __builtin_fma(v18, v4, 0x1.cc3a0e7d2150cp-10);
+    double v20 = __builtin_fma(v19, v4, -0x1.3f603c398c6c5p-7);
+    double v21 = __builtin_fma(v20, v4, 0x1.d0b0037d167adp-6);
+    double v22 = __builtin_fma(v21, v4, -0x1.e0d0fa6ddfe85p-5);
+    double v23 = __builtin_fma(v22, v4, 0x1.7a14188a9ce2ap-4);
+    double v24 = __builtin_fma(v23, v4, -0x1.bda9309a2949bp-4);
+    double v25 = __builtin_fma(v24, v4, 0x1.510169d09665cp-4);
+    double v26 = __builtin_fma(v25, v4, 0x1.d5f294815a40dp-9);
+    double v27 = __builtin_fma(v26, v4, -0x1.1f367683f89a5p-3);
+    double v28 = __builtin_fma(v27, v4, 0x1.3ccda0b5d5dc2p+0);
+    double v29 = __builtin_fma(v1, 0x1p+1, 0x1p+0);
+    double v30 = v28 / v29;
+    double v31 = v1 * v1;
+    double v32 = -v31;
+    double v33 = -v31;
+    double v34 = __builtin_fma(v1, v1, v33);
+    _Bool v35 = v32 < -0x1.749999999999ap+9;
+    _Bool v36 = v32 > 0x0.p+0;
+    double v37 = chosen_f64(v36, 0x0.p+0, v32);
+    double v38 = chosen_f64(v35, 0x0.p+0, v37);
+    double v39 = __builtin_fma(v38, 0x1.71547652b82fep+0, 0x1.8p+52);
+    uint64_t v40 = f64_as_i64(v39);
+    uint64_t v41 = v40 - 4843621399236968448ull;
+    double v42 = v39 - 0x1.8p+52;
+    double v43 = __builtin_fma(v42, -0x1.62e42feep-1, v38);
+    double v44 = __builtin_fma(v42, -0x1.a39ef35793c76p-33, v43);
+    double v45 = v44 - v34;
+    double v46 = __builtin_fma(0x1.1f75a3caadff5p-29, v45, 0x1.af5282aace4ap-26);
+    double v47 = __builtin_fma(v46, v45, 0x1.27e4da1e12fb1p-22);
+    double v48 = __builtin_fma(v47, v45, 0x1.71ddfff6573d6p-19);
+    double v49 = __builtin_fma(v48, v45, 0x1.a01a01a74077ap-16);
+    double v50 = __builtin_fma(v49, v45, 0x1.a01a01ac9de9ep-13);
+    double v51 = __builtin_fma(v50, v45, 0x1.6c16c16c16214p-10);
+    double v52 = __builtin_fma(v51, v45, 0x1.111111110ff8bp-7);
+    double v53 = __builtin_fma(v52, v45, 0x1.5555555555556p-5);
+    double v54 = __builtin_fma(v53, v45, 0x1.5555555555557p-3);
+    double v55 = __builtin_fma(v54, v45, 0x1p-1);
+    double v56 = v45 * v45;
+    double v57 = __builtin_fma(v55, v56, v45);
+    double v58 = v57 + 0x1p+0;
+    _Bool v59 = (int64_t)v41 < (int64_t)18446744073709550595ull;
+    uint64_t v60 = v41 + 128ull;
+    uint64_t v61 = chosen_i64(v59, v60, v41);
+    uint64_t v62 = f64_as_i64(v58);
+    uint64_t v63 = v61 << 52ull;
+    uint64_t v64 = v62 + v63;
+    double v65 = i64_as_f64(v64);
+    double v66 = chosen_f64(v59, 0x1p-128, 0x1p+0);
+    double v67 = v65 * v66;
+    double v68 = chosen_f64(v35, 0x0.p+0, v67);
+    _Bool v69 = v32 > 0x0.p+0;
+    double v70 = chosen_f64(v69, 0x1.fffffffffffffp+1023, 0x1p+0);
+    _Bool v71 = !(v32 <= 0x0.p+0);
+    double v72 = v32 * v70;
+    double v73 = chosen_f64(v71, v72, v68);
+    double v74 = v30 * v73;
+    _Bool v75 = v1 > 0x1.ep+4;
+    double v76 = chosen_f64(v75, 0x0.p+0, v74);
+    _Bool v77 = x < 0x0.p+0;
+    double v78 = 0x1p+1 - v76;
+    double v79 = chosen_f64(v77, v78, v76);
+    double v80 = x * x;
+    double v81 = __builtin_fma(-0x1.39fdacc73f1fbp-23, v80, 0x1.b77698ecaedfp-20);
+    double v82 = __builtin_fma(v81, v80, -0x1.f4bba46a9101ap-17);
+    double v83 = __builtin_fma(v82, v80, 0x1.f9a2a68b90f36p-14);
+    double v84 = __builtin_fma(v83, v80, -0x1.c02db23dfea05p-11);
+    double v85 = __builtin_fma(v84, v80, 0x1.565bcd0aa841bp-8);
+    double v86 = __builtin_fma(v85, v80, -0x1.b82ce3127f7ap-6);
+    double v87 = __builtin_fma(v86, v80, 0x1.ce2f21a042b29p-4);
+    double v88 = __builtin_fma(v87, v80, -0x1.812746b0379e6p-2);
+    double v89 = __builtin_fma(v88, v80, 0x1.06eba8214db69p-3);
+    double v90 = __builtin_fma(x, v89, x);
+    double v91 = 0x1p+0 - v90;
+    _Bool v92 = v1 < 0x1p-1;
+    double v93 = chosen_f64(v92, v91, v79);
+    return v93;
 }
-PLAIN_1(erfc_f32_wide, double)
-WIDE_1(erfc_f32, erfc_f32_wide_block)
+INLINE _Bool erfc_f64_rare(double x) {
+    double v94 = __builtin_fabs(x);
+    _Bool v95 = !(v94 < 0x1.ap+4);
+    return v95;
+}
+INLINE double erfc_f64(double x) {
+    double v96 = __builtin_fabs(x);
+    double v97 = v96 - 0x1.ep+1;
+    double v98 = v96 + 0x1.ep+1;
+    double v99 = v97 / v98;
+    double v100 = __builtin_fma(0x1.d3744857e262bp-32, v99, 0x1.561b105822235p-32);
+    double v101 = __builtin_fma(v100, v99, -0x1.638dcc665be8dp-28);
+    double v102 = __builtin_fma(v101, v99, -0x1.014cd7201b5aep-28);
+    double v103 = __builtin_fma(v102, v99, 0x1.4c37f59c36e72p-25);
+    double v104 = __builtin_fma(v103, v99, 0x1.8fa9fe49c359bp-26);
+    double v105 = __builtin_fma(v104, v99, -0x1.15be4201dc722p-22);
+    double v106 = __builtin_fma(v105, v99, -0x1.eb803840c0575p-25);
+    double v107 = __builtin_fma(v106, v99, 0x1.d6339f66a50f8p-20);
+    double v108 = __builtin_fma(v107, v99, -0x1.055686d42aa62p-20);
+    double v109 = __builtin_fma(v108, v99, -0x1.800077b775cf3p-17);
+    double v110 = __builtin_fma(v109, v99, 0x1.778b933adcce7p-16);
+    double v111 = __builtin_fma(v110, v99, 0x1.b1439865f8d9ep-15);
+    double v112 = __builtin_fma(v111, v99, -0x1.303fa4966bc39p-12);
+    double v113 = __builtin_fma(v112, v99, 0x1.33fb2968decdap-12);
+    double v114 = __builtin_fma(v113, v99, 0x1.cc3a0e7d2150cp-10);
+    double v115 = __builtin_fma(v114, v99, -0x1.3f603c398c6c5p-7);
+    double v116 = __builtin_fma(v115, v99, 0x1.d0b0037d167adp-6);
+    double v117 = __builtin_fma(v116, v99, -0x1.e0d0fa6ddfe85p-5);
+    double v118 = __builtin_fma(v117, v99, 0x1.7a14188a9ce2ap-4);
+    double v119 = __builtin_fma(v118, v99, -0x1.bda9309a2949bp-4);
+    double v120 = __builtin_fma(v119, v99, 0x1.510169d09665cp-4);
+    double v121 = __builtin_fma(v120, v99, 0x1.d5f294815a40dp-9);
+    double v122 = __builtin_fma(v121, v99, -0x1.1f367683f89a5p-3);
+    double v123 = __builtin_fma(v122, v99, 0x1.3ccda0b5d5dc2p+0);
+    double v124 = __builtin_fma(v96, 0x1p+1, 0x1p+0);
+    double v125 = v123 / v124;
+    double v126 = v96 * v96;
+    double v127 = -v126;
+    double v128 = -v126;
+    double v129 = __builtin_fma(v96, v96, v128);
+    double v130 = __builtin_fma(v127, 0x1.71547652b82fep+0, 0x1.8p+52);
+    uint64_t v131 = f64_as_i64(v130);
+    uint64_t v132 = v131 - 4843621399236968448ull;
+    double v133 = v130 - 0x1.8p+52;
+    double v134 = __builtin_fma(v133, -0x1.62e42feep-1, v127);
+    double v135 = __builtin_fma(v133, -0x1.a39ef35793c76p-33, v134);
+    double v136 = v135 - v129;
+    double v137 = __builtin_fma(0x1.1f75a3caadff5p-29, v136, 0x1.af5282aace4ap-26);
+    double v138 = __builtin_fma(v137, v136, 0x1.27e4da1e12fb1p-22);
+    double v139 = __builtin_fma(v138, v136, 0x1.71ddfff6573d6p-19);
+    double v140 = __builtin_fma(v139, v136, 0x1.a01a01a74077ap-16);
+    double v141 = __builtin_fma(v140, v136, 0x1.a01a01ac9de9ep-13);
+    double v142 = __builtin_fma(v141, v136, 0x1.6c16c16c16214p-10);
+    double v143 = __builtin_fma(v142, v136, 0x1.111111110ff8bp-7);
+    double v144 = __builtin_fma(v143, v136, 0x1.5555555555556p-5);
+    double v145 = __builtin_fma(v144, v136, 0x1.5555555555557p-3);
+    double v146 = __builtin_fma(v145, v136, 0x1p-1);
+    double v147 = v136 * v136;
+    double v148 = __builtin_fma(v146, v147, v136);
+    double v149 = v148 + 0x1p+0;
+    uint64_t v150 = f64_as_i64(v149);
+    uint64_t v151 = v132 << 52ull;
+    uint64_t v152 = v150 + v151;
+    double v153 = i64_as_f64(v152);
+    double v154 = v125 * v153;
+    _Bool v155 = v96 > 0x1.ep+4;
+    double v156 = chosen_f64(v155, 0x0.p+0, v154);
+    _Bool v157 = x < 0x0.p+0;
+    double v158 = 0x1p+1 - v156;
+    double v159 = chosen_f64(v157, v158, v156);
+    double v160 = x * x;
+    double v161 = __builtin_fma(-0x1.39fdacc73f1fbp-23, v160, 0x1.b77698ecaedfp-20);
+    double v162 = __builtin_fma(v161, v160, -0x1.f4bba46a9101ap-17);
+    double v163 = __builtin_fma(v162, v160, 0x1.f9a2a68b90f36p-14);
+    double v164 = __builtin_fma(v163, v160, -0x1.c02db23dfea05p-11);
+    double v165 = __builtin_fma(v164, v160, 0x1.565bcd0aa841bp-8);
+    double v166 = __builtin_fma(v165, v160, -0x1.b82ce3127f7ap-6);
+    double v167 = __builtin_fma(v166, v160, 0x1.ce2f21a042b29p-4);
+    double v168 = __builtin_fma(v167, v160, -0x1.812746b0379e6p-2);
+    double v169 = __builtin_fma(v168, v160, 0x1.06eba8214db69p-3);
+    double v170 = __builtin_fma(x, v169, x);
+    double v171 = 0x1p+0 - v170;
+    _Bool v172 = v96 < 0x1p-1;
+    double v173 = chosen_f64(v172, v171, v159);
+    return v173;
+}
+USUALLY_1(erfc_f64, double)
 
-INLINE double erfinv_f64(double x) {
+INLINE float erfc_f32_slow(float x) {
+    float v1 = __builtin_fabsf(x);
+    float v2 = v1 - 0x1.ep+1f;
+    float v3 = v1 + 0x1.ep+1f;
+    float v4 = v2 / v3;
+    float v5 = __builtin_fmaf(-0x1.d601c4p-13f, v4, 0x1.9f8f04p-12f);
+    float v6 = __builtin_fmaf(v5, v4, 0x1.b7549p-10f);
+    float v7 = __builtin_fmaf(v6, v4, -0x1.42959cp-7f);
+    float v8 = __builtin_fmaf(v7, v4, 0x1.d1750ap-6f);
+    float v9 = __builtin_fmaf(v8, v4, -0x1.e06f6p-5f);
+    float v10 = __builtin_fmaf(v9, v4, 0x1.7a05e2p-4f);
+    float v11 = __builtin_fmaf(v10, v4, -0x1.bdb408p-4f);
+    float v12 = __builtin_fmaf(v11, v4, 0x1.51032ep-4f);
+    float v13 = __builtin_fmaf(v12, v4, 0x1.d60f44p-9f);
+    float v14 = __builtin_fmaf(v13, v4, -0x1.1f367ep-3f);
+    float v15 = __builtin_fmaf(v14, v4, 0x1.3ccdap+0f);
+    float v16 = __builtin_fmaf(v1, 0x1p+1f, 0x1p+0f);
+    float v17 = v15 / v16;
+    float v18 = v1 * v1;
+    float v19 = -v18;
+    float v20 = -v18;
+    float v21 = __builtin_fmaf(v1, v1, v20);
+    _Bool v22 = v19 < -0x1.ap+6f;
+    _Bool v23 = v19 > 0x0.p+0f;
+    float v24 = chosen_f32(v23, 0x0.p+0f, v19);
+    float v25 = chosen_f32(v22, 0x0.p+0f, v24);
+    float v26 = __builtin_fmaf(v25, 0x1.715476p+0f, 0x1.8p+23f);
+    uint32_t v27 = f32_as_i32(v26);
+    uint32_t v28 = v27 - 1262485504u;
+    float v29 = v26 - 0x1.8p+23f;
+    float v30 = __builtin_fmaf(v29, -0x1.62e4p-1f, v25);
+    float v31 = __builtin_fmaf(v29, -0x1.7f7d1cp-20f, v30);
+    float v32 = v31 - v21;
+    float v33 = __builtin_fmaf(0x1.6d15f8p-10f, v32, 0x1.12105cp-7f);
+    float v34 = __builtin_fmaf(v33, v32, 0x1.555516p-5f);
+    float v35 = __builtin_fmaf(v34, v32, 0x1.5554d8p-3f);
+    float v36 = __builtin_fmaf(v35, v32, 0x1p-1f);
+    float v37 = v32 * v32;
+    float v38 = __builtin_fmaf(v36, v37, v32);
+    float v39 = v38 + 0x1p+0f;
+    _Bool v40 = (int32_t)v28 < (int32_t)4294967171u;
+    uint32_t v41 = v28 + 64u;
+    uint32_t v42 = chosen_i32(v40, v41, v28);
+    uint32_t v43 = f32_as_i32(v39);
+    uint32_t v44 = v42 << 23u;
+    uint32_t v45 = v43 + v44;
+    float v46 = i32_as_f32(v45);
+    float v47 = chosen_f32(v40, 0x1p-64f, 0x1p+0f);
+    float v48 = v46 * v47;
+    float v49 = chosen_f32(v22, 0x0.p+0f, v48);
+    _Bool v50 = v19 > 0x0.p+0f;
+    float v51 = chosen_f32(v50, 0x1.fffffep+127f, 0x1p+0f);
+    _Bool v52 = !(v19 <= 0x0.p+0f);
+    float v53 = v19 * v51;
+    float v54 = chosen_f32(v52, v53, v49);
+    float v55 = v17 * v54;
+    _Bool v56 = v1 > 0x1.ep+4f;
+    float v57 = chosen_f32(v56, 0x0.p+0f, v55);
+    _Bool v58 = x < 0x0.p+0f;
+    float v59 = 0x1p+1f - v57;
+    float v60 = chosen_f32(v58, v59, v57);
+    float v61 = x * x;
+    float v62 = __builtin_fmaf(0x1.4a569p-14f, v61, -0x1.a45088p-11f);
+    float v63 = __builtin_fmaf(v62, v61, 0x1.54127p-8f);
+    float v64 = __builtin_fmaf(v63, v61, -0x1.b7fabap-6f);
+    float v65 = __builtin_fmaf(v64, v61, 0x1.ce2d1p-4f);
+    float v66 = __builtin_fmaf(v65, v61, -0x1.81273ep-2f);
+    float v67 = __builtin_fmaf(v66, v61, 0x1.06eba8p-3f);
+    float v68 = __builtin_fmaf(x, v67, x);
+    float v69 = 0x1p+0f - v68;
+    _Bool v70 = v1 < 0x1p-1f;
+    float v71 = chosen_f32(v70, v69, v60);
+    return v71;
+}
+INLINE _Bool erfc_f32_rare(float x) {
+    float v72 = __builtin_fabsf(x);
+    _Bool v73 = !(v72 < 0x1.2p+3f);
+    return v73;
+}
+INLINE float erfc_f32(float x) {
+    float v74 = __builtin_fabsf(x);
+    float v75 = v74 - 0x1.ep+1f;
+    float v76 = v74 + 0x1.ep+1f;
+    float v77 = v75 / v76;
+    float v78 = __builtin_fmaf(-0x1.d601c4p-13f, v77, 0x1.9f8f04p-12f);
+    float v79 = __builtin_fmaf(v78, v77, 0x1.b7549p-10f);
+    float v80 = __builtin_fmaf(v79, v77, -0x1.42959cp-7f);
+    float v81 = __builtin_fmaf(v80, v77, 0x1.d1750ap-6f);
+    float v82 = __builtin_fmaf(v81, v77, -0x1.e06f6p-5f);
+    float v83 = __builtin_fmaf(v82, v77, 0x1.7a05e2p-4f);
+    float v84 = __builtin_fmaf(v83, v77, -0x1.bdb408p-4f);
+    float v85 = __builtin_fmaf(v84, v77, 0x1.51032ep-4f);
+    float v86 = __builtin_fmaf(v85, v77, 0x1.d60f44p-9f);
+    float v87 = __builtin_fmaf(v86, v77, -0x1.1f367ep-3f);
+    float v88 = __builtin_fmaf(v87, v77, 0x1.3ccdap+0f);
+    float v89 = __builtin_fmaf(v74, 0x1p+1f, 0x1p+0f);
+    float v90 = v88 / v89;
+    float v91 = v74 * v74;
+    float v92 = -v91;
+    float v93 = -v91;
+    float v94 = __builtin_fmaf(v74, v74, v93);
+    float v95 = __builtin_fmaf(v92, 0x1.715476p+0f, 0x1.8p+23f);
+    uint32_t v96 = f32_as_i32(v95);
+    uint32_t v97 = v96 - 1262485504u;
+    float v98 = v95 - 0x1.8p+23f;
+    float v99 = __builtin_fmaf(v98, -0x1.62e4p-1f, v92);
+    float v100 = __builtin_fmaf(v98, -0x1.7f7d1cp-20f, v99);
+    float v101 = v100 - v94;
+    float v102 = __builtin_fmaf(0x1.6d15f8p-10f, v101, 0x1.12105cp-7f);
+    float v103 = __builtin_fmaf(v102, v101, 0x1.555516p-5f);
+    float v104 = __builtin_fmaf(v103, v101, 0x1.5554d8p-3f);
+    float v105 = __builtin_fmaf(v104, v101, 0x1p-1f);
+    float v106 = v101 * v101;
+    float v107 = __builtin_fmaf(v105, v106, v101);
+    float v108 = v107 + 0x1p+0f;
+    uint32_t v109 = f32_as_i32(v108);
+    uint32_t v110 = v97 << 23u;
+    uint32_t v111 = v109 + v110;
+    float v112 = i32_as_f32(v111);
+    float v113 = v90 * v112;
+    _Bool v114 = v74 > 0x1.ep+4f;
+    float v115 = chosen_f32(v114, 0x0.p+0f, v113);
+    _Bool v116 = x < 0x0.p+0f;
+    float v117 = 0x1p+1f - v115;
+    float v118 = chosen_f32(v116, v117, v115);
+    float v119 = x * x;
+    float v120 = __builtin_fmaf(0x1.4a569p-14f, v119, -0x1.a45088p-11f);
+    float v121 = __builtin_fmaf(v120, v119, 0x1.54127p-8f);
+    float v122 = __builtin_fmaf(v121, v119, -0x1.b7fabap-6f);
+    float v123 = __builtin_fmaf(v122, v119, 0x1.ce2d1p-4f);
+    float v124 = __builtin_fmaf(v123, v119, -0x1.81273ep-2f);
+    float v125 = __builtin_fmaf(v124, v119, 0x1.06eba8p-3f);
+    float v126 = __builtin_fmaf(x, v125, x);
+    float v127 = 0x1p+0f - v126;
+    _Bool v128 = v74 < 0x1p-1f;
+    float v129 = chosen_f32(v128, v127, v118);
+    return v129;
+}
+USUALLY_1(erfc_f32, float)
+
+INLINE double erfinv_f64_slow(double x) {
     double v1 = __builtin_fabs(x);
     double v2 = 0x1p+0 - v1;
     double v3 = 0x1p+0 + v1;
@@ -2467,142 +3078,200 @@ INLINE double erfinv_f64(double x) {
     double v47 = -v46;
     double v48 = v47 * 0x1.999999999999ap-2;
     double v49 = v48 - 0x1p+0;
-    double v50 = __builtin_fma(-0x1.5341dab359a02p-20, v49, 0x1.89b1423acca6ep-19);
-    double v51 = __builtin_fma(v50, v49, 0x1.0a76cf65d8cadp-17);
-    double v52 = __builtin_fma(v51, v49, -0x1.5b5738360fea6p-15);
-    double v53 = __builtin_fma(v52, v49, 0x1.5e8093d0f1347p-16);
-    double v54 = __builtin_fma(v53, v49, 0x1.32552af73ef28p-12);
-    double v55 = __builtin_fma(v54, v49, -0x1.b564082246afcp-11);
-    double v56 = __builtin_fma(v55, v49, -0x1.ff9408d96b732p-12);
-    double v57 = __builtin_fma(v56, v49, 0x1.175c5f6f5af33p-7);
-    double v58 = __builtin_fma(v57, v49, -0x1.40b17a1a9b838p-6);
-    double v59 = __builtin_fma(v58, v49, -0x1.abc1e147d01f6p-6);
-    double v60 = __builtin_fma(v59, v49, 0x1.3bb315fd58788p-1);
-    double v61 = __builtin_fma(v60, v49, 0x1.805c5cfcedef4p+0);
-    double v62 = __builtin_sqrt(v47);
-    double v63 = v62 - 0x1.0f8dde6e5fd2ap+2;
-    double v64 = v63 * 0x1.fe390f5f1e33p-2;
-    double v65 = __builtin_fma(-0x1.27240d59d02fap-13, v64, 0x1.652501cb9e775p-11);
-    double v66 = __builtin_fma(v65, v64, -0x1.83a8366b16cdfp-11);
-    double v67 = __builtin_fma(v66, v64, -0x1.f3b265f9d6a8p-11);
-    double v68 = __builtin_fma(v67, v64, 0x1.5bde9539cacacp-9);
-    double v69 = __builtin_fma(v68, v64, -0x1.1f1893c055574p-9);
-    double v70 = __builtin_fma(v69, v64, 0x1.26ec2b08c740ap-10);
-    double v71 = __builtin_fma(v70, v64, -0x1.27a110cb2e06p-10);
-    double v72 = __builtin_fma(v71, v64, 0x1.9b6e0ad016bfbp-10);
-    double v73 = __builtin_fma(v72, v64, -0x1.1f0df6f0893c9p-9);
-    double v74 = __builtin_fma(v73, v64, 0x1.c6c37dd33a1bep-9);
-    double v75 = __builtin_fma(v74, v64, -0x1.44cb34c3ecd04p-8);
-    double v76 = __builtin_fma(v75, v64, 0x1.7f112a650c1b2p-9);
-    double v77 = __builtin_fma(v76, v64, 0x1.0373cfd06ea6p+1);
-    double v78 = __builtin_fma(v77, v64, 0x1.0573b81c619ep+2);
-    _Bool v79 = v47 < 0x1.4p+2;
-    double v80 = chosen_f64(v79, v61, v78);
-    double v81 = v80 * v1;
-    double v82 = v81 * v81;
-    _Bool v83 = v82 < -0x1.749999999999ap+9;
-    _Bool v84 = v82 > 0x1.62e42fefa39efp+9;
-    double v85 = chosen_f64(v84, 0x1.62e42fefa39efp+9, v82);
-    double v86 = chosen_f64(v83, 0x0.p+0, v85);
-    double v87 = __builtin_fma(v86, 0x1.71547652b82fep+0, 0x1.8p+52);
-    uint64_t v88 = f64_as_i64(v87);
-    uint64_t v89 = v88 - 4843621399236968448ull;
-    double v90 = v87 - 0x1.8p+52;
-    double v91 = __builtin_fma(v90, -0x1.62e42feep-1, v86);
-    double v92 = __builtin_fma(v90, -0x1.a39ef35793c76p-33, v91);
-    double v93 = __builtin_fma(0x1.1f75a3caadff5p-29, v92, 0x1.af5282aace4ap-26);
-    double v94 = __builtin_fma(v93, v92, 0x1.27e4da1e12fb1p-22);
-    double v95 = __builtin_fma(v94, v92, 0x1.71ddfff6573d6p-19);
-    double v96 = __builtin_fma(v95, v92, 0x1.a01a01a74077ap-16);
-    double v97 = __builtin_fma(v96, v92, 0x1.a01a01ac9de9ep-13);
-    double v98 = __builtin_fma(v97, v92, 0x1.6c16c16c16214p-10);
-    double v99 = __builtin_fma(v98, v92, 0x1.111111110ff8bp-7);
-    double v100 = __builtin_fma(v99, v92, 0x1.5555555555556p-5);
-    double v101 = __builtin_fma(v100, v92, 0x1.5555555555557p-3);
-    double v102 = __builtin_fma(v101, v92, 0x1p-1);
-    double v103 = v92 * v92;
-    double v104 = __builtin_fma(v102, v103, v92);
-    double v105 = v104 + 0x1p+0;
-    _Bool v106 = (int64_t)v89 < (int64_t)18446744073709550595ull;
-    uint64_t v107 = v89 + 128ull;
-    uint64_t v108 = chosen_i64(v106, v107, v89);
-    uint64_t v109 = f64_as_i64(v105);
-    uint64_t v110 = v108 << 52ull;
-    uint64_t v111 = v109 + v110;
-    double v112 = i64_as_f64(v111);
-    double v113 = chosen_f64(v106, 0x1p-128, 0x1p+0);
-    double v114 = v112 * v113;
-    double v115 = chosen_f64(v83, 0x0.p+0, v114);
-    _Bool v116 = v82 > 0x1.62e42fefa39efp+9;
-    double v117 = chosen_f64(v116, 0x1.fffffffffffffp+1023, 0x1p+0);
-    _Bool v118 = !(v82 <= 0x1.62e42fefa39efp+9);
-    double v119 = v82 * v117;
-    double v120 = chosen_f64(v118, v119, v115);
-    double v121 = v81 * v81;
-    double v122 = __builtin_fma(0x1.05ffd737fb32ep-34, v121, -0x1.389d4f2641625p-30);
-    double v123 = __builtin_fma(v122, v121, 0x1.f7b4bf3b13964p-27);
-    double v124 = __builtin_fma(v123, v121, -0x1.5f1ecb6f0764cp-23);
-    double v125 = __builtin_fma(v124, v121, 0x1.b9df224ca4b97p-20);
-    double v126 = __builtin_fma(v125, v121, -0x1.f4d1e3183f7aep-17);
-    double v127 = __builtin_fma(v126, v121, 0x1.f9a321d5b8e1ep-14);
-    double v128 = __builtin_fma(v127, v121, -0x1.c02db3dac435fp-11);
-    double v129 = __builtin_fma(v128, v121, 0x1.565bcd0dbaa38p-8);
-    double v130 = __builtin_fma(v129, v121, -0x1.b82ce31284ep-6);
-    double v131 = __builtin_fma(v130, v121, 0x1.ce2f21a042b3p-4);
-    double v132 = __builtin_fma(v131, v121, -0x1.812746b0379e6p-2);
-    double v133 = __builtin_fma(v132, v121, 0x1.06eba8214db68p-3);
-    double v134 = __builtin_fma(v81, v133, v81);
-    double v135 = v134 - v1;
-    double v136 = v135 * v120;
-    double v137 = v81 - 0x1.ep+1;
-    double v138 = v81 + 0x1.ep+1;
-    double v139 = v137 / v138;
-    double v140 = v2 * v120;
-    double v141 = __builtin_fma(0x1.d3744857e262bp-32, v139, 0x1.561b105822235p-32);
-    double v142 = __builtin_fma(v141, v139, -0x1.638dcc665be8dp-28);
-    double v143 = __builtin_fma(v142, v139, -0x1.014cd7201b5aep-28);
-    double v144 = __builtin_fma(v143, v139, 0x1.4c37f59c36e72p-25);
-    double v145 = __builtin_fma(v144, v139, 0x1.8fa9fe49c359bp-26);
-    double v146 = __builtin_fma(v145, v139, -0x1.15be4201dc722p-22);
-    double v147 = __builtin_fma(v146, v139, -0x1.eb803840c0575p-25);
-    double v148 = __builtin_fma(v147, v139, 0x1.d6339f66a50f8p-20);
-    double v149 = __builtin_fma(v148, v139, -0x1.055686d42aa62p-20);
-    double v150 = __builtin_fma(v149, v139, -0x1.800077b775cf3p-17);
-    double v151 = __builtin_fma(v150, v139, 0x1.778b933adcce7p-16);
-    double v152 = __builtin_fma(v151, v139, 0x1.b1439865f8d9ep-15);
-    double v153 = __builtin_fma(v152, v139, -0x1.303fa4966bc39p-12);
-    double v154 = __builtin_fma(v153, v139, 0x1.33fb2968decdap-12);
-    double v155 = __builtin_fma(v154, v139, 0x1.cc3a0e7d2150cp-10);
-    double v156 = __builtin_fma(v155, v139, -0x1.3f603c398c6c5p-7);
-    double v157 = __builtin_fma(v156, v139, 0x1.d0b0037d167adp-6);
-    double v158 = __builtin_fma(v157, v139, -0x1.e0d0fa6ddfe85p-5);
-    double v159 = __builtin_fma(v158, v139, 0x1.7a14188a9ce2ap-4);
-    double v160 = __builtin_fma(v159, v139, -0x1.bda9309a2949bp-4);
-    double v161 = __builtin_fma(v160, v139, 0x1.510169d09665cp-4);
-    double v162 = __builtin_fma(v161, v139, 0x1.d5f294815a40dp-9);
-    double v163 = __builtin_fma(v162, v139, -0x1.1f367683f89a5p-3);
-    double v164 = __builtin_fma(v163, v139, 0x1.3ccda0b5d5dc2p+0);
-    double v165 = __builtin_fma(v81, 0x1p+1, 0x1p+0);
-    double v166 = v164 / v165;
-    double v167 = v140 - v166;
-    _Bool v168 = v1 < 0x1.8p-1;
-    double v169 = chosen_f64(v168, v136, v167);
-    double v170 = v169 * 0x1.c5bf891b4ef6ap-1;
-    double v171 = __builtin_fma(v81, v170, 0x1p+0);
-    double v172 = v170 / v171;
-    double v173 = v81 - v172;
-    _Bool v174 = v1 == 0x1p+0;
-    double v175 = chosen_f64(v174, __builtin_inf(), v173);
-    _Bool v176 = v1 == 0x0.p+0;
-    double v177 = chosen_f64(v176, v1, v175);
-    _Bool v178 = v1 > 0x1p+0;
-    double v179 = chosen_f64(v178, __builtin_nan(""), v177);
-    double v180 = __builtin_copysign(v179, x);
-    return v180;
+    double v50 = __builtin_fma(-0x1.5098f2caff9d5p-35, v49, 0x1.535e10a812debp-35);
+    double v51 = __builtin_fma(v50, v49, 0x1.e57ab0ba414c1p-32);
+    double v52 = __builtin_fma(v51, v49, -0x1.0c27152c04beep-30);
+    double v53 = __builtin_fma(v52, v49, -0x1.0f9dedeeeb7c1p-29);
+    double v54 = __builtin_fma(v53, v49, 0x1.7b4ee4495102ap-27);
+    double v55 = __builtin_fma(v54, v49, -0x1.ce10f166d2257p-28);
+    double v56 = __builtin_fma(v55, v49, -0x1.308035a7c4db6p-24);
+    double v57 = __builtin_fma(v56, v49, 0x1.ac892aae09be5p-23);
+    double v58 = __builtin_fma(v57, v49, 0x1.23b2e69cc620cp-23);
+    double v59 = __builtin_fma(v58, v49, -0x1.f1a5801324f5ap-20);
+    double v60 = __builtin_fma(v59, v49, 0x1.7ebe100d658dbp-19);
+    double v61 = __builtin_fma(v60, v49, 0x1.225655fab6f47p-17);
+    double v62 = __builtin_fma(v61, v49, -0x1.5b8eb23fdf6b7p-15);
+    double v63 = __builtin_fma(v62, v49, 0x1.57785ce3d53aep-16);
+    double v64 = __builtin_fma(v63, v49, 0x1.326256fdd8cf7p-12);
+    double v65 = __builtin_fma(v64, v49, -0x1.b553ca7a7c85cp-11);
+    double v66 = __builtin_fma(v65, v49, -0x1.ff993aa2299b8p-12);
+    double v67 = __builtin_fma(v66, v49, 0x1.175c3f2280d11p-7);
+    double v68 = __builtin_fma(v67, v49, -0x1.40b177277d2a5p-6);
+    double v69 = __builtin_fma(v68, v49, -0x1.abc1e0b47dd29p-6);
+    double v70 = __builtin_fma(v69, v49, 0x1.3bb315fc7682dp-1);
+    double v71 = __builtin_fma(v70, v49, 0x1.805c5cfcedef5p+0);
+    double v72 = v71 * v1;
+    double v73 = __builtin_sqrt(v47);
+    double v74 = v73 - 0x1.0f8dde6e5fd2ap+2;
+    double v75 = v74 * 0x1.fe390f5f1e33p-2;
+    double v76 = __builtin_fma(-0x1.27240d59d02fap-13, v75, 0x1.652501cb9e775p-11);
+    double v77 = __builtin_fma(v76, v75, -0x1.83a8366b16cdfp-11);
+    double v78 = __builtin_fma(v77, v75, -0x1.f3b265f9d6a8p-11);
+    double v79 = __builtin_fma(v78, v75, 0x1.5bde9539cacacp-9);
+    double v80 = __builtin_fma(v79, v75, -0x1.1f1893c055574p-9);
+    double v81 = __builtin_fma(v80, v75, 0x1.26ec2b08c740ap-10);
+    double v82 = __builtin_fma(v81, v75, -0x1.27a110cb2e06p-10);
+    double v83 = __builtin_fma(v82, v75, 0x1.9b6e0ad016bfbp-10);
+    double v84 = __builtin_fma(v83, v75, -0x1.1f0df6f0893c9p-9);
+    double v85 = __builtin_fma(v84, v75, 0x1.c6c37dd33a1bep-9);
+    double v86 = __builtin_fma(v85, v75, -0x1.44cb34c3ecd04p-8);
+    double v87 = __builtin_fma(v86, v75, 0x1.7f112a650c1b2p-9);
+    double v88 = __builtin_fma(v87, v75, 0x1.0373cfd06ea6p+1);
+    double v89 = __builtin_fma(v88, v75, 0x1.0573b81c619ep+2);
+    double v90 = v89 * v1;
+    double v91 = v90 - 0x1.ep+1;
+    double v92 = v90 + 0x1.ep+1;
+    double v93 = v91 / v92;
+    double v94 = __builtin_fma(0x1.d3744857e262bp-32, v93, 0x1.561b105822235p-32);
+    double v95 = __builtin_fma(v94, v93, -0x1.638dcc665be8dp-28);
+    double v96 = __builtin_fma(v95, v93, -0x1.014cd7201b5aep-28);
+    double v97 = __builtin_fma(v96, v93, 0x1.4c37f59c36e72p-25);
+    double v98 = __builtin_fma(v97, v93, 0x1.8fa9fe49c359bp-26);
+    double v99 = __builtin_fma(v98, v93, -0x1.15be4201dc722p-22);
+    double v100 = __builtin_fma(v99, v93, -0x1.eb803840c0575p-25);
+    double v101 = __builtin_fma(v100, v93, 0x1.d6339f66a50f8p-20);
+    double v102 = __builtin_fma(v101, v93, -0x1.055686d42aa62p-20);
+    double v103 = __builtin_fma(v102, v93, -0x1.800077b775cf3p-17);
+    double v104 = __builtin_fma(v103, v93, 0x1.778b933adcce7p-16);
+    double v105 = __builtin_fma(v104, v93, 0x1.b1439865f8d9ep-15);
+    double v106 = __builtin_fma(v105, v93, -0x1.303fa4966bc39p-12);
+    double v107 = __builtin_fma(v106, v93, 0x1.33fb2968decdap-12);
+    double v108 = __builtin_fma(v107, v93, 0x1.cc3a0e7d2150cp-10);
+    double v109 = __builtin_fma(v108, v93, -0x1.3f603c398c6c5p-7);
+    double v110 = __builtin_fma(v109, v93, 0x1.d0b0037d167adp-6);
+    double v111 = __builtin_fma(v110, v93, -0x1.e0d0fa6ddfe85p-5);
+    double v112 = __builtin_fma(v111, v93, 0x1.7a14188a9ce2ap-4);
+    double v113 = __builtin_fma(v112, v93, -0x1.bda9309a2949bp-4);
+    double v114 = __builtin_fma(v113, v93, 0x1.510169d09665cp-4);
+    double v115 = __builtin_fma(v114, v93, 0x1.d5f294815a40dp-9);
+    double v116 = __builtin_fma(v115, v93, -0x1.1f367683f89a5p-3);
+    double v117 = __builtin_fma(v116, v93, 0x1.3ccda0b5d5dc2p+0);
+    double v118 = __builtin_fma(v90, 0x1p+1, 0x1p+0);
+    double v119 = v117 / v118;
+    double v120 = v90 * v90;
+    _Bool v121 = v120 < -0x1.749999999999ap+9;
+    _Bool v122 = v120 > 0x1.62e42fefa39efp+9;
+    double v123 = chosen_f64(v122, 0x1.62e42fefa39efp+9, v120);
+    double v124 = chosen_f64(v121, 0x0.p+0, v123);
+    double v125 = __builtin_fma(v124, 0x1.71547652b82fep+0, 0x1.8p+52);
+    uint64_t v126 = f64_as_i64(v125);
+    uint64_t v127 = v126 - 4843621399236968448ull;
+    double v128 = v125 - 0x1.8p+52;
+    double v129 = __builtin_fma(v128, -0x1.62e42feep-1, v124);
+    double v130 = __builtin_fma(v128, -0x1.a39ef35793c76p-33, v129);
+    double v131 = __builtin_fma(0x1.1f75a3caadff5p-29, v130, 0x1.af5282aace4ap-26);
+    double v132 = __builtin_fma(v131, v130, 0x1.27e4da1e12fb1p-22);
+    double v133 = __builtin_fma(v132, v130, 0x1.71ddfff6573d6p-19);
+    double v134 = __builtin_fma(v133, v130, 0x1.a01a01a74077ap-16);
+    double v135 = __builtin_fma(v134, v130, 0x1.a01a01ac9de9ep-13);
+    double v136 = __builtin_fma(v135, v130, 0x1.6c16c16c16214p-10);
+    double v137 = __builtin_fma(v136, v130, 0x1.111111110ff8bp-7);
+    double v138 = __builtin_fma(v137, v130, 0x1.5555555555556p-5);
+    double v139 = __builtin_fma(v138, v130, 0x1.5555555555557p-3);
+    double v140 = __builtin_fma(v139, v130, 0x1p-1);
+    double v141 = v130 * v130;
+    double v142 = __builtin_fma(v140, v141, v130);
+    double v143 = v142 + 0x1p+0;
+    _Bool v144 = (int64_t)v127 < (int64_t)18446744073709550595ull;
+    uint64_t v145 = v127 + 128ull;
+    uint64_t v146 = chosen_i64(v144, v145, v127);
+    uint64_t v147 = f64_as_i64(v143);
+    uint64_t v148 = v146 << 52ull;
+    uint64_t v149 = v147 + v148;
+    double v150 = i64_as_f64(v149);
+    double v151 = chosen_f64(v144, 0x1p-128, 0x1p+0);
+    double v152 = v150 * v151;
+    double v153 = chosen_f64(v121, 0x0.p+0, v152);
+    _Bool v154 = v120 > 0x1.62e42fefa39efp+9;
+    double v155 = chosen_f64(v154, 0x1.fffffffffffffp+1023, 0x1p+0);
+    _Bool v156 = !(v120 <= 0x1.62e42fefa39efp+9);
+    double v157 = v120 * v155;
+    double v158 = chosen_f64(v156, v157, v153);
+    double v159 = v2 * v158;
+    double v160 = v159 - v119;
+    double v161 = v160 * 0x1.c5bf891b4ef6ap-1;
+    double v162 = __builtin_fma(v90, v161, 0x1p+0);
+    double v163 = v161 / v162;
+    double v164 = v90 - v163;
+    _Bool v165 = v47 < 0x1.4p+2;
+    double v166 = chosen_f64(v165, v72, v164);
+    _Bool v167 = v1 == 0x1p+0;
+    double v168 = chosen_f64(v167, __builtin_inf(), v166);
+    _Bool v169 = v1 > 0x1p+0;
+    double v170 = chosen_f64(v169, __builtin_nan(""), v168);
+    double v171 = __builtin_copysign(v170, x);
+    return v171;
 }
-PLAIN_1(erfinv_f64, double)
+INLINE _Bool erfinv_f64_rare(double x) {
+    double v172 = __builtin_fabs(x);
+    _Bool v173 = !(v172 < 0x1.fe353f7ced917p-1);
+    return v173;
+}
+INLINE double erfinv_f64(double x) {
+    double v174 = __builtin_fabs(x);
+    double v175 = 0x1p+0 - v174;
+    double v176 = 0x1p+0 + v174;
+    double v177 = v175 * v176;
+    uint64_t v178 = f64_as_i64(v177);
+    uint64_t v179 = v178 + 2638147582215219ull;
+    uint64_t v180 = v179 >> 52ull;
+    uint64_t v181 = v180 | 4841369599423283200ull;
+    double v182 = i64_as_f64(v181);
+    double v183 = v182 - 0x1.00000000003ffp+52;
+    uint64_t v184 = v179 & 4503599627370495ull;
+    uint64_t v185 = v184 + 4604544271217802189ull;
+    double v186 = i64_as_f64(v185);
+    double v187 = v186 - 0x1p+0;
+    double v188 = v187 * v187;
+    double v189 = v188 * 0x1p-1;
+    double v190 = v187 + 0x1p+1;
+    double v191 = v187 / v190;
+    double v192 = v191 * v191;
+    double v193 = __builtin_fma(0x1.2f112df3e5244p-3, v192, 0x1.39a09d078c69fp-3);
+    double v194 = __builtin_fma(v193, v192, 0x1.7466496cb03dep-3);
+    double v195 = __builtin_fma(v194, v192, 0x1.c71c51d8e78afp-3);
+    double v196 = __builtin_fma(v195, v192, 0x1.2492494229359p-2);
+    double v197 = __builtin_fma(v196, v192, 0x1.999999997fa04p-2);
+    double v198 = __builtin_fma(v197, v192, 0x1.5555555555593p-1);
+    double v199 = v192 * v198;
+    double v200 = v189 + v199;
+    double v201 = v191 * v200;
+    double v202 = __builtin_fma(v183, 0x1.a39ef35793c76p-33, v201);
+    double v203 = v189 - v202;
+    double v204 = v187 - v203;
+    double v205 = __builtin_fma(v183, 0x1.62e42feep-1, v204);
+    double v206 = -v205;
+    double v207 = v206 * 0x1.999999999999ap-2;
+    double v208 = v207 - 0x1p+0;
+    double v209 = __builtin_fma(-0x1.5098f2caff9d5p-35, v208, 0x1.535e10a812debp-35);
+    double v210 = __builtin_fma(v209, v208, 0x1.e57ab0ba414c1p-32);
+    double v211 = __builtin_fma(v210, v208, -0x1.0c27152c04beep-30);
+    double v212 = __builtin_fma(v211, v208, -0x1.0f9dedeeeb7c1p-29);
+    double v213 = __builtin_fma(v212, v208, 0x1.7b4ee4495102ap-27);
+    double v214 = __builtin_fma(v213, v208, -0x1.ce10f166d2257p-28);
+    double v215 = __builtin_fma(v214, v208, -0x1.308035a7c4db6p-24);
+    double v216 = __builtin_fma(v215, v208, 0x1.ac892aae09be5p-23);
+    double v217 = __builtin_fma(v216, v208, 0x1.23b2e69cc620cp-23);
+    double v218 = __builtin_fma(v217, v208, -0x1.f1a5801324f5ap-20);
+    double v219 = __builtin_fma(v218, v208, 0x1.7ebe100d658dbp-19);
+    double v220 = __builtin_fma(v219, v208, 0x1.225655fab6f47p-17);
+    double v221 = __builtin_fma(v220, v208, -0x1.5b8eb23fdf6b7p-15);
+    double v222 = __builtin_fma(v221, v208, 0x1.57785ce3d53aep-16);
+    double v223 = __builtin_fma(v222, v208, 0x1.326256fdd8cf7p-12);
+    double v224 = __builtin_fma(v223, v208, -0x1.b553ca7a7c85cp-11);
+    double v225 = __builtin_fma(v224, v208, -0x1.ff993aa2299b8p-12);
+    double v226 = __builtin_fma(v225, v208, 0x1.175c3f2280d11p-7);
+    double v227 = __builtin_fma(v226, v208, -0x1.40b177277d2a5p-6);
+    double v228 = __builtin_fma(v227, v208, -0x1.abc1e0b47dd29p-6);
+    double v229 = __builtin_fma(v228, v208, 0x1.3bb315fc7682dp-1);
+    double v230 = __builtin_fma(v229, v208, 0x1.805c5cfcedef5p+0);
+    double v231 = v230 * v174;
+    double v232 = __builtin_copysign(v231, x);
+    return v232;
+}
+USUALLY_1(erfinv_f64, double)
 
-INLINE float erfinv_f32(float x) {
+INLINE float erfinv_f32_slow(float x) {
     float v1 = __builtin_fabsf(x);
     float v2 = 0x1p+0f - v1;
     float v3 = 0x1p+0f + v1;
@@ -2661,36 +3330,89 @@ INLINE float erfinv_f32(float x) {
     float v56 = __builtin_fmaf(v55, v46, -0x1.abc1e2p-6f);
     float v57 = __builtin_fmaf(v56, v46, 0x1.3bb316p-1f);
     float v58 = __builtin_fmaf(v57, v46, 0x1.805c5cp+0f);
-    float v59 = __builtin_sqrtf(v44);
-    float v60 = v59 - 0x1.0f8ddep+2f;
-    float v61 = v60 * 0x1.fe391p-2f;
-    float v62 = __builtin_fmaf(-0x1.27240ep-13f, v61, 0x1.652502p-11f);
-    float v63 = __builtin_fmaf(v62, v61, -0x1.83a836p-11f);
-    float v64 = __builtin_fmaf(v63, v61, -0x1.f3b266p-11f);
-    float v65 = __builtin_fmaf(v64, v61, 0x1.5bde96p-9f);
-    float v66 = __builtin_fmaf(v65, v61, -0x1.1f1894p-9f);
-    float v67 = __builtin_fmaf(v66, v61, 0x1.26ec2cp-10f);
-    float v68 = __builtin_fmaf(v67, v61, -0x1.27a11p-10f);
-    float v69 = __builtin_fmaf(v68, v61, 0x1.9b6e0ap-10f);
-    float v70 = __builtin_fmaf(v69, v61, -0x1.1f0df6p-9f);
-    float v71 = __builtin_fmaf(v70, v61, 0x1.c6c37ep-9f);
-    float v72 = __builtin_fmaf(v71, v61, -0x1.44cb34p-8f);
-    float v73 = __builtin_fmaf(v72, v61, 0x1.7f112ap-9f);
-    float v74 = __builtin_fmaf(v73, v61, 0x1.0373dp+1f);
-    float v75 = __builtin_fmaf(v74, v61, 0x1.0573b8p+2f);
-    _Bool v76 = v44 < 0x1.4p+2f;
-    float v77 = chosen_f32(v76, v58, v75);
-    float v78 = v77 * v1;
-    _Bool v79 = v1 == 0x1p+0f;
-    float v80 = chosen_f32(v79, __builtin_inff(), v78);
-    _Bool v81 = v1 == 0x0.p+0f;
-    float v82 = chosen_f32(v81, v1, v80);
-    _Bool v83 = v1 > 0x1p+0f;
-    float v84 = chosen_f32(v83, __builtin_nanf(""), v82);
-    float v85 = __builtin_copysignf(v84, x);
-    return v85;
+    float v59 = v58 * v1;
+    float v60 = __builtin_sqrtf(v44);
+    float v61 = v60 - 0x1.0f8ddep+2f;
+    float v62 = v61 * 0x1.fe391p-2f;
+    float v63 = __builtin_fmaf(-0x1.27240ep-13f, v62, 0x1.652502p-11f);
+    float v64 = __builtin_fmaf(v63, v62, -0x1.83a836p-11f);
+    float v65 = __builtin_fmaf(v64, v62, -0x1.f3b266p-11f);
+    float v66 = __builtin_fmaf(v65, v62, 0x1.5bde96p-9f);
+    float v67 = __builtin_fmaf(v66, v62, -0x1.1f1894p-9f);
+    float v68 = __builtin_fmaf(v67, v62, 0x1.26ec2cp-10f);
+    float v69 = __builtin_fmaf(v68, v62, -0x1.27a11p-10f);
+    float v70 = __builtin_fmaf(v69, v62, 0x1.9b6e0ap-10f);
+    float v71 = __builtin_fmaf(v70, v62, -0x1.1f0df6p-9f);
+    float v72 = __builtin_fmaf(v71, v62, 0x1.c6c37ep-9f);
+    float v73 = __builtin_fmaf(v72, v62, -0x1.44cb34p-8f);
+    float v74 = __builtin_fmaf(v73, v62, 0x1.7f112ap-9f);
+    float v75 = __builtin_fmaf(v74, v62, 0x1.0373dp+1f);
+    float v76 = __builtin_fmaf(v75, v62, 0x1.0573b8p+2f);
+    float v77 = v76 * v1;
+    _Bool v78 = v44 < 0x1.4p+2f;
+    float v79 = chosen_f32(v78, v59, v77);
+    _Bool v80 = v1 == 0x1p+0f;
+    float v81 = chosen_f32(v80, __builtin_inff(), v79);
+    _Bool v82 = v1 > 0x1p+0f;
+    float v83 = chosen_f32(v82, __builtin_nanf(""), v81);
+    float v84 = __builtin_copysignf(v83, x);
+    return v84;
 }
-PLAIN_1(erfinv_f32, float)
+INLINE _Bool erfinv_f32_rare(float x) {
+    float v85 = __builtin_fabsf(x);
+    _Bool v86 = !(v85 < 0x1.fe354p-1f);
+    return v86;
+}
+INLINE float erfinv_f32(float x) {
+    float v87 = __builtin_fabsf(x);
+    float v88 = 0x1p+0f - v87;
+    float v89 = 0x1p+0f + v87;
+    float v90 = v88 * v89;
+    uint32_t v91 = f32_as_i32(v90);
+    uint32_t v92 = v91 + 4913933u;
+    uint32_t v93 = v92 >> 23u;
+    uint32_t v94 = v93 | 1258291200u;
+    float v95 = i32_as_f32(v94);
+    float v96 = v95 - 0x1.0000fep+23f;
+    uint32_t v97 = v92 & 8388607u;
+    uint32_t v98 = v97 + 1060439283u;
+    float v99 = i32_as_f32(v98);
+    float v100 = v99 - 0x1p+0f;
+    float v101 = v100 * v100;
+    float v102 = v101 * 0x1p-1f;
+    float v103 = v100 + 0x1p+1f;
+    float v104 = v100 / v103;
+    float v105 = v104 * v104;
+    float v106 = __builtin_fmaf(0x1.f13c4cp-3f, v105, 0x1.23d3dcp-2f);
+    float v107 = __builtin_fmaf(v106, v105, 0x1.999c26p-2f);
+    float v108 = __builtin_fmaf(v107, v105, 0x1.555554p-1f);
+    float v109 = v105 * v108;
+    float v110 = v102 + v109;
+    float v111 = v104 * v110;
+    float v112 = __builtin_fmaf(v96, 0x1.7f7d1cp-20f, v111);
+    float v113 = v102 - v112;
+    float v114 = v100 - v113;
+    float v115 = __builtin_fmaf(v96, 0x1.62e4p-1f, v114);
+    float v116 = -v115;
+    float v117 = v116 * 0x1.99999ap-2f;
+    float v118 = v117 - 0x1p+0f;
+    float v119 = __builtin_fmaf(-0x1.5341dap-20f, v118, 0x1.89b142p-19f);
+    float v120 = __builtin_fmaf(v119, v118, 0x1.0a76dp-17f);
+    float v121 = __builtin_fmaf(v120, v118, -0x1.5b5738p-15f);
+    float v122 = __builtin_fmaf(v121, v118, 0x1.5e8094p-16f);
+    float v123 = __builtin_fmaf(v122, v118, 0x1.32552ap-12f);
+    float v124 = __builtin_fmaf(v123, v118, -0x1.b56408p-11f);
+    float v125 = __builtin_fmaf(v124, v118, -0x1.ff9408p-12f);
+    float v126 = __builtin_fmaf(v125, v118, 0x1.175c6p-7f);
+    float v127 = __builtin_fmaf(v126, v118, -0x1.40b17ap-6f);
+    float v128 = __builtin_fmaf(v127, v118, -0x1.abc1e2p-6f);
+    float v129 = __builtin_fmaf(v128, v118, 0x1.3bb316p-1f);
+    float v130 = __builtin_fmaf(v129, v118, 0x1.805c5cp+0f);
+    float v131 = v130 * v87;
+    float v132 = __builtin_copysignf(v131, x);
+    return v132;
+}
+USUALLY_1(erfinv_f32, float)
 
 INLINE double erfcx_f64(double x) {
     double v1 = __builtin_fabs(x);
@@ -4360,7 +5082,7 @@ INLINE double i1e_f32_wide(double x) {
 PLAIN_1(i1e_f32_wide, double)
 WIDE_1(i1e_f32, i1e_f32_wide_block)
 
-INLINE double ndtri_f64(double x) {
+INLINE double ndtri_f64_slow(double x) {
     _Bool v1 = x > 0x1.bab5557101f8dp-1;
     double v2 = 0x1p+0 - x;
     double v3 = chosen_f64(v1, v2, x);
@@ -4427,89 +5149,89 @@ INLINE double ndtri_f64(double x) {
     double v64 = -0x1p+1 * v63;
     double v65 = __builtin_sqrt(v64);
     double v66 = 0x1p+0 / v65;
-    double v67 = __builtin_fma(0x1.038c79a3c8edbp+2, v66, 0x1.f866d92d57982p+4);
-    double v68 = __builtin_fma(v67, v66, 0x1.c94d742a67fbfp+5);
-    double v69 = __builtin_fma(v68, v66, 0x1.60a4e10ee1ba9p+5);
-    double v70 = __builtin_fma(v69, v66, 0x1.d5eb293ff463ep+3);
-    double v71 = __builtin_fma(v70, v66, 0x1.17e397a6cbfa1p+1);
-    double v72 = __builtin_fma(v71, v66, -0x1.1f3e9448d9677p-3);
-    double v73 = __builtin_fma(v72, v66, -0x1.1f115ee6341c7p-5);
-    double v74 = __builtin_fma(v73, v66, -0x1.c18de6ccbe78fp-11);
-    double v75 = v66 * v74;
-    double v76 = __builtin_fma(0x1p+0, v66, 0x1.f8f5aa13bd41bp+3);
-    double v77 = __builtin_fma(v76, v66, 0x1.6b20489ee296fp+5);
-    double v78 = __builtin_fma(v77, v66, 0x1.4a89a228c461cp+5);
-    double v79 = __builtin_fma(v78, v66, 0x1.e15c79d87d845p+3);
-    double v80 = __builtin_fma(v79, v66, 0x1.40985a83cba2p+1);
-    double v81 = __builtin_fma(v80, v66, -0x1.2330ccddb0232p-3);
-    double v82 = __builtin_fma(v81, v66, -0x1.37f4e456db31dp-5);
-    double v83 = __builtin_fma(v82, v66, -0x1.e94bf797d061ep-11);
-    double v84 = v75 / v83;
-    double v85 = __builtin_fma(0x1.9e6e8e793d574p+1, v66, 0x1.ba931c327780bp+2);
-    double v86 = __builtin_fma(v85, v66, 0x1.f82aef32bb0acp+1);
-    double v87 = __builtin_fma(v86, v66, 0x1.5541c18e79a0cp+0);
-    double v88 = __builtin_fma(v87, v66, 0x1.9ca45f35e2651p-3);
-    double v89 = __builtin_fma(v88, v66, 0x1.956509069354dp-7);
-    double v90 = __builtin_fma(v89, v66, 0x1.3c3b2e8ce1812p-12);
-    double v91 = __builtin_fma(v90, v66, 0x1.64c294c0c2234p-19);
-    double v92 = __builtin_fma(v91, v66, 0x1.accac30588ff9p-28);
-    double v93 = v66 * v92;
-    double v94 = __builtin_fma(0x1p+0, v66, 0x1.818da568be828p+2);
-    double v95 = __builtin_fma(v94, v66, 0x1.d704daad23816p+1);
-    double v96 = __builtin_fma(v95, v66, 0x1.608472aaf62p+0);
-    double v97 = __builtin_fma(v96, v66, 0x1.bada75fd63c9bp-3);
-    double v98 = __builtin_fma(v97, v66, 0x1.b7c27adb6c78bp-7);
-    double v99 = __builtin_fma(v98, v66, 0x1.57f2b65ff2903p-12);
-    double v100 = __builtin_fma(v99, v66, 0x1.8438cf3f6ccf7p-19);
-    double v101 = __builtin_fma(v100, v66, 0x1.d29e5b8766b3dp-28);
-    double v102 = v93 / v101;
-    _Bool v103 = v65 < 0x1p-1022;
-    double v104 = v65 * 0x1p+53;
-    double v105 = chosen_f64(v103, v104, v65);
-    double v106 = chosen_f64(v103, -0x1.a8p+5, 0x0.p+0);
-    uint64_t v107 = f64_as_i64(v105);
-    uint64_t v108 = v107 + 2638147582215219ull;
-    uint64_t v109 = v108 >> 52ull;
-    uint64_t v110 = v109 | 4841369599423283200ull;
-    double v111 = i64_as_f64(v110);
-    double v112 = v111 - 0x1.00000000003ffp+52;
-    uint64_t v113 = v108 & 4503599627370495ull;
-    uint64_t v114 = v113 + 4604544271217802189ull;
-    double v115 = i64_as_f64(v114);
-    double v116 = v115 - 0x1p+0;
-    double v117 = v112 + v106;
-    double v118 = v116 * v116;
-    double v119 = v118 * 0x1p-1;
-    _Bool v120 = v65 == 0x0.p+0;
-    double v121 = chosen_f64(v120, -0x1p+0, 0x0.p+0);
-    _Bool v122 = v65 <= 0x0.p+0;
-    double v123 = chosen_f64(v122, v121, v116);
-    double v124 = v116 + 0x1p+1;
-    double v125 = chosen_f64(v122, 0x0.p+0, v124);
-    double v126 = v123 / v125;
-    double v127 = v126 * v126;
-    double v128 = __builtin_fma(0x1.2f112df3e5244p-3, v127, 0x1.39a09d078c69fp-3);
-    double v129 = __builtin_fma(v128, v127, 0x1.7466496cb03dep-3);
-    double v130 = __builtin_fma(v129, v127, 0x1.c71c51d8e78afp-3);
-    double v131 = __builtin_fma(v130, v127, 0x1.2492494229359p-2);
-    double v132 = __builtin_fma(v131, v127, 0x1.999999997fa04p-2);
-    double v133 = __builtin_fma(v132, v127, 0x1.5555555555593p-1);
-    double v134 = v127 * v133;
-    double v135 = v119 + v134;
-    double v136 = v126 * v135;
-    double v137 = __builtin_fma(v117, 0x1.a39ef35793c76p-33, v136);
-    double v138 = v119 - v137;
-    double v139 = v116 - v138;
-    double v140 = __builtin_fma(v117, 0x1.62e42feep-1, v139);
-    _Bool v141 = !(v65 < __builtin_inf());
-    double v142 = chosen_f64(v141, v65, v140);
-    _Bool v143 = v65 <= 0x0.p+0;
-    double v144 = chosen_f64(v143, v126, v142);
-    double v145 = v144 / v65;
-    double v146 = v65 - v145;
-    _Bool v147 = v65 < 0x1p+3;
-    double v148 = chosen_f64(v147, v84, v102);
-    double v149 = v146 - v148;
+    _Bool v67 = v65 < 0x1p-1022;
+    double v68 = v65 * 0x1p+53;
+    double v69 = chosen_f64(v67, v68, v65);
+    double v70 = chosen_f64(v67, -0x1.a8p+5, 0x0.p+0);
+    uint64_t v71 = f64_as_i64(v69);
+    uint64_t v72 = v71 + 2638147582215219ull;
+    uint64_t v73 = v72 >> 52ull;
+    uint64_t v74 = v73 | 4841369599423283200ull;
+    double v75 = i64_as_f64(v74);
+    double v76 = v75 - 0x1.00000000003ffp+52;
+    uint64_t v77 = v72 & 4503599627370495ull;
+    uint64_t v78 = v77 + 4604544271217802189ull;
+    double v79 = i64_as_f64(v78);
+    double v80 = v79 - 0x1p+0;
+    double v81 = v76 + v70;
+    double v82 = v80 * v80;
+    double v83 = v82 * 0x1p-1;
+    _Bool v84 = v65 == 0x0.p+0;
+    double v85 = chosen_f64(v84, -0x1p+0, 0x0.p+0);
+    _Bool v86 = v65 <= 0x0.p+0;
+    double v87 = chosen_f64(v86, v85, v80);
+    double v88 = v80 + 0x1p+1;
+    double v89 = chosen_f64(v86, 0x0.p+0, v88);
+    double v90 = v87 / v89;
+    double v91 = v90 * v90;
+    double v92 = __builtin_fma(0x1.2f112df3e5244p-3, v91, 0x1.39a09d078c69fp-3);
+    double v93 = __builtin_fma(v92, v91, 0x1.7466496cb03dep-3);
+    double v94 = __builtin_fma(v93, v91, 0x1.c71c51d8e78afp-3);
+    double v95 = __builtin_fma(v94, v91, 0x1.2492494229359p-2);
+    double v96 = __builtin_fma(v95, v91, 0x1.999999997fa04p-2);
+    double v97 = __builtin_fma(v96, v91, 0x1.5555555555593p-1);
+    double v98 = v91 * v97;
+    double v99 = v83 + v98;
+    double v100 = v90 * v99;
+    double v101 = __builtin_fma(v81, 0x1.a39ef35793c76p-33, v100);
+    double v102 = v83 - v101;
+    double v103 = v80 - v102;
+    double v104 = __builtin_fma(v81, 0x1.62e42feep-1, v103);
+    _Bool v105 = !(v65 < __builtin_inf());
+    double v106 = chosen_f64(v105, v65, v104);
+    _Bool v107 = v65 <= 0x0.p+0;
+    double v108 = chosen_f64(v107, v90, v106);
+    double v109 = v108 * v66;
+    double v110 = v65 - v109;
+    _Bool v111 = v65 < 0x1p+3;
+    double v112 = __builtin_fma(0x1.038c79a3c8edbp+2, v66, 0x1.f866d92d57982p+4);
+    double v113 = __builtin_fma(v112, v66, 0x1.c94d742a67fbfp+5);
+    double v114 = __builtin_fma(v113, v66, 0x1.60a4e10ee1ba9p+5);
+    double v115 = __builtin_fma(v114, v66, 0x1.d5eb293ff463ep+3);
+    double v116 = __builtin_fma(v115, v66, 0x1.17e397a6cbfa1p+1);
+    double v117 = __builtin_fma(v116, v66, -0x1.1f3e9448d9677p-3);
+    double v118 = __builtin_fma(v117, v66, -0x1.1f115ee6341c7p-5);
+    double v119 = __builtin_fma(v118, v66, -0x1.c18de6ccbe78fp-11);
+    double v120 = v66 * v119;
+    double v121 = __builtin_fma(0x1p+0, v66, 0x1.f8f5aa13bd41bp+3);
+    double v122 = __builtin_fma(v121, v66, 0x1.6b20489ee296fp+5);
+    double v123 = __builtin_fma(v122, v66, 0x1.4a89a228c461cp+5);
+    double v124 = __builtin_fma(v123, v66, 0x1.e15c79d87d845p+3);
+    double v125 = __builtin_fma(v124, v66, 0x1.40985a83cba2p+1);
+    double v126 = __builtin_fma(v125, v66, -0x1.2330ccddb0232p-3);
+    double v127 = __builtin_fma(v126, v66, -0x1.37f4e456db31dp-5);
+    double v128 = __builtin_fma(v127, v66, -0x1.e94bf797d061ep-11);
+    double v129 = v120 / v128;
+    double v130 = __builtin_fma(0x1.9e6e8e793d574p+1, v66, 0x1.ba931c327780bp+2);
+    double v131 = __builtin_fma(v130, v66, 0x1.f82aef32bb0acp+1);
+    double v132 = __builtin_fma(v131, v66, 0x1.5541c18e79a0cp+0);
+    double v133 = __builtin_fma(v132, v66, 0x1.9ca45f35e2651p-3);
+    double v134 = __builtin_fma(v133, v66, 0x1.956509069354dp-7);
+    double v135 = __builtin_fma(v134, v66, 0x1.3c3b2e8ce1812p-12);
+    double v136 = __builtin_fma(v135, v66, 0x1.64c294c0c2234p-19);
+    double v137 = __builtin_fma(v136, v66, 0x1.accac30588ff9p-28);
+    double v138 = v66 * v137;
+    double v139 = __builtin_fma(0x1p+0, v66, 0x1.818da568be828p+2);
+    double v140 = __builtin_fma(v139, v66, 0x1.d704daad23816p+1);
+    double v141 = __builtin_fma(v140, v66, 0x1.608472aaf62p+0);
+    double v142 = __builtin_fma(v141, v66, 0x1.bada75fd63c9bp-3);
+    double v143 = __builtin_fma(v142, v66, 0x1.b7c27adb6c78bp-7);
+    double v144 = __builtin_fma(v143, v66, 0x1.57f2b65ff2903p-12);
+    double v145 = __builtin_fma(v144, v66, 0x1.8438cf3f6ccf7p-19);
+    double v146 = __builtin_fma(v145, v66, 0x1.d29e5b8766b3dp-28);
+    double v147 = v138 / v146;
+    double v148 = chosen_f64(v111, v129, v147);
+    double v149 = v110 - v148;
     double v150 = -v149;
     double v151 = chosen_f64(v1, v149, v150);
     _Bool v152 = v3 > 0x1.152aaa3bf81ccp-3;
@@ -4524,7 +5246,122 @@ INLINE double ndtri_f64(double x) {
     double v161 = chosen_f64(v160, __builtin_nan(""), v157);
     return v161;
 }
-PLAIN_1(ndtri_f64, double)
+INLINE _Bool ndtri_f64_rare(double x) {
+    _Bool v162 = x > 0x1.bab5557101f8dp-1;
+    double v163 = 0x1p+0 - x;
+    double v164 = chosen_f64(v162, v163, x);
+    _Bool v165 = !(v164 > 0x1.d45fd6237ebe3p-47);
+    return v165;
+}
+INLINE double ndtri_f64(double x) {
+    _Bool v166 = x > 0x1.bab5557101f8dp-1;
+    double v167 = 0x1p+0 - x;
+    double v168 = chosen_f64(v166, v167, x);
+    double v169 = v168 - 0x1p-1;
+    double v170 = v169 * v169;
+    double v171 = __builtin_fma(-0x1.dfb4f0e5e142dp+5, v170, 0x1.880119ea1edd9p+6);
+    double v172 = __builtin_fma(v171, v170, -0x1.c56908806dbbap+5);
+    double v173 = __builtin_fma(v172, v170, 0x1.bdcce3bd7c1fdp+3);
+    double v174 = __builtin_fma(v173, v170, -0x1.3d39f8ef6ca7ep+0);
+    double v175 = v170 * v174;
+    double v176 = __builtin_fma(0x1p+0, v170, 0x1.f4595d22074f9p+0);
+    double v177 = __builtin_fma(v176, v170, 0x1.2b4828417e5b6p+2);
+    double v178 = __builtin_fma(v177, v170, 0x1.5970e350b81d4p+6);
+    double v179 = __builtin_fma(v178, v170, -0x1.c2ece56c2365fp+7);
+    double v180 = __builtin_fma(v179, v170, 0x1.90853a8e9cbffp+7);
+    double v181 = __builtin_fma(v180, v170, -0x1.48261e78db7d9p+6);
+    double v182 = __builtin_fma(v181, v170, 0x1.fcfadc1047563p+3);
+    double v183 = __builtin_fma(v182, v170, -0x1.2eedcfabfcdd5p+0);
+    double v184 = v175 / v183;
+    double v185 = __builtin_fma(v169, v184, v169);
+    double v186 = v185 * 0x1.40d931ff62705p+1;
+    uint64_t v187 = f64_as_i64(v168);
+    uint64_t v188 = v187 + 2638147582215219ull;
+    uint64_t v189 = v188 >> 52ull;
+    uint64_t v190 = v189 | 4841369599423283200ull;
+    double v191 = i64_as_f64(v190);
+    double v192 = v191 - 0x1.00000000003ffp+52;
+    uint64_t v193 = v188 & 4503599627370495ull;
+    uint64_t v194 = v193 + 4604544271217802189ull;
+    double v195 = i64_as_f64(v194);
+    double v196 = v195 - 0x1p+0;
+    double v197 = v196 * v196;
+    double v198 = v197 * 0x1p-1;
+    double v199 = v196 + 0x1p+1;
+    double v200 = v196 / v199;
+    double v201 = v200 * v200;
+    double v202 = __builtin_fma(0x1.2f112df3e5244p-3, v201, 0x1.39a09d078c69fp-3);
+    double v203 = __builtin_fma(v202, v201, 0x1.7466496cb03dep-3);
+    double v204 = __builtin_fma(v203, v201, 0x1.c71c51d8e78afp-3);
+    double v205 = __builtin_fma(v204, v201, 0x1.2492494229359p-2);
+    double v206 = __builtin_fma(v205, v201, 0x1.999999997fa04p-2);
+    double v207 = __builtin_fma(v206, v201, 0x1.5555555555593p-1);
+    double v208 = v201 * v207;
+    double v209 = v198 + v208;
+    double v210 = v200 * v209;
+    double v211 = __builtin_fma(v192, 0x1.a39ef35793c76p-33, v210);
+    double v212 = v198 - v211;
+    double v213 = v196 - v212;
+    double v214 = __builtin_fma(v192, 0x1.62e42feep-1, v213);
+    double v215 = -0x1p+1 * v214;
+    double v216 = __builtin_sqrt(v215);
+    double v217 = 0x1p+0 / v216;
+    uint64_t v218 = f64_as_i64(v216);
+    uint64_t v219 = v218 + 2638147582215219ull;
+    uint64_t v220 = v219 >> 52ull;
+    uint64_t v221 = v220 | 4841369599423283200ull;
+    double v222 = i64_as_f64(v221);
+    double v223 = v222 - 0x1.00000000003ffp+52;
+    uint64_t v224 = v219 & 4503599627370495ull;
+    uint64_t v225 = v224 + 4604544271217802189ull;
+    double v226 = i64_as_f64(v225);
+    double v227 = v226 - 0x1p+0;
+    double v228 = v227 * v227;
+    double v229 = v228 * 0x1p-1;
+    double v230 = v227 + 0x1p+1;
+    double v231 = v227 / v230;
+    double v232 = v231 * v231;
+    double v233 = __builtin_fma(0x1.2f112df3e5244p-3, v232, 0x1.39a09d078c69fp-3);
+    double v234 = __builtin_fma(v233, v232, 0x1.7466496cb03dep-3);
+    double v235 = __builtin_fma(v234, v232, 0x1.c71c51d8e78afp-3);
+    double v236 = __builtin_fma(v235, v232, 0x1.2492494229359p-2);
+    double v237 = __builtin_fma(v236, v232, 0x1.999999997fa04p-2);
+    double v238 = __builtin_fma(v237, v232, 0x1.5555555555593p-1);
+    double v239 = v232 * v238;
+    double v240 = v229 + v239;
+    double v241 = v231 * v240;
+    double v242 = __builtin_fma(v223, 0x1.a39ef35793c76p-33, v241);
+    double v243 = v229 - v242;
+    double v244 = v227 - v243;
+    double v245 = __builtin_fma(v223, 0x1.62e42feep-1, v244);
+    double v246 = v245 * v217;
+    double v247 = v216 - v246;
+    double v248 = __builtin_fma(0x1.038c79a3c8edbp+2, v217, 0x1.f866d92d57982p+4);
+    double v249 = __builtin_fma(v248, v217, 0x1.c94d742a67fbfp+5);
+    double v250 = __builtin_fma(v249, v217, 0x1.60a4e10ee1ba9p+5);
+    double v251 = __builtin_fma(v250, v217, 0x1.d5eb293ff463ep+3);
+    double v252 = __builtin_fma(v251, v217, 0x1.17e397a6cbfa1p+1);
+    double v253 = __builtin_fma(v252, v217, -0x1.1f3e9448d9677p-3);
+    double v254 = __builtin_fma(v253, v217, -0x1.1f115ee6341c7p-5);
+    double v255 = __builtin_fma(v254, v217, -0x1.c18de6ccbe78fp-11);
+    double v256 = v217 * v255;
+    double v257 = __builtin_fma(0x1p+0, v217, 0x1.f8f5aa13bd41bp+3);
+    double v258 = __builtin_fma(v257, v217, 0x1.6b20489ee296fp+5);
+    double v259 = __builtin_fma(v258, v217, 0x1.4a89a228c461cp+5);
+    double v260 = __builtin_fma(v259, v217, 0x1.e15c79d87d845p+3);
+    double v261 = __builtin_fma(v260, v217, 0x1.40985a83cba2p+1);
+    double v262 = __builtin_fma(v261, v217, -0x1.2330ccddb0232p-3);
+    double v263 = __builtin_fma(v262, v217, -0x1.37f4e456db31dp-5);
+    double v264 = __builtin_fma(v263, v217, -0x1.e94bf797d061ep-11);
+    double v265 = v256 / v264;
+    double v266 = v247 - v265;
+    double v267 = -v266;
+    double v268 = chosen_f64(v166, v266, v267);
+    _Bool v269 = v168 > 0x1.152aaa3bf81ccp-3;
+    double v270 = chosen_f64(v269, v186, v268);
+    return v270;
+}
+USUALLY_1(ndtri_f64, double)
 
 WIDE_1(ndtri_f32, ndtri_f64_block)
 

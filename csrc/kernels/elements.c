@@ -72,13 +72,13 @@ BY_LEVEL_WITH(EXACTLY, static void, narrowed, (const double *x, float *out, int6
     }
 #define WIDE_1(name, block) WIDE(name, 1, block)
 #define WIDE_2(name, block) WIDE(name, 2, block)
-/* Elements of which the fast way doesn't hold are computed again, one by one. */
-#define WITH_RARE(name, type, arity, ...)                                                                   \
+/* Elements of which the fast way doesn't hold are computed again, one by one. `MANY`: what is done where most of a block would be. */
+#define WITH_RARE(name, type, arity, MANY, ...)                                                             \
     BY_LEVEL_WITH(EXACTLY, static void, name##_any, (char **at, int64_t n, int *any), (at, n, any)) {       \
         const type *x = (const type *)at[0], *y = (const type *)at[arity - 1];                              \
         int found = 0;                                                                                      \
         (void)y;                                                                                            \
-        for (int64_t i = 0; i < (n & -LANES); i++) found |= name##_rare(__VA_ARGS__);                       \
+        for (int64_t i = 0; i < (n & -LANES); i++) found += name##_rare(__VA_ARGS__);                       \
         *any = found;                                                                                       \
     }                                                                                                       \
     BY_LEVEL_WITH(EXACTLY, static void, name##_fast, (char **at, int64_t n), (at, n)) {                     \
@@ -99,12 +99,22 @@ BY_LEVEL_WITH(EXACTLY, static void, narrowed, (const double *x, float *out, int6
         char *from[2] = {at[0], at[arity - 1]};                                                             \
         int any;                                                                                            \
         name##_any(at, n, &any);                                                                            \
+        MANY                                                                                                \
         for (int k = 0; any && k < arity; k++) from[k] = memcpy(kept[k], at[k], (size_t)n * sizeof(type));  \
         name##_fast(at, n);                                                                                 \
         if (any) name##_again(at, from, n);                                                                 \
     }
-#define WITH_RARE_1(name, type) WITH_RARE(name, type, 1, x[i])
-#define WITH_RARE_2(name, type) WITH_RARE(name, type, 2, x[i], y[i])
+#define WITH_RARE_1(name, type) WITH_RARE(name, type, 1, , x[i])
+#define WITH_RARE_2(name, type) WITH_RARE(name, type, 2, , x[i], y[i])
+/* The slow way is vector code, too: what is many is computed by that at once. */
+enum { FEW = 16 };
+#define USUALLY_1(name, type)                                                                               \
+    BY_LEVEL_WITH(EXACTLY, static void, name##_whole, (char **at, int64_t n), (at, n)) {                    \
+        const type *x = (const type *)at[0];                                                                \
+        type *out = (type *)at[1];                                                                          \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < (n & -LANES); i++) out[i] = name##_slow(x[i]);         \
+    }                                                                                                       \
+    WITH_RARE(name, type, 1, if (any > FEW) { name##_whole(at, n); return; }, x[i])
 
 #include "kernels/element_loops.h"
 

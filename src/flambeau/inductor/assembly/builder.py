@@ -7,6 +7,8 @@ and its scalar tail. Intrinsics need no declaration in LLVM assembly; other call
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .code import Code, Given, Names
 from .dtypes import LLVM, SIZE, STORED, bits_of, compute_type, is_float, is_unsigned
 from .instructions import (
@@ -219,6 +221,12 @@ class Builder(Code):
         self.jump(done)
         self.label(done)
         return self.read(type, slot)
+
+    def rarely(
+        self, rare: Callable[[], Operand], usual: Callable[[], Operand], whole: Callable[[], Operand]
+    ) -> Operand:
+        """``whole()``. Where ``rare()`` is false ``usual()`` has the same bits and is shorter: what calls elements one by one makes use of that."""
+        return whole()
 
 
 def _floating(x: Given, y: Given) -> bool:

@@ -48,14 +48,10 @@ composite("special_round(Tensor self, *, int decimals=0) -> Tensor", variants=""
 composite("i0(Tensor self) -> Tensor", inplace=True)(lambda self: aten.special_i0.default(self))
 
 
-@composite("special_ndtr(Tensor self) -> Tensor", variants="")
-def special_ndtr(self):
+@pointwise("special_ndtr(Tensor self) -> Tensor", promote="float", variants="", inplace=False)
+def special_ndtr(s, self):
     """The distribution function of the normal distribution."""
-    x = aten.mul.Tensor(self, math.sqrt(0.5))
-    small = aten.mul.Tensor(aten.add.Tensor(aten.erf.default(x), 1), 0.5)
-    tail = aten.mul.Tensor(aten.erfc.default(aten.abs.default(x)), 0.5)
-    large = aten.where.self(aten.gt.Scalar(x, 0), aten.rsub.Scalar(tail, 1), tail)
-    return aten.where.self(aten.lt.Scalar(aten.abs.default(x), math.sqrt(0.5)), small, large)
+    return s.mul(s.erfc(s.mul(self, -math.sqrt(0.5))), 0.5)
 
 
 # ---- rows and operators of SciPy's functions of one number ------------------------------------------------------------------

@@ -1,15 +1,15 @@
 """The error function, its complement, scaled complement and inverse; the normal distribution's logarithm and quantiles.
 
-The polynomials of erf are Chebyshev fits; the inverse starts with Chebyshev fits and takes a step of Halley's; the scaled complement is Shepherd
-and Laframboise's (1981), quantiles are Cephes' ndtri.
+The polynomials of erf and its inverse are Chebyshev fits, the inverse near 1 takes a step of Halley's besides; complements are Shepherd and
+Laframboise's scaled one (1981), quantiles are Cephes' ndtri.
 """
 
 from __future__ import annotations
 
 import math
 
-from .exponentials import FORMATS, clamp, exp, exp_m1_reduced, exp_reduce, log, log1p
-from .table import called, chebyshev, expansion, fabs, narrow, powers, signed, sqrt, wide
+from .exponentials import FORMATS, clamp, exp, exp_m1_reduced, exp_parts, exp_reduce, exp_scaled, log, log1p, log_usual
+from .table import chebyshev, expansion, fabs, narrow, powers, signed, sqrt, usually, wide
 
 __all__: list[str] = []
 
@@ -40,6 +40,14 @@ _ERF = {
         0.12837916709551256,
     ),
 }
+# likewise on |x| <= 1/2
+_ERF_NEAR = {
+    "f32": _ERF["f32"],
+    "f64": (
+        -1.4621341491012844e-07, 1.6371282597755977e-06, -1.4923005626894847e-05, 0.00012055286259121393, -0.0008548326511566567,
+        0.005223977622024224, -0.026866170645000076, 0.1128379167095487, -0.3761263890318375, 0.1283791670955126,
+    ),
+}  # fmt: skip
 # log erfc(x) on [1, 4]
 _ERFC_LOG = (
     1.6371514145936436e-06,
@@ -133,12 +141,49 @@ def normal_cdf(b, t, x):
     return b.select(b.cmp("ogt", x, 0.0), b.sub(1.0, tail), tail)
 
 
-# erfinv(x) / x of w = -log(1 - x^2): of w / 2.5 - 1 on [0, 5], and of (sqrt(w) - m) / h on [m - h, m + h]; within 2e-8
-_ERFINV_NEAR = (
-    -1.2638317173574664e-06, 2.9332370820253845e-06, 7.941249076720504e-06, -4.140623825365829e-05, 2.089156243180741e-05, 0.0002921416157304229,
-    -0.0008342566473261421, -0.00048787904742196846, 0.008525415991890028, -0.01957356380665251, -0.026108236313349985, 0.6166006919631721,
-    1.5014093511107918,
-)  # fmt: skip
+# erfinv(x) / x of w = -log(1 - x^2): of w / 2.5 - 1 on [0, 5], and of (sqrt(w) - m) / h on [m - h, m + h], within 2e-8
+_ERFINV_NEAR = {
+    "f32": (
+        -1.2638317173574664e-06,
+        2.9332370820253845e-06,
+        7.941249076720504e-06,
+        -4.140623825365829e-05,
+        2.089156243180741e-05,
+        0.0002921416157304229,
+        -0.0008342566473261421,
+        -0.00048787904742196846,
+        0.008525415991890028,
+        -0.01957356380665251,
+        -0.026108236313349985,
+        0.6166006919631721,
+        1.5014093511107918,
+    ),
+    "f64": (
+        -3.8266700213012684e-11,
+        3.858161126784112e-11,
+        4.4154081401624544e-10,
+        -9.755337189136466e-10,
+        -1.9762731377249387e-09,
+        1.1039320695967966e-08,
+        -6.723947932139946e-09,
+        -7.089712161469048e-08,
+        1.9955253577447374e-07,
+        1.358328533200264e-07,
+        -1.8538776245567707e-06,
+        2.851653340750412e-06,
+        8.652724308992296e-06,
+        -4.143207161087569e-05,
+        2.0472417318135177e-05,
+        0.00029219068516379794,
+        -0.0008341356436274527,
+        -0.00048789839832821423,
+        0.00852540095093571,
+        -0.019573561059547235,
+        -0.026108235777397546,
+        0.6166006918604175,
+        1.501409351110792,
+    ),
+}
 _ERFINV_FAR = (
     -0.0001407341140353886, 0.0006811991856487803, -0.0007393972022201842, -0.0009530961390099152, 0.0026540333900776005, -0.0021903686867214504,
     0.0011250401750608784, -0.0011277357578318922, 0.0015694803332937368, -0.002190052408212105, 0.003469571218023242, -0.004955959684525672,
@@ -185,19 +230,46 @@ def _erfcx(b, t, a):
     return b.div(chebyshev(b, t, _ERFCX_SCALED, place), b.fma(a, 2.0, 1.0))
 
 
-_ERFCX_SINGLE, _ERFCX_POWERS = powers(_ERFCX_SCALED, 2e-8), powers(_ERFCX_SCALED)
+_ERFCX_POWERS = {"f32": powers(_ERFCX_SCALED, 2e-8), "f64": powers(_ERFCX_SCALED)}
 
 
-def _erfc_single(b, t, x):
+def _erfc_by(b, t, x, power):
+    """erfc(x), ``power(y, rest)`` being exp(y - rest): the square of x is in two parts."""
     a = fabs(b, x)
     place = b.div(b.sub(a, 3.75), b.add(a, 3.75))
-    scaled = b.div(b.poly(place, _ERFCX_SINGLE), b.fma(a, 2.0, 1.0))
-    tail = b.mul(scaled, exp(b, t, b.neg(b.mul(a, a))))
+    scaled = b.div(b.poly(place, _ERFCX_POWERS[t]), b.fma(a, 2.0, 1.0))
+    square = b.mul(a, a)
+    tail = b.mul(scaled, power(b.neg(square), b.fma(a, a, b.neg(square))))
     tail = b.select(b.cmp("ogt", a, 30.0), 0.0, tail)
-    return b.select(b.cmp("olt", x, 0.0), b.sub(2.0, tail), tail)
+    far = b.select(b.cmp("olt", x, 0.0), b.sub(2.0, tail), tail)
+    # The polynomial of the scaled one rounds much at 0.
+    near = b.sub(1.0, b.fma(x, b.poly(b.mul(x, x), _ERF_NEAR[t]), x))
+    return b.select(b.cmp("olt", a, 0.5), near, far)
 
 
-erfc = narrow("erfc", _erfc_single, lambda b, t, x: called(b, "erfc", x))
+def _erfc(b, t, x):
+    def power(y, rest):
+        def parts(b, t, y):
+            nf, n, r = exp_parts(b, t, y)
+            return nf, n, b.sub(r, rest)
+
+        return exp_scaled(b, t, y, 0.0, -104.0 if t == "f32" else -745.2, parts)
+
+    return _erfc_by(b, t, x, power)
+
+
+def _erfc_normal(b, t, x):
+    """Where nothing is subnormal."""
+
+    def power(y, rest):
+        _, n, r = exp_parts(b, t, y)
+        p = b.convert("bitcast", b.add(exp_m1_reduced(b, t, b.sub(r, rest)), 1.0), FORMATS[t].ints)
+        return b.convert("bitcast", b.add(p, b.op("shl", n, FORMATS[t].m)), t)
+
+    return _erfc_by(b, t, x, power)
+
+
+expansion(usually("erfc", _erfc, _erfc_normal, lambda b, t, x: b.cmp("uge", fabs(b, x), 9.0 if t == "f32" else 26.0)))
 
 
 def _exp_of_square(b, t, x):
@@ -209,36 +281,35 @@ def _exp_of_square(b, t, x):
     return b.select(big, out, b.fma(out, rest, out))
 
 
-def _erfinv_start(b, t, x):
-    """(|x|, 1 - |x|, erfinv(|x|) within 2e-8 of itself)."""
+def _erfinv_near(b, t, x, log):
+    """(|x|, 1 - |x|, w, erfinv(|x|) where w is below 5)."""
     a, one = fabs(b, x), b.const(t, 1.0)
     left = b.sub(one, a)
     w = b.neg(log(b, t, b.mul(left, b.add(one, a))))
-    near = b.poly(b.sub(b.mul(w, 0.4), 1.0), _ERFINV_NEAR)
-    far = b.poly(b.mul(b.sub(sqrt(b, w), _ERFINV_M), 1 / _ERFINV_H), _ERFINV_FAR)
-    return a, left, b.mul(b.select(b.cmp("olt", w, 5.0), near, far), a)
+    return a, left, w, b.mul(b.poly(b.sub(b.mul(w, 0.4), 1.0), _ERFINV_NEAR[t]), a)
 
 
-def _erfinv_ends(b, t, x, a, y):
+def _erfinv(b, t, x):
+    """Where w is 5 or more, in float64 one step of Halley's: what is missing is told from the complement of erf."""
+    a, left, w, near = _erfinv_near(b, t, x, log)
+    y = b.mul(b.poly(b.mul(b.sub(sqrt(b, w), _ERFINV_M), 1 / _ERFINV_H), _ERFINV_FAR), a)
     one = b.const(t, 1.0)
+    if t == "f64":
+        place = b.div(b.sub(y, 3.75), b.add(y, 3.75))
+        above = b.div(b.poly(place, _ERFCX_POWERS[t]), b.fma(y, 2.0, 1.0))
+        u = b.mul(b.sub(b.mul(left, exp(b, t, b.mul(y, y))), above), math.sqrt(math.pi) / 2)
+        y = b.sub(y, b.div(u, b.fma(y, u, one)))
+    y = b.select(b.cmp("olt", w, 5.0), near, y)
     y = b.select(b.cmp("oeq", a, one), math.inf, y)
-    y = b.select(b.cmp("oeq", a, 0.0), a, y)
     return signed(b, b.select(b.cmp("ogt", a, one), math.nan, y), x)
 
 
-@expansion
-def erfinv(b, t, x):
-    """In float64 one step of Halley's; what is missing is told from erf below 3/4, above from its complement."""
-    a, left, y = _erfinv_start(b, t, x)
-    if t == "f32":
-        return _erfinv_ends(b, t, x, a, y)
-    e = exp(b, t, b.mul(y, y))
-    below = b.mul(b.sub(b.fma(y, b.poly(b.mul(y, y), _ERF[t]), y), a), e)
-    place = b.div(b.sub(y, 3.75), b.add(y, 3.75))
-    above = b.sub(b.mul(left, e), b.div(b.poly(place, _ERFCX_POWERS), b.fma(y, 2.0, 1.0)))
-    u = b.mul(b.select(b.cmp("olt", a, 0.75), below, above), math.sqrt(math.pi) / 2)
-    y = b.sub(y, b.div(u, b.fma(y, u, b.const(t, 1.0))))
-    return _erfinv_ends(b, t, x, a, y)
+def _erfinv_usual(b, t, x):
+    return signed(b, _erfinv_near(b, t, x, log_usual)[3], x)
+
+
+# sqrt(1 - exp(-5)) is 0.99663
+expansion(usually("erfinv", _erfinv, _erfinv_usual, lambda b, t, x: b.cmp("uge", fabs(b, x), 0.9965)))
 
 
 @wide
@@ -284,24 +355,47 @@ _NDTRI = (  # numerator and denominator: of the middle, and of tails up to exp(-
 )  # fmt: skip
 
 
-@wide
-def ndtri(b, t, x):
-    one, edge = b.const(t, 1.0), 0.13533528323661269189  # exp(-2)
-    upper = b.cmp("ogt", x, 1.0 - edge)
-    p = b.select(upper, b.sub(one, x), x)
+_EDGE = 0.13533528323661269189  # exp(-2)
+
+
+def _nearer_end(b, t, x):
+    """(whether x is in the upper tail, its distance from the end of [0, 1] that the tail is at)."""
+    one = b.const(t, 1.0)
+    upper = b.cmp("ogt", x, 1.0 - _EDGE)
+    return upper, b.select(upper, b.sub(one, x), x)
+
+
+def _ratio(b, x, quotient):
+    top, bottom = quotient
+    return b.div(b.mul(x, b.poly(x, top)), b.poly(x, bottom))
+
+
+def _ndtri_by(b, t, x, log, tail_of):
+    upper, p = _nearer_end(b, t, x)
     y = b.sub(p, 0.5)
-    square = b.mul(y, y)
-    (top, bottom), *tails = _NDTRI
-    ratio = b.div(b.mul(square, b.poly(square, top)), b.poly(square, bottom))
-    middle = b.mul(b.fma(y, ratio, y), math.sqrt(2 * math.pi))
+    middle = b.mul(b.fma(y, _ratio(b, b.mul(y, y), _NDTRI[0]), y), math.sqrt(2 * math.pi))
     root = sqrt(b, b.mul(-2.0, log(b, t, p)))
-    z = b.div(one, root)
-    near, far = (b.div(b.mul(z, b.poly(z, top)), b.poly(z, bottom)) for top, bottom in tails)
-    start = b.sub(root, b.div(log(b, t, root), root))
-    tail = b.sub(start, b.select(b.cmp("olt", root, 8.0), near, far))
+    z = b.div(b.const(t, 1.0), root)
+    tail = b.sub(b.sub(root, b.mul(log(b, t, root), z)), tail_of(root, z))
     tail = b.select(upper, tail, b.neg(tail))
-    out = b.select(b.cmp("ogt", p, edge), middle, tail)
+    return b.select(b.cmp("ogt", p, _EDGE), middle, tail)
+
+
+def _ndtri(b, t, x):
+    def tail_of(root, z):
+        return b.select(b.cmp("olt", root, 8.0), *(_ratio(b, z, q) for q in _NDTRI[1:]))
+
+    out = _ndtri_by(b, t, x, log, tail_of)
+    one = b.const(t, 1.0)
     out = b.select(b.cmp("oeq", x, 0.0), -math.inf, out)
     out = b.select(b.cmp("oeq", x, one), math.inf, out)
     outside = b.op("or", b.cmp("olt", x, 0.0), b.cmp("ogt", x, one))
     return b.select(outside, math.nan, out)
+
+
+def _ndtri_usual(b, t, x):
+    return _ndtri_by(b, t, x, log_usual, lambda root, z: _ratio(b, z, _NDTRI[1]))
+
+
+_quantile = usually("ndtri", _ndtri, _ndtri_usual, lambda b, t, x: b.cmp("ule", _nearer_end(b, t, x)[1], 1.3e-14))
+narrow("ndtri", _quantile, _quantile)

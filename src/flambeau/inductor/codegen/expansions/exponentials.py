@@ -13,9 +13,23 @@ import struct
 from ...assembly.instructions import I8, I16, I32, constant
 from ...machine import processor
 from .floats import maximum
-from .table import expansion, fabs
+from .table import expansion, fabs, usually
 
-__all__ = ["FORMATS", "clamp", "exp", "exp_m1_reduced", "exp_reduce", "expm1", "log", "log1p", "round_shift"]
+__all__ = [
+    "FORMATS",
+    "clamp",
+    "exp",
+    "exp_m1_reduced",
+    "exp_parts",
+    "exp_reduce",
+    "exp_scaled",
+    "expm1",
+    "log",
+    "log1p",
+    "log_usual",
+    "round_shift",
+    "split_log",
+]
 
 
 class _Float:
@@ -86,7 +100,7 @@ def round_shift(b, t, x, scale):
     return b.sub(shifted, fmt.magic), n
 
 
-def _exp_parts(b, t, x):
+def exp_parts(b, t, x):
     """(n as a float, n, r): x = n ln 2 + r."""
     hi, lo = _LN2[t]
     nf, n = round_shift(b, t, x, math.log2(math.e))
@@ -96,7 +110,7 @@ def _exp_parts(b, t, x):
 
 def exp_reduce(b, t, x):
     """(n, r): x = n ln 2 + r."""
-    return _exp_parts(b, t, x)[1:]
+    return exp_parts(b, t, x)[1:]
 
 
 def exp_m1_reduced(b, t, r):
@@ -119,7 +133,7 @@ def _beyond(b, t, x, top, out):
     return b.select(b.cmp("ugt", x, top), b.mul(x, factor), out)
 
 
-def _scaled(b, t, x, top, low, reduce):
+def exp_scaled(b, t, x, top, low, reduce):
     """2^n e^r with (n as a float, n, r) = ``reduce(x)``; infinity above ``top``, 0 below ``low``."""
     fmt = FORMATS[t]
     if processor.holds_lines() and b.lanes * fmt.size >= 64:
@@ -171,7 +185,7 @@ def _scaled_at_once(b, t, x, top, low, reduce):
 @expansion
 def exp(b, t, x):
     top, low = (88.72283172607422, -104.0) if t == "f32" else (709.782712893384, -745.2)
-    return _scaled(b, t, x, top, low, _exp_parts)
+    return exp_scaled(b, t, x, top, low, exp_parts)
 
 
 def _exp2_parts(b, t, x):
@@ -183,7 +197,7 @@ def _exp2_parts(b, t, x):
 @expansion
 def exp2(b, t, x):
     top, low = (127.99999237060547, -150.0) if t == "f32" else (1023.9999999999999, -1075.0)
-    return _scaled(b, t, x, top, low, _exp2_parts)
+    return exp_scaled(b, t, x, top, low, _exp2_parts)
 
 
 @expansion
@@ -191,11 +205,13 @@ def sigmoid(b, t, x):
     return b.div(1.0, b.add(exp(b, t, b.neg(x)), 1.0))
 
 
-@expansion
-def expm1(b, t, x):
+_EXPM1 = {"f32": (88.72283172607422, -18.0), "f64": (709.782712893384, -38.0)}
+
+
+def _expm1_within(b, t, x, y):
+    """expm1(y) of y within the limits; 0 keeps the sign that x has."""
     fmt = FORMATS[t]
-    top, low = (88.72283172607422, -18.0) if t == "f32" else (709.782712893384, -38.0)
-    n, r = exp_reduce(b, t, clamp(b, t, x, low, top))
+    n, r = exp_reduce(b, t, y)
     # 2 (2^(n-1) (e^r - 1) + (2^(n-1) - 1/2)): halved because 2^n itself may overflow
     scale = b.add(n, fmt.bias - 1)
     scale = b.convert("bitcast", b.op("shl", scale, fmt.m), t)
@@ -203,11 +219,23 @@ def expm1(b, t, x):
     out = b.fma(scale, em, b.sub(scale, 0.5))
     out = b.add(out, out)
     out = b.select(b.cmp("eq", n, 0), em, out)
-    out = _beyond(b, t, x, top, out)
     return b.select(b.cmp("oeq", x, 0.0), x, out)
 
 
-def _split_log(b, t, x):
+def expm1(b, t, x):
+    top, low = _EXPM1[t]
+    return _beyond(b, t, x, top, _expm1_within(b, t, x, clamp(b, t, x, low, top)))
+
+
+def _outside(b, t, x):
+    top, low = _EXPM1[t]
+    return b.op("or", b.cmp("uge", x, top), b.cmp("ole", x, low))
+
+
+expansion(usually("expm1", expm1, lambda b, t, x: _expm1_within(b, t, x, x), _outside))
+
+
+def split_log(b, t, x):
     """(k as a float, f): x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). For normal positive x."""
     fmt, ints = FORMATS[t], FORMATS[t].ints
     one = fmt.bits(1.0)
@@ -248,17 +276,36 @@ def _log_specials(b, t, x, out, zero, special):
     return b.select(b.cmp("ole", x, zero), special, out)
 
 
-@expansion
-def log(b, t, x):
-    hi, lo = _LN2[t]
-    y, correction = _normal(b, t, x)
-    k, f = _split_log(b, t, y)
-    k = b.add(k, correction)
-    hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
-    tail = b.fma(k, lo, tail)
-    out = b.sub(f, b.sub(hfsq, tail))
-    out = b.fma(k, hi, out)
-    return _log_specials(b, t, x, out, 0.0, special)
+def _log_of_sum(b, t, f):
+    """(hfsq, s (hfsq + R)) as :func:`_log_parts` gives them, of a number that is neither 0 nor negative."""
+    hfsq = b.mul(b.mul(f, f), 0.5)
+    s = b.div(f, b.add(f, 2.0))
+    z = b.mul(s, s)
+    return hfsq, b.mul(s, b.add(hfsq, b.mul(z, b.poly(z, _LOG[t]))))
+
+
+def _not_normal(b, t, x):
+    """Whether x isn't positive, normal and finite."""
+    bits, least = b.convert("bitcast", x, FORMATS[t].ints), FORMATS[t].bits(2.0 ** (-126 if t == "f32" else -1022))
+    return b.cmp("uge", b.sub(bits, least), FORMATS[t].bits(math.inf) - least)
+
+
+def _logarithm(name, finish):
+    """The expansion of a logarithm, and its form for normal positive numbers. ``finish(b, t, k, f, hfsq, tail)``: what it is of 2^k (1 + f)."""
+
+    def usual(b, t, x):
+        k, f = split_log(b, t, x)
+        return finish(b, t, k, f, *_log_of_sum(b, t, f))
+
+    def whole(b, t, x):
+        y, correction = _normal(b, t, x)
+        k, f = split_log(b, t, y)
+        k = b.add(k, correction)
+        hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
+        return _log_specials(b, t, x, finish(b, t, k, f, hfsq, tail), 0.0, special)
+
+    expansion(usually(name, whole, usual, _not_normal))
+    return whole, usual
 
 
 def _in_two(b, t, f, hfsq, tail):
@@ -267,36 +314,34 @@ def _in_two(b, t, f, hfsq, tail):
     return ln, b.sub(b.sub(b.sub(f, ln), hfsq), b.sub(0.0, tail))
 
 
-@expansion
-def log2(b, t, x):
-    y, correction = _normal(b, t, x)
-    k, f = _split_log(b, t, y)
-    k = b.add(k, correction)
-    hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
-    # log2(e) in two parts, so that log2 of a power of two is exact and the product keeps its low half
+def _natural(b, t, k, f, hfsq, tail):
+    hi, lo = _LN2[t]
+    return b.fma(k, hi, b.sub(f, b.sub(hfsq, b.fma(k, lo, tail))))
+
+
+def _binary(b, t, k, f, hfsq, tail):
+    """log2(e) in two parts, so that log2 of a power of two is exact and the product keeps its low half."""
     ln, rest = _in_two(b, t, f, hfsq, tail)
     hi = struct.unpack("<f", struct.pack("<f", math.log2(math.e)))[0] if t == "f32" else math.log2(math.e)
     lo = 1.925963033500011e-08 if t == "f32" else 2.0355273740931033e-17
     low = b.fma(ln, lo, b.mul(rest, hi))
-    whole = b.fma(ln, hi, low)
-    return _log_specials(b, t, x, b.add(k, whole), 0.0, special)
+    return b.add(k, b.fma(ln, hi, low))
 
 
-@expansion
-def log10(b, t, x):
+def _decimal(b, t, k, f, hfsq, tail):
     """1 / log(10) and log10(2) in two parts each (FreeBSD's e_log10.c), so that log10 of a power of ten is exact."""
     hi, lo, two_hi, two_lo = (b.const(t, c) for c in _LOG10[t])
-    y, correction = _normal(b, t, x)
-    k, f = _split_log(b, t, y)
-    k = b.add(k, correction)
-    hfsq, tail, special = _log_parts(b, t, f, x, 0.0)
     ln, rest = _in_two(b, t, f, hfsq, tail)
     product, whole = b.mul(ln, hi), b.mul(k, two_hi)
     low = b.fma(ln, hi, b.sub(0.0, product))
     low = b.fma(rest, hi, b.fma(ln, lo, b.fma(k, two_lo, low)))
     top = b.add(whole, product)
-    low = b.add(low, b.add(b.sub(whole, top), product))
-    return _log_specials(b, t, x, b.add(top, low), 0.0, special)
+    return b.add(top, b.add(low, b.add(b.sub(whole, top), product)))
+
+
+log, log_usual = _logarithm("log", _natural)
+_logarithm("log2", _binary)
+_logarithm("log10", _decimal)
 
 
 @expansion
@@ -304,7 +349,7 @@ def log1p(b, t, x):
     hi, lo = _LN2[t]
     one = b.const(t, 1.0)
     u = b.add(one, x)
-    k, f = _split_log(b, t, u)
+    k, f = split_log(b, t, u)
     # what the rounding of 1 + x lost, relative to u (fdlibm); for k = 0 the fraction is x itself
     big = b.cmp("oge", u, 2.0)
     lost = b.select(big, b.sub(one, b.sub(u, x)), b.sub(x, b.sub(u, one)))

@@ -9,7 +9,19 @@ from collections.abc import Callable
 
 from ...assembly.instructions import Operand
 
-__all__ = ["EXPANSIONS", "called", "chebyshev", "expansion", "fabs", "narrow", "powers", "signed", "sqrt", "wide"]
+__all__ = [
+    "EXPANSIONS",
+    "called",
+    "chebyshev",
+    "expansion",
+    "fabs",
+    "narrow",
+    "powers",
+    "signed",
+    "sqrt",
+    "usually",
+    "wide",
+]
 
 EXPANSIONS: dict[str, Callable[..., Operand]] = {}
 """Name after the ``@`` in the scalar table -> function(builder, dtype, *operands)."""
@@ -37,6 +49,16 @@ def narrow(name, of_singles, of_doubles):
 
     through.__name__, through.of_singles, through.of_doubles = name, of_singles, of_doubles
     return expansion(through)
+
+
+def usually(name, whole, usual, rare):
+    """The expansion ``whole``, of which ``usual`` is a shorter form that has its bits where ``rare`` is false."""
+
+    def chosen(b, t, *args):
+        return b.rarely(lambda: rare(b, t, *args), lambda: usual(b, t, *args), lambda: whole(b, t, *args))
+
+    chosen.__name__ = name
+    return chosen
 
 
 def sqrt(b, x):
