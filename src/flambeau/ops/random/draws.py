@@ -9,6 +9,7 @@ import numpy as np
 from ...base import dtypes, select
 from ...base.kernels import Draw, Order
 from ...base.shapes import broadcast_shapes, contiguous_strides, is_contiguous
+from ...core.body import TABLE
 from ...core.declare import composite, random, written
 from ...core.definition import TensorMeta
 from ...core.layouts import made_strides
@@ -272,14 +273,25 @@ def _holding(holds, text):
     return check
 
 
-def _by_inversion(fn):
-    """In a graph: ``fn(handler, u, *parameters)`` of uniform doubles."""
+class _Loops:
+    """The scalar table's functions of arrays."""
+
+    def __getattr__(self, name):
+        return TABLE[name].numpy
+
+
+def _by_map(what, fn):
+    """A draw, and the same in a graph: ``fn(handler, x, *parameters)`` of doubles, which ``what`` draws."""
+
+    def draw(gen, shape, dtype, self, *parameters):
+        x = gen.uniform(shape, _F64) if what == Draw.UNIFORM else gen.normal_sequence(shape)
+        return fn(_Loops(), x, *parameters[:-1]).astype(dtype.np)
 
     def drawn(lowering, val, strides, self, *parameters):
-        u = lowering.draw(val, Draw.UNIFORM, 0.0, 1.0, strides, dtypes.float64)
-        return lowering.mapped(lambda s, x: fn(s, x, *parameters[:-1]), u, val)
+        x = lowering.draw(val, what, 0.0, 1.0, strides, dtypes.float64)
+        return lowering.mapped(lambda s, x: fn(s, x, *parameters[:-1]), x, val)
 
-    return drawn
+    return draw, drawn
 
 
 def _bernoulli_in_order(gen, shape, dtype, self, p, generator):
@@ -305,10 +317,6 @@ def _bernoulli_of_drawn(lowering, val, strides, self, p):
 
 
 _NO_PROBABILITY = "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
-
-
-def _log_normal(gen, shape, dtype, self, mean, std, generator):
-    return np.exp(gen.normal_sequence(shape) * std + mean).astype(dtype.np)
 
 
 def _normal_into(gen, shape, dtype, self, mean, std, generator):
@@ -367,8 +375,7 @@ _filled(
     f"exponential_(Tensor self, float lambd=1, {_G}",
     *_checking(
         _holding(lambda lambd: lambd > 0, "exponential_ expects lambda > 0.0, but found lambda={}"),
-        lambda gen, shape, dtype, self, lambd, g: (-np.log1p(-gen.uniform(shape, _F64)) / lambd).astype(dtype.np),
-        _by_inversion(lambda s, u, lambd: s.div(s.neg(s.log1p(s.neg(u))), lambd)),
+        *_by_map(Draw.UNIFORM, lambda s, u, lambd: s.div(s.neg(s.log1p(s.neg(u))), lambd)),
     ),
     known=lambda dtype: rules.continuous(dtype, "Exponential"),
 )
@@ -377,10 +384,7 @@ _filled(
     f"geometric_(Tensor self, float p, {_G}",
     *_checking(
         _holding(lambda p: 0 < p < 1, "geometric_ expects p to be in (0, 1), but got p={}"),
-        lambda gen, shape, dtype, self, p, g: np.ceil(np.log(gen.uniform(shape, _F64)) / math.log1p(-p)).astype(
-            dtype.np
-        ),
-        _by_inversion(lambda s, u, p: s.ceil(s.div(s.log(u), math.log1p(-p)))),
+        *_by_map(Draw.UNIFORM, lambda s, u, p: s.ceil(s.div(s.log(u), math.log1p(-p)))),
     ),
     known=_only(rules.REAL[1:], "geometric_cpu"),
 )
@@ -389,10 +393,10 @@ _filled(
     f"cauchy_(Tensor self, float median=0, float sigma=1, {_G}",
     *_checking(
         _holding(lambda median, sigma: sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma={1}"),
-        lambda gen, shape, dtype, self, median, sigma, g: (
-            median + sigma * np.tan(math.pi * (gen.uniform(shape, _F64) - 0.5))
-        ).astype(dtype.np),
-        _by_inversion(lambda s, u, median, sigma: s.add(s.mul(s.tan(s.mul(s.sub(u, 0.5), math.pi)), sigma), median)),
+        *_by_map(
+            Draw.UNIFORM,
+            lambda s, u, median, sigma: s.add(s.mul(s.tan(s.mul(s.sub(u, 0.5), math.pi)), sigma), median),
+        ),
     ),
     known=lambda dtype: rules.continuous(dtype, "Cauchy"),
 )
@@ -401,12 +405,7 @@ _filled(
     f"log_normal_(Tensor self, float mean=1, float std=2, {_G}",
     *_checking(
         _holding(lambda mean, std: std > 0, "log_normal_ expects std > 0.0, but found std={1}"),
-        _log_normal,
-        lambda lowering, val, strides, self, mean, std, g: lowering.mapped(
-            lambda s, x: s.exp(s.add(s.mul(x, std), mean)),
-            lowering.draw(val, Draw.SEQUENCE, 0.0, 1.0, strides, dtypes.float64),
-            val,
-        ),
+        *_by_map(Draw.SEQUENCE, lambda s, x, mean, std: s.exp(s.add(s.mul(x, std), mean))),
     ),
     known=_only(rules.FLOATING, "log_normal_cpu"),
 )
