@@ -128,6 +128,7 @@ static void clear(int item, char *a, int64_t rows, int64_t columns, int upper) {
     }
 }
 
+#define NOT_FINITE (-100)
 static int all_finite(int type, const char *a, int64_t count) {
     if (flb_lapack_item[type] != flb_lapack_real[type]) count *= 2;
     uint32_t bad = 0;
@@ -139,6 +140,16 @@ static int all_finite(int type, const char *a, int64_t count) {
     const uint64_t *x = (const uint64_t *)a, exponent = (uint64_t)0x7ff << 52;
     for (int64_t i = 0; i < count; i++) bad |= (x[i] & exponent) == exponent;
     return !bad;
+}
+
+static int any_nan(int type, const char *a, int64_t count) {
+    if (flb_lapack_item[type] != flb_lapack_real[type]) count *= 2;
+    uint32_t bad = 0;
+    if (flb_lapack_real[type] == 4)
+        for (int64_t i = 0; i < count; i++) bad |= ((const float *)a)[i] != ((const float *)a)[i];
+    else
+        for (int64_t i = 0; i < count; i++) bad |= ((const double *)a)[i] != ((const double *)a)[i];
+    return bad != 0;
 }
 
 /* The room that a routine asked for; in single precision the number is rounded. */
@@ -414,7 +425,6 @@ static int reflected(Job *job, char **p, char **work, int64_t *room) {
     return 0;
 }
 
-#define NOT_FINITE (-100)
 
 /* `want`: N or V. */
 static int hermitian(Job *job, char **p, char **work, int64_t *room) {
@@ -488,7 +498,7 @@ static int singular(Job *job, char **p, char **work, int64_t *room) {
 #define EXPAND(T)                                                                      \
     for (int64_t j = 0; j < n; j++) {                                                  \
         const T *re = (const T *)wr, *im = (const T *)wi, *v = (const T *)vr;          \
-        T *value = (T *)p[1] + 2 * j, *to = (T *)p[3] + 2 * n * j;                     \
+        T *value = (T *)p[1] + 2 * j, *to = vectors ? (T *)p[3] + 2 * n * j : NULL;    \
         value[0] = re[j], value[1] = im[j];                                            \
         int pair = im[j] > 0 ? 1 : im[j] < 0 ? -1 : 0;                                 \
         for (int64_t i = 0; vectors && i < n; i++) {                                   \
@@ -549,7 +559,8 @@ static int least_squares(Job *job, char **p, char **work, int64_t *room) {
     memset(b, 0, (size_t)(most * columns * item));
     move(item, m, columns, p[1], v->strides[v->ndim - 2], v->strides[v->ndim - 1], b, item, most * item);
     memset(order, 0, (size_t)n * 8);
-    if (item == real) gelsy(&m, &n, &columns, a, &m, b, &most, order, rcond, &rank, *work, room, &info);
+    if (any_nan(type, a, m * n) || any_nan(type, b, most * columns)) info = NOT_FINITE;
+    else if (item == real) gelsy(&m, &n, &columns, a, &m, b, &most, order, rcond, &rank, *work, room, &info);
     else gelsy(&m, &n, &columns, a, &m, b, &most, order, rcond, &rank, *work, room, reals, &info);
     move(item, n, columns, b, item, most * item, p[2], x->strides[x->ndim - 2], x->strides[x->ndim - 1]);
     *(int64_t *)p[3] = (int32_t)rank;

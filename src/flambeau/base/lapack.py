@@ -185,13 +185,14 @@ def svd(a, full: bool, vectors: bool):
     return u, s, vh, info
 
 
-def eig(a):
-    """(values, vectors, infos), values and vectors complex. The matrices are finite (checked by the caller)."""
+def eig(a, vectors: bool):
+    """(values, vectors or None, infos), values and vectors complex. The matrices are finite (checked by the caller)."""
     *batch, n, _ = a.shape
     kind = numpy.result_type(a.dtype, numpy.complex64)
-    values, vectors, info = numpy.empty((*batch, n), kind), _matrices(batch, n, n, kind), numpy.empty(batch, "i4")
-    _run(Lapack.EIG, [a], [values, info, vectors], job="V")
-    return values, vectors, info
+    values, info = numpy.empty((*batch, n), kind), numpy.empty(batch, "i4")
+    made = _matrices(batch, n, n, kind) if vectors else None
+    _run(Lapack.EIG, [a], [values, info, made], job="V" if vectors else "N")
+    return values, made, info
 
 
 def least_squares(a, b, cut: float):

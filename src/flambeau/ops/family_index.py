@@ -47,8 +47,8 @@ _mm_prepacked _prepack
 _scaled_mm
 """,
     "linear_algebra.spectra": """
-_linalg_eigh _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_lstsq linalg_matrix_norm
-linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
+_linalg_eigh _linalg_eigvals _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_lstsq
+linalg_matrix_norm linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
 """,
     "linear_algebra.systems": """
 _linalg_det _linalg_slogdet _linalg_solve_ex chain_matmul cholesky_inverse cholesky_solve cross det inverse linalg_cross linalg_det

@@ -177,14 +177,18 @@ def _eig_meta(self):
     out_rules="casts",
 )
 def linalg_eig(a):
+    return _eig(a, True)
+
+
+def _eig(a, vectors):
     if not np.isfinite(a).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     if not a.size:
         kind = np.result_type(a.dtype, np.complex64)
         return np.zeros(a.shape[:-1], kind), np.zeros(a.shape, kind)
-    values, vectors, info = lapack.eig(a)
+    values, made, info = lapack.eig(a, vectors)
     _converged("linalg.eig", info)
-    return values, vectors
+    return values, made
 
 
 batched(linalg_eig)
@@ -206,9 +210,25 @@ def _eig_vjp(ct0, ct1, result0, result1):
 linalg_eig.derivative(self=_eig_vjp)
 
 
+@extern(
+    "_linalg_eigvals(Tensor self) -> Tensor",
+    columns=(),
+    meta=lambda self: _eig_meta(self)[0],
+    variants="",
+    tags=_OWN,
+)
+def _linalg_eigvals(a):
+    return _eig(a, False)[0]
+
+
+batched(_linalg_eigvals)
+
+
 @composite("linalg_eigvals(Tensor self) -> Tensor", variants="")
 def linalg_eigvals(self):
-    return aten.linalg_eig.default(self)[0]
+    if differentiated(self):  # by the vectors
+        return aten.linalg_eig.default(self)[0]
+    return aten._linalg_eigvals.default(self)
 
 
 # ---- singular values -----------------------------------------------------------------------------------------------------
@@ -483,6 +503,8 @@ def linalg_matrix_rank_tol_tensor(input, tol, hermitian):
     return _rank(input, tol, aten.zeros_like.default(tol), hermitian)
 
 
+_WITH_NAN = "torch.linalg.lstsq: The least squares solution could not be computed because the input contains nan."
+_NOT_TAKEN = "torch.linalg.lstsq: the routine gelsy refused its input"
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
@@ -533,7 +555,7 @@ def _least_by_qr(a, x, cut, driver):
     if driver == "gelsy":
         out, found, info = lapack.least_squares(a, x, cut)
         if info.any():
-            raise RuntimeError("torch.linalg.lstsq: the routine gelsy refused its input")
+            raise LinAlgError(_NOT_TAKEN)
         return out, found if found.shape == rank.shape else rank, s
     adjoint = lambda t: np.conj(np.swapaxes(t, -1, -2))  # noqa: E731
     if m >= n:
@@ -589,9 +611,7 @@ def linalg_lstsq(a, b, rcond, driver):
         out = np.zeros((*batch, n, x.shape[-1]), a.dtype)
         rank, s = np.zeros(a.shape[:-2], np.int64), np.zeros((*a.shape[:-2], min(m, n)), a.real.dtype)
     elif np.isnan(a).any() or np.isnan(x).any():
-        raise LinAlgError(
-            "torch.linalg.lstsq: The least squares solution could not be computed because the input contains nan."
-        )
+        raise LinAlgError(_WITH_NAN)
     else:
         out, rank, s = (_least_by_qr if driver in ("gels", "gelsy") else _least_by_svd)(a, x, cut, driver)
     residuals = np.zeros((0,), a.real.dtype)
@@ -608,6 +628,16 @@ def linalg_lstsq(a, b, rcond, driver):
         np.asarray(rank) if driver != "gels" else np.zeros((0,), np.int64),
         np.ascontiguousarray(s) if driver in ("gelsd", "gelss") else np.zeros((0,), a.real.dtype),
     )
+
+
+@linalg_lstsq.override("lower")
+def _lower_lstsq(lowering, vals, self, b, rcond, driver):
+    if driver not in (None, "gelsy") or not len(self.sizes) == len(b.sizes) == 2:
+        raise NotImplementedError("other routines, vectors and batches")
+    solution, rank, info = lowering.least_squares(vals, self, b, rcond)
+    lowering.refuse(info, _NOT_TAKEN, _WITH_NAN)
+    residuals, values = (lowering.full((0,), v.dtype, 0, v.device) for v in (vals[1], vals[3]))
+    return [solution, residuals, rank, values]
 
 
 def _lstsq_vjp(ct0, ct1, self, b, result0, result1, mask):

@@ -108,6 +108,7 @@ row("_linalg_eigh", [call(definite(2, 2) + np.diag([0.0, 1]))], through=lambda o
 _eig = np.diag([1.0, 3.0]) + 0.2 * f(2, 2)
 row("linalg_eig", [call(_eig), call(np.stack([_eig, _eig.T]))], through=lambda op, a: (lambda r: (r[0], r[1].abs()))(op(a)))
 row("linalg_eigvals", [call(_eig), call(np.stack([_eig, _eig.T]))])
+row("_linalg_eigvals", [call(_eig), call(np.stack([_eig, _eig.T]))], grad=())
 _svd = [call(well(2, 2) + np.diag([0.0, 2])), call(f(3, 2) + np.eye(3, 2) * [2.0, 4]), call(f(2, 2, 3) + np.diag([2.0, 4, 6])[:2])]
 
 

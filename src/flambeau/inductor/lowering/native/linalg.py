@@ -21,6 +21,7 @@ __all__ = [
     "det",
     "eigh",
     "inverse",
+    "least_squares",
     "lu",
     "qr",
     "refuse",
@@ -202,6 +203,18 @@ def svd(lowering, vals, x, full, vectors):
     s, info, *uv = _run(lowering, Lapack.SVD, x.dtype, [region], outs, 10 * math.prod(batch) * m * n * n, job=job)
     u, vh = uv or [lowering.full((0,), x.dtype, 0, x.device)] * 2
     return [u, s, vh, info]
+
+
+def least_squares(lowering, vals, x, right, rcond):
+    """[solutions, ranks, infos] by QR with pivots (gelsy)."""
+    (a, batch, m, n), (b, other, _, columns) = _read(lowering, x), _read(lowering, right)
+    if batch != other or not all(at_least(k, 1) for k in (*batch, m, n, columns)):
+        raise NotImplementedError("matrices without elements, or of other batches")
+    if rcond is None and not (type(m) is type(n) is int):
+        raise NotImplementedError("a condition that depends on sizes")
+    cut = dtypes.finfo(x.dtype).eps * max(m, n) if rcond is None else rcond
+    outs = [_matrices((*batch, n, columns), x), _plain(batch, dtypes.int64, x), _plain(batch, dtypes.int32, x)]
+    return _run(lowering, Lapack.LSTSQ, x.dtype, [a, b], outs, 4 * math.prod(batch) * m * n * (n + columns), cut=cut)
 
 
 def row_permutation(lowering, val, pivots, tag_text):
