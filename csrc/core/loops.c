@@ -9,10 +9,10 @@
 
 #define LOOP(NAME) static void NAME(char **args, const npy_intp *dims, const npy_intp *steps, void *data)
 
-/* One element n times: a block that stays in the first-level cache, and copies of it. */
-static void fill(char *to, const void *value, size_t item, npy_intp n) {
-    size_t size = item * (size_t)n, done = item;
-    memcpy(to, value, item);
+enum { FILLED = 64 }; /* elements that are written one by one */
+
+/* What is at `to` again up to `size` bytes, of which `done` are there: a block that stays in the first-level cache, and copies of it. */
+static void repeat(char *to, size_t done, size_t size) {
     for (; done < size && done < 4096; done *= 2)
         memcpy(to + done, to, done < size - done ? done : size - done);
     for (size_t block = done; done < size; done += block)
@@ -28,8 +28,9 @@ static void fill(char *to, const void *value, size_t item, npy_intp n) {
             return;                                                                                  \
         }                                                                                            \
         if (!s && d == (npy_intp)sizeof(T) && n) {                                                   \
-            T value = *(T *)a;                                                                       \
-            fill(b, &value, sizeof(T), n);                                                           \
+            T value = *(T *)a, *to = (T *)b;                                                         \
+            for (npy_intp i = 0; i < n && i < FILLED; i++) to[i] = value;                            \
+            if (n > FILLED) repeat(b, FILLED * sizeof(T), (size_t)n * sizeof(T));                    \
             return;                                                                                  \
         }                                                                                            \
         for (npy_intp i = 0; i < n; i++, a += s, b += d) *(T *)b = *(T *)a;                          \

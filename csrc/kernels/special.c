@@ -197,7 +197,6 @@ enum { BLOCK = 16, TILE = 64, DEPTH = 32 };
                 sums[k] = TERM;                                                                             \
             }                                                                                               \
     }
-TERMS(squares, sum + apart * apart)
 TERMS(absolutes, sum + apart)
 TERMS(unequal, sum + (apart > 0 ? 1.0 : apart)) /* apart: 0 or nan */
 TERMS(greatest, apart > sum ? apart : sum) /* as in PyTorch, nan is passed over */
@@ -212,20 +211,67 @@ static void block(const Distances *d, int64_t begin, int64_t count, int64_t firs
                 turned[i * TILE + k] = k < wide ? POINT(d->v->others, (from + k) * d->m + j + i) : 0;
         for (int64_t r = 0; r < count; r++) {
             for (int64_t i = 0; i < deep; i++) line[i] = POINT(d->v->points, (begin + r) * d->m + j + i);
-            (d->p == 2           ? squares
-                 : d->p == 1     ? absolutes
-                 : d->p == 0     ? unequal
-                                 : greatest)(line, turned, deep, sums[r]);
+            (d->p == 1 ? absolutes : d->p == 0 ? unequal : greatest)(line, turned, deep, sums[r]);
         }
     }
     for (int64_t r = 0; r < count; r++)
         for (int64_t k = 0; k < wide; k++)
-            put_distance(d, (begin + r) * d->others + first + k, d->p == 2 ? sqrt(sums[r][k]) : sums[r][k]);
+            put_distance(d, (begin + r) * d->others + first + k, sums[r][k]);
 }
+
+/* Euclidean ones in vectors of the type: tiles of four vectors of points, DEPTH coordinates in one go, whose sums go on in doubles. */
+enum { VECTOR = 64, POINTS = 64 };
+#define EUCLIDEAN(T, root)                                                                                    \
+    typedef T T##_vector __attribute__((vector_size(VECTOR)));                                                \
+    enum { T##_lanes = VECTOR / sizeof(T), T##_tile = 4 * T##_lanes };                                        \
+    BY_LEVEL(static void, squares_##T, (const T *a, const T *b, int64_t m, double *restrict sums),            \
+             (a, b, m, sums)) {                                                                               \
+        const T##_vector *row = (const T##_vector *)b;                                                        \
+        T##_vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                                    \
+        for (int64_t j = 0; j < m; j++, row += 4) {                                                           \
+            T##_vector x = row[0] - a[j], y = row[1] - a[j], z = row[2] - a[j], w = row[3] - a[j];            \
+            s0 += x * x, s1 += y * y, s2 += z * z, s3 += w * w;                                               \
+        }                                                                                                     \
+        T##_vector all[4] = {s0, s1, s2, s3};                                                                 \
+        for (int k = 0; k < T##_tile; k++) sums[k] += ((const T *)all)[k];                                    \
+    }                                                                                                         \
+    BY_LEVEL(static void, roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {             \
+        for (int k = 0; k < T##_tile; k++) to[k] = root((T)sums[k]);                                          \
+    }                                                                                                         \
+    static void euclidean_##T(const Distances *d, int64_t begin, int64_t count, int64_t first) {              \
+        double sums[POINTS][T##_tile] = {{0}};                                                                \
+        _Alignas(VECTOR) T turned[DEPTH * T##_tile], made[T##_tile];                                          \
+        int64_t left = d->others - first, wide = left < T##_tile ? left : T##_tile;                           \
+        const T *from = (const T *)d->v->others.ptr + (begin / d->rows * d->others + first) * d->m;           \
+        const T *points = (const T *)d->v->points.ptr + begin * d->m;                                         \
+        T *to = (T *)d->v->distances.ptr + begin * d->others + first;                                         \
+        for (int64_t j = 0; j < d->m; j += DEPTH) {                                                           \
+            int64_t deep = d->m - j < DEPTH ? d->m - j : DEPTH;                                               \
+            for (int64_t k = 0; k < T##_tile; k++)                                                            \
+                for (int64_t i = 0; i < deep; i++) turned[i * T##_tile + k] = k < wide ? from[k * d->m + j + i] : 0; \
+            for (int64_t r = 0; r < count; r++) squares_##T(points + r * d->m + j, turned, deep, sums[r]);    \
+        }                                                                                                     \
+        for (int64_t r = 0; r < count; r++) {                                                                 \
+            roots_##T(sums[r], made);                                                                         \
+            memcpy(to + r * d->others, made, (size_t)wide * sizeof(T));                                       \
+        }                                                                                                     \
+    }
+EUCLIDEAN(float, sqrtf)
+EUCLIDEAN(double, sqrt)
 
 static void distances(void *context, int64_t begin, int64_t end) {
     const Distances *d = context;
-    if (d->p == 2 || d->p == 1 || d->p == 0 || isinf(d->p)) {
+    if (d->p == 2) {
+        int tile = d->f64 ? double_tile : float_tile;
+        for (int64_t i = begin, count; i < end; i += count) {
+            int64_t left = d->rows - i % d->rows; /* of the points of a batch */
+            count = end - i < left ? end - i : left;
+            count = count < POINTS ? count : POINTS;
+            for (int64_t k = 0; k < d->others; k += tile) (d->f64 ? euclidean_double : euclidean_float)(d, i, count, k);
+        }
+        return;
+    }
+    if (d->p == 1 || d->p == 0 || isinf(d->p)) {
         for (int64_t i = begin, count; i < end; i += count) {
             int64_t left = d->rows - i % d->rows; /* of the points of a batch */
             count = end - i < left ? end - i : left;

@@ -113,13 +113,12 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
         raise RuntimeError(f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}")
     _check_labels(target)
     column = aten.unsqueeze.default(t, 1)
-    z = _positive_part(aten.add.Tensor(aten.sub.Tensor(x, aten.gather.default(x, 1, column)), margin))
+    z = _positive_part(aten.add.Tensor(x, aten.rsub.Scalar(aten.gather.default(x, 1, column), margin)))
     if p == 2:
         z = aten.mul.Tensor(z, z)
     if weight is not None:
         z = aten.mul.Tensor(z, aten.unsqueeze.default(aten.index_select.default(weight, 0, t), 1))
-    own = aten.eq.Tensor(aten.arange.default(x.shape[1], device=x.device), column)
-    each = aten.div.Tensor(aten.sum.dim_IntList(aten.masked_fill.Scalar(z, own, 0), [1]), x.shape[1])
+    each = aten.div.Tensor(aten.sum.dim_IntList(aten.scatter.value(z, 1, column, 0), [1]), x.shape[1])
     return reduced(aten.squeeze.dim(each, 0) if self.ndim < 2 and reduction == 0 else each, reduction)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...base import dtypes
+from ...base.symint import is_symbolic
 from ...core.declare import COMPLEX, composite
 from ...core.operator import namespace
 
@@ -32,7 +33,8 @@ def cosine_similarity(x1, x2, dim, eps):
 
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", variants="function")
 def bilinear(input1, input2, weight, bias):
-    """x1^T A x2 for each output: one matrix product over the pairs of features."""
+    """x1^T A x2 for each output: a product of x1 with all the A and sums of what that is times x2; of many outputs one product over the pairs
+    of features."""
     if weight.ndim != 3:
         fits = not input1.ndim or weight.ndim < 2 or input1.shape[-1] == weight.shape[1]
         raise (IndexError if fits else RuntimeError)(
@@ -49,14 +51,20 @@ def bilinear(input1, input2, weight, bias):
     if len(set(kinds.values())) > 1:
         shown = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
         raise RuntimeError(f"bilinear(): All tensors must have the same dtype, got {shown}")
-    pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != weight.shape[0]):
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias.shape[0] if bias.ndim else 1} but expected {weight.shape[0]}"
         )
-    features = weight.shape[1] * weight.shape[2]
+    outputs, left, right = weight.shape
+    if not any(map(is_symbolic, weight.shape)) and outputs <= left:
+        beside = aten.reshape.default(aten.permute.default(weight, [1, 0, 2]), [left, outputs * right])
+        products = aten.reshape.default(aten.matmul.default(input1, beside), [*input1.shape[:-1], outputs, right])
+        made = aten.sum.dim_IntList(aten.mul.Tensor(products, aten.unsqueeze.default(input2, -2)), [-1])
+        return made if bias is None else aten.add.Tensor(made, bias)
+    pairs = aten.mul.Tensor(aten.unsqueeze.default(input1, -1), aten.unsqueeze.default(input2, -2))
+    features = left * right
     flat = aten.reshape.default(pairs, [*input1.shape[:-1], features])
-    return aten.linear.default(flat, aten.reshape.default(weight, [weight.shape[0], features]), bias)
+    return aten.linear.default(flat, aten.reshape.default(weight, [outputs, features]), bias)
 
 
 @composite(
