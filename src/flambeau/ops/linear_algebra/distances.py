@@ -16,7 +16,16 @@ from .checks import batched, dense, extern
 aten = namespace("aten")
 
 
+def _check_points(x1, x2) -> None:
+    for name, x in (("X1", x1), ("X2", x2)):
+        if len(x.shape) < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {len(x.shape)}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+
+
 def _cdist_meta(x1, x2, p, compute_mode=None):
+    _check_points(x1, x2)
     batch = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
     return dense((*batch, x1.shape[-2], x2.shape[-2]), x1)
 
@@ -42,6 +51,7 @@ def _powered(diff, p):
     variants="function",
 )
 def _cdist_forward(a, b, p, compute_mode):
+    _check_points(a, b)
     if a.dtype in (np.float32, np.float64) and a.dtype == b.dtype:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         count, out = math.prod(batch), np.empty((*batch, a.shape[-2], b.shape[-2]), a.dtype)
@@ -105,13 +115,10 @@ def _cdist_backward(grad, x1, x2, p, cdist):
 
 @composite("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", variants="function")
 def cdist(x1, x2, p, compute_mode):
+    _check_points(x1, x2)
     for name, x in (("X1", x1), ("X2", x2)):
-        if x.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
         if not x.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {_scalar_name(x.dtype)}")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype is not x2.dtype:

@@ -265,9 +265,27 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return in_order(out, _strides(out.shape, input, weight))
 
 
+def _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    """RuntimeError unless the gradient has the size of the result: kernels read as much as that."""
+    channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    if len(grad_output.shape) != len(weight.shape) or grad_output.shape[1] != channels:
+        raise RuntimeError(
+            f"convolution_backward: weight of size {list(weight.shape)} gives {channels} channels, but the gradient has size "
+            f"{list(grad_output.shape)}"
+        )
+    size = _check(input, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+    if tuple(grad_output.shape) != tuple(size):
+        raise RuntimeError(
+            f"convolution_backward: input of size {list(input.shape)} and weight of size {list(weight.shape)} give a result of size "
+            f"{list(size)}, but the gradient has size {list(grad_output.shape)}"
+        )
+
+
 def _backward_meta(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
+    _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups)
+
     def like(t):
         return TensorMeta(tuple(t.shape), _strides(tuple(t.shape), input, weight), t.dtype, t.device)
 
@@ -284,12 +302,7 @@ def _backward_meta(
 def convolution_backward(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
-    channels = weight.shape[1] * groups if transposed else weight.shape[0]
-    if grad_output.shape[1] != channels:
-        raise RuntimeError(
-            f"convolution_backward: weight of size {list(weight.shape)} gives {channels} channels, but the gradient has size "
-            f"{list(grad_output.shape)}"
-        )
+    _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups)
     kind, (g, x, w) = _wide(grad_output, input, weight)
     last = _is_last(input, weight)
     d_input = d_weight = d_bias = None

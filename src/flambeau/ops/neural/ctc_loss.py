@@ -26,6 +26,37 @@ def _checked_classes(labels, count) -> None:
         )
 
 
+def _check_sizes(log_probs, targets, input_lengths, target_lengths, grad=None) -> None:
+    """RuntimeError unless the kernel, which goes by the sizes of ``log_probs``, finds all that it reads."""
+    if len(log_probs.shape) != 3:
+        raise RuntimeError(f"ctc_loss: expected log_probs of 3 dimensions, but got size {list(log_probs.shape)}")
+    batch = log_probs.shape[1]
+    for name, x in (("input_lengths", input_lengths), ("target_lengths", target_lengths), ("grad", grad)):
+        if x is not None and tuple(x.shape) != (batch,):
+            raise RuntimeError(f"ctc_loss: {name} must be of size [{batch}], but got size {list(x.shape)}")
+    if len(targets.shape) not in (1, 2):
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {len(targets.shape)}-dimensional tensor for argument #2 'targets' "
+            "(while checking arguments for ctc_loss)"
+        )
+    if len(targets.shape) == 2 and targets.shape[0] != batch:
+        raise RuntimeError(
+            f"Expected tensor to have size {batch} at dimension 0, but got size {targets.shape[0]} for argument #2 'targets' "
+            "(while checking arguments for ctc_loss)"
+        )
+
+
+def _loss_meta(log_probs, targets, input_lengths, target_lengths, *rest):
+    _check_sizes(log_probs, targets, input_lengths, target_lengths)
+    return TensorMeta((log_probs.shape[1],), (1,), log_probs.dtype, log_probs.device)
+
+
+def _gradient_meta(grad, log_probs, targets, input_lengths, target_lengths, *rest):
+    _check_sizes(log_probs, targets, input_lengths, target_lengths, grad)
+    shape = tuple(log_probs.shape)
+    return TensorMeta(shape, contiguous_strides(shape), log_probs.dtype, log_probs.device)
+
+
 def _run(kernel, made, log_probs, targets, lengths, cotangents=(), **numbers):
     given = [np.ascontiguousarray(x) for x in (*cotangents, log_probs)]
     labels = [np.ascontiguousarray(x, np.int64) for x in (targets, *lengths)]
@@ -42,13 +73,14 @@ def _run(kernel, made, log_probs, targets, lengths, cotangents=(), **numbers):
 
 @extern(
     "_ctc_each(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, bool zero_infinity) -> Tensor",
-    meta=lambda log_probs, *rest: TensorMeta((log_probs.shape[1],), (1,), log_probs.dtype, log_probs.device),
+    meta=_loss_meta,
     variants="",
     refuse=COMPLEX,
     places=("targets", "input_lengths", "target_lengths"),
 )
 def _ctc_each(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     """The loss of each sequence."""
+    _check_sizes(log_probs, targets, input_lengths, target_lengths)
     made = np.empty(log_probs.shape[1], log_probs.dtype)
     lengths = (input_lengths, target_lengths)
     return _run(kernels.ctc, made, log_probs, targets, lengths, blank=blank, zero_infinity=zero_infinity)
@@ -56,14 +88,13 @@ def _ctc_each(log_probs, targets, input_lengths, target_lengths, blank, zero_inf
 
 @extern(
     "_ctc_each_backward(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) -> Tensor",
-    meta=lambda grad, log_probs, *rest: TensorMeta(
-        tuple(log_probs.shape), contiguous_strides(log_probs.shape), log_probs.dtype, log_probs.device
-    ),
+    meta=_gradient_meta,
     variants="",
     refuse=COMPLEX,
     places=("targets", "input_lengths", "target_lengths"),
 )
 def _ctc_each_backward(grad, log_probs, targets, input_lengths, target_lengths, blank):
+    _check_sizes(log_probs, targets, input_lengths, target_lengths, grad)
     made = np.empty(log_probs.shape, log_probs.dtype)
     lengths = (input_lengths, target_lengths)
     return _run(kernels.ctc_backward, made, log_probs, targets, lengths, (grad,), blank=blank)

@@ -47,6 +47,75 @@ def _metas(shapes, like):
     return tuple(TensorMeta(s, contiguous_strides(s), like.dtype, like.device) for s in map(tuple, shapes))
 
 
+def _check_sizes(**expected) -> None:
+    """``name=(tensor or None, size)``: RuntimeError for one of another size. Kernels read what the sizes of the state say."""
+    for name, (t, size) in expected.items():
+        if t is not None and tuple(t.shape) != size:
+            raise RuntimeError(f"recurrent layer: expected {name} of size {list(size)}, but got size {list(t.shape)}")
+
+
+def _sizes_of(x, h, kind):
+    """(steps, batch, hidden, width of the gates) of inputs or outputs and a state."""
+    if len(x.shape) != 3 or len(h.shape) != 2:
+        raise RuntimeError(
+            f"recurrent layer: expected 3 and 2 dimensions, but got size {list(x.shape)} and a state of size {list(h.shape)}"
+        )
+    return x.shape[0], x.shape[1], h.shape[1], recurrence.GATES[kind] * h.shape[1]
+
+
+def _check_forward(inner, weight, bias_in, bias_hidden, h, c, kind) -> None:
+    steps, batch, hidden, wide = _sizes_of(inner, h, kind)
+    _check_sizes(
+        inputs=(inner, (steps, batch, wide)),
+        weight=(weight, (wide, hidden)),
+        bias=(bias_in, (wide,)),
+        hidden_bias=(bias_hidden, (wide,)),
+        state=(h, (batch, hidden)),
+        cell=(c, (batch, hidden)),
+    )
+    if (c is None) == (kind == LSTM) or (bias_in is None) != (bias_hidden is None):
+        raise RuntimeError("recurrent layer: a cell belongs to an LSTM, and both biases or none are given")
+
+
+def _forward_meta(inner, weight, bias_in, bias_hidden, h, c, kind, reverse, keep):
+    _check_forward(inner, weight, bias_in, bias_hidden, h, c, kind)
+    return _metas(recurrence.results(kind, inner.shape[0], inner.shape[1], h.shape[1], keep), inner)
+
+
+def _forward_eager(inner, weight, bias_in, bias_hidden, h, c, kind, reverse, keep):
+    _check_forward(inner, weight, bias_in, bias_hidden, h, c, kind)
+    biases = () if bias_in is None else (bias_in, bias_hidden)
+    return recurrence.forward(kind, reverse, keep, inner, weight, biases, h, c)
+
+
+def _check_backward(ct, ct_last, weight, h, c, output, cells, gates, kind) -> None:
+    steps, batch, hidden, wide = _sizes_of(output, h, kind)
+    _, _, of_cells, of_gates = recurrence.results(kind, steps, batch, hidden, True)
+    _check_sizes(
+        gradient=(ct, (steps, batch, hidden)),
+        output=(output, (steps, batch, hidden)),
+        weight=(weight, (wide, hidden)),
+        state=(h, (batch, hidden)),
+        cell=(c, (batch, hidden)),
+        cells=(cells, of_cells),
+        gates=(gates, of_gates),
+    )
+    if kind == LSTM:
+        _check_sizes(last_gradient=(ct_last, (batch, hidden)))
+    if (c is None) == (kind == LSTM):
+        raise RuntimeError("recurrent layer: a cell belongs to an LSTM")
+
+
+def _backward_meta(ct, ct_last, weight, h, c, output, cells, gates, kind, reverse):
+    _check_backward(ct, ct_last, weight, h, c, output, cells, gates, kind)
+    return _metas(_cotangents(output.shape, kind), output)
+
+
+def _backward_eager(ct, ct_last, weight, h, c, output, cells, gates, kind, reverse):
+    _check_backward(ct, ct_last, weight, h, c, output, cells, gates, kind)
+    return recurrence.backward(kind, reverse, ct, ct_last, weight, h, c, output, cells, gates)
+
+
 def _blank(like):
     return aten.new_empty.default(like, [0])
 
@@ -60,12 +129,8 @@ def _steps(output, reverse):
 @explicit(
     "_recurrence(Tensor inner, Tensor weight, Tensor? bias_in, Tensor? bias_hidden, Tensor h, Tensor? c, int kind, bool reverse, bool keep) "
     "-> (Tensor output, Tensor last, Tensor cells, Tensor gates)",
-    meta=lambda inner, weight, bias_in, bias_hidden, h, c, kind, reverse, keep: _metas(
-        recurrence.results(kind, inner.shape[0], inner.shape[1], h.shape[1], keep), inner
-    ),
-    eager=lambda inner, weight, bias_in, bias_hidden, h, c, kind, reverse, keep: recurrence.forward(
-        kind, reverse, keep, inner, weight, () if bias_in is None else (bias_in, bias_hidden), h, c
-    ),
+    meta=_forward_meta,
+    eager=_forward_eager,
     has_out=False,
     tags=("bare_cotangents",),
 )
@@ -142,12 +207,8 @@ def _back_through_time(ct, ct_last, ct_cells, ct_gates, weight, h, c, output, ce
 @explicit(
     "_recurrence_backward(Tensor ct, Tensor? ct_last, Tensor weight, Tensor h, Tensor? c, Tensor output, Tensor cells, Tensor gates, int kind, bool reverse) "
     "-> (Tensor of_inner, Tensor of_hidden, Tensor of_h, Tensor of_c)",
-    meta=lambda ct, ct_last, weight, h, c, output, cells, gates, kind, reverse: _metas(
-        _cotangents(output.shape, kind), output
-    ),
-    eager=lambda ct, ct_last, weight, h, c, output, cells, gates, kind, reverse: recurrence.backward(
-        kind, reverse, ct, ct_last, weight, h, c, output, cells, gates
-    ),
+    meta=_backward_meta,
+    eager=_backward_eager,
     has_out=False,
 )
 def backward(ct, ct_last, weight, h, c, output, cells, gates, kind, reverse):
