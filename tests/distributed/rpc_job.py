@@ -184,7 +184,7 @@ if int(os.environ.get("RANK", 0)):
 
 def overtaken():
     """A third worker asks for a value before the call that makes it reaches the owner."""
-    channel = current()._channel(1)
+    channel = current()._channel_to(1)
     send = channel.send
     channel.send = lambda *message: threading.Timer(0.3, send, message).start()
     early = rpc.remote("w1", add, (6,))

@@ -7,7 +7,7 @@ import flambeau as torch
 import flambeau.distributed.autograd as dist_autograd
 import flambeau.distributed.rpc as rpc
 from flambeau import nn
-from flambeau.distributed.optim import DistributedOptimizer
+from flambeau.distributed.rpc.optimizer import DistributedOptimizer
 
 
 def layer(seed: int, rows: int, columns: int) -> nn.Module:

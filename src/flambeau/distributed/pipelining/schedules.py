@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _C
@@ -33,7 +33,7 @@ class _PipelineSchedule:
 
     def __init__(
         self,
-        stages: list[_PipelineStageBase],
+        stages: Sequence[_PipelineStageBase],
         n_microbatches: int,
         loss_fn: Callable | None = None,
         args_chunk_spec: tuple[TensorChunkSpec, ...] | None = None,
@@ -229,7 +229,7 @@ class PipelineScheduleMulti(_PipelineSchedule):
 
     def __init__(
         self,
-        stages: list[_PipelineStageBase],
+        stages: Sequence[_PipelineStageBase],
         n_microbatches: int,
         loss_fn: Callable | None = None,
         args_chunk_spec: tuple[TensorChunkSpec, ...] | None = None,
@@ -262,7 +262,7 @@ class ScheduleLoopedBFS(PipelineScheduleMulti):
 
     def __init__(
         self,
-        stages: list[_PipelineStageBase],
+        stages: Sequence[_PipelineStageBase],
         n_microbatches: int,
         loss_fn: Callable | None = None,
         output_merge_spec: Any = None,
@@ -288,7 +288,7 @@ class _Interleaved(PipelineScheduleMulti):
 
     def __init__(
         self,
-        stages: list[_PipelineStageBase],
+        stages: Sequence[_PipelineStageBase],
         n_microbatches: int,
         loss_fn: Callable | None = None,
         args_chunk_spec: tuple[TensorChunkSpec, ...] | None = None,

@@ -176,7 +176,7 @@ class Agent:
 
     # ---- messages out
 
-    def _channel(self, rank: int) -> _channel.Channel:
+    def _channel_to(self, rank: int) -> _channel.Channel:
         with self._opening[rank]:
             found = self._channels.get(rank)
             if found is None:
@@ -200,7 +200,7 @@ class Agent:
         try:
             if rank in self.lost:
                 raise ConnectionError(self.lost[rank])
-            self._channel(rank).send(message, buffers)
+            self._channel_to(rank).send(message, buffers)
         except OSError as error:
             with self._lock:
                 self._sent -= 1
