@@ -112,3 +112,34 @@ def test_what_is_more_than_numbers_is_captured(f):
 def test_one_graph_is_asked_for():
     with pytest.raises(torch._dynamo.exc.Unsupported, match="value of a tensor decides"):
         torch.compile(ends, backend="eager", fullgraph=True)(np.random.default_rng(0).random(60))
+
+
+def by_a_list(x, edges):
+    new = np.zeros(len(x))
+    for s, t in edges:
+        new[t] += x[s] / 2
+    return new
+
+
+def by_a_list_of_arrays(x, edges):
+    new = np.zeros(len(x))
+    for s, t in edges:
+        new += x * s - t
+    return new
+
+
+@pytest.mark.parametrize("f, turns, captured", [(by_a_list, 150, 0), (by_a_list, 40, 1), (by_a_list_of_arrays, 150, 1)])
+def test_loops_over_long_lists_that_write_elements_run_plainly(f, turns, captured):
+    torch._dynamo.reset()
+    graphs, rng = Graphs(), np.random.default_rng(0)
+    compiled = torch.compile(f, backend=graphs)
+    for _ in range(2):
+        x, edges = rng.random(20), rng.integers(0, 20, (turns, 2)).tolist()
+        np.testing.assert_array_equal(compiled(x, edges), f(x, edges))
+        assert len(graphs.gms) >= captured if captured else not graphs.gms
+
+
+def test_one_graph_of_a_long_list_is_asked_for():
+    x, edges = np.arange(20.0), [[k % 20, (k * 7) % 20] for k in range(150)]
+    compiled = torch.compile(by_a_list, backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(compiled(x, edges), by_a_list(x, edges))

@@ -303,3 +303,40 @@ def test_a_recursion_whose_argument_a_function_within_shares():
     f = decorator(outer)
     with torch._dynamo.config.patch(strict_capture=True):
         assert [f(torch.ones(1)).item() for _ in range(2)] == [4.0, 4.0]
+
+
+def collatz(n, steps):
+    if n == 1:
+        return steps
+    return collatz(n // 2 if n % 2 == 0 else 3 * n + 1, steps + 1)
+
+
+def longest_collatz(m):
+    best = (0, 0)
+    for n in range(1, m):
+        steps = collatz(n, 0)
+        if steps > best[0]:
+            best = (steps, n)
+    return best
+
+
+def test_loop_of_few_turns_over_a_recursion_is_native():
+    torch._dynamo.reset()
+    assert torch.compile(longest_collatz, fullgraph=True)(200) == longest_collatz(200) == (124, 171)
+
+
+def power_along(a, n, axis):
+    if n == 0:
+        return np.sum(a, axis=axis)[0] * 1.0
+    return a[0, 0] * power_along(a, n - 1, axis)
+
+
+@pytest.mark.parametrize("n, axis", [(4, 0), (2, 2), (1, 1)])
+def test_whole_numbers_of_an_inlined_recursion_are_operands_or_known(n, axis):
+    a = np.arange(1.0, 28.0).reshape(3, 3, 3)[:, :, 0].copy() if axis < 2 else np.arange(1.0, 10.0).reshape(3, 3)
+
+    def f(a):
+        return a * power_along(a, n, min(axis, 1)), collatz(n + 5, n)
+
+    torch._dynamo.reset()
+    same(torch.compile(f)(a), f(a))

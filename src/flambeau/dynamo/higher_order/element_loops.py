@@ -1,4 +1,5 @@
-"""Loops over elements of NumPy arrays that break the graph at each turn. Captured code would launch a graph for one number; Python is faster."""
+"""Loops over elements of NumPy arrays that break the graph at each turn, or go over a long list of data. Captured code would launch a graph for one
+number, or hold a node for each item and be for these items only; Python is faster."""
 
 from __future__ import annotations
 
@@ -10,17 +11,20 @@ import numpy as np
 from ..bytecode.instructions import Inst
 from ..bytecode.versions import BREAKABLE
 from ..variables.base import Lazy, Variable
+from ..exc import SkipForGood
 from ..variables.containers.lists import SequenceVariable
+from ..variables.iterators.container_iterators import ListIteratorVariable
 from ..variables.tensors.tensor import NumpyNdarrayVariable
 from .native_loops import NOTES
 
-__all__ = ["is_element_loop"]
+__all__ = ["is_element_loop", "leave_data_loop"]
 
 PUSH = ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "PUSH_NULL", "COPY")
 AS_BEFORE = ("KW_NAMES", "NOP", "PRECALL", "SWAP")
 NUMBERS = (int, float, complex, str, np.generic)
 OF_SIZE = ("shape", "size", "ndim", "item")
 """Attributes of an array that cost nothing."""
+TURNS = 100  # of a loop over a list of data that reads and writes elements
 
 
 def is_element_loop(tx) -> bool:
@@ -32,9 +36,27 @@ def is_element_loop(tx) -> bool:
     body = tx.insts[loop.start : loop.stop]
     if not all(_is_light(tx, body, k) for k in range(len(body))):
         return False
-    where = f"{tx.code.co_name} ({tx.code.co_filename}:{body[0].line})"
-    NOTES.setdefault(where, "stays Python: each turn breaks the graph, and computes with single numbers")
+    _stays(tx, body, "each turn breaks the graph, and computes with single numbers")
     return True
+
+
+def _stays(tx, body: tuple[Inst, ...], why: str) -> None:
+    """For ``explain``."""
+    NOTES.setdefault(f"{tx.code.co_name} ({tx.code.co_filename}:{body[0].line})", f"stays Python: {why}")
+
+
+def leave_data_loop(tx, header: int) -> None:
+    """At the jump back to ``header``, a FOR_ITER: SkipForGood where the root frame ``tx`` has taken many turns over a list that came from elsewhere
+    (``a.tolist()``, an argument) and writes nothing but elements of arrays."""
+    over = tx.stack[-1].unwrap() if tx.stack else None
+    if not isinstance(over, ListIteratorVariable) or over.position != TURNS or tx.fullgraph or tx.suspends:
+        return
+    graph, body = tx.output.recorder.graph, tx.insts[header : tx.inst.index + 1]
+    if over.over.source is None or not graph.holds_arrays or tx.output.modes.transforms:
+        return
+    if any(i.name == "STORE_SUBSCR" for i in body) and all(_is_light(tx, body, k) for k in range(len(body))):
+        _stays(tx, body, "it goes over a list of data and writes single elements")
+        raise SkipForGood(f"a loop over a list writes elements of arrays, in line {body[0].line}")
 
 
 def _outermost(insts: tuple[Inst, ...], at: int) -> range | None:

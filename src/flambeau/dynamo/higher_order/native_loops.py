@@ -191,16 +191,16 @@ class Compiled:
     where: str
 
 
-def _native(tx, header: int, operands: dict, trip, count=None) -> bool:
+def _native(tx, header: int, operands: dict, trip, count=None, vary: bool = False) -> bool:
     """``operands``: the arrays and generators that were described so far, by the ids of their nodes. ``count``: the number of turns, an int or a
-    SymInt, where it is known."""
+    SymInt, where it is known. ``vary``: whole numbers among the locals are operands."""
     where = f"{tx.code.co_name} ({tx.code.co_filename}:{tx.insts[header].line})"
     key = f"{where} {header}"
     if not operator.SITES[key].native:
         return _stays(where, "it met what native loops have no place for when it ran")
     first = not has_effects(tx.output) and not written_inputs(tx.output.recorder.inputs)
     try:
-        done, recorded = _compiled(tx, header, operands, _inputs(tx, header, operands, trip, count, first))
+        done, recorded = _compiled(tx, header, operands, _inputs(tx, header, operands, trip, count, first, vary))
     except Declined as reason:
         return _stays(where, str(reason))
     except Unsupported as e:
@@ -222,7 +222,7 @@ def _native(tx, header: int, operands: dict, trip, count=None) -> bool:
     return True
 
 
-def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs:
+def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: bool) -> Inputs:
     """How flambeau.loops asks for what the loop reads."""
     live = live_locals(tx.code, header)
 
@@ -233,6 +233,8 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool) -> Inputs
         if name not in live or name not in tx.locals or tx.locals[name] is None:
             raise Declined("it may have no value")
         v = tx.realize(tx.locals[name])
+        if vary and _is_whole_number(v):
+            return Symbolic(v.as_constant(), np.dtype(np.int64))
         return _container(v, described) or described(v)
 
     def function(known):
@@ -448,7 +450,7 @@ def try_range(tx, v: RangeVariable) -> bool:
         return False
     *ends, count = trip
     reads = _reads_arrays(tx, header)
-    if not _is_worth_it(tx, header, count) or (not reads and count < WORTH):
+    if not _is_worth_it(tx, header, count) or (not reads and count < WORTH and not _recurses(tx, header)):
         return False
     return _native(tx, header, {}, tuple(ends), _turns(*ends)) or (reads and _left_to_python(tx, header, count))
 
@@ -475,6 +477,12 @@ def _is_worth_it(tx, header: int, count: int) -> bool:
         inner += max(min(sum(i.target is not None and i.target <= i.index for i in insts), 2), recursive)
         size += len(insts)
     return count * size * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+
+
+def _recurses(tx, header: int) -> bool:
+    """Whether the body calls a function that calls itself: the turns are more than they look, and each call would be a node of its own."""
+    body = tx.insts[header + 1 : tx.insts[header].target]
+    return any(code.co_name in code.co_names for code in _called(tx, body))
 
 
 def _called(tx, body) -> set[types.CodeType]:
@@ -585,5 +593,13 @@ def try_while(tx, again: bool = False) -> bool:
 
 
 def try_function(tx) -> bool:
-    """At the first instruction of a function: run all of it natively."""
-    return _native(tx, tx.ip, {}, None)
+    """At the first instruction of a function: run all of it natively. In a function that another one calls, whole numbers are operands: the same
+    code serves all calls. Where the code wants to know one (an axis), it is known."""
+    vary = tx.parent is not None and any(map(_is_whole_number, tx.locals.values()))
+    return (vary and _native(tx, tx.ip, {}, None, vary=True)) or _native(tx, tx.ip, {}, None)
+
+
+def _is_whole_number(v) -> bool:
+    """Whether a variable is an int that a native loop may be handed as an operand."""
+    known = v is not None and v.is_constant() and type(v.as_constant()) is int
+    return known and -(1 << 62) < v.as_constant() < 1 << 62

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...exc import UserRaises
 from ...higher_order import native_loops
+from ...higher_order.element_loops import leave_data_loop
 from ...variables.containers.lists import RangeVariable
 from ...variables.exceptions.exception import variable_of
 from ...variables.iterators.generators import GeneratorVariable
@@ -33,6 +34,8 @@ class Jumps:
         self.ip = inst.target
         if self.ip in native_loops.loop_starts(self.code):
             native_loops.try_while(self, again=self.ip <= inst.index)
+        elif self.ip < inst.index and self.parent is None:
+            leave_data_loop(self, self.ip)
 
     JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
 
