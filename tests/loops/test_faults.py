@@ -159,3 +159,87 @@ def test_fault(case, threads):
         torch.set_num_threads(was)
     if f is not factorials:  # a loop that once needed more than 64 bits stays Python
         assert counters["stats"]["native_loops"] > before
+
+
+def sorted_by_assertions(x):
+    for i in range(1, len(x)):
+        assert x[i - 1] <= x[i], f"not sorted at {i}"
+    return True
+
+
+def sorted_by_raises(x):
+    for i in range(1, len(x)):
+        if x[i - 1] > x[i]:
+            raise ValueError(f"at {i}")
+    return x * 2
+
+
+def limited_elements(x):
+    for v in x:
+        assert v < 2.0
+    return 1
+
+
+def reads_outside(x):
+    k = 0
+    while k <= len(x):
+        x[k]
+        k += 1
+    return x + 1
+
+
+def divides(x):
+    for i in range(2000):
+        1 // (1000 - i)
+    return x + 1
+
+
+def fills_what_is_dropped(x):
+    scratch = np.zeros(2)
+    for i in range(4):
+        scratch[i] = x[i]
+    return x * 2
+
+
+def element_of_no_use(x):
+    x[np.argmax(x) + len(x)]
+    return x * 2
+
+
+def elements_of_no_use(x):
+    x[(x * 1000).astype(np.int64)]
+    return x * 2
+
+
+def decomposition_of_no_use(x):
+    np.linalg.cholesky(-np.outer(x, x))
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        sorted_by_assertions, sorted_by_raises, limited_elements, reads_outside, divides, fills_what_is_dropped, element_of_no_use,
+        elements_of_no_use, decomposition_of_no_use,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("reported", ["default", "off"])
+def test_errors_of_what_nothing_uses(f, reported):
+    """A loop, an index or a solver whose result is dropped still raises."""
+
+    def told(g, x):
+        try:
+            return g(x)
+        except Exception as e:
+            return type(e), str(e)
+
+    torch._dynamo.reset()
+    x = np.array([0.5, 1.0, 1.5, 2.5, 1.25, 3.0] * 10)
+    with torch._dynamo.config.patch(numpy_floating_point_errors=reported):
+        compiled = torch.compile(f)
+        for _ in range(2):
+            want = told(f, x)
+            assert want[0] is not None and isinstance(want, tuple)
+            assert told(compiled, x) == want
+        fine = np.arange(1.0, 1.5, 0.1)
+        same(told(compiled, fine), told(f, fine))

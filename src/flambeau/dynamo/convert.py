@@ -455,7 +455,13 @@ class Compiler(_frame.Context):
                 return output, tx, reason
             except TraceAgain:
                 restarts -= 1  # so often as there are lazy layers
-            except RestartAnalysis as e:
+            except (RestartAnalysis, SkipFrame) as e:
+                if output.shapes.numpy_integers:
+                    seen.known_integers |= output.shapes.numpy_integers
+                    break_at = reason = None
+                    continue
+                if isinstance(e, SkipFrame):
+                    raise
                 event.break_reason = e.reason
                 if self.fullgraph or output.blocks.breaks_are_errors():
                     if e.reason.id == "fake-tensor":

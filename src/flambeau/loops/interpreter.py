@@ -22,7 +22,7 @@ from .bit_loops import bit_loop
 from .bytecode import Instructions
 from .calls import Calls
 from .containers import Changed, Containers, Empty
-from .emitter import CLEANUP, EXIT, Emitter, block_label, turn_label
+from .emitter import CLEANUP, EXIT, I64, Emitter, block_label, constant, turn_label
 from .inlining import Inlining
 from .inner import InnerLoop
 from .iteration import Iteration
@@ -37,6 +37,7 @@ from .spreading import BEGIN, Folded, Spread, Turns, identity
 from .tape import TapeEmitter
 from .values import (
     CONFLICT,
+    DONE,
     RETURNED,
     ArrayView,
     ContainerType,
@@ -477,6 +478,8 @@ class Interpreter:
         out: list[Folded] = []
         at = 0
         for name, dtype, weak in results:
+            if name == DONE:
+                break
             rule = self.recurrences.get(name)
             if rule is None:
                 return f"{name} is assigned in some turns only"
@@ -552,6 +555,10 @@ class Interpreter:
         for name, t in self.made_containers:
             self.e.result(self.containers.result(self.variables.fetch(name, t)))
             self.grown.append((name, t.kind, False))
+        if self.e.errors and not (self.e.results or self.operands.written or self.fresh):
+            # Its errors are all that it is for: a result keeps it in the graph.
+            self.e.result(constant(1))
+            out.append((DONE, I64, True))
         self.e.jump(CLEANUP)
         return out
 

@@ -17,6 +17,7 @@ __all__ = [
     "CONFLICT",
     "Container",
     "ContainerType",
+    "DONE",
     "Declined",
     "Element",
     "Expression",
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 
+DONE = "@done"  # what a loop gives that has no other result
 RETURNED = "@return"  # the variable that holds what the function returns, where the region ends with ``return``
 
 

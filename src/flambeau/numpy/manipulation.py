@@ -34,7 +34,7 @@ def _axis(a, ndim: int) -> int:
     return a % ndim
 
 
-@implements(np.reshape, gives_array=True)
+@implements(np.reshape, gives_array=True, keeps_scalars=True)
 def reshape(
     a: ArrayLike,
     /,
@@ -68,7 +68,7 @@ def _backwards(x):
 implements(method="reshape", gives_array=True)(_reshape_method)
 
 
-@implements(np.transpose, np.permute_dims, gives_array=True)
+@implements(np.transpose, np.permute_dims, gives_array=True, keeps_scalars=True)
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Tensor:
     """np.transpose."""
     x = as_tensor(a)
@@ -94,7 +94,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Tensor:
     return aten.transpose.int(x, _axis(axis1, x.ndim), _axis(axis2, x.ndim))
 
 
-@implements(np.moveaxis, gives_array=True)
+@implements(np.moveaxis, gives_array=True, keeps_scalars=True)
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """np.moveaxis."""
     x = as_tensor(a)
@@ -173,7 +173,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Tensor:
     return x
 
 
-@implements(np.squeeze, method="squeeze", gives_array=True)
+@implements(np.squeeze, method="squeeze", gives_array=True, keeps_scalars=True)
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """np.squeeze."""
     x = as_tensor(a)
@@ -378,7 +378,7 @@ def repeat(a: ArrayLike, repeats: int | ArrayLike, axis: int | None = None) -> T
     return wide.clone(memory_format=contiguous_format).reshape([*shape[:d], shape[d] * int(repeats), *shape[d + 1 :]])
 
 
-@implements(np.roll)
+@implements(np.roll, gives_array=True)
 def roll(a: ArrayLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """np.roll."""
     x = as_tensor(a)

@@ -32,6 +32,7 @@ def implements(
     operator: str | None = None,
     gives_array: bool | Callable[..., bool] = False,
     read_only: Callable[..., bool] | None = None,
+    keeps_scalars: bool = False,
 ) -> Callable[[Callable], Callable]:
     """Decorator: enter a function for these NumPy callables, and as a method, attribute or operator of ndarray.
 
@@ -41,7 +42,7 @@ def implements(
     """
 
     def enter(fn: Callable) -> Callable:
-        fn.gives_array, fn.read_only = gives_array, read_only  # type: ignore[attr-defined]
+        fn.gives_array, fn.read_only, fn.keeps_scalars = gives_array, read_only, keeps_scalars  # type: ignore[attr-defined]
         FUNCTIONS.extend((c, fn) for c in callables)
         if method is not None:
             METHODS[method] = fn

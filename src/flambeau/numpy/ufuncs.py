@@ -401,7 +401,7 @@ def _real_only(x):
     return as_tensor(x)
 
 
-@implements(np.real, attribute="real", gives_array=True)
+@implements(np.real, attribute="real", gives_array=True, keeps_scalars=True)
 def real(val: ArrayLike) -> Tensor:
     """The array itself, or a view of the real parts."""
     if not is_tensor(val):
@@ -413,6 +413,7 @@ def real(val: ArrayLike) -> Tensor:
     np.imag,
     attribute="imag",
     gives_array=True,
+    keeps_scalars=True,
     read_only=lambda val, *_: not (is_tensor(val) and val.dtype.is_complex),
 )
 def imag(val: ArrayLike) -> Tensor:

@@ -14,10 +14,13 @@ from .inputs import GraphInput
 __all__ = ["numpy_number_input"]
 
 
-def numpy_number_input(output, value: np.inexact, source: Source) -> Variable | None:
-    """A NumPy float or complex number that varies, as an array without dimensions; None when it is a constant. Integers stay constants: they are
-    sizes and places."""
+def numpy_number_input(output, value: np.number, source: Source) -> Variable | None:
+    """A NumPy number that varies, as an array without dimensions; None when it is a constant. Integers are constants where they are sizes or places
+    of slices, or decide which way the code goes: a trace that breaks is made again with them known (:class:`Seen`). Narrower ones than int64 are
+    not asked for: their arithmetic overflows often, of which NumPy warns and a graph doesn't."""
     path = output.objects.path(source)
+    if path in output.shapes.seen.known_integers:
+        return None
     known: Variable | None = output.shapes.numbers.get(path)
     if known is not None:
         return known
@@ -27,6 +30,8 @@ def numpy_number_input(output, value: np.inexact, source: Source) -> Variable | 
         tensor = numpy_bridge.from_ndarray(np.asarray(value))
     except TypeError:  # a dtype that tensors don't have
         return None
+    if isinstance(value, np.int64):
+        output.shapes.numpy_integers.add(path)
     output.guard_numpy_errors()
     output.guard(source, "TYPE_MATCH", type(value))
     fake = output.fake_mode.from_tensor(tensor, static_shapes=True)

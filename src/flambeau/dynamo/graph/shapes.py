@@ -28,6 +28,8 @@ class TraceShapes:
         self.seen = seen or Seen()
         self.numbers: dict[str, Variable] = {}
         """The numbers that are symbols, by path."""
+        self.numpy_integers: set[str] = set()
+        """Those of NumPy's integers that are arrays without dimensions, by path."""
         self.sizes: SizeNodes | None = None
         self.env: ShapeEnv | None = None
         """Made when something is a symbol."""

@@ -61,6 +61,8 @@ class Seen:
         self.dims: dict[str, set[int]] = {}
         self.values: dict[str, Any] = {}
         self.varying: set[str] = set()
+        self.known_integers: set[str] = set()
+        """NumPy's integers that have to be known for the frame to be captured."""
 
     def tensor(self, name: str, shape: tuple) -> set[int]:
         """Dimensions of the tensor at ``name`` that vary."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..bytecode.instructions import Inst
 from ..bytecode.versions import BREAKABLE
-from ..variables.base import Lazy, Variable
 from ..exc import SkipForGood
+from ..variables.base import Lazy, Variable
 from ..variables.containers.lists import SequenceVariable
 from ..variables.iterators.container_iterators import ListIteratorVariable
 from ..variables.tensors.tensor import NumpyNdarrayVariable

@@ -23,7 +23,7 @@ from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
 from flambeau.loops.operands import Generator, Inputs, Items
 from flambeau.loops.region import find
-from flambeau.loops.values import RETURNED, ContainerType, Known, Symbolic, TupleType, memory_type
+from flambeau.loops.values import DONE, RETURNED, ContainerType, Known, Symbolic, TupleType, memory_type
 
 from ...base.records import slotted
 from ..bytecode.instructions import decode, live_locals
@@ -291,7 +291,7 @@ def _compiled(tx, header: int, operands: dict, inputs: Inputs):
         return compile_region(tx.insts, header, inputs, live, fast, spread, tape, reordered is True)
 
     done = compiled(spread)
-    if not done.arrays and not done.results and not done.grown:
+    if not done.arrays and not done.grown and all(name == DONE for name, *_ in done.results):
         raise Declined("it computes nothing")
     _refuse_shared_memory([operands[id(node)] for node in done.arrays], done.written)
     asked = any(operands[id(node)].val.requires_grad for node in done.arrays)

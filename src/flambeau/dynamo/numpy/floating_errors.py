@@ -17,6 +17,7 @@ import warnings
 
 import numpy as np
 
+from ...base.dtypes import bool_
 from ...core.higher_order import tensors_in
 from ..config import config
 from ..graph import tensor_queries
@@ -184,9 +185,20 @@ def watched(nodes) -> tuple[int, Watch | None]:
     return own | inherited, Watch(own, inherited, loud) if own | inherited else None
 
 
+def _may_raise(n) -> bool:
+    """Whether a call may end with an error that its arguments' shapes don't tell: of what loops and solvers find, or an index outside."""
+    name = name_of(n)
+    if name == "getitem":
+        index = n.all_input_nodes[1:]
+        return any(tensor_queries.is_tensor(v) and v.dtype is not bool_ for v in (i.meta.get("val") for i in index))
+    return name not in NONE_OF_THEM and name not in SOME
+
+
 def unused(nodes, outputs: list) -> list:
-    """Nodes whose values have to be outputs as well, so that they are computed: NumPy may tell of them, and nothing uses them."""
-    reported = reported_kinds(nodes)
+    """Nodes whose values have to be outputs as well, so that they are computed: they may raise an error, or NumPy may tell of them, and nothing uses
+    them."""
+    told = reported_kinds(nodes)
+    reported = {n for n in nodes if n in told or (n.op.startswith("call") and _may_raise(n))}
     live = set(outputs)
     memory = {
         id(n.meta["val"]._storage) for n in nodes if n.op == "placeholder" and tensor_queries.is_tensor(n.meta["val"])
@@ -211,7 +223,8 @@ def unused(nodes, outputs: list) -> list:
         if n not in live and not any(id(a.meta["val"]._storage) in memory for a in written):
             if not (set(effects) - {"writes"}) and n not in reported:
                 continue
-            values = written or ([n] if tensor_queries.is_tensor(n.meta.get("val")) else [])
+            made = [n] if tensor_queries.is_tensor(n.meta.get("val")) else list(n.users)[:1]  # one of several results
+            values = written or made
             found += values if n in reported else []
             for value in values:
                 needed(value)

@@ -77,7 +77,7 @@ def wrap(tx, value, source: Source) -> Variable:
             number = number_input(tx.output, value, source)
             if number is not None:
                 return number
-        if not known and trace_rules.is_a(value, np.inexact) and type(source) is not ConstSource:
+        if not known and trace_rules.is_a(value, (np.inexact, np.int64)) and type(source) is not ConstSource:
             number = numpy_number_input(tx.output, value, source)
             if number is not None:
                 return number

@@ -560,7 +560,7 @@ class NumpyNdarrayVariable(TensorVariable):
         unsupported("numpy", f"ndarray.{name}", "This attribute of ndarray has no tensor counterpart registered.")
 
     def hasattr(self, tx, name):
-        return hasattr(np.ndarray, name)
+        return hasattr(self.python_type(), name)
 
     @staticmethod
     def call_impl(tx, impl, args, kwargs, owner=None):
@@ -573,7 +573,14 @@ class NumpyNdarrayVariable(TensorVariable):
         gives_array = getattr(impl, "gives_array", False)
         if callable(gives_array):
             gives_array = gives_array(*(a.val for a in args))
-        return as_ndarray(r, scalar=not gives_array or (owner is not None and owner.scalar))
+        if owner is None and args and getattr(impl, "keeps_scalars", False):
+            owner = args[0]
+        scalar = not gives_array or getattr(owner, "scalar", False)
+        if not scalar and getattr(
+            r, "scalar", False
+        ):  # np.asarray of a number: the number keeps its value when the array is written
+            r = tx.output.call_in_graph(tx, "call_method", "clone", [r], {})
+        return as_ndarray(r, scalar)
 
     def call_method(self, tx, name, args, kwargs):
         return NumpyMethodVariable(self, name).call(tx, args, kwargs)
@@ -616,6 +623,10 @@ class NumpyNdarrayVariable(TensorVariable):
         return self
 
     def setitem(self, tx, key, value):
+        if self.scalar:
+            return tx.raise_user(
+                TypeError(f"'numpy.{name_of(self.python_type())}' object does not support item assignment")
+            )
         parts = parts_of(key, self.val.shape)
         if isinstance(value, NumpyNdarrayVariable):
             value = value.as_element()
