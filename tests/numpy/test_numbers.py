@@ -116,3 +116,44 @@ def test_narrow_integers_stay_known():
     for k in (1, 2, 3):
         with pytest.warns(RuntimeWarning, match="overflow encountered in scalar negative"):
             assert compiled(np.uint8(k)) == 256 - k
+
+
+def into_an_element(a, b):
+    a[1] = b[1]
+    return a
+
+
+def into_a_slice(a, b):
+    a[1:] = b[1]
+    return a
+
+
+def into_places(a, b):
+    a[np.array([1])] = b[1]
+    return a
+
+
+def filled(a, b):
+    a.fill(b[1])
+    return a
+
+
+def of_a_list(a, b):
+    return np.array([b[0], b[1]], a.dtype)
+
+
+def added(a, b):
+    a[1] += b[1]
+    return a
+
+
+@pytest.mark.parametrize("f", [into_an_element, into_a_slice, into_places, filled, of_a_list, added])
+@pytest.mark.parametrize(
+    "number", [np.int64(300), np.uint8(200), np.uint64(2**63 + 5), np.int64(-1), np.float64(300.7)]
+)
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8])
+def test_numbers_that_an_element_cannot_hold(f, number, dtype):
+    """NumPy raises where signed integers can't hold a number, and casts into places and into unsigned ones."""
+    b = np.full(4, number)
+    torch._dynamo.reset()
+    assert described(torch.compile(f), np.zeros(4, dtype), b) == described(f, np.zeros(4, dtype), b)

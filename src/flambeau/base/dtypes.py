@@ -25,6 +25,7 @@ __all__ = [
     "get_default_dtype",
     "iinfo",
     "limits",
+    "may_overflow",
     "promote_types",
     "result_type",
     "set_default_dtype",
@@ -401,3 +402,10 @@ def category(dtype: DType) -> int:
 def sortable(array: np.ndarray) -> np.ndarray:
     """``array`` as NumPy can sort, search and compare it: 16-bit (and narrower) floating point as float32, in which nan has its place."""
     return array.astype(np.float32) if array.dtype.kind == "V" or array.dtype == np.float16 else array
+
+
+def may_overflow(given: np.dtype, dtype: np.dtype) -> bool:
+    """Whether a NumPy number of the dtype ``given`` may not fit an element of ``dtype``, signed integers: NumPy goes through int() there, and raises.
+    A float beyond 32 or 64 bits raises a flag."""
+    cut = given.kind in "iu" or (given.kind == "f" and dtype.itemsize < 4)
+    return dtype.kind == "i" and cut and not np.can_cast(given, dtype)

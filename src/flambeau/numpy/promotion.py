@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import _C
-from ..base.dtypes import DType
+from ..base.dtypes import DType, may_overflow
 from ..base.dtypes import from_numpy as from_numpy_dtype
 from ..base.symint import NUMBERS, sym_float
 from ..core.conversion import tensor as make_tensor
@@ -23,6 +23,7 @@ __all__ = [
     "is_tensor",
     "number",
     "numpy_dtype",
+    "refuse_overflow",
     "result_dtype",
     "torch_dtype",
 ]
@@ -92,6 +93,8 @@ def as_tensor(x: Any, dtype: DTypeLike | None = None) -> Tensor:
     if isinstance(x, (list, tuple)) and _has_tensor(x):
         parts = [as_tensor(e) for e in x]
         d = result_dtype(*parts) if dtype is None else dtype
+        if dtype is not None:
+            refuse_overflow(numpy_dtype(dtype), *(dtype_of(p) for p in parts if not p.ndim))
         return aten.stack.default([cast(p, d) for p in parts], 0)
     if isinstance(x, NUMBERS):
         return aten.full.default([], x, dtype=torch_dtype(np.result_type(dtype_of(x)) if dtype is None else dtype))
@@ -100,6 +103,15 @@ def as_tensor(x: Any, dtype: DTypeLike | None = None) -> Tensor:
         return aten.full.default([], a.item(), dtype=torch_dtype(a.dtype))
     made = make_tensor(a.tolist(), dtype=torch_dtype(a.dtype))
     return made if made.shape == a.shape else made.reshape(a.shape)  # a list doesn't tell the shape of an empty array
+
+
+def refuse_overflow(dtype: np.dtype, *given: np.dtype) -> None:
+    """TypeError where a number of one of the dtypes ``given`` may not fit an element."""
+    for d in given:
+        if may_overflow(d, dtype):
+            raise TypeError(
+                f"a number of {d} written into an array of {dtype}, which NumPy refuses where it doesn't fit"
+            )
 
 
 def _has_tensor(x) -> bool:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from .manipulation import sort
-from .promotion import as_tensor, can_cast, cast, dtype_of, is_tensor, number
+from .promotion import as_tensor, can_cast, cast, dtype_of, is_tensor, number, refuse_overflow
 from .table import implements
 
 aten = namespace("aten")
@@ -30,6 +30,8 @@ def _contents(dst, value):
 @implements(method="fill")
 def fill(a: Tensor, value: ArrayLike) -> None:
     """ndarray.fill."""
+    if is_tensor(value):
+        refuse_overflow(dtype_of(a), dtype_of(value))
     value = _contents(a, value)
     if value.ndim:
         raise TypeError("ndarray.fill of an array")

@@ -13,6 +13,7 @@ import numpy as np
 
 from flambeau import _C
 from flambeau.base.device import META
+from flambeau.base.dtypes import may_overflow
 from flambeau.base.shapes import Size
 from flambeau.core.subscript import BYTES_MASK
 from flambeau.core.tensor import strided
@@ -618,6 +619,15 @@ class NumpyNdarrayVariable(TensorVariable):
             unsupported("numpy", f"{number!r} written into an array of {place.dtype}", f"NumPy raises or warns: {e}.")
         return ConstantVariable(place[0].item())
 
+    def refuse_overflow(self, given: np.dtype, parts: list) -> None:
+        """Break where a number of the dtype ``given`` may not fit an element. Where other arrays pick the elements NumPy casts."""
+        dtype = numpy_bridge.np_dtype(self.val)
+        casts = any(isinstance(p, NumpyNdarrayVariable) and not p.scalar or isinstance(p, ListVariable) for p in parts)
+        if not casts and may_overflow(given, dtype):
+            unsupported(
+                "numpy", f"a number of {given} written into an array of {dtype}", "NumPy raises where it doesn't fit."
+            )
+
     def as_element(self) -> NumpyNdarrayVariable:
         """What is written where it is assigned to an element."""
         return self
@@ -648,6 +658,8 @@ class NumpyNdarrayVariable(TensorVariable):
             value = tx.wrap_known(np.array).call(
                 tx, [value], {"dtype": ConstantVariable(numpy_bridge.np_dtype(self.val))}
             )
+        if getattr(value, "scalar", False) and isinstance(value, NumpyNdarrayVariable):
+            self.refuse_overflow(numpy_bridge.np_dtype(value.val), parts)
         if value.is_constant() and isinstance(value.as_constant(), (int, float, complex, np.generic)):
             value = self.cast_number(value.as_constant())
         if (
