@@ -492,7 +492,7 @@ def one_hot(self, num_classes):
     if num_classes < -1:
         raise RuntimeError("num_classes should be positive")
     known = elements(self)
-    least, most = (0, -1) if known is None else _range_of(known)
+    least, most = (0, -1) if known is None or not known.size else _range_of(self, known)
     if least < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
@@ -515,17 +515,15 @@ def one_hot(self, num_classes):
     return aten._to_copy.default(hit, dtype=self.dtype)
 
 
-def _range_of(array) -> tuple[int, int]:
-    """The least and the greatest of integers, (0, -1) where there are none."""
-    if not array.size:
-        return 0, -1
+def _range_of(x, array) -> tuple[int, int]:
+    """The least and the greatest of the integers of a tensor, which has some: those of ``array``."""
     if array.size <= _FEW:
         numbers = array.reshape(-1).tolist()
         return min(numbers), max(numbers)
-    return int(array.min()), int(array.max())
+    return int(aten.min.default(x).item()), int(aten.max.default(x).item())
 
 
-_FEW = 48  # integers that Python compares as fast as NumPy
+_FEW = 24  # integers that Python compares as fast
 
 
 def _triangle_indices(name, pick):
