@@ -44,7 +44,10 @@ def _asked(values, inverse, counts, return_inverse, return_counts):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different values in ascending order (slices along ``dim``); with flags also the place of each element among them, and the
     number of times that each occurs."""
-    if dim is None:
+    flags = sorted.__class__ is return_inverse.__class__ is return_counts.__class__ is bool
+    if dim is None and flags and isinstance(input, _C.TensorBase):
+        found = aten._unique2.default(input, sorted, return_inverse, return_counts)
+    elif dim is None:
         found = aten._unique2(input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
     else:
         found = aten.unique_dim(input, dim, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
