@@ -128,6 +128,8 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
             : PyTuple_GET_SIZE(have) != PyTuple_GET_SIZE(shape)
             ? 0
             : PyObject_RichCompareBool(have, shape, Py_EQ);
+        if (same > 0 && Py_TYPE(from) != &FlbOpNode_Type && g->device != device)
+            same = PyObject_RichCompareBool(g->device, device, Py_EQ); /* a program's own backward may have moved it */
         if (same) {
             Py_DECREF(shape);
             return same < 0 ? -1 : 0;
@@ -135,7 +137,9 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
     }
     PyObject *name = flb_node_name(from), *nr = PyLong_FromLong(i);
     PyObject *made = name && nr
-        ? flb_library_call(fit_slow, (PyObject *[]){*grad, shape, dtype, device, name, nr}, 6)
+        ? flb_library_call(fit_slow, (PyObject *[]){*grad, shape, dtype, device, name, nr,
+                                                     Py_TYPE(from) == &FlbOpNode_Type ? Py_False : Py_True},
+                           7)
         : NULL;
     Py_DECREF(shape);
     Py_XDECREF(name);

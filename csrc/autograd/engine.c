@@ -8,6 +8,7 @@
 
 static PyObject *add_op = NULL;         /* aten.add.Tensor */
 static PyObject *add_inplace_op = NULL; /* aten.add_.Tensor */
+static PyObject *hook_result_checker = NULL, *hook_count_checker = NULL; /* autograd/hook_results.py */
 static PyObject *copy_for = NULL; /* autograd/record.py: a copy of a gradient in the layout of its leaf */
 static PyObject *clone_op = NULL, *detach_op = NULL, *ones_like_op = NULL;
 static PyObject *make_zeros = NULL; /* zeros(shape, dtype, device, cotangents) */
@@ -207,26 +208,39 @@ static int add(Run *r, Py_ssize_t task, int nr, PyObject *ct) {
     *(n > 1 ? &t->cts[nr] : &t->one) = sum;
     return 0;
 }
-static int check_tensor(PyObject *got, const char *what) {
-    if (PyObject_TypeCheck(got, &FlbTensor_Type)) return 0;
-    PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s' (%s)", Py_TYPE(got)->tp_name,
-                 what);
-    return -1;
+static int same_size(FlbTensor *a, FlbTensor *b) {
+    if (a->array && b->array)
+        return PyArray_NDIM((PyArrayObject *)a->array) == PyArray_NDIM((PyArrayObject *)b->array) &&
+            PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)a->array),
+                                 PyArray_DIMS((PyArrayObject *)b->array),
+                                 PyArray_NDIM((PyArrayObject *)a->array));
+    PyObject *x = flb_shape(a), *y = x ? flb_shape(b) : NULL;
+    return y ? PyObject_RichCompareBool(x, y, Py_EQ) : -1;
+}
+/* Whether what a hook returned may replace the gradient `before`, NULL for none that came. */
+static int check_result(PyObject *hook, PyObject *before, PyObject *got) {
+    if (before == got) return 0;
+    if (before && flb_plain(before) && flb_plain(got) && ((FlbTensor *)before)->dtype == ((FlbTensor *)got)->dtype &&
+        ((FlbTensor *)before)->device == ((FlbTensor *)got)->device && same_size((FlbTensor *)before, (FlbTensor *)got) == 1)
+        return 0;
+    PyObject *r = PyObject_CallFunctionObjArgs(hook_result_checker, hook, before ? before : Py_None, got, NULL);
+    Py_XDECREF(r);
+    return r ? 0 : -1;
 }
 /* Hooks on single cotangents: hook(ct) may return another. */
 static int tensor_hooks(PyObject *hooks, PyObject **slot) {
     if (!hooks || !*slot || !PyDict_Check(hooks) || !PyDict_GET_SIZE(hooks)) return 0;
-    PyObject *list = PyDict_Values(hooks);
-    if (!list) return -1;
-    int r = 0;
+    PyObject *list = PyDict_Values(hooks), *before = Py_NewRef(*slot);
+    int r = list ? 0 : -1;
     for (Py_ssize_t i = 0; !r && i < PyList_GET_SIZE(list); i++) {
-        PyObject *got = PyObject_CallOneArg(PyList_GET_ITEM(list, i), *slot);
+        PyObject *hook = PyList_GET_ITEM(list, i), *got = PyObject_CallOneArg(hook, *slot);
         if (!got) r = -1;
         else if (got == Py_None) Py_DECREF(got);
-        else if ((r = check_tensor(got, "a tensor hook")) < 0) Py_DECREF(got);
+        else if ((r = check_result(hook, before, got)) < 0) Py_DECREF(got);
         else Py_SETREF(*slot, got);
     }
-    Py_DECREF(list);
+    Py_XDECREF(list);
+    Py_DECREF(before);
     return r;
 }
 static PyObject *tuple_of(PyObject **items, int n) {
@@ -235,52 +249,47 @@ static PyObject *tuple_of(PyObject **items, int n) {
     return t;
 }
 /* Takes what a hook returned for the items. */
-static int replace(PyObject **items, int n, PyObject *got, const char *what) {
+static int replace(PyObject **items, int n, PyObject *hook, PyObject *got) {
     if (got == Py_None) return 0;
-    PyObject *one = PyObject_TypeCheck(got, &FlbTensor_Type) ? PyTuple_Pack(1, got) : PySequence_Tuple(got);
-    if (!one) return -1;
-    if (PyTuple_GET_SIZE(one) != n) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "%s has returned an incorrect number of values (got %zd, but expected %d)", what,
-                     PyTuple_GET_SIZE(one), n);
-        Py_DECREF(one);
+    if (!PyTuple_Check(got) || PyTuple_GET_SIZE(got) != n) {
+        PyObject *count = PyLong_FromLong(n),
+                 *r = count ? PyObject_CallFunctionObjArgs(hook_count_checker, hook, got, count, NULL) : NULL;
+        Py_XDECREF(count);
+        Py_XDECREF(r);
+        if (r) PyErr_SetString(PyExc_TypeError, "a hook of a node returns a tuple of gradients");
         return -1;
     }
     for (int i = 0; i < n; i++) {
-        PyObject *x = PyTuple_GET_ITEM(one, i);
-        if (x != Py_None && check_tensor(x, what) < 0) {
-            Py_DECREF(one);
-            return -1;
-        }
+        PyObject *x = PyTuple_GET_ITEM(got, i);
+        if (x != Py_None && check_result(hook, items[i], x) < 0) return -1;
     }
     for (int i = 0; i < n; i++) {
-        PyObject *x = PyTuple_GET_ITEM(one, i);
+        PyObject *x = PyTuple_GET_ITEM(got, i);
         Py_XSETREF(items[i], x == Py_None ? NULL : Py_NewRef(x));
     }
-    Py_DECREF(one);
     return 0;
 }
 /* Call the hooks of a node, each of which may replace the n `values`. `results`: their second argument, or
  * NULL for none. */
-static int node_hooks(PyObject *hooks, PyObject **values, int n, PyObject *results, const char *what) {
+static int node_hooks(PyObject *hooks, PyObject **values, int n, PyObject *results) {
     PyObject *list = PyDict_Values(hooks);
     int r = list ? 0 : -1;
     for (Py_ssize_t i = 0; !r && i < PyList_GET_SIZE(list); i++) {
         PyObject *given = tuple_of(values, n), *hook = PyList_GET_ITEM(list, i);
         PyObject *got = given ? PyObject_CallFunctionObjArgs(hook, given, results, NULL) : NULL;
         Py_XDECREF(given);
-        r = got ? replace(values, n, got, what) : -1;
+        r = got ? replace(values, n, hook, got) : -1;
         Py_XDECREF(got);
     }
     Py_XDECREF(list);
     return r;
 }
 static int node_pre_hooks(PyObject *hooks, PyObject **cts, int n) {
-    return node_hooks(hooks, cts, n, NULL, "a pre hook of a node");
+    return node_hooks(hooks, cts, n, NULL);
 }
 static int node_post_hooks(PyObject *hooks, PyObject **grads, int n, PyObject **cts, int n_cts) {
     PyObject *results = tuple_of(cts, n_cts);
-    int r = results ? node_hooks(hooks, grads, n, results, "a hook of a node") : -1;
+    int r = results ? node_hooks(hooks, grads, n, results) : -1;
     Py_XDECREF(results);
     return r;
 }
@@ -398,15 +407,6 @@ static PyObject *copied(FlbTensor *leaf, PyObject *g) {
         return flb_library_call(clone_op, (PyObject *[]){g}, 1);
     return flb_library_call(copy_for, (PyObject *[]){(PyObject *)leaf, g}, 2);
 }
-static int same_size(FlbTensor *a, FlbTensor *b) {
-    if (a->array && b->array)
-        return PyArray_NDIM((PyArrayObject *)a->array) == PyArray_NDIM((PyArrayObject *)b->array) &&
-            PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)a->array),
-                                 PyArray_DIMS((PyArrayObject *)b->array),
-                                 PyArray_NDIM((PyArrayObject *)a->array));
-    PyObject *x = flb_shape(a), *y = x ? flb_shape(b) : NULL;
-    return y ? PyObject_RichCompareBool(x, y, Py_EQ) : -1;
-}
 static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
     FlbTensor *leaf = (FlbTensor *)node->variable;
     PyObject *g = *slot;
@@ -452,7 +452,7 @@ static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
         for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(list); i++) {
             PyObject *got = PyObject_CallOneArg(PyList_GET_ITEM(list, i), (PyObject *)leaf);
             bad = got ? 0 : -1;
-            if (got && got != Py_None)
+            if (got && got != Py_None && (bad = check_result(PyList_GET_ITEM(list, i), (PyObject *)leaf, got)) == 0)
                 bad = (PyErr_SetString(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None."), -1);
             Py_XDECREF(got);
         }
@@ -544,6 +544,11 @@ static int step(Run *r, Py_ssize_t index) {
     }
     if (node->extra && node->extra->pre_hooks && PyDict_GET_SIZE(node->extra->pre_hooks))
         bad = node_pre_hooks(node->extra->pre_hooks, cts, n);
+    for (int i = any = 0; i < n; i++) any |= cts[i] != NULL;
+    if (bad == 0 && !any) { /* the hooks left nothing: no gradient goes on from here */
+        if (!r->keep) bad = flb_node_release(node);
+        goto send;
+    }
     if (bad == 0 && n > 1 && node->materialize) bad = fill_zeros(node, cts);
     r->running = node;
     if (bad == 0) bad = flb_anomaly ? flb_anomaly_apply(node, cts, grads) : node->apply(node, cts, grads);
@@ -733,13 +738,14 @@ static PyObject *py_reaches(PyObject *m, PyObject *node) {
     return PyBool_FromLong(i >= 0 && (current->tasks[i].needed || current->tasks[i].capture >= 0));
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"add", "add_inplace", "clone", "detach", "ones_like", "zeros", "copy_for", NULL};
-    PyObject *v[7],
-        **to[7] = {&add_op, &add_inplace_op, &clone_op, &detach_op, &ones_like_op, &make_zeros, &copy_for};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOO", names, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
-                                     &v[6]))
+    static char *names[] = {"add", "add_inplace", "clone", "detach", "ones_like", "zeros", "copy_for",
+                            "check_result", "check_count", NULL};
+    PyObject *v[9], **to[9] = {&add_op, &add_inplace_op, &clone_op, &detach_op, &ones_like_op, &make_zeros, &copy_for,
+                               &hook_result_checker, &hook_count_checker};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOO", names, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
+                                     &v[6], &v[7], &v[8]))
         return NULL;
-    for (int i = 0; i < 7; i++) Py_XSETREF(*to[i], Py_NewRef(v[i]));
+    for (int i = 0; i < 9; i++) Py_XSETREF(*to[i], Py_NewRef(v[i]));
     Py_RETURN_NONE;
 }
 /* backward_keeps(): whether what nodes saved may be asked for again after the pass that is running; true

@@ -197,8 +197,8 @@ static int python_apply(FlbNode *self, PyObject **cts, PyObject **grads) {
         if (g == Py_None) continue;
         if (!PyObject_TypeCheck(g, &FlbTensor_Type)) {
             PyObject *name = flb_node_name(self);
-            PyErr_Format(PyExc_TypeError, "function %U: expected a Tensor or None as gradient %zd, got %s",
-                         name, i, Py_TYPE(g)->tp_name);
+            PyErr_Format(PyExc_RuntimeError, "expected Variable or None (got %s) as gradient %zd of function %U",
+                         Py_TYPE(g)->tp_name, i, name);
             Py_XDECREF(name);
             Py_DECREF(fast);
             return -1;

@@ -91,6 +91,13 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs);
 /* Arguments as given to an operator, to values[n_parameters] (borrowed). 0: they don't fit. */
 int flb_bind_exact(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
                    PyObject **values);
+/* Arguments that a program gave to an overload; values as bound, NULL where they couldn't be. -1 with PyTorch's error for what its schema doesn't
+ * take; 0 for what surely fits and for the package's own calls, 1 for what may fit. */
+int flb_check_overload(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                       PyObject *const *values);
+/* Such a call of what may fit has failed: its error becomes PyTorch's where an argument is at fault. */
+void flb_overload_failed(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
+extern PyObject *flb_overload_checker;
 /* Arguments as users write them. 1: fits; values are new references. 0: doesn't. -1: can't tell, ask Python.
  * -2: exception. */
 int flb_bind_user(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject **values);

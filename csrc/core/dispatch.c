@@ -376,7 +376,21 @@ static PyObject *operator_vectorcall(PyObject *self, PyObject *const *args, size
         keys &= ~OVERRIDES;
     }
     PyObject *values[MAX_ARGUMENTS];
-    if (flb_bind_exact(op, args, n, kwnames, values)) return flb_call(op, keys, values);
+    int bound = flb_bind_exact(op, args, n, kwnames, values);
+    int checked = flb_check_overload(op, args, n, kwnames, bound ? values : NULL);
+    if (checked < 0) return NULL;
+    if (bound) {
+        PyObject *device = NULL; /* one that was given by its name */
+        for (int i = 0; checked && i < op->n_parameters; i++)
+            if (op->parameters[i].type == P_DEVICE && PyUnicode_Check(values[i])) {
+                Py_XSETREF(device, PyObject_CallOneArg(flb_device_handler, values[i]));
+                if (!(values[i] = device)) return NULL;
+            }
+        PyObject *r = flb_call(op, keys, values);
+        Py_XDECREF(device);
+        if (!r && checked) flb_overload_failed(op, args, n, kwnames);
+        return r;
+    }
     /* Words its own errors. */
     PyObject *tuple, *dict;
     if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
@@ -504,17 +518,18 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "make_plan", "device",   "python",
-                            "checked",  "dtype",    "format", "allocation", "noting",    "describe", "compile_plan", NULL};
+                            "checked",  "dtype",    "format", "allocation", "noting",    "describe", "compile_plan", "overload", NULL};
     PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL,
              *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL,
-             *often = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOOO", names, &o, &d, &variable, &value,
+             *often = NULL, *overload = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOOOO", names, &o, &d, &variable, &value,
                                      &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e, &noting,
-                                     &describe, &often))
+                                     &describe, &often, &overload))
         return NULL;
     if (variable && !PyContextVar_CheckExact(variable))
         return PyErr_SetString(PyExc_TypeError, "quiet is (context variable, value)"), NULL;
     if (o) Py_XSETREF(flb_override_handler, Py_NewRef(o));
+    if (overload) Py_XSETREF(flb_overload_checker, Py_NewRef(overload));
     if (d) Py_XSETREF(flb_dispatch_handler, Py_NewRef(d));
     if (p) Py_XSETREF(flb_prepare_handler, Py_NewRef(p));
     if (c) Py_XSETREF(flb_call_planner, Py_NewRef(c));

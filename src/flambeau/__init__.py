@@ -68,6 +68,7 @@ from . import ops  # noqa: E402, F401, I001
 from .core import conversion as _conversion
 from .core import methods as _tensor_methods  # noqa: F401
 from .core import generator as _generator
+from .core import overload_arguments as _overload_arguments  # noqa: F401
 from .core.attach import attach as _attach
 from .core.overrides import wrap_native as _wrap
 from .core.participation import participate as _participate

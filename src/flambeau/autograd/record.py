@@ -14,6 +14,7 @@ from ..core.dispatch import HANDLERS, excluding, install, redispatch, watched, w
 from ..core.layouts import copy_strides
 from ..core.operator import OpOverload, namespace
 from ..core.out_rules import check_inplace, check_inplace_shape
+from .hook_results import check_count, check_result
 from .node import WrittenView, replay
 from .rules import NOT_DIFFERENTIABLE, Like, plan
 
@@ -155,8 +156,13 @@ class CopySlices(WrittenView):
 # ---- cotangents ----------------------------------------------------------------------------------------------------------
 
 
-def fit(g, shape, dtype, device, name, nr):
-    """A cotangent with the shape and dtype of the argument: summed over broadcast dimensions, cast back."""
+def fit(g, shape, dtype, device, name, nr, of_program=False):
+    """A cotangent with the shape and dtype of the argument: summed over broadcast dimensions, cast back. ``of_program``: a node written in
+    Python gave it."""
+    if of_program and g._dtype.is_complex and not dtype.is_complex:
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index {nr} - got {g._dtype} for an input of {dtype}"
+        )
     if not same_shape(g._shape, shape):
         pad = g._ndim - len(shape)
         dims = list(range(pad)) + [i + pad for i, n in enumerate(shape) if n == 1 and g._shape[i + pad] != 1]
@@ -170,6 +176,12 @@ def fit(g, shape, dtype, device, name, nr):
                 f"Function {name} returned an invalid gradient at index {nr} - got {list(g._shape)} but expected shape compatible "
                 f"with {list(shape)}"
             )
+    if g._device != device and g._ndim:
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index {nr} - expected device {device} but got {g._device}"
+        )
+    if g._device != device:
+        g = aten._to_copy.default(g, device=device)
     if g._dtype is not dtype:
         if g._dtype.is_complex and not dtype.is_complex:
             g = aten.real.default(g)  # a real argument takes the real part of what reaches it
@@ -203,5 +215,7 @@ _C.configure_engine(
     aten.ones_like.default,
     _zeros,
     _laid_out_as,
+    check_result,
+    check_count,
 )
 install(K.AUTOGRAD, autograd)

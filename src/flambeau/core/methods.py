@@ -9,6 +9,7 @@ import numpy as np
 from .. import _C
 from ..base import accelerator, shapes
 from ..base.device import as_device
+from ..base.dtypes import DType
 from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
 from . import quantized, rebuild  # also: how tensors are pickled
 from . import shared as _shared  # noqa: F401  (tensors in shared memory)
@@ -322,6 +323,25 @@ for _fn in (
     setattr(Tensor, _fn.__name__, wrap_function(_fn))
 for _fn in (__setstate__, __reversed__, __array_wrap__, __delitem__):
     setattr(Tensor, _fn.__name__, _fn)
+
+
+def _grad_dtype(self):
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype
+
+
+def _set_grad_dtype(self, dtype):
+    if dtype is not None and not isinstance(dtype, DType):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(dtype).__name__}")
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if dtype is not self.dtype:
+        raise NotImplementedError(
+            f"a gradient has its tensor's dtype, {self.dtype}; grad_dtype {dtype} is not supported"
+        )
+
+
 for _what, _names in _REFUSED.items():
     for _name in _names.split():
         setattr(Tensor, _name, wrap_function(_refusal(_name, _what)))
@@ -329,6 +349,6 @@ for _name in _FALSE.split():
     setattr(Tensor, _name, property(lambda self: False))
 Tensor.name = property(lambda self: None, doc="The tensor's name: none has one.")
 Tensor.volatile = property(lambda self: False, doc="False: the oldest name of no_grad.")
-Tensor.grad_dtype = property(lambda self: self.dtype, doc="The dtype of the gradient.")
+Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype, doc="The dtype of the gradient: the tensor's.")
 Tensor.__long__ = Tensor.__int__
 Tensor.__nonzero__ = Tensor.__bool__

@@ -625,13 +625,24 @@ def _set_requires_grad(t, value):
 
 def _check_grad(t, grad):
     if not isinstance(grad, _C.TensorBase):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type '{type(grad).__name__}'")
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+    if grad is t:
+        raise RuntimeError("can't assign Variable as its own grad")
     if not shapes.same_shape(grad._shape, t._shape):
         raise RuntimeError(
-            f"assigned grad has data of a different size: {list(grad._shape)}, expected {list(t._shape)}"
+            f"attempting to assign a gradient of size '{list(grad._shape)}' to a tensor of size '{list(t._shape)}'. Please ensure that the "
+            "gradient and the tensor are the same size"
         )
     if grad._dtype is not t._dtype:
-        raise RuntimeError(f"assigned grad has data of a different type: {grad._dtype}, expected {t._dtype}")
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{grad._dtype}' to a tensor with grad_dtype '{t._dtype}'. The gradient must match "
+            "the tensor's grad_dtype, which is the tensor's dtype"
+        )
+    if grad._device.type != t._device.type:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad._device.type}' to a tensor with device type '{t._device.type}'. "
+            "Please ensure that the gradient and the tensor are on the same device"
+        )
 
 
 def _requires_grad_(self, requires_grad=True):

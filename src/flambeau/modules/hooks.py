@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from flambeau.autograd.grad_mode import is_grad_enabled
 from flambeau.autograd.handles import RemovableHandle
+from flambeau.autograd.hook_results import check_result
 from flambeau.core.tensor import Tensor
 
 PER_MODULE = (
@@ -313,6 +314,7 @@ class _BackwardHooks:
                     raise RuntimeError(
                         f"Backward pre hook returned an invalid number of grad_output, got {len(result)}, but expected {self.n_outputs}"
                     )
+                _check(hook, self.grad_output, result)
                 self.grad_output = result
         passed_on = tuple(self.grad_output[i] for i in self.output_positions)
         if not self.watches_inputs:  # nothing will come back on the input side: the hooks run now, each grad_input None
@@ -334,8 +336,15 @@ class _BackwardHooks:
                     raise RuntimeError(
                         f"Backward hook returned an invalid number of grad_input, got {len(result)}, but expected {len(full)}"
                     )
+                _check(hook, full, result)
                 full = result
         return tuple(full[i] for i in self.input_positions)
+
+
+def _check(hook: Callable, before: tuple, results: tuple) -> None:
+    for old, new in zip(before, results):
+        if new is not None and new is not old:
+            check_result(hook, old, new)
 
 
 def _wrapped(values: tuple, on_grads: Callable) -> tuple[tuple, list[int]]:
