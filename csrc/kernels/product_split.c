@@ -8,10 +8,11 @@
  * of the time that multiplications of float32 vectors take.
  *
  * The instructions take subnormal numbers for 0 and have 8 bits of exponent for the least part, too. So a row of
- * A, or a column of B, whose greatest magnitude is beyond 2^40 or below 2^-40 is scaled by a power of two
- * first, and the result scaled back. Rows and columns that aren't finite are left out (their parts would be
- * infinities of both signs): the caller makes them by other means. All that is a matter of a row and a column,
- * so the bits of an element don't depend on which rows and columns are made together.
+ * A, or a column of B, whose greatest magnitude is beyond 2^40 or below 2^-20 is scaled by a power of two
+ * first, and the result scaled back. Odd rows and columns are left out: those that aren't finite (their parts
+ * would be infinities of both signs), and those with numbers other than 0 below 2^-51, whose least parts,
+ * multiplied, would be subnormal. The caller makes them by other means. All that is a matter of a row and a
+ * column, so the bits of an element don't depend on which rows and columns are made together.
  *
  * K is cut into slices; of a slice some rows of A are packed to stay in the second-level cache, and 32 columns
  * of B at a time, which stay in the first-level one while they meet all of these rows. */
@@ -30,7 +31,9 @@
 #define PARTS 3
 #define TILE 512                      /* elements of a tile of A or B */
 #define PAIR (2 * TILE)               /* of two that lie together */
-#define FAR 40                        /* exponents of rows and columns that aren't scaled */
+#define FAR 40                        /* exponents up to which rows and columns aren't scaled, */
+#define NEAR -20                      /* and from which on */
+#define FINEST -51                    /* exponents of the least elements, once scaled */
 #define LEAST 64                      /* terms below which tiles are mostly empty */
 #define SQUARE 120                    /* m n / (m + n) below which packing costs more than tiles save, */
 #define LITTLE 4000000                /* and multiply-adds */
@@ -45,57 +48,61 @@ int flb_split_fits(int64_t m, int64_t n, int64_t k) {
 
 /* ---- exponents ----------------------------------------------------------------------------------------- */
 
-/* By which power of two a line with this greatest magnitude is multiplied. */
-static int32_t scale_of(uint32_t greatest) {
-    int32_t exponent = (int32_t)(greatest >> 23) - 127;
+/* By which power of two a line is multiplied: the bits of its greatest magnitude, and of its least that isn't 0,
+ * less one. */
+static int32_t scale_of(uint32_t greatest, uint32_t least) {
+    int32_t exponent = (int32_t)(greatest >> 23) - 127, finest = (int32_t)((least + 1) >> 23) - 127, scale;
+    if (!greatest) return 0;
     if (exponent == 128) return SPLIT_ODD;
-    if (!greatest || (exponent >= -FAR && exponent <= FAR)) return 0;
-    return exponent == -127 ? 126 : -exponent;
+    scale = exponent >= NEAR && exponent <= FAR ? 0 : exponent == -127 ? 126 : -exponent;
+    /* A subnormal number may be as small as 2^-149. */
+    return (finest == -127 ? -149 : finest) + scale < FINEST ? SPLIT_ODD : scale;
+}
+
+/* The greatest of magnitudes, and the least that isn't 0, less one: 0 is the greatest number then. */
+typedef struct {
+    __m512i most, least;
+} Span;
+__attribute__((VECTORS, always_inline)) static inline Span nothing(void) {
+    return (Span){_mm512_setzero_si512(), _mm512_set1_epi32(-1)};
+}
+__attribute__((VECTORS, always_inline)) static inline Span with(Span span, __m512i x) {
+    x = _mm512_and_si512(x, _mm512_set1_epi32(0x7fffffff));
+    return (Span){_mm512_max_epu32(span.most, x),
+                  _mm512_min_epu32(span.least, _mm512_sub_epi32(x, _mm512_set1_epi32(1)))};
 }
 
 __attribute__((VECTORS)) static void scan_lines(const float *from, int64_t ld, int64_t lines, int64_t k,
                                                 int32_t *to) {
-    __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
     for (int64_t i = 0; i < lines; i++, from += ld) {
-        __m512i most[4];
-        EACH(int j = 0; j < 4; j++) most[j] = _mm512_setzero_si512();
+        Span spans[4];
+        EACH(int j = 0; j < 4; j++) spans[j] = nothing();
         int64_t p = 0;
         for (; p + 64 <= k; p += 64)
-            EACH(int j = 0; j < 4; j++)
-        most[j] =
-            _mm512_max_epu32(most[j], _mm512_and_si512(_mm512_loadu_si512(from + p + 16 * j), magnitude));
+            EACH(int j = 0; j < 4; j++) spans[j] = with(spans[j], _mm512_loadu_si512(from + p + 16 * j));
         for (; p < k; p += 16) {
             __mmask16 here = k - p >= 16 ? 0xffff : (__mmask16)((1u << (k - p)) - 1);
-            most[0] = _mm512_max_epu32(most[0],
-                                       _mm512_and_si512(_mm512_maskz_loadu_epi32(here, from + p), magnitude));
+            spans[0] = with(spans[0], _mm512_maskz_loadu_epi32(here, from + p));
         }
-        most[0] = _mm512_max_epu32(_mm512_max_epu32(most[0], most[1]), _mm512_max_epu32(most[2], most[3]));
-        to[i] = scale_of(_mm512_reduce_max_epu32(most[0]));
+        for (int j = 1; j < 4; j++) {
+            spans[0].most = _mm512_max_epu32(spans[0].most, spans[j].most);
+            spans[0].least = _mm512_min_epu32(spans[0].least, spans[j].least);
+        }
+        to[i] = scale_of(_mm512_reduce_max_epu32(spans[0].most), _mm512_reduce_min_epu32(spans[0].least));
     }
 }
 
 __attribute__((VECTORS)) static void scan_across(const float *from, int64_t ld, int64_t lines, int64_t k,
                                                  int32_t *to) {
-    __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-    if (lines == SIDE) {
-        __m512i x = _mm512_setzero_si512(), y = x;
-        for (int64_t p = 0; p < k; p++, from += ld) {
-            x = _mm512_max_epu32(x, _mm512_and_si512(_mm512_loadu_si512(from), magnitude));
-            y = _mm512_max_epu32(y, _mm512_and_si512(_mm512_loadu_si512(from + 16), magnitude));
-        }
-        _mm512_storeu_si512(to, x), _mm512_storeu_si512(to + 16, y);
-        for (int64_t i = 0; i < lines; i++) to[i] = scale_of((uint32_t)to[i]);
-        return;
+    for (int64_t i = 0; i < lines; i += 16) {
+        __mmask16 here = lines - i >= 16 ? 0xffff : (__mmask16)((1u << (lines - i)) - 1);
+        const float *line = from + i;
+        Span span = nothing();
+        for (int64_t p = 0; p < k; p++, line += ld) span = with(span, _mm512_maskz_loadu_epi32(here, line));
+        uint32_t most[16], least[16];
+        _mm512_storeu_si512(most, span.most), _mm512_storeu_si512(least, span.least);
+        for (int64_t j = 0; j < 16 && i + j < lines; j++) to[i + j] = scale_of(most[j], least[j]);
     }
-    memset(to, 0, lines * 4);
-    for (int64_t p = 0; p < k; p++, from += ld)
-        for (int64_t i = 0; i < lines; i += 16) {
-            __mmask16 here = lines - i >= 16 ? 0xffff : (__mmask16)((1u << (lines - i)) - 1);
-            __m512i x = _mm512_and_si512(_mm512_maskz_loadu_epi32(here, from + i), magnitude);
-            _mm512_mask_storeu_epi32(to + i, here,
-                                     _mm512_max_epu32(x, _mm512_maskz_loadu_epi32(here, to + i)));
-        }
-    for (int64_t i = 0; i < lines; i++) to[i] = scale_of((uint32_t)to[i]);
 }
 
 /* ---- packing: a step of K has PARTS pairs of tiles ----------------------------------------------------- */

@@ -16,7 +16,7 @@ typedef struct {
     const void *packed; /* without `sum`: all of B by flb_split_pack(), which isn't read then; or NULL */
 } SplitProduct;
 
-#define SPLIT_ODD INT32_MIN /* the exponent of a row or column that isn't finite */
+#define SPLIT_ODD INT32_MIN /* the exponent of a row or column that tiles can't make */
 
 int flb_split_fits(int64_t m, int64_t n, int64_t k);
 int64_t flb_split_packed(int64_t n, int64_t k, int64_t *bytes); /* panels that may be packed apart */

@@ -88,6 +88,9 @@ def sweep_large() -> None:
                 b[:, 5] *= np.float32(1e30)
                 b[:, 6] *= 1e-30
                 b[:, 100] *= 1e-38
+                # What is small in a row meets what is great in a column.
+                a[11, 1:] *= 1e-38
+                b[0, 8], b[1:, 8] = 0, b[1:, 8] * np.float32(1e25)
             x, y = a.astype("d"), b.astype("d")
             got = _same_for_any_threads(a, b)
             assert np.isfinite(got[[0, 1, 2, 3, 7, 50, m - 1]]).all()
