@@ -98,3 +98,116 @@ def test_without_members(cls):
 
     x = torch.ones(1)
     assert torch.compile(f, backend="eager", fullgraph=True)(x)[1:] == f(x)[1:]
+
+
+class Told2(enum.Enum):
+    """Special methods that tell when they run."""
+
+    A = 1
+
+    def __iter__(self):
+        log.append("iter")
+        return iter([1, 2])
+
+    def __len__(self):
+        log.append("len")
+        return 2
+
+    def __getitem__(self, i):
+        log.append("getitem")
+        return i
+
+    def __contains__(self, i):
+        log.append("contains")
+        return i == 3
+
+    def __index__(self):
+        log.append("index")
+        return 1
+
+    def __format__(self, spec):
+        log.append("format")
+        return "it"
+
+    def __str__(self):
+        log.append("str")
+        return "it"
+
+    def __repr__(self):
+        log.append("repr")
+        return "it"
+
+
+class Text(enum.StrEnum):
+    A = "ab"
+
+
+class Backward(enum.StrEnum):
+    A = "ab"
+
+    def __iter__(self):
+        log.append("iter")
+        return iter("ba")
+
+
+class Row(tuple, enum.Enum):
+    A = (1, 2)
+
+
+class Zero(enum.IntEnum):
+    A = 1
+
+    def __index__(self):
+        log.append("index")
+        return 0
+
+
+class NotIterable(enum.Enum):
+    A = 1
+    __iter__ = None
+
+
+def told(f):
+    try:
+        return f()
+    except (TypeError, AttributeError) as e:
+        return type(e), str(e)
+
+
+USES = {
+    "flags": lambda: ([*Bits(3)], list(Bits.A), list(Bits(0)), [m.name for m in Bits.A | Bits.B], len(Bits(3)), tuple(Numbers.A)),
+    "flags, some": lambda: (next(iter(Bits(3))), Bits.A in Bits(3), sum(m.value for m in Bits(3))),
+    "iterated": lambda: (list(Told2.A), [i for i in Told2.A], [*Told2.A], sum(Told2.A), list(zip(Told2.A, Told2.A))),
+    "asked": lambda: (len(Told2.A), Told2.A[7], 3 in Told2.A, 4 in Told2.A),
+    "an index": lambda: ([4, 5, 6][Told2.A], (4, 5, 6)[Told2.A], list(range(Told2.A))),
+    "shown": lambda: (f"{Told2.A}", f"{Told2.A}", str(Told2.A), Told2.A.name, Told2.A.value, getattr(Told2.A, "q", 3)),
+    "text": lambda: (list(Text.A), len(Text.A), [*Backward.A], "a" in Text.A, Text.A[0]),
+    "row": lambda: (list(Row.A), len(Row.A), sum(Row.A), Row.A[1]),
+    "an int is its value": lambda: ([4, 5, 6][Zero.A], (4, 5, 6)[Zero.A], list(range(Zero.A))),
+    "no length": lambda: told(lambda: len(Color.RED)),
+    "none of an int": lambda: told(lambda: len(Zero.A)),
+    "no iterator": lambda: told(lambda: list(Color.RED)),
+    "taken away": lambda: told(lambda: list(NotIterable.A)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USES)
+def test_special_methods_of_members(name):
+    def f(x):
+        return x + 1, told(USES[name])
+
+    def run(g):
+        log.clear()
+        return [g(torch.ones(2))[1] for _ in range(2)], list(log)
+
+    torch._dynamo.reset()
+    want = run(f)
+    assert run(torch.compile(f, backend="eager")) == want
+
+
+def test_flags_are_iterated_in_one_graph():
+    def f(x):
+        return x + sum(m.value for m in Bits.A | Bits.B), [m.name for m in Bits(3)]
+
+    out, names = torch.compile(f, backend="eager", fullgraph=True)(torch.zeros(2))
+    assert out.tolist() == [3, 3] and names == ["A", "B"]

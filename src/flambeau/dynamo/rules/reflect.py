@@ -28,6 +28,7 @@ __all__ = [
     "is_below",
     "is_stdlib",
     "module_of",
+    "member_name",
     "mro_of",
     "name_of",
     "qualname_of",
@@ -167,3 +168,8 @@ def hashed_by_program(value) -> bool:
 
 _LIBRARIES = {*sys.stdlib_module_names, "flambeau", "numpy"}
 _HASH, _EQ = object.__dict__["__hash__"], object.__dict__["__eq__"]
+
+
+def member_name(member: Any) -> str:
+    """What a member of an enumeration is called. Its class's own ``__str__`` and ``__repr__`` are the program's, and aren't run."""
+    return f"{name_of(type(member))}.{(instance_dict(member) or {}).get('_name_')}"

@@ -55,6 +55,7 @@ from ..variables.functions.python_functions import (
 from ..variables.iterators.consumers import sort
 from ..variables.iterators.container_iterators import LIST_ITERATOR, ElementsVariable
 from ..variables.iterators.generators import GeneratorVariable, closes_with, generator_closes
+from ..variables.iterators.protocol import checked_iterator
 from ..variables.objects.class_object import ClassVariable
 from ..variables.objects.instance import SlotMethod
 from ..variables.objects.namespaces import NamespaceDict
@@ -192,6 +193,10 @@ class Frame(Opcodes):
     def make_iterator(self, elements, over: Variable | None = None, cls: type = LIST_ITERATOR) -> Variable:
         """An iterator over known elements: the own iterator of the container ``over``, or that of a new list."""
         return ElementsVariable(elements, over, cls)
+
+    def checked_iterator(self, it: Variable) -> Variable:
+        """What an ``__iter__`` returned, which has to be an iterator."""
+        return checked_iterator(self, it)
 
     def make_tuple(self, elements) -> Variable:
         return TupleVariable(elements)

@@ -38,6 +38,7 @@ from ..rules.reflect import (
     flags_of,
     full_name_of,
     instance_dict,
+    member_name,
     module_of,
     mro_of,
     name_of,
@@ -460,13 +461,14 @@ FOLDED = (
 )  # fmt: skip
 
 
-def folded(tx, value) -> None:
-    """An operation is folded over a member of an enumeration: refused where the user's own methods would run, guarded to stay so."""
+def folded(tx, value, names: tuple[str, ...] = FOLDED) -> None:
+    """An operation is folded over a member of an enumeration: refused where the user's own methods would run, guarded to stay so. ``names``: of
+    the methods that it may run."""
     cls = type(value)
-    for name in FOLDED:
+    for name in names:
         f = class_attr(tx, cls, name)
         if is_defined(f) and not (is_python(f) and f.__code__.co_filename.startswith(STDLIB)):
-            unsupported("fold", f"{name} of {value!r}", f"{name_of(cls)} defines {name}.")
+            unsupported("fold", f"{name} of {member_name(value)}", f"{name_of(cls)} defines {name}.")
 
 
 # -- the library's own state --

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ from ...tracing.wrapping import exactly, pin
 from ..base import KnownVariable, Lazy, MethodOf, Variable, has_nan, method_of
 from ..iterators.container_iterators import ElementsVariable, ListIteratorVariable
 from ..iterators.protocol import MOST, each, fast_sequence
-from ..values.constant import ConstantVariable
+from ..values.constant import ConstantVariable, indexed
 
 WHOLE = (slice(None), slice(0, None), slice(None, None, 1))  # of a tuple they give the tuple itself
 __all__ = [
@@ -91,7 +92,8 @@ class SequenceVariable(Variable):
     def _index(self, tx, key):
         k = key.as_constant() if key.can_constant() or key.is_symbol else None
         if hasattr(k, "__index__") and not isinstance(k, slice):
-            return k.__index__()
+            indexed(tx, key)
+            return operator.index(k)
         unsupported("getitem", f"{self!r}[{key!r}]")
 
     def getitem(self, tx, key):

@@ -35,7 +35,7 @@ from ..objects.namespaces import NamespaceDict
 from ..operators import INPLACE, OPERATORS, UNARY, binary, fold, identical, unary
 from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
 from ..values import text
-from ..values.constant import ConstantVariable, is_none
+from ..values.constant import ConstantVariable, indexed, is_none
 from ..values.symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .getters import GetterVariable
 from .handlers import HANDLERS, handles, takes
@@ -297,6 +297,7 @@ def _(tx, args, kwargs):
     for a in args:
         if isinstance(a, TensorVariable):
             unsupported("data-dependent", "range() of a tensor", "The value depends on tensor data.")
+        indexed(tx, a)
         if isinstance(a, SymbolicVariable) and a.python_type() is float:
             tx.raise_user(TypeError("'float' object cannot be interpreted as an integer"))
     no_step = len(args) == 3 and args[2].is_constant() and args[2].as_constant() == 0

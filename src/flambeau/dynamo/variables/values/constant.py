@@ -11,11 +11,11 @@ from flambeau.base.symint import NUMBERS
 from ...exc import unsupported
 from ...guards.source import ConstSource
 from ...rules.constants import PLAIN, is_constant_value
-from ...rules.reflect import error_name_of, is_a
+from ...rules.reflect import error_name_of, is_a, member_name
 from ...tracing import world
 from ..base import WHICH_NAN, KnownVariable, Variable, _serial, has_nan
 
-__all__ = ["ConstantVariable", "is_none"]
+__all__ = ["ConstantVariable", "indexed", "is_none"]
 
 
 def merges(text: str) -> bool:
@@ -40,10 +40,7 @@ class ConstantVariable(KnownVariable):
         self.value = value
 
     def __repr__(self):
-        try:
-            return repr(self.value)
-        except Exception as e:  # the program's: an enumeration's member that is being made
-            return f"<{type(self.value).__name__}, whose repr raises {type(e).__name__}>"
+        return member_name(self.value) if isinstance(self.value, enum.Enum) else repr(self.value)
 
     def is_constant(self):
         return True
@@ -72,12 +69,14 @@ class ConstantVariable(KnownVariable):
         return self.value is None or isinstance(self.value, str)
 
     def getattr(self, tx, name):
-        # An enumeration's methods and properties are the user's code.
-        if isinstance(self.value, enum.Enum) and name not in ("name", "value", "_name_", "_value_"):
-            cls = type(self.value)
-            return world.attribute(tx, self, self.value, cls, ConstSource(self.value, str(self.value)), name)
         if isinstance(self.value, enum.Enum):
-            return world.instance_attr(tx, self.value, ConstSource(self.value, str(self.value)), f"_{name.strip('_')}_")
+            source = ConstSource(self.value, member_name(self.value))
+            if name in ("name", "value", "_name_", "_value_"):
+                found = world.instance_attr(tx, self.value, source, f"_{name.strip('_')}_")
+                if found is not None:
+                    return found
+            # An enumeration's methods and properties are the user's code.
+            return world.attribute(tx, self, self.value, type(self.value), source, name)
         try:
             value = getattr(self.value, name)
         except AttributeError:
@@ -94,9 +93,16 @@ class ConstantVariable(KnownVariable):
         return hasattr(self.value, name)
 
     def length(self, tx):
-        if isinstance(self.value, enum.Enum):
-            return self.getattr(tx, "__len__").call(tx, [], {}).as_constant()
-        return super().length(tx)
+        if isinstance(self.value, enum.Enum) and (own := self._member_method(tx, "__len__")) is not None:
+            return own.call(tx, [], {}).as_constant()
+        try:
+            return len(self.value)
+        except TypeError as e:
+            tx.raise_user(e.with_traceback(None))
+
+    def expected_length(self, tx):
+        if isinstance(self.value, enum.Enum) and self._member_method(tx, "__len__") is not None:
+            self.length(tx)
 
     def call_method(self, tx, name, args, kwargs):
         if isinstance(self.value, enum.Enum):
@@ -104,15 +110,30 @@ class ConstantVariable(KnownVariable):
         return tx.make_constant_method(self.value, name).call(tx, args, kwargs)
 
     def items(self, tx):
+        if isinstance(self.value, enum.Enum) and self._member_method(tx, "__iter__") is not None:
+            unsupported("iterate", f"all elements of {self!r} at once", f"{type(self.value).__name__} has an __iter__.")
         if isinstance(self.value, (str, bytes, tuple, frozenset)):
             return [ConstantVariable(v) for v in self.value]
         tx.raise_user(TypeError(f"{error_name_of(type(self.value))!r} object is not iterable"))
 
+    def _member_method(self, tx, name):
+        """A special method of an enumeration that is written in Python, bound to this member; None where it is the interpreter's or absent."""
+        found = world.class_attr(tx, type(self.value), name)
+        return self.getattr(tx, name) if world.is_defined(found) else None
+
     def iter(self, tx):
+        if isinstance(self.value, enum.Enum):
+            own = self._member_method(tx, "__iter__")
+            if own is not None:
+                return tx.checked_iterator(own.call(tx, [], {}))
+            if self._member_method(tx, "__getitem__") is not None:
+                unsupported("iterate", f"iterating over {self!r}", "It has a __getitem__ and no __iter__.")
         elements = self.items(tx)
         return tx.make_iterator(elements, self, type(iter(self.value)))
 
     def getitem(self, tx, key):
+        if isinstance(self.value, enum.Enum) and (own := self._member_method(tx, "__getitem__")) is not None:
+            return own.call(tx, [key], {})
         k = key.as_constant()
         try:
             return ConstantVariable(self.value[k])
@@ -120,12 +141,22 @@ class ConstantVariable(KnownVariable):
             tx.raise_user(e.with_traceback(None))
 
     def contains(self, tx, key):
+        if isinstance(self.value, enum.Enum) and (own := self._member_method(tx, "__contains__")) is not None:
+            return ConstantVariable(tx.truth(own.call(tx, [key], {})))
         if has_nan(self.value) and has_nan(key.as_constant()):
             unsupported("identity", f"{key!r} in {self!r}", WHICH_NAN)
+        if isinstance(self.value, enum.Enum):
+            world.folded(tx, self.value)
         try:
             return ConstantVariable(key.as_constant() in self.value)
         except TypeError as e:
             tx.raise_user(e)
+
+
+def indexed(tx, v: Variable) -> None:
+    """A value is taken for an integer. An enumeration's own ``__index__`` would run at the first call only; the interpreter asks no int for it."""
+    if v.is_constant() and isinstance(v.as_constant(), enum.Enum) and not isinstance(v.as_constant(), int):
+        world.folded(tx, v.as_constant(), ("__index__",))
 
 
 def is_none(v: Variable | None) -> bool:

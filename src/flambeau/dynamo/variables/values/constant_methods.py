@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import types
 
 from ...exc import unsupported
 from ...rules.reflect import name_of
+from ...tracing import world
 from ..base import WHICH_NAN, Variable, has_nan
 from ..iterators.protocol import fast_sequence
 from .symbolic import specialized
@@ -35,6 +37,11 @@ class ConstantMethodVariable(Variable):
                 if (made := format_fields(tx, self.value, args, kwargs)) is not None:
                     return made
             unsupported("constant-method", f"calling {name_of(type(self.value))}.{self.name} with {args!r}")
+        for a in (*args, *kwargs.values()) if self.name == "format" else ():
+            if isinstance(a.as_constant(), enum.Enum):
+                world.folded(
+                    tx, a.as_constant(), ("__format__", "__str__", "__repr__", "__getattribute__", "__getitem__")
+                )
         if has_nan(self.value) and any(has_nan(a.as_constant()) for a in args):
             unsupported("identity", f"{self.name} of {self.value!r}", WHICH_NAN)
         known, named = [a.as_constant() for a in args], {k: v.as_constant() for k, v in kwargs.items()}
