@@ -147,6 +147,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
             raise NotEncodable("tracing made checks that a graph has by itself")
         entry = {
             "graphs": [enc.graph(gm) for gm in graphs],
+            "gradient": enc.graph(traced.gradient) if isinstance(traced.gradient, GraphModule) else traced.gradient,
             "inputs": [enc.value(t) for t in traced.fake_inputs],
             "outputs": [_encode_fact(o, enc) for o in traced.outputs],
             "reshaped": [(i, _encode_fact(v, enc)) for i, v in traced.reshaped],
@@ -215,6 +216,10 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         frozenset(under_grad),
         kept=[Kept(*row) for row in kept],
     )
+    if isinstance(entry["gradient"], str):
+        traced.gradient = entry["gradient"]
+    elif entry["gradient"]:
+        traced.load_gradient = lambda rows=entry["gradient"]: dec.graph(rows)
     ways = entry["ways"] and Ways.read(entry["ways"])
     return traced, [lambda rows=rows: dec.graph(rows) for rows in entry["graphs"]], ways, _name(key, body)
 

@@ -337,6 +337,11 @@ def _gradient_function(traced: Traced) -> Callable[..., list[Any]]:
             f"a second derivative through a compiled graph that writes its inputs (number {traced.mutated}) is not "
             "supported: their former contents are gone. Clone them first, or run this part eagerly."
         )
+    gradient = traced.gradient_module()
+    if isinstance(gradient, str):
+        raise RuntimeError(gradient)
+    if gradient is not None:
+        return gradient
     graph = traced.graph_module().graph
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
     outputs = list(graph.output_node().args[0])[traced.num_forward :]

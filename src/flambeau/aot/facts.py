@@ -135,10 +135,18 @@ class Traced:
     once_differentiable: bool = False
     # What the tape keeps of the caller's tensors: for each of ``tangent_of``.
     kept: list[Kept] = made_by(list)
-    # Makes ``gm`` where it was left on disk.
+    # The gradients alone as a second derivative sees them, where that isn't what ``gm`` computes, or why there is none: see ``aot/detached.py``.
+    gradient: GraphModule | str | None = None
+    # Make ``gm`` and ``gradient`` where they were left on disk.
     load: Any = None
+    load_gradient: Any = None
 
     def graph_module(self) -> GraphModule:
         if self.gm is None:
             self.gm = self.load()
         return self.gm
+
+    def gradient_module(self) -> GraphModule | str | None:
+        if self.gradient is None and self.load_gradient is not None:
+            self.gradient = self.load_gradient()
+        return self.gradient

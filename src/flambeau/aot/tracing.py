@@ -32,6 +32,8 @@ from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..fx.targets import base_of, is_view
 from ..fx.traceback import has_preserved_node_meta, preserve_node_meta
 from ..proxy import ASSERT_SCALAR, ProxyTorchDispatchMode, find_fake_mode
+from ..proxy.tape import NotesOfTape
+from .detached import with_detached
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
 from .graph_passes import common_subexpressions, draws, fallible, identities
 from .versions import kept_by
@@ -70,6 +72,7 @@ def trace(
     shown = {"pre_dispatch": as_written, "keeps": keeps, "switches": whole}
     mode = ProxyTorchDispatchMode(Graph(), fake_mode, decompositions, record_stack, **shown)
     mode.execute = fake_mode.run
+    mode.tape = NotesOfTape() if joint else None
     fakes = []
     for i, t in enumerate(inputs):
         fake = _fake_input(mode, t, joint) if isinstance(t, _C.TensorBase) else t
@@ -321,6 +324,7 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
             raise RunsAsItIs("a Function is told which gradients are missing, and compiled code fills them in")
         traced.kept = kept_by([forward[k] for k in ends], given, forward)
         before = len(mode.graph.nodes)
+        mode.tape.in_backward = True
         try:
             found = _autograd.grad(
                 [forward[k] for k in ends], [fakes[i] for i in wanted], traced.fake_tangents, allow_unused=True
@@ -353,6 +357,9 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     if mode.written:
         graph, constants = _functional(mode, graph, whole)
         graph.eliminate_dead_code()
+    if traced.joint:
+        gradient = with_detached(graph, traced.num_forward)
+        traced.gradient = GraphModule(constants, gradient) if isinstance(gradient, Graph) else gradient
     bases = [base_of(n) for n in graph.output_node().args[0]]
     identities(graph)
     if not whole:  # an exported graph keeps each call, with the module that it belongs to
@@ -497,7 +504,11 @@ class _Functional(Interpreter):
 
     def run_node(self, n):
         self.mode.stack = n.meta.get("stack")
-        return super().run_node(n)
+        self.mode.off_tape = n.meta.get("off_tape")
+        try:
+            return super().run_node(n)
+        finally:
+            self.mode.off_tape = None
 
 
 def _refuse_write(t):

@@ -47,6 +47,22 @@ def _is_pushing() -> bool:
     return getattr(_state, "pushing", False)
 
 
+def in_forward() -> bool:
+    """Whether the forward of a Function runs in this thread: what it computes has the derivative that the Function says."""
+    return getattr(_state, "forwards", 0) > 0
+
+
+@contextlib.contextmanager
+def _forward_call():
+    before = getattr(_state, "forwards", 0)
+    _state.forwards = before + 1
+    try:
+        with _C.Guard(grad_enabled=0):
+            yield
+    finally:
+        _state.forwards = before
+
+
 class FunctionCtx:
     """What forward and backward share."""
 
@@ -241,7 +257,7 @@ class Function(metaclass=_Meta):
         ctx.needs_input_grad = needs
         if recording and is_linearizing() and cls.jvp is not Function.jvp:
             ctx._given = args
-        with _C.Guard(grad_enabled=0):
+        with _forward_call():
             if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)

@@ -28,6 +28,7 @@ from ..fx.node import has_side_effect
 from ..fx.traceback import copy_meta, has_preserved_node_meta
 from .lines import ForwardLines
 from .sizes import SizeNodes
+from .tape import NotesOfTape, OffTape
 
 __all__ = ["ASSERT_SCALAR", "ProxyTorchDispatchMode", "current_proxy_mode", "user_line"]
 
@@ -67,6 +68,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         self.record_stack = record_stack
         # Computes the results. Where the fake mode is known to be next, its rule is called without another dispatch.
         self.execute: Callable = _call
+        self.tape: NotesOfTape | None = None
+        self.off_tape: OffTape | None = None  # noted of each call, by passes that retrace a graph
         self.stack: Any = None  # recorded in place of the user's line, by passes that retrace a graph
         self.lines = ForwardLines()
         self.constants: dict[str, Any] = {}
@@ -90,6 +93,8 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
             self._alive.append(tensor)
         self._nodes[id(tensor)] = node
         self._memory.setdefault(id(tensor._storage), {})[_place(tensor)] = node
+        if self.tape is not None:
+            self.tape.made(tensor, node)
 
     def node_of(self, tensor: Any) -> Node | None:
         return self._nodes.get(id(tensor))
@@ -226,6 +231,10 @@ class ProxyTorchDispatchMode(modes.TorchDispatchMode):
         stack = user_line() if self.record_stack else self.stack or self.lines.of_backward()
         if stack is not None:
             node.meta["stack"] = stack
+        if self.off_tape is not None:
+            node.meta["off_tape"] = self.off_tape
+        elif self.tape is not None:
+            self.tape.note(node, args, kwargs)
         if has_preserved_node_meta():
             copy_meta(node)
             node.meta.setdefault("original_aten", func)
