@@ -108,6 +108,6 @@ def test_import_loads_little():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     own = [m for m in loaded if m.startswith("flambeau")]
     # Seven of them are folders of operators, a docstring each: together a millisecond of about ninety. Four are the second device's. Quantised
-    # tensors (printed, pickled and guarded as others are) have two.
-    assert len(own) <= 138, own
+    # tensors (printed, pickled and guarded as others are) have two, checks of what hooks and callers of overloads give two more.
+    assert len(own) <= 140, own
     assert not {"dataclasses", "json", "tempfile", "importlib.abc", "traceback", "scipy", "optree"} & set(loaded)

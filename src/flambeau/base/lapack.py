@@ -185,7 +185,7 @@ def svd(a, full: bool, vectors: bool):
     return u, s, vh, info
 
 
-def eig(a, vectors: bool):
+def eig(a, vectors: bool = True):
     """(values, vectors or None, infos), values and vectors complex. The matrices are finite (checked by the caller)."""
     *batch, n, _ = a.shape
     kind = numpy.result_type(a.dtype, numpy.complex64)
