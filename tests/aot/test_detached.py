@@ -1,9 +1,9 @@
 """Second derivatives of compiled functions that leave the tape: what is detached, or computed without grad mode, is a constant to them."""
 
+import flambeau._dynamo
 import pytest
 
 import flambeau as torch
-import flambeau._dynamo
 
 F = torch.nn.functional
 

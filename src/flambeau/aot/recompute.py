@@ -33,15 +33,22 @@ class _Recorder(TorchDispatchMode):
         self.nodes: dict[int, Node] = {}
         self.values: list = []  # keeps what ``nodes`` names by id
         self.sizes = SizeNodes(graph)
+        # A size may be that of an input which the operator isn't given.
+        for n in graph.nodes:
+            if n.op == "placeholder":
+                self._bind(n.meta["val"], n)
 
     def know(self, value, node: Node):
         self.nodes[id(value)] = node
         self.values.append(value)
+        self._bind(value, node)
+        return value
+
+    def _bind(self, value, node: Node) -> None:
         if isinstance(value, _C.TensorBase):
             self.sizes.bind_tensor(value, node)
         elif isinstance(value, NUMBERS):
             self.sizes.bind_number(value, node)
-        return value
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))

@@ -125,7 +125,8 @@ def test_large_intermediate_results_live_from_their_first_use_to_their_last():
     threads = [threading.Thread(target=lambda: results.append(f(x))) for _ in range(4)]
     results.append(f(x))
     one = torch.cpu.max_memory_allocated() - before
-    assert one < 4.2 * x.nbytes  # the result, a product, what it is made of, an operand packed
+    # The result, a product, what it is made of, an operand packed: by tiles of AMX in three parts of 16 bits.
+    assert one < 4.7 * x.nbytes
     [t.start() for t in threads]
     [t.join() for t in threads]
     for y in results:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...base import dtypes
 from ...base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
 from ...base.expr_walks import evaluate
 from ...base.relations import Junction, Not, Rel
@@ -142,6 +143,9 @@ class Values:
             return self.cast(self.symbolic(number.expr), dtype)
         if dtype in _PARTS:
             return self.make("complex", tuple(self.const(x, _PARTS[dtype]) for x in (number.real, number.imag)), dtype)
+        if number.__class__ is complex and dtype != "bool":
+            dtypes.check_number(number, dtypes.of_scalar(number.real))
+            number = number.real
         if dtype == "bool":
             number = bool(number)
         elif is_float(dtype):
