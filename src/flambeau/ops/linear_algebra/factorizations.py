@@ -20,6 +20,7 @@ from ...core.declare import composite, explicit
 from ...core.operator import namespace
 from ...core.promotion import refused
 from .checks import (
+    FULL,
     adjoint,
     batched,
     by_columns,
@@ -256,6 +257,9 @@ def geqrf(a):
     return lapack.reflectors(a)
 
 
+geqrf.override("lower", lambda lowering, vals, self: lowering.reflectors(self))
+
+
 def _check_reflections(input, tau):
     """Of tensors or arrays."""
     name = "torch.linalg.householder_product"
@@ -304,6 +308,13 @@ def linalg_householder_product(input, tau):
     _check_reflections(input, tau)
     m, n = input.shape[-2:]
     return _reflected(input, tau, aten.eye.m(m, n, dtype=input.dtype, device=input.device))
+
+
+# Gradients and devices have the body.
+linalg_householder_product.override(
+    "keep_fused", lambda input, tau: input.dtype.name in FULL and input.device.type == "cpu"
+)
+linalg_householder_product.override("lower", lambda lowering, val, input, tau: lowering.reflected(input, tau))
 
 
 def _reflected(v, tau, q):

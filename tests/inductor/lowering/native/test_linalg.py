@@ -26,6 +26,9 @@ BITWISE = {
     "qr": lambda s: L.qr(s[..., :3]),
     "complete qr": lambda s: L.qr(s[..., :3], "complete"),
     "r": lambda s: L.qr(s[..., :3, :], "r"),
+    "geqrf": lambda s: torch.geqrf(s[..., :3]),
+    "geqrf of a wide one": lambda s: torch.geqrf(s[..., :3, :]),
+    "householder_product": lambda s: L.householder_product(s[..., :3], s[..., :2, 0]),
     "svd": lambda s: L.svd(s[..., :3]),
     "thin svd": lambda s: L.svd(s[..., :3, :], full_matrices=False),
     "svdvals": lambda s: L.svdvals(s),
@@ -70,7 +73,9 @@ def test_as_eager(name, dtype, python_calls):
     check((BITWISE | CLOSE)[name], matrices((2,), dtype).mT, python_calls, tolerance)
 
 
-@pytest.mark.parametrize("name", ["cholesky", "inv", "solve", "triangular", "qr", "svd", "eigh"])
+@pytest.mark.parametrize(
+    "name", ["cholesky", "inv", "solve", "triangular", "qr", "geqrf", "householder_product", "svd", "eigh"]
+)
 def test_complex(name, python_calls):
     check(BITWISE[name], matrices((2,), torch.complex64), python_calls)
 

@@ -24,6 +24,8 @@ __all__ = [
     "least_squares",
     "lu",
     "qr",
+    "reflected",
+    "reflectors",
     "refuse",
     "row_permutation",
     "slogdet",
@@ -181,6 +183,28 @@ def qr(lowering, vals, x, mode):
     flops = 4 * math.prod(batch) * m * n * shape[-2]
     r, *q = _run(lowering, Lapack.QR, x.dtype, [region], outs, flops, job="N" if mode == "r" else "V")
     return [q[0] if q else lowering.full((0,), x.dtype, 0, x.device), r]
+
+
+def reflectors(lowering, x):
+    """[factors, tau] of geqrf."""
+    region, batch, m, n = _read(lowering, x)
+    if not all(at_least(k, 1) for k in (*batch, m, n)):
+        raise NotImplementedError("matrices without elements")
+    least = m if at_least(n - m, 0) else n
+    if not at_least(m - least, 0):
+        raise NotImplementedError("which is less, rows or columns, is known at the call only")
+    outs = [_matrices((*batch, m, n), x), _plain((*batch, least), x.dtype, x)]
+    return _run(lowering, Lapack.REFLECTORS, x.dtype, [region], outs, 2 * math.prod(batch) * m * n * least)
+
+
+def reflected(lowering, x, tau):
+    """The first columns of the products of reflections."""
+    region, batch, m, n = _read(lowering, x)
+    if not all(at_least(k, 1) for k in (*batch, m, n)):
+        raise NotImplementedError("matrices without elements")
+    factors = lowering.realize(tau, tau.strides)
+    flops = 2 * math.prod(batch) * m * n * n
+    return _run(lowering, Lapack.REFLECTED, x.dtype, [region, factors], [_matrices((*batch, m, n), x)], flops)[0]
 
 
 def eigh(lowering, vals, x, lower, vectors):
