@@ -39,6 +39,7 @@ __all__ = [
     "ctc",
     "extreme",
     "grid_sample",
+    "label_margins",
     "layer_norm",
     "line_products",
     "logcumsumexp",
@@ -499,6 +500,20 @@ def bags(h, table, indices, starts, mode: int, weights, padding: int):
     made = h.launch(kernels.embedding_bag, parts, outs, flops, **numbers)
     made[2] = h.as_dtype(made[2], indices.dtype)
     return [*made[:3], made[3] if mode == 2 else made[2]]
+
+
+def label_margins(h, x, target, cotangents=None):
+    """The mean margin of each row's labels over its other classes, or with cotangents the gradient: see csrc/kernels/margins.c."""
+    shape, kind = tuple(x.shape), x.dtype
+    if kind not in _FLOAT or not math.prod(shape) or (cotangents is not None and cotangents.dtype is not kind):
+        raise NotImplementedError(f"there are no margins of {kind} and sizes {list(shape)}")
+    parts = [h.contiguous(t) for t in (x, target)]
+    made = shape[:1] if cotangents is None else shape
+    out = ResultSpec(made, dense_strides(made), kind, x.device)
+    flops, f64 = math.prod(shape) * shape[1], kind is dtypes.float64
+    if cotangents is None:
+        return h.launch(kernels.label_margins, parts, [out], flops, f64=f64)[0]
+    return h.launch(kernels.label_margins_backward, [h.contiguous(cotangents), *parts], [out], flops, f64=f64)[0]
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------------------

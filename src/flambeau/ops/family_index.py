@@ -114,8 +114,8 @@ channel_shuffle col2im im2col pixel_unshuffle
 _adaptive_avg_pool2d _adaptive_avg_pool3d native_dropout_backward relu6
 """,
     "neural.margin_losses": """
-cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss multilabel_margin_loss soft_margin_loss
-triplet_margin_loss
+_label_margins _label_margins_backward cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss
+multilabel_margin_loss soft_margin_loss triplet_margin_loss
 """,
     "neural.normalization": """
 batch_norm group_norm instance_norm layer_norm native_layer_norm native_layer_norm_backward rms_norm

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.dtypes import int64
-from ...core.declare import composite
+from ...core.declare import composite, explicit
 from ...core.operator import namespace
 from ..reductions.basic import as_written
 from .loss_reduction import reduced
@@ -122,6 +122,52 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
     return reduced(aten.squeeze.dim(each, 0) if self.ndim < 2 and reduction == 0 else each, reduction)
 
 
+def _labels(x, t):
+    """Whether each label counts, where it is, which classes are none, and the margins of all classes: (rows, label, class)."""
+    # Labels count up to the first -1.
+    valid = aten.eq.Scalar(aten.cumsum.default(aten.lt.Scalar(t, 0), 1), 0)
+    # What is below -1 stays so and is refused by the read.
+    safe = aten.add.Tensor(t, aten.eq.Scalar(t, -1))
+    labelled = aten.scatter_add.default(
+        aten.new_zeros.default(safe, list(x.shape)), 1, safe, aten._to_copy.default(valid, dtype=safe.dtype)
+    )
+    own = aten.gather.default(x, 1, safe)
+    z = aten.add.Tensor(aten.sub.Tensor(aten.unsqueeze.default(x, 1), aten.unsqueeze.default(own, 2)), 1)
+    other = aten.eq.Scalar(labelled, 0)
+    return safe, z, aten.logical_and.default(aten.unsqueeze.default(valid, 2), aten.unsqueeze.default(other, 1))
+
+
+@explicit("_label_margins(Tensor self, Tensor target) -> Tensor", has_out=False)
+def _label_margins(self, target):
+    """The mean margin of each row's labels over its other classes: eager calls have a kernel."""
+    _, z, counts = _labels(self, target)
+    return aten.div.Tensor(
+        aten.sum.dim_IntList(aten.where.ScalarOther(counts, _positive_part(z), 0.0), [1, 2]), self.shape[1]
+    )
+
+
+@explicit("_label_margins_backward(Tensor grad_output, Tensor self, Tensor target) -> Tensor", has_out=False)
+def _label_margins_backward(grad_output, self, target):
+    safe, z, counts = _labels(self, target)
+    slope = aten.reshape.default(aten.div.Tensor(grad_output, self.shape[1]), [-1, 1, 1])
+    each = aten.where.ScalarOther(aten.logical_and.default(counts, aten.ge.Scalar(z, 0)), slope, 0.0)
+    of_labels, of_others = (aten.sum.dim_IntList(each, [d]) for d in (2, 1))
+    return aten.scatter_add.default(of_others, 1, safe, aten.neg.default(of_labels))
+
+
+def _double(ct, grad_output, self, target):
+    """The backward is linear in its cotangents: those of ones, row by row."""
+    ones = aten._label_margins_backward.default(aten.ones_like.default(grad_output), self, target)
+    return aten.sum.dim_IntList(aten.mul.Tensor(ct, ones), [1])
+
+
+_label_margins.derivative(self=lambda ct, self, target: aten._label_margins_backward.default(ct, self, target))
+# Slopes are constant between kinks.
+_label_margins_backward.derivative(grad_output=_double, self=lambda ct, self_like: None)
+_label_margins.override("rows", lambda h, self, target: h.label_margins(self, target))
+_label_margins_backward.override("rows", lambda h, grad, self, target: h.label_margins(self, target, grad))
+
+
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
 def multilabel_margin_loss(self, target, reduction):
     _check_rows(self, target)
@@ -129,19 +175,5 @@ def multilabel_margin_loss(self, target, reduction):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
     _check_labels(target)
     x, t = (aten.reshape.default(v, [1, -1]) if v.ndim < 2 else v for v in (self, target))
-    n, c = x.shape
-    # Labels count up to the first -1.
-    valid = aten.eq.Scalar(aten.cumsum.default(aten.lt.Scalar(t, 0), 1), 0)
-    # What is below -1 stays so and is refused by the read.
-    safe = aten.add.Tensor(t, aten.eq.Scalar(t, -1))
-    labelled = aten.scatter_add.default(
-        aten.new_zeros.default(safe, [n, c]), 1, safe, aten._to_copy.default(valid, dtype=safe.dtype)
-    )
-    other = aten.eq.Scalar(labelled, 0)
-    own = aten.gather.default(x, 1, safe)
-    z = _positive_part(
-        aten.add.Tensor(aten.sub.Tensor(aten.unsqueeze.default(x, 1), aten.unsqueeze.default(own, 2)), 1)
-    )
-    counts = aten.logical_and.default(aten.unsqueeze.default(valid, 2), aten.unsqueeze.default(other, 1))
-    each = aten.div.Tensor(aten.sum.dim_IntList(aten.where.ScalarOther(counts, z, 0.0), [1, 2]), c)
+    each = aten._label_margins.default(x, t)
     return reduced(aten.squeeze.dim(each, 0) if self.ndim == 1 and reduction == 0 else each, reduction)
