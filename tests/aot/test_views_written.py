@@ -228,3 +228,27 @@ def test_a_write_after_the_call_is_still_noticed(way):
     base.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.backward()
+
+
+OUTSIDE = {
+    "dense": (lambda b: b[4:20], (2, 2, 1)),
+    "with steps": (lambda b: b[2::3], (2, 2, 5)),
+    "columns": (lambda b: b.view(4, 6)[:, 2:5], (2, 2, 5)),
+    "rows": (lambda b: b.view(4, 6)[1:3], (2, 2, 5)),
+    "inside": (lambda b: b[4:20], (2, 2, 6)),
+}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("part,place", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_write_by_strides_reaches_what_the_input_hasnt(part, place, backend):
+    size, stride, offset = place
+
+    def fn(x):
+        written = x.as_strided((size,), (stride,), offset).mul_(3)
+        return written + 1, x * 2
+
+    plain, memory = torch.arange(24.0), torch.arange(24.0)
+    want, got = fn(part(plain)), torch.compile(fn, backend=backend)(part(memory))
+    assert torch.equal(memory, plain)
+    assert all(map(torch.equal, got, want))

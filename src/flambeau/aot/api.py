@@ -16,7 +16,7 @@ from .. import _C
 from .. import autograd as _autograd
 from ..base import process_state, pytree
 from ..base.collector import collecting_later
-from ..base.errors import SharedArguments
+from ..base.errors import NotFunctional
 from ..base.logs import artifact
 from ..base.records import replace
 from ..core import modes
@@ -344,7 +344,7 @@ def aot_module_simplified(
             positions if told else None,
             [*range(n), *sorted({n + positions[i] for i in _of_modules(mod)})],
         )
-    except (RunsAsItIs, SharedArguments) as e:
+    except (RunsAsItIs, NotFunctional) as e:
         if not isinstance(mod, GraphModule):
             raise
         # A value that the backward needs is written over, say: the error is the program's own, and only if it gets there.

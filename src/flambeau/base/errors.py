@@ -60,5 +60,9 @@ class ShapeMismatch(RuntimeError, ValueError):
     """Values that don't fit where they are to be written: PyTorch's RuntimeError, NumPy's ValueError for captured arrays."""
 
 
-class SharedArguments(RuntimeError):
+class NotFunctional(RuntimeError):
+    """A write that can't be told as a value. Operator by operator it does what the program does."""
+
+
+class SharedArguments(NotFunctional):
     """An operator without a functional form writes to an argument and is given its memory a second time."""

@@ -6,8 +6,10 @@ import numpy as np
 
 from ... import _C
 from ...base.dtypes import int64
+from ...base.errors import NotFunctional
 from ...base.kernels import Sharing
-from ...base.shapes import contiguous_strides
+from ...base.shapes import contiguous_strides, is_dense
+from ...base.symint import is_symbolic
 from ...core.declare import composite, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
@@ -37,6 +39,26 @@ def _overlaps(size, stride) -> bool:
             return True
         reach += (n - 1) * s
     return False
+
+
+def _covers(shape, stride, size, view_stride, offset) -> bool:
+    """Whether a tensor of this shape and stride has all elements of a view from ``offset`` after its first. Of symbolic sizes that is assumed."""
+    if is_symbolic((*shape, *stride, *size, *view_stride, offset)) or 0 in size:
+        return True
+    (low, high), (first, last) = _extent(shape, stride, 0), _extent(size, view_stride, offset)
+    if 0 in shape or first < low or last > high:
+        return False
+    if is_dense(tuple(shape), tuple(stride)):
+        return True
+    return bool(np.isin(_offsets(size, view_stride, offset), _offsets(shape, stride, 0)).all())
+
+
+def _offsets(size, stride, offset):
+    """Where elements lie in memory, numbers known."""
+    places = np.array([offset])
+    for n, s in zip(size, stride):
+        places = (places[:, None] + s * np.arange(n)).reshape(-1)
+    return places
 
 
 @extern(
@@ -83,6 +105,11 @@ def _write_back(base, contents, size, stride, offset, self_stride):
     if _overlaps(size, stride):
         raise RuntimeError(
             "unsupported operation: a write to an as_strided view with overlapping elements can't be made functional"
+        )
+    if not _covers(base.shape, self_stride, size, stride, offset):
+        raise NotFunctional(
+            f"a write to an as_strided view of size {list(size)}, stride {list(stride)} and offset {offset} reaches elements of the storage "
+            "that its tensor hasn't"
         )
     place = [list(base.shape), self_stride, size, stride, offset]
     written = aten._as_strided_scatter.default(aten.ones_like.default(contents), *place)
