@@ -694,14 +694,15 @@ static PyObject *py_set_history(PyObject *m, PyObject *args) {
     flb_set_history((FlbTensor *)t, (FlbNode *)node, nr);
     Py_RETURN_NONE;
 }
-/* leaf_hooks(tensor, post): the dict of hooks of a leaf. */
+/* leaf_hooks(tensor, post, hooks=None): the dict of hooks of a leaf, which becomes `hooks`. */
 static PyObject *py_leaf_hooks(PyObject *m, PyObject *args) {
-    PyObject *t;
+    PyObject *t, *hooks = NULL;
     int post;
-    if (!PyArg_ParseTuple(args, "O!p", &FlbTensor_Type, &t, &post)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!p|O!", &FlbTensor_Type, &t, &post, &PyDict_Type, &hooks)) return NULL;
     FlbLeaf *leaf = leaf_of((FlbTensor *)t);
     if (!leaf) return NULL;
     PyObject **slot = post ? &leaf->post_hooks : &leaf->hooks;
+    if (hooks) Py_XSETREF(*slot, Py_NewRef(hooks));
     if (!*slot) *slot = PyDict_New();
     return Py_XNewRef(*slot);
 }
@@ -715,7 +716,7 @@ PyMethodDef flb_node_functions[] = {
      "gradient_edge(tensor): (node, number) a cotangent of it goes to, or None."},
     {"set_history", py_set_history, METH_VARARGS,
      "set_history(tensor, node, nr): the tensor is result nr of node."},
-    {"leaf_hooks", py_leaf_hooks, METH_VARARGS, "leaf_hooks(tensor, post): the dict of hooks of a leaf."},
+    {"leaf_hooks", py_leaf_hooks, METH_VARARGS, "leaf_hooks(tensor, post, hooks=None): the dict of hooks of a leaf, which becomes `hooks`."},
     {"set_hook_handle", py_set_handle, METH_O, "set_hook_handle(fn): fn(hooks, hook) adds a hook to a dict and gives its handle."},
     {NULL}};
 int flb_init_node(PyObject *module) {

@@ -112,3 +112,18 @@ def test_spectral_norm_of_complex_matrices():
     nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=20)
     layer(torch.ones(1, 3, dtype=torch.complex64))
     assert torch.allclose(layer.weight, weight / torch.linalg.matrix_norm(weight, 2), atol=1e-4)
+
+
+def test_hooks_go_with_what_is_swapped():
+    a, b = (torch.tensor([x], requires_grad=True) for x in (1.0, 2.0))
+    seen = []
+    handle = a.register_hook(lambda g: g * 10)
+    b.register_hook(lambda g: g * 100)
+    b.register_post_accumulate_grad_hook(lambda p: seen.append(p is a))
+    torch.utils.swap_tensors(a, b)
+    (a * 2).sum().backward()
+    (b * 3).sum().backward()
+    assert (a.item(), b.item(), a.grad.item(), b.grad.item(), seen) == (2.0, 1.0, 200.0, 30.0, [True])
+    handle.remove()
+    (b * 3).sum().backward()
+    assert b.grad.item() == 33.0

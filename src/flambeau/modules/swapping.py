@@ -52,7 +52,7 @@ def is_wrapper(t) -> bool:
 
 
 def swap_tensors(t1, t2) -> None:
-    """Exchange what two tensors are: memory, gradient, attributes, class. Every reference to one of them then sees the other's values.
+    """Exchange what two tensors are: memory, gradient, hooks, attributes, class. Every reference to one of them then sees the other's values.
 
     RuntimeError when one of them has weak references or is part of a graph of autograd.
     """
@@ -61,18 +61,29 @@ def swap_tensors(t1, t2) -> None:
             raise RuntimeError(f"Cannot swap t{1 if t is t1 else 2} because it has weakref associated with it")
         if t._grad_fn is not None:
             raise RuntimeError("swap_tensors: only leaves can be exchanged")
-    kept = [(_C.alias(t, type(t)), t._payload, t._keys, t._requires_grad, t._grad, dict(vars(t))) for t in (t1, t2)]
-    for t, (data, payload, keys, asks, grad, attributes) in ((t1, kept[1]), (t2, kept[0])):
+    kept = [
+        (_C.alias(t, type(t)), t._payload, t._keys, t._requires_grad, t._grad, dict(vars(t)), _hooks_of(t))
+        for t in (t1, t2)
+    ]
+    for t, (data, payload, keys, asks, grad, attributes, hooks) in ((t1, kept[1]), (t2, kept[0])):
         t._grad = None
         Tensor.requires_grad_.impl(t, False)
         _C.take_place(t, data)
         t._payload, t._keys = payload, keys
         Tensor.requires_grad_.impl(t, asks)
         t._grad = grad
+        for post, held in hooks.items():
+            _C.leaf_hooks(t, post, held)
         vars(t).clear()
         vars(t).update(attributes)
     if type(t1) is not type(t2):
         t1.__class__, t2.__class__ = type(t2), type(t1)
+
+
+def _hooks_of(t) -> dict[bool, dict]:
+    """The dicts of its hooks, of those behind the accumulation by True: handles know these dicts."""
+    held = {post: _C.leaf_hooks(t, post) for post in (False, True)} if t._requires_grad else {}
+    return {post: hooks for post, hooks in held.items() if hooks}
 
 
 def exchange(param, made) -> None:
