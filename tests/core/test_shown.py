@@ -20,7 +20,6 @@ DIFFERENT = {
     "x.quantile(0.5)": PARTS,
     "torch.where(flag, x, 0)": "a number stays a number",
     "x.take_along_dim(i, 1)": PARTS,
-    "torch.block_diag(x, y)": UNBUILT,
     "torch.einsum('ij,jk->ik', x, m)": PARTS,
     "torch.einsum('bij,bjk->bik', b, c)": PARTS,
     "torch.einsum('ij,ij->', x, y)": PARTS,

@@ -37,6 +37,44 @@ def test_softmax_beside_float64(shape, dtype):
             np.testing.assert_allclose(made[0].double().numpy(), want, rtol=8 * eps, atol=8 * eps)
 
 
+BLOCKS = [(2, 3), (3,), (), (1, 1), (0, 3), (3, 0), (0,)]
+
+
+@pytest.mark.parametrize(
+    "kinds", ["float32", "float16", "bfloat16", "complex64", "int64", "bool", "float32 int64", "bool int8"]
+)
+def test_blocks(kinds):
+    """block_diag, one call after the other: matrices of any strides, vectors, numbers, nothing; dtypes are promoted."""
+    kinds = [getattr(torch, k) for k in kinds.split()]
+    for shapes in itertools.product(BLOCKS, repeat=2):
+        given = [torch.tensor(numbers(s, 1)).to(k) for s, k in zip(shapes, itertools.cycle(kinds))]
+        for parts in (
+            given,
+            [t.mT if t.ndim == 2 else t for t in given],
+            [t.expand(2, *t.shape)[1] for t in given] * 2,
+        ):
+            rows = [t.reshape(1, -1) if t.ndim < 2 else t for t in parts]
+            wanted = torch.zeros(
+                sum(t.shape[0] for t in rows),
+                sum(t.shape[1] for t in rows),
+                dtype=torch.promote_types(kinds[0], kinds[-1]),
+            )
+            at = np.array([0, 0])
+            for t in rows:
+                end = at + t.shape
+                wanted[at[0] : end[0], at[1] : end[1]] = t
+                at = end
+            for _ in range(3):
+                made = torch.block_diag(*parts)
+                assert made.dtype is wanted.dtype and made.stride() == wanted.stride() and torch.equal(made, wanted)
+
+
+def test_blocks_share_no_infinities():
+    x = torch.full((1, 2), np.nan)
+    for _ in range(3):
+        assert torch.block_diag(x, x * np.inf).nan_to_num(1.0).tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
+
+
 @pytest.mark.parametrize("fn", [torch.softmax, torch.log_softmax])
 def test_nan_and_infinities(fn):
     inf, nan = np.inf, np.nan

@@ -81,15 +81,7 @@ def _all_tensors(name: str, given) -> None:
 def block_diag(*tensors):
     """A matrix with the given ones on its diagonal."""
     _all_tensors("block_diag", tensors)
-    parts = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
-    if any(t.dim() > 2 for t in parts):
-        raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions")
-    width = sum([t.shape[1] for t in parts])
-    rows, before = [], 0
-    for t in parts:
-        rows.append(aten.constant_pad_nd.default(t, [before, width - before - t.shape[1]], 0))
-        before += t.shape[1]
-    return aten.cat.default(rows, 0) if rows else aten.empty.memory_format([1, 0])
+    return aten.block_diag.default(list(tensors))
 
 
 def cartesian_prod(*tensors):

@@ -105,6 +105,20 @@ class KernelCalls(Handler):
     def full(self, shape, dtype, number, device) -> Stored:
         return Stored(self.program.copy(self.program.constant(number, dtype.np), self.program.empty(shape, dtype.np)))
 
+    def block_diag(self, matrices: list[Stored]) -> Stored:
+        """Matrices of one dtype copied onto the diagonal of zeros; vectors are rows."""
+        blocks = [x if x.ndim == 2 else self.part(x, (1, *x.shape), (0, *x.strides)) for x in matrices]
+        if {x.dtype for x in blocks} != {blocks[0].dtype} or any(x.ndim != 2 or 0 in x.shape for x in blocks):
+            raise NotPlanned
+        height, width = (sum(x.shape[d] for x in blocks) for d in (0, 1))
+        made, dtype = self.full((height, width), blocks[0].dtype, 0, CPU), blocks[0].value.dtype
+        place = 0
+        for x in blocks:
+            strides = (width * dtype.itemsize, dtype.itemsize)
+            self.program.copy(x.value, PlanValue(made.value.slot, x.shape, strides, dtype, place * dtype.itemsize))
+            place += x.shape[0] * width + x.shape[1]
+        return made
+
     def known(self, val, op, *given) -> Stored:
         """What is made of no tensor: it is kept, and copied."""
         if math.prod(val.shape) > _KEPT:

@@ -426,6 +426,24 @@ def _(lowering, val, self, pad, value):
     return lowering.pad(self, before, after, value, val)
 
 
+@explicit("block_diag(Tensor[] tensors) -> Tensor", variants="")
+def block_diag(tensors):
+    """A matrix with the given ones on its diagonal; vectors and numbers are rows."""
+    parts = [aten.reshape.default(t, [1, -1]) if t.ndim < 2 else t for t in tensors]
+    if any(t.ndim > 2 for t in parts):
+        raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions")
+    if not parts:
+        return aten.empty.memory_format([1, 0])
+    width, rows, before = sum([t.shape[1] for t in parts]), [], 0
+    for t in parts:
+        rows.append(aten.constant_pad_nd.default(t, [before, width - before - t.shape[1]], 0))
+        before += t.shape[1]
+    return aten.cat.default(rows, 0)
+
+
+block_diag.override("rows", lambda h, tensors: h.block_diag(tensors))
+
+
 # A tensor of its own, as PyTorch's: not a view into the cotangent.
 constant_pad_nd.derivative(self=lambda ct, pad: aten.constant_pad_nd.default(ct, [-p for p in pad], 0))
 

@@ -93,6 +93,7 @@ row("_assert_scalar", [call(1, "no"), call(True, "no")], lambda x, message: None
 row("cat", [call([f(2, 3), f(1, 3)]), call([f(2, 3), T(f(2, 2))], 1), call([f(2, 3), i(2, 3)]), call([f(0), f(2, 3)]), call([f(3)], -1)],
     lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)], dim))
 row("stack", [call([f(2, 3), f(2, 3)]), call([f(2, 3), T(f(3, 2))], 1), call([f(), f()], -1)], np.stack)
+row("block_diag", [call([f(2, 3), T(f(1, 2))]), call([f(2), f(), f(0, 2)]), call([f(2, 2), i(1, 2)])], None)
 row("hstack vstack dstack column_stack", [call([f(2, 3), f(2, 3)]), call([f(3), f(3)])], [np.hstack, np.vstack, np.dstack, np.column_stack])
 row("tril triu", [call(f(3, 3)), call(f(2, 3, 4), 1), call(T(f(3, 4)), -1), call(i(3, 3), 2)], [np.tril, np.triu], dtypes=True)
 row("diag diagflat", [call(f(3)), call(f(2), 1), call(f(2), -1)], [np.diag, np.diagflat])
