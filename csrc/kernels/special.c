@@ -173,10 +173,17 @@ FLB_KERNEL(polynomial) {
 
 typedef struct {
     const flb_distances_views *v;
-    int f64;
+    int f64, pairs; /* pairs: each point to those behind it, one row after another */
     double p;
     int64_t rows, others, m;
 } Distances;
+
+/* Where the distance of point `i` to another lies; pairs only: k > i. */
+static int64_t place_of(const Distances *d, int64_t i, int64_t k) {
+    return d->pairs ? i * (2 * d->others - i - 1) / 2 + k - i - 1 : i * d->others + k;
+}
+/* The first of the others from `first` on that is wanted of point `i`. */
+static int64_t wanted(const Distances *d, int64_t i, int64_t first) { return d->pairs && first <= i ? i + 1 : first; }
 
 #define POINT(view, i) (d->f64 ? ((const double *)(view).ptr)[i] : (double)((const float *)(view).ptr)[i])
 
@@ -215,11 +222,11 @@ static void block(const Distances *d, int64_t begin, int64_t count, int64_t firs
         }
     }
     for (int64_t r = 0; r < count; r++)
-        for (int64_t k = 0; k < wide; k++)
-            put_distance(d, (begin + r) * d->others + first + k, sums[r][k]);
+        for (int64_t k = wanted(d, begin + r, first); k < first + wide; k++)
+            put_distance(d, place_of(d, begin + r, k), sums[r][k - first]);
 }
 
-/* Euclidean ones in vectors of the type: tiles of four vectors of points, DEPTH coordinates in one go, whose sums go on in doubles. */
+/* Euclidean ones in vectors of the type: tiles of four vectors of points, or one, DEPTH coordinates in one go, whose sums go on in doubles. */
 enum { VECTOR = 64, POINTS = 64 };
 #define EUCLIDEAN(T, root)                                                                                    \
     typedef T T##_vector __attribute__((vector_size(VECTOR)));                                                \
@@ -235,25 +242,44 @@ enum { VECTOR = 64, POINTS = 64 };
         T##_vector all[4] = {s0, s1, s2, s3};                                                                 \
         for (int k = 0; k < T##_tile; k++) sums[k] += ((const T *)all)[k];                                    \
     }                                                                                                         \
+    BY_LEVEL(static void, few_squares_##T, (const T *a, const T *b, int64_t m, double *restrict sums),        \
+             (a, b, m, sums)) {                                                                               \
+        const T##_vector *row = (const T##_vector *)b;                                                        \
+        T##_vector s = {0};                                                                                   \
+        for (int64_t j = 0; j < m; j++) {                                                                     \
+            T##_vector x = row[j] - a[j];                                                                     \
+            s += x * x;                                                                                       \
+        }                                                                                                     \
+        for (int k = 0; k < T##_lanes; k++) sums[k] += ((const T *)&s)[k];                                    \
+    }                                                                                                         \
     BY_LEVEL(static void, roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {             \
         for (int k = 0; k < T##_tile; k++) to[k] = root((T)sums[k]);                                          \
     }                                                                                                         \
+    BY_LEVEL(static void, few_roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {         \
+        for (int k = 0; k < T##_lanes; k++) to[k] = root((T)sums[k]);                                         \
+    }                                                                                                         \
     static void euclidean_##T(const Distances *d, int64_t begin, int64_t count, int64_t first) {              \
-        double sums[POINTS][T##_tile] = {{0}};                                                                \
+        double sums[POINTS][T##_tile];                                                                        \
         _Alignas(VECTOR) T turned[DEPTH * T##_tile], made[T##_tile];                                          \
         int64_t left = d->others - first, wide = left < T##_tile ? left : T##_tile;                           \
+        int few = wide <= T##_lanes, tile = few ? T##_lanes : T##_tile;                                       \
         const T *from = (const T *)d->v->others.ptr + (begin / d->rows * d->others + first) * d->m;           \
         const T *points = (const T *)d->v->points.ptr + begin * d->m;                                         \
-        T *to = (T *)d->v->distances.ptr + begin * d->others + first;                                         \
+        T *to = (T *)d->v->distances.ptr;                                                                     \
+        if (d->pairs && begin + count > first + wide - 1) count = first + wide - 1 - begin;                   \
+        for (int64_t r = 0; r < count; r++)                                                                   \
+            for (int k = 0; k < tile; k++) sums[r][k] = 0;                                                    \
         for (int64_t j = 0; j < d->m; j += DEPTH) {                                                           \
             int64_t deep = d->m - j < DEPTH ? d->m - j : DEPTH;                                               \
-            for (int64_t k = 0; k < T##_tile; k++)                                                            \
-                for (int64_t i = 0; i < deep; i++) turned[i * T##_tile + k] = k < wide ? from[k * d->m + j + i] : 0; \
-            for (int64_t r = 0; r < count; r++) squares_##T(points + r * d->m + j, turned, deep, sums[r]);    \
+            for (int64_t k = 0; k < tile; k++)                                                                \
+                for (int64_t i = 0; i < deep; i++) turned[i * tile + k] = k < wide ? from[k * d->m + j + i] : 0; \
+            for (int64_t r = 0; r < count; r++)                                                               \
+                (few ? few_squares_##T : squares_##T)(points + r * d->m + j, turned, deep, sums[r]);          \
         }                                                                                                     \
         for (int64_t r = 0; r < count; r++) {                                                                 \
-            roots_##T(sums[r], made);                                                                         \
-            memcpy(to + r * d->others, made, (size_t)wide * sizeof(T));                                       \
+            int64_t start = wanted(d, begin + r, first);                                                      \
+            (few ? few_roots_##T : roots_##T)(sums[r], made);                                                 \
+            memcpy(to + place_of(d, begin + r, start), made + (start - first), (size_t)(first + wide - start) * sizeof(T)); \
         }                                                                                                     \
     }
 EUCLIDEAN(float, sqrtf)
@@ -281,18 +307,19 @@ static void distances(void *context, int64_t begin, int64_t end) {
         return;
     }
     for (int64_t i = begin; i < end; i++)
-        for (int64_t k = 0; k < d->others; k++) {
+        for (int64_t k = wanted(d, i, 0); k < d->others; k++) {
             int64_t a = i * d->m, b = (i / d->rows * d->others + k) * d->m;
             double sum = 0;
             for (int64_t j = 0; j < d->m; j++)
                 sum += pow(fabs(POINT(d->v->points, a + j) - POINT(d->v->others, b + j)), d->p);
-            put_distance(d, i * d->others + k, pow(sum, 1 / d->p));
+            put_distance(d, place_of(d, i, k), pow(sum, 1 / d->p));
         }
 }
 
 FLB_KERNEL(distances) {
     Distances d = {.v = v,
                    .f64 = n->f64 != 0,
+                   .pairs = n->pairs != 0,
                    .p = n->p,
                    .rows = v->points.shape[1],
                    .others = v->others.shape[1],

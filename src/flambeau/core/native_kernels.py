@@ -47,6 +47,7 @@ __all__ = [
     "max_pool_backward",
     "mode",
     "packed_product_bf16",
+    "pair_distances",
     "pad_edges",
     "product_bf16",
     "restride",
@@ -514,6 +515,17 @@ def label_margins(h, x, target, cotangents=None):
     if cotangents is None:
         return h.launch(kernels.label_margins, parts, [out], flops, f64=f64)[0]
     return h.launch(kernels.label_margins_backward, [h.contiguous(cotangents), *parts], [out], flops, f64=f64)[0]
+
+
+def pair_distances(h, x, p: float):
+    """Distances of all pairs of the rows of a matrix, see csrc/kernels/special.c."""
+    n, m = tuple(x.shape)
+    if x.dtype not in _FLOAT or n < 2 or not m:
+        raise NotImplementedError(f"there are no distances of {x.dtype} and sizes {[n, m]}")
+    part, count = h.part(h.contiguous(x), (1, n, m), (n * m, m, 1)), n * (n - 1) // 2
+    out = ResultSpec((count,), (1,), x.dtype, x.device)
+    numbers = {"f64": x.dtype is dtypes.float64, "p": p, "pairs": True}
+    return h.launch(kernels.distances, [part, part], [out], 3 * count * m, **numbers)[0]
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
 scaled_dot_product_attention
 """,
     "neural.similarity": """
-bilinear cosine_similarity pairwise_distance pdist
+_pdist_forward bilinear cosine_similarity pairwise_distance pdist
 """,
     "neural.softmax": """
 _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data log_softmax softmax

@@ -60,7 +60,7 @@ def _cdist_forward(a, b, p, compute_mode):
             for x in (a, b)
         ]
         if out.size:
-            kernels.distances(points, [out.reshape(count, *out.shape[-2:])], f64=a.itemsize == 8, p=p)
+            kernels.distances(points, [out.reshape(count, *out.shape[-2:])], f64=a.itemsize == 8, p=p, pairs=False)
         return out
     return np.ascontiguousarray(_powered(a[..., :, None, :] - b[..., None, :, :], p).astype(a.dtype, copy=False))
 

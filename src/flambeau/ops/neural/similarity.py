@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base import dtypes
 from ...base.symint import is_symbolic
-from ...core.declare import COMPLEX, composite
+from ...core.declare import COMPLEX, composite, explicit
 from ...core.operator import namespace
 
 aten = namespace("aten")
@@ -84,7 +84,20 @@ def pdist(self, p):
         raise RuntimeError(f"pdist only supports floating-point dtypes, got {self.dtype}")
     if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
+    return _pairs(self, p) if self.requires_grad else aten._pdist_forward.default(self, p)
+
+
+def _pairs(self, p):
     n = self.shape[0]
     rows, columns = aten.triu_indices.default(n, n, 1, device=self.device).unbind(0)
     apart = aten.reshape.default(aten._cdist_forward.default(self, self, p, None), [-1])
     return aten.index_select.default(apart, 0, aten.add.Tensor(columns, rows, alpha=n))
+
+
+@explicit("_pdist_forward(Tensor self, float p=2) -> Tensor", refuse=COMPLEX, has_out=False)
+def _pdist_forward(self, p):
+    """What needs no gradient, as one operator: eager calls have a kernel."""
+    return _pairs(self, p)
+
+
+_pdist_forward.override("rows", lambda h, self, p: h.pair_distances(self, p))

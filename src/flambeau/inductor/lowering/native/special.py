@@ -76,7 +76,7 @@ def distances(lowering, val, a, b, p: float):
         region = lowering.contiguous(x)
         parts.append(Region(region.buffer, (count, n, m), (n * m, m, 1), region.offset))
     out = ResultSpec((count, rows, others), (rows * others, others, 1), val.dtype, val.device)
-    numbers = {"f64": val.dtype is dtypes.float64, "p": p}
+    numbers = {"f64": val.dtype is dtypes.float64, "p": p, "pairs": False}
     made = launch(lowering, kernels.distances, parts, [out], 3 * math.prod(shape) * m, **numbers)[0]
     return lowering.in_memory(Region(made.region.buffer, shape, dense_strides(shape)), val.dtype, None, val.device)
 
