@@ -118,3 +118,41 @@ def test_places_outside_are_an_error():
             torch.ops.aten.max_pool2d_with_indices_backward(
                 torch.ones_like(values), last.detach(), [2, 2], [2, 2], [0, 0], [1, 1], False, places
             )
+
+
+VOLUMES = [
+    (2, None, 0),
+    (3, 2, 1),
+    ((2, 1, 3), (1, 2, 1), (1, 0, 1)),
+    ((4, 1, 1), (3, 1, 1), 0),
+    ((1, 3, 2), (2, 1, 1), (0, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype,bound", [(torch.float32, 2e-6), (torch.float64, 4e-15)], ids=str)
+def test_averages_of_volumes(dtype, bound, compiled):
+    """Beside windows cut out by slices of float64, of volumes of any strides, with or without a batch."""
+    for shape, how in itertools.product([(2, 3, 4, 5, 6), (3, 5, 4, 17), (0, 3, 4, 4, 4)], VOLUMES):
+
+        def pool(x, how=how):
+            return F.avg_pool3d(x, *how)
+
+        kernel, stride, padding = ((v,) * 3 if isinstance(v, int) else v for v in (how[0], how[1] or how[0], how[2]))
+        x = torch.tensor(np.random.default_rng(4).standard_normal(shape), dtype=dtype)
+        turned = x.transpose(-1, -2).contiguous().transpose(-1, -2)
+        run = torch.compile(pool) if compiled else pool
+        for given in (x.requires_grad_(), turned.requires_grad_()):
+            for _ in range(2):
+                made = run(given)
+            cotangent = torch.tensor(np.random.default_rng(5).standard_normal(tuple(made.shape)), dtype=dtype)
+            (back,) = torch.autograd.grad(made, given, cotangent)
+            wanted, adjoint = np.zeros(tuple(made.shape)), np.zeros(shape)
+            for at in np.ndindex(*wanted.shape[-3:]):
+                starts = [i * s - p for i, s, p in zip(at, stride, padding)]
+                window = (..., *(slice(max(s, 0), s + k) for s, k in zip(starts, kernel)))
+                wanted[(..., *at)] = x.detach().double().numpy()[window].sum((-1, -2, -3)) / np.prod(kernel)
+                adjoint[window] += cotangent.double().numpy()[(..., *at)][..., None, None, None] / np.prod(kernel)
+            np.testing.assert_allclose(made.detach().numpy(), wanted, rtol=0, atol=bound)
+            np.testing.assert_allclose(back.numpy(), adjoint, rtol=0, atol=20 * bound)
+            assert made.is_contiguous()

@@ -68,6 +68,8 @@ for _n in (1, 2, 3):
 def _sizes(input, output_size, n: int, name: str) -> list:
     """``output_size`` with None replaced by the input's size."""
     checked_input(name, input)
+    if output_size.__class__ is int and input.dim() > n:
+        return [output_size] * n
     if output_size is None:
         raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
     asked = len(output_size) if isinstance(output_size, (tuple, list)) else n

@@ -359,6 +359,8 @@ def _avg_pool(n):
         counts = _counts(self, n, kernel, stride, padding, ones, ceil_mode, f"avg_pool{n}d")
         if n == 2 and self.dtype in _TEMPLATES:
             total = _window_sums(self, kernel, stride, padding, counts)
+        elif n == 3 and self.dtype in _TEMPLATES:
+            total = _volume_sums(self, kernel, stride, padding, counts)
         else:
             total = aten.sum.dim_IntList(_windows(self, n, kernel, stride, padding, ones, counts, 0.0), [-1])
         if divisor_override is not None:
@@ -368,6 +370,21 @@ def _avg_pool(n):
         return _divided(total, _areas(self, n, kernel, stride, padding, counts, count_include_pad))
 
     return avg_pool
+
+
+def _volume_sums(self, kernel, stride, padding, counts):
+    """Sums over windows of the last three dimensions: of planes first, then in the planes."""
+    size = list(self.shape[-2:])
+    layers = _windows(
+        self, 3, [kernel[0], 1, 1], [stride[0], 1, 1], [padding[0], 0, 0], [1] * 3, [counts[0], *size], 0.0
+    )
+    sums = aten.sum.dim_IntList(layers, [-1])
+    if kernel[1:] == stride[1:] == [1, 1] and padding[1:] == [0, 0]:
+        return sums
+    lead = list(sums.shape[:-2])
+    planes = aten.reshape.default(sums, [math.prod(lead), *size])
+    sums = _window_sums(planes, kernel[1:], stride[1:], padding[1:], counts[1:])
+    return aten.reshape.default(sums, [*lead, *counts[1:]])
 
 
 def _divided(total, count):
