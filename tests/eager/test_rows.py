@@ -69,6 +69,19 @@ def test_blocks(kinds):
                 assert made.dtype is wanted.dtype and made.stride() == wanted.stride() and torch.equal(made, wanted)
 
 
+def test_counted_classes():
+    """one_hot that counts the classes itself: the count of the call before has a way of its own."""
+    draw = np.random.default_rng(6)
+    for most, size in [(3, 4), (3, 70), (3, 70), (9, 70), (9, 70), (3, 4), (3, 4)] * 10:
+        x = torch.from_numpy(draw.integers(0, most, (size, 2)))
+        x[0, 0] = most
+        made = F.one_hot(x)
+        assert made.dtype is torch.int64 and np.array_equal(made.numpy(), np.eye(most + 1)[x.numpy()])
+        x[1, 0] = -1
+        with pytest.raises(RuntimeError, match="non-negative"):
+            F.one_hot(x)
+
+
 def test_blocks_share_no_infinities():
     x = torch.full((1, 2), np.nan)
     for _ in range(3):

@@ -16,6 +16,7 @@ from ...core.definition import TensorMeta
 from ...core.device_memory import elements
 from ...core.images import as_image
 from ...core.layouts import image_format, strides_of
+from ...core.modes import current_dispatch_mode
 from ...core.operator import namespace
 from ...core.promotion import refused
 from ..creation.factories import OPTIONS
@@ -519,6 +520,9 @@ def one_hot(self, num_classes):
         num_classes = int(aten.max.default(self).item()) + 1 if known is None else most + 1
         if num_classes < 1:
             raise RuntimeError("Class values must be non-negative.")
+        if known is not None and num_classes == _counted[0] and current_dispatch_mode() is None:
+            return aten.one_hot.default(self, num_classes)
+        _counted[0] = num_classes
     elif most >= num_classes or (num_classes == 0 and self.numel()):
         raise RuntimeError("Class values must be smaller than num_classes.")
     if known is not None and known.size:
@@ -531,6 +535,11 @@ def one_hot(self, num_classes):
         self = aten.view.default(flat, list(self.shape))
     hit = aten.eq.Tensor(aten.unsqueeze.default(aten.contiguous.default(self), -1), classes)
     return aten._to_copy.default(hit, dtype=self.dtype)
+
+
+# The number of classes that the last call counted. A call that counts it again asks with that number: such calls have a plan. Modes see
+# the same operators whatever was called before.
+_counted = [0]
 
 
 def _range_of(x, array) -> tuple[int, int]:
