@@ -37,6 +37,7 @@ __all__ = [
     "combine",
     "convolution",
     "ctc",
+    "exponential_units",
     "extreme",
     "grid_sample",
     "label_margins",
@@ -59,6 +60,7 @@ __all__ = [
     "transform",
     "weight_only",
     "window_sums",
+    "without_nan",
 ]
 
 
@@ -424,6 +426,30 @@ def pad_edges(h, x, padding, mirror: bool):
     out = ResultSpec(made, dense_strides(made), x.dtype, x.device)
     numbers = {"item": x.dtype.itemsize, "mirror": mirror, "before": [a for a, _ in pairs[len(shape) - count :]]}
     return h.launch(kernels.pad_edges, [h.contiguous(x)], [out], math.prod(made), **numbers)[0]
+
+
+# ---- elements ----------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(h, kernel, x, **numbers):
+    shape, strides = tuple(x.shape), tuple(x.strides)
+    if x.dtype not in _FLOAT or not math.prod(shape) or strides != tuple(dense_strides(shape)):
+        raise NotImplementedError(f"there is no one pass over {x.dtype} and sizes {list(shape)}")
+    out = ResultSpec(shape, strides, x.dtype, x.device)
+    return h.launch(kernel, [x], [out], 4 * math.prod(shape), f64=x.dtype is dtypes.float64, **numbers)[0]
+
+
+def exponential_units(h, x, scale, below, inner):
+    """``scale * x`` above 0, else ``below * expm1(inner * x)``, with the bits of these operations: see csrc/kernels/elementwise.c."""
+    numbers = {"scale": scale, "below": below, "inner": inner}
+    if any(type(n) not in (int, float) for n in numbers.values()) or not inner:
+        raise NotImplementedError(f"the body has its own words for {numbers}")
+    return _elementwise(h, kernels.exponential_units, x, **{name: float(n) for name, n in numbers.items()})
+
+
+def without_nan(h, x):
+    """The elements, and 0 in place of nan."""
+    return _elementwise(h, kernels.without_nan, x)
 
 
 # ---- segments ----------------------------------------------------------------------------------------------------------

@@ -186,8 +186,8 @@ cummax cummin logcumsumexp median mode nanmedian nanquantile quantile renorm
 argsort cumprod cumsum flip kthvalue msort sort topk
 """,
     "reductions.statistics": """
-_safe_softmax aminmax corrcoef count_nonzero cov diff dist linalg_norm linalg_vector_norm nanmean nansum norm special_logsumexp std
-std_mean trace var_mean
+_safe_softmax _without_nan aminmax corrcoef count_nonzero cov diff dist linalg_norm linalg_vector_norm nanmean nansum norm
+special_logsumexp std std_mean trace var_mean
 """,
     "shapes.inplace_views": """
 as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_

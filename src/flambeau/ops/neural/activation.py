@@ -153,6 +153,7 @@ def elu_backward(s, grad_output, alpha, scale, input_scale, is_result, self_or_r
     return s.where(s.le(x, 0), s.mul(grad_output, slope), s.mul(grad_output, scale))
 
 
+elu.override("rows", lambda h, x, alpha, scale, input_scale: h.exponential_units(x, scale, alpha * scale, input_scale))
 elu.derivative(
     self=lambda ct, self, alpha, scale, input_scale: elu_backward(ct, alpha, scale, input_scale, False, self)
 )
@@ -250,6 +251,7 @@ def celu(s, self, alpha):
     return s.where(s.gt(self, 0), self, s.mul(s.expm1(s.mul(self, 1 / alpha)), float(alpha)))
 
 
+celu.override("rows", lambda h, x, alpha: h.exponential_units(x, 1.0, float(alpha), alpha and 1 / alpha))
 celu.derivative(self=lambda ct, self, alpha: aten.elu_backward.default(ct, alpha, 1.0, 1 / alpha, False, self))
 
 
@@ -258,6 +260,7 @@ def selu(s, self):
     return s.where(s.gt(self, 0), s.mul(self, SELU_SCALE), s.mul(s.expm1(self), SELU_ALPHA * SELU_SCALE))
 
 
+selu.override("rows", lambda h, x: h.exponential_units(x, SELU_SCALE, SELU_ALPHA * SELU_SCALE, 1.0))
 selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, SELU_SCALE, 1.0, False, self))
 
 

@@ -232,14 +232,28 @@ def count_nonzero(self, dim):
     return aten.sum.default(hits) if dim is None else aten.sum.dim_IntList(hits, [dim])
 
 
+def _terms(self):
+    return aten.masked_fill.Scalar(self, aten.isnan.default(self), 0)
+
+
+@explicit("_without_nan(Tensor self) -> Tensor", has_out=False)
+def _without_nan(self):
+    """What of `nansum` needs no gradient, as one operator: eager calls have a kernel."""
+    return _terms(self)
+
+
+_without_nan.override("rows", lambda h, self: h.without_nan(self))
+
+
 @composite(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     refuse=COMPLEX,
     out_rules="dtype",
 )
 def nansum(self, dim, keepdim, dtype):
-    x = aten.masked_fill.Scalar(self, aten.isnan.default(self), 0) if self.dtype.category >= 2 else self
-    return aten.sum.dim_IntList(x, dim, keepdim, dtype=dtype)
+    if self.dtype.category >= 2:
+        self = _terms(self) if self.requires_grad else aten._without_nan.default(self)
+    return aten.sum.dim_IntList(self, dim, keepdim, dtype=dtype)
 
 
 @composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
