@@ -62,7 +62,10 @@ row("affine_grid_generator", [call(f(1, 2, 3), [1, 1, 2, 3], a) for a in (True, 
 # ---- losses ----------------------------------------------------------------------------------------------------------------
 row("nll_loss_nd", [call(f(2, 3, 2), i(2, 2, high=3)), call(f(2, 3), i(2, high=3), pos(3), 0)], None, **_p)
 row("multi_margin_loss", [call(apart(3, 4), i(3, high=4)), call(apart(3, 4), i(3, high=4), 2, 1, pos(4), 0)], None, **_p)
-row("multilabel_margin_loss", [call(apart(2, 4), np.array([[1, 3, -1, 0], [0, -1, 2, 1]]))], None, **_p)
+_labels = np.array([[1, 3, -1, 0], [0, -1, 2, 1]])
+row("multilabel_margin_loss", [call(apart(2, 4), _labels)], None, **_p)
+row("_label_margins", [call(apart(2, 4), _labels)], None, grad=(0,), second=False)
+row("_label_margins_backward", [call(f(2), apart(2, 4), _labels)], None, grad=(0,), second=False)
 _logp = np.log(np.array([[[0.2, 0.5, 0.3], [0.1, 0.6, 0.3]], [[0.3, 0.3, 0.4], [0.2, 0.2, 0.6]], [[0.6, 0.2, 0.2], [0.1, 0.8, 0.1]]]))
 _ctc = (_logp, np.array([[1, 2], [2, 1]]), np.array([3, 2]), np.array([2, 1]))
 row("_ctc_each", [call(*_ctc, 0, False)], None, grad=(0,), second=False)
@@ -70,6 +73,7 @@ row("_ctc_each_backward", [call(f(2), *_ctc, 0)], None, grad=(0,), second=False)
 row("ctc_loss.IntList", [call(_logp, np.array([[1, 2], [2, 1]]), [3, 3], [2, 1])], None, grad=(0,), second=False)
 row("ctc_loss.Tensor", [call(_logp, np.array([[1, 2], [2, 1]]), np.array([3, 2]), np.array([2, 1]), 0, 2)], None, grad=(0,), second=False)
 row("pdist", [call(f(4, 3))], None, **_p)
+row("_pdist_forward", [call(f(4, 3), p) for p in (1.0, 2.0, 3.0)], lambda a, p: (np.abs(a[:, None] - a[None]) ** p).sum(-1)[np.triu_indices(len(a), 1)] ** (1 / p), rtol=1e-8, second=False)
 
 # ---- recurrent -------------------------------------------------------------------------------------------------------------
 

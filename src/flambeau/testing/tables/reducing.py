@@ -73,6 +73,7 @@ row("logsumexp", [call(f(2, 3), [1]), call(f(2, 3), [0, 1], True), call(np.array
     lambda x, dim, keepdim=False: special.logsumexp(x, axis=_axis(dim) if x.ndim else None, keepdims=keepdim))
 row("count_nonzero.dim_IntList", [call(i(2, 3, high=2), [0]), call(f(2, 3), [0, 1])], lambda x, dim: np.count_nonzero(x, axis=_axis(dim)), grad=())
 row("count_nonzero", [call(i(2, 3, high=2)), call(f(2, 3), 0)], lambda x, dim=None: np.count_nonzero(x, axis=dim), grad=())
+row("_without_nan", [call(np.array([[1.0, np.nan], [2.0, 3.0]]))], lambda x: np.where(np.isnan(x), 0, x), grad=())
 row("nansum", [call(np.array([[1.0, np.nan], [2.0, 3.0]])), call(f(2, 3), [1], True)], lambda x, dim=None, keepdim=False: np.nansum(x, axis=_axis(dim), keepdims=keepdim))
 row("nanmean", [call(np.array([[1.0, np.nan], [2.0, 3.0]])), call(f(2, 3), [1], True)], lambda x, dim=None, keepdim=False: np.nanmean(x, axis=_axis(dim), keepdims=keepdim))
 
