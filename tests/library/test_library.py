@@ -471,3 +471,12 @@ def test_a_custom_operator_itself_is_compiled():
     added.register_fake(lambda x, y: torch.empty_like(x))
     x = torch.ones(2)
     assert torch.equal(torch.compile(added, backend="eager", fullgraph=True)(x, x), x + x)
+
+
+def test_a_kernel_of_the_program_is_given_none_for_a_tensor():
+    lib = torch.library.Library("given_none", "DEF")
+    lib.define("second(Tensor a, Tensor b) -> Tensor")
+    lib.impl("second", lambda a, b: b.clone() if a is None else a, "CPU")
+    assert torch.ops.given_none.second.default(None, torch.ones(1)).item() == 1
+    with pytest.raises(RuntimeError, match="Expected a proper Tensor but got None"):
+        torch.ops.aten.sin.default(None)
