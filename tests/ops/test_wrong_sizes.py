@@ -67,6 +67,12 @@ WRONG = {
         f(6, 3, 5), torch.ones(2, 2, dtype=torch.int64), (6, 6, 6), (1, 1, 1)
     ),
     "columns of points": lambda: aten._cdist_forward(f(4, 3), f(5, 2), 2.0, None),
+    "labels of fewer rows": lambda: aten._label_margins(f(3, 4), torch.zeros(2, 4, dtype=torch.int64)),
+    "fewer labels": lambda: aten._label_margins(f(3, 4), torch.zeros(3, 3, dtype=torch.int64)),
+    "a row of margins": lambda: aten._label_margins(f(4), torch.zeros(4, dtype=torch.int64)),
+    "gradients of fewer rows": lambda: aten._label_margins_backward(
+        f(2), f(3, 4), torch.zeros(3, 4, dtype=torch.int64)
+    ),
     "one point": lambda: aten._cdist_forward(f(3), f(5, 3), 2.0, None),
     **dict(_layers()),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import _C
 from ..base import shapes
 from ..core.conversion import type_
+from ..core.tensor import Tensor
 
 __all__ = ["check_count", "check_result"]
 
@@ -15,7 +15,7 @@ def _name(hook) -> str:
 
 def check_result(hook, before, got) -> None:
     """TypeError or RuntimeError where ``got`` can't replace the gradient ``before``, which may be None."""
-    if not isinstance(got, _C.TensorBase):
+    if not isinstance(got, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{_kind(got)}'")
     if before is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")

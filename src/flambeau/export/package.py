@@ -20,6 +20,7 @@ from .. import _C
 from ..autograd.grad_mode import no_grad
 from ..base import disk
 from ..base.symint import NUMBERS
+from ..core.tensor import Tensor
 from ..fx import Graph, GraphModule, Node
 from ..inductor.compile import compile_graph
 from ..inductor.machine import cache, llvm
@@ -318,7 +319,7 @@ class AOTICompiledModel:
 
 def _stored(x: Any) -> Any:
     """What kernels can read of an input: one that is conjugated or negated lazily is computed."""
-    return x.resolve_conj().resolve_neg() if isinstance(x, _C.TensorBase) and (x.is_conj() or x.is_neg()) else x
+    return x.resolve_conj().resolve_neg() if isinstance(x, Tensor) and (x.is_conj() or x.is_neg()) else x
 
 
 def _load_kernels(members: dict[str, bytes], names: list[str]) -> dict[str, int]:

@@ -122,6 +122,20 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
     return reduced(aten.squeeze.dim(each, 0) if self.ndim < 2 and reduction == 0 else each, reduction)
 
 
+def _check_margins(x, target, grad=None) -> None:
+    """RuntimeError unless the kernel, which goes by the sizes of ``x``, finds all that it reads."""
+    if x.ndim != 2 or tuple(target.shape) != tuple(x.shape):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(x.shape)}")
+    if grad is not None and tuple(grad.shape) != tuple(x.shape[:1]):
+        raise RuntimeError(f"inconsistent gradient size: {list(grad.shape)} for input of size: {list(x.shape)}")
+    _check_labels(target)
+
+
+def _margins_by_kernel(h, self, target, grad=None):
+    _check_margins(self, target, grad)
+    return h.label_margins(self, target, grad)
+
+
 def _labels(x, t):
     """Whether each label counts, where it is, which classes are none, and the margins of all classes: (rows, label, class)."""
     # Labels count up to the first -1.
@@ -140,6 +154,7 @@ def _labels(x, t):
 @explicit("_label_margins(Tensor self, Tensor target) -> Tensor", has_out=False)
 def _label_margins(self, target):
     """The mean margin of each row's labels over its other classes: eager calls have a kernel."""
+    _check_margins(self, target)
     _, z, counts = _labels(self, target)
     return aten.div.Tensor(
         aten.sum.dim_IntList(aten.where.ScalarOther(counts, _positive_part(z), 0.0), [1, 2]), self.shape[1]
@@ -148,6 +163,7 @@ def _label_margins(self, target):
 
 @explicit("_label_margins_backward(Tensor grad_output, Tensor self, Tensor target) -> Tensor", has_out=False)
 def _label_margins_backward(grad_output, self, target):
+    _check_margins(self, target, grad_output)
     safe, z, counts = _labels(self, target)
     slope = aten.reshape.default(aten.div.Tensor(grad_output, self.shape[1]), [-1, 1, 1])
     each = aten.where.ScalarOther(aten.logical_and.default(counts, aten.ge.Scalar(z, 0)), slope, 0.0)
@@ -164,8 +180,8 @@ def _double(ct, grad_output, self, target):
 _label_margins.derivative(self=lambda ct, self, target: aten._label_margins_backward.default(ct, self, target))
 # Slopes are constant between kinks.
 _label_margins_backward.derivative(grad_output=_double, self=lambda ct, self_like: None)
-_label_margins.override("rows", lambda h, self, target: h.label_margins(self, target))
-_label_margins_backward.override("rows", lambda h, grad, self, target: h.label_margins(self, target, grad))
+_label_margins.override("rows", _margins_by_kernel)
+_label_margins_backward.override("rows", lambda h, grad, self, target: _margins_by_kernel(h, self, target, grad))
 
 
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", variants="")
