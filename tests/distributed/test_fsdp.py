@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import functools
+import threading
 import time
 
 import pytest
@@ -25,6 +26,7 @@ from flambeau.distributed.fsdp import (
 )
 from flambeau.distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
 from flambeau.distributed.tensor import DTensor, Shard, distribute_tensor, init_device_mesh
+from flambeau.distributed.work import Work
 from flambeau.utils.checkpoint import checkpoint
 
 
@@ -171,27 +173,64 @@ def test_parameters_are_freed_and_gathered_ahead(monkeypatch):
     assert log.count(True) >= 2 and len(log) == 16
 
 
-class Slow(torch.autograd.Function):
-    """Computes for 30 ms, and for 50 ms in the backward."""
+class HeldEngine(ThrottledEngine):
+    """Messages asked for ahead are held until the rank computes, which counts them as hidden, or waits for them."""
 
+    def __init__(self, engine, queue):
+        super().__init__(engine, float("inf"))
+        self.queue, self.caller, self.moment = queue, threading.current_thread(), threading.Condition()
+        self.computes = self.waits = False
+        self.sent = self.hidden = 0
+
+    def run(self, transfer, timeout):
+        self.sent += 1
+        if threading.current_thread() is not self.caller:
+            with self.moment:
+                assert self.moment.wait_for(lambda: self.computes or self.waits, timeout)
+                self.hidden += self.computes
+        self.engine.run(transfer, timeout)
+
+    @contextlib.contextmanager
+    def during(self, what):
+        with self.moment:
+            setattr(self, what, True)
+            self.moment.notify_all()
+        try:
+            yield
+        finally:
+            with self.moment:
+                setattr(self, what, False)
+
+    def compute(self):
+        """A step that takes as long as the messages under way."""
+        with self.during("computes"):
+            while self.queue.jobs or self.queue.running:
+                time.sleep(0.001)
+
+
+class Long(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        time.sleep(0.03)
+        torch.distributed.group.WORLD._engine.compute()
         return x.clone()
 
     @staticmethod
     def backward(ctx, g):
-        time.sleep(0.05)
+        torch.distributed.group.WORLD._engine.compute()
         return g.clone()
 
 
 class Layer(nn.Linear):
     def forward(self, x):
-        return Slow.apply(super().forward(x))
+        return Long.apply(super().forward(x))
 
 
-def test_communication_runs_beside_the_passes():
-    computed, message = 4 * (0.03 + 0.05), 0.02
+def test_communication_runs_beside_the_passes(monkeypatch):
+    wait = Work.wait
+
+    def waited(work, timeout=None):
+        with torch.distributed.group.WORLD._engine.during("waits"):
+            return wait(work, timeout)
 
     def run(rank):
         model = nn.Sequential(*(Layer(64, 64, bias=False) for _ in range(4)))
@@ -199,16 +238,16 @@ def test_communication_runs_beside_the_passes():
             fully_shard(layer)
         fully_shard(model)
         group = torch.distributed.group.WORLD
-        group._engine = ThrottledEngine(group._engine, 64 * 64 * 4 / message)
-        times = []
+        group._engine = engine = HeldEngine(group._engine, group._queue)
+        torch.distributed.barrier()
         for _ in range(3):
-            begin = time.perf_counter()
+            engine.sent = engine.hidden = 0
             model(torch.ones(2, 64)).sum().backward()
-            times.append(time.perf_counter() - begin)
-        return min(times)
+        return engine.sent, engine.hidden
 
-    # 12 messages take 0.24 s. Nothing hides the first gather of each pass and the last reduction.
-    assert max(threads.spawn(run, 2)) < 1.1 * computed + 3 * message
+    monkeypatch.setattr(Work, "wait", waited)
+    # Nothing hides the first gather of each pass and the last reduction.
+    assert threads.spawn(run, 2) == [(12, 9)] * 2
 
 
 def test_gradients_that_are_watched_and_passes_that_fail():
