@@ -14,9 +14,10 @@ from flambeau.core.function_kinds import FunctionRules, is_elementwise
 from flambeau.core.operator import Packet, namespace
 
 from . import tensor as _tensor
+from .around import add_rules, wrapped
 from .sizes import RAGGED_SIZES, Extremes
 
-__all__ = ["RULES", "call", "call_operator", "extremes", "like", "matching", "only_element", "rule"]
+__all__ = ["RULES", "call", "call_operator", "extremes", "like", "matching", "rule"]
 
 aten = namespace("aten")
 # ``func`` of a rule works on dense tensors.
@@ -74,21 +75,6 @@ def extremes(t) -> Extremes:
         lengths = lengths_of(t)
         t._extremes = Extremes(int(lengths.min()), int(lengths.max())) if len(lengths) else Extremes(0, 0)
     return t._extremes
-
-
-def only_element(t):
-    """The element of a tensor that has one. RuntimeError for others."""
-    if t.numel() != 1:
-        raise RuntimeError(f"a Tensor with {t.numel()} elements cannot be converted to Scalar")
-    return t._values.reshape(())
-
-
-def wrapped(t, dim: int) -> int:
-    """``dim`` counted from the front. IndexError out of range."""
-    n = t.dim()
-    if not -n <= dim < n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
-    return dim % n
 
 
 def inner(name: str, t, dim: int) -> int:
@@ -257,45 +243,12 @@ def to_padded_tensor(func, t, padding, output_size=None):
     return aten.constant_pad_nd(out, [n for pair in reversed(room) for n in pair], padding)
 
 
-@rule("grad")
-def grad(func, outputs, inputs, grad_outputs=None, **kwargs):
-    def values(x):
-        return x._values if is_nested(x) else x
-
-    def all_values(xs):
-        return values(xs) if xs is None or isinstance(xs, _C.TensorBase) else tuple(map(values, xs))
-
-    found = func(all_values(outputs), all_values(inputs), all_values(grad_outputs), **kwargs)
-    return tuple(like(x, g) if is_nested(x) and g is not None else g for x, g in zip(inputs, found))
-
-
-@rule("backward")
-def backward(func, t, gradient=None, **kwargs):
-    return t._values.backward(None if gradient is None else matching(t, gradient)._values, **kwargs)
-
-
-@rule("register_hook", "register_post_accumulate_grad_hook")
-def register_hook(func, t, hook):
-    def on_values(g):
-        out = hook(like(t, g))
-        return out._values if is_nested(out) else out
-
-    return func(t._values, on_values)
-
-
-@rule("retain_grad")
-def retain_grad(func, t):
-    return t._values.retain_grad()
+add_rules(RULES)
 
 
 @rule("is_same_size")
 def is_same_size(func, t, other):
     return is_nested(other) and t.shape == other.shape
-
-
-@rule("is_shared", "is_pinned", "is_floating_point", "is_complex", "element_size", "get_device", "is_inference")
-def of_values(func, t, *args, **kwargs):
-    return func(t._values, *args, **kwargs)
 
 
 @rule("__get__")

@@ -6,7 +6,8 @@ from flambeau import _C
 from flambeau.base import dtypes
 from flambeau.core.operator import namespace
 
-from .functions import elementwise, is_nested, lengths_of, like, padded, rule, wrapped
+from .around import wrapped
+from .functions import elementwise, is_nested, lengths_of, like, padded, rule
 
 aten = namespace("aten")
 

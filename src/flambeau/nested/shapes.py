@@ -6,7 +6,8 @@ from flambeau.base.compiling import is_compiling
 from flambeau.base.shape_env import check
 from flambeau.core.operator import namespace
 
-from .functions import inner, is_nested, lengths_of, like, padded, rule, same_sequences, unpadded, wrapped
+from .around import wrapped
+from .functions import inner, is_nested, lengths_of, like, padded, rule, same_sequences, unpadded
 from .sizes import NestedInt
 
 aten = namespace("aten")

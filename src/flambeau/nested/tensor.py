@@ -1,8 +1,7 @@
 """Nested tensors of the layout ``torch.jagged``: sequences of different lengths in one tensor, one behind the other, and offsets where they begin.
 
-The values carry the autograd history: a nested tensor is a frame around them, and every function that meets one computes with them
-(functions.py). So derivatives of any order, hooks and compiled code are those of ordinary tensors. ``nt._values`` has the dimensions of the
-nested tensor but the first one; its dimension ``_ragged_idx - 1`` is the sequences, laid end to end.
+A nested tensor is a frame around its values (around.py), and every function that meets one computes with them (functions.py). ``nt._values`` has
+the dimensions of the nested tensor but the first one; its dimension ``_ragged_idx - 1`` is the sequences, laid end to end.
 """
 
 from __future__ import annotations
@@ -13,18 +12,14 @@ from flambeau.core.tensor import Tensor, jagged
 
 from ..serialization.rebuild import _rebuild_njt
 from . import functions
+from .around import AroundOne
 from .sizes import ragged_size
 
 __all__ = ["NestedTensor"]
 
 
-def _of_values(name: str, doc: str) -> property:
-    """An attribute that the values have."""
-    return property(lambda self: getattr(self._values, name), doc=doc)
-
-
 @public_in("nested._internal.nested_tensor")
-class NestedTensor(Tensor):
+class NestedTensor(AroundOne):
     """A tensor of shape (B, *, ...) with one dimension whose size differs from sequence to sequence.
 
     ``values``: the sequences end to end. ``offsets``: int64 or int32 (B + 1,), where each begins and the last ends. ``lengths``: (B,) where
@@ -56,6 +51,18 @@ class NestedTensor(Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         """Operators called directly. NotImplementedError where there is no rule, or where a gradient would be lost."""
         return functions.call_operator(func, args, kwargs or {})
+
+    def _inner(self):
+        return self._values
+
+    def _around(self, inner):
+        return functions.like(self, inner)
+
+    def _laid_out(self, other):
+        return functions.matching(self, other)._values
+
+    def _element(self):
+        return self._values.reshape(())
 
     # -- parts -----------------------------------------------------------------------------------------------------------
     def values(self):
@@ -111,14 +118,9 @@ class NestedTensor(Tensor):
         """The number of dimensions, with that of the batch."""
         return self._values.dim() + 1
 
-    ndimension = dim
-    ndim = property(dim)
-
     def numel(self) -> int:
         """The number of elements of the values."""
         return self._values.numel()
-
-    nelement = numel
 
     def is_contiguous(self, *args, **kwargs) -> bool:
         """Whether the values are contiguous, without holes."""
@@ -130,61 +132,12 @@ class NestedTensor(Tensor):
     def __iter__(self):
         return iter(self.unbind())
 
-    def __bool__(self):
-        if self.numel() > 1:
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        return bool(functions.only_element(self))
-
-    def item(self):
-        """The element, where there is one. RuntimeError for more."""
-        return functions.only_element(self).item()
-
-    is_nested = property(lambda self: True, doc="True.")
     layout = property(lambda self: jagged, doc="``torch.jagged``.")
-
-    # -- autograd --------------------------------------------------------------------------------------------------------
-    is_leaf = _of_values("is_leaf", "Whether the values are a leaf of the autograd graph.")
-    grad_fn = _of_values("grad_fn", "The function that made the values.")
-    retains_grad = _of_values("retains_grad", "Whether the gradient of the values is kept.")
-    _version = _of_values("_version", "How often the values were written.")
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether the values ask for a gradient."""
-        return self._values.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._values.requires_grad = value
-
-    @property
-    def grad(self):
-        """The gradient, a nested tensor with the same offsets, or None."""
-        found = self._values.grad
-        return None if found is None else functions.like(self, found)
-
-    @grad.setter
-    def grad(self, value) -> None:
-        self._values.grad = None if value is None else functions.matching(self, value)._values
-
-    @property
-    def data(self):
-        """The same memory without history."""
-        return functions.like(self, self._values.data)
-
-    @data.setter
-    def data(self, value) -> None:
-        self._values.data = functions.matching(self, value)._values
 
     @property
     def T(self):
         """ValueError: the batch stays the first dimension."""
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
-
-    @property
-    def mT(self):
-        """The last two dimensions swapped."""
-        return self.transpose(-2, -1)
 
     # -- text, copies, pickles -------------------------------------------------------------------------------------------
     def __repr__(self, *, tensor_contents=None):
@@ -194,18 +147,6 @@ class NestedTensor(Tensor):
         elif self.requires_grad:
             end = f"requires_grad=True, {end}"
         return f"NestedTensor(size=({', '.join(map(str, self.shape))}), offsets={self._offsets}, {end})"
-
-    def __format__(self, spec):
-        return format(repr(self), spec) if spec else repr(self)
-
-    def __hash__(self):
-        return id(self)
-
-    def __deepcopy__(self, memo):
-        found = memo.get(id(self))
-        if found is None:
-            found = memo[id(self)] = functions.like(self, self._values.__deepcopy__(memo))
-        return found
 
     def __reduce_ex__(self, protocol):
         return _rebuild_njt, (
@@ -218,9 +159,6 @@ class NestedTensor(Tensor):
                 "requires_grad": self.requires_grad,
             },
         )
-
-    def __setstate__(self, state) -> None:
-        """Nothing: what it is made of were arguments."""
 
     def __tensor_flatten__(self):
         """The names of the tensors inside, and its other parts: tensor subclasses are taken apart and built again by this."""

@@ -10,6 +10,7 @@ from flambeau.core.function_kinds import FunctionRules, is_elementwise
 from flambeau.core.function_kinds import name_of as public_name
 from flambeau.core.operator import Packet, namespace
 
+from ..around import add_rules, inner_of
 from . import tensor as _tensor
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "joined",
     "like",
     "rule",
-    "wrapped",
 ]
 
 aten = namespace("aten")
@@ -75,14 +75,6 @@ def buffer_as(t, other):
     for x, y in zip(components(like(t, out)), components(other)):
         x.copy_(y)
     return out
-
-
-def wrapped(t, dim: int) -> int:
-    """``dim`` counted from the front. IndexError out of range."""
-    n = t.dim()
-    if not -n <= dim < n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
-    return dim % n
 
 
 # -- entry ---------------------------------------------------------------------------------------------------------------
@@ -139,7 +131,7 @@ def elementwise(func, *args, **kwargs):
     # NOTE: holes in the buffer are computed along; nobody reads them.
     whole = all(x._places == t._places for x in nested[1:]) and (t.is_contiguous() or _is_permuted(t))
     if whole:
-        out = func(*map(_buffer_of, args), **{k: _buffer_of(v) for k, v in kwargs.items()})
+        out = func(*map(inner_of, args), **{k: inner_of(v) for k, v in kwargs.items()})
         written = next((x for x in nested if out is x._buffer), None)
         return written if written is not None else like(t, out)
     if not t._places:
@@ -151,10 +143,6 @@ def elementwise(func, *args, **kwargs):
         made.append(func(*map(part, args), **{key: part(v) for key, v in kwargs.items()}))
     written = next((x for x in nested if all(m is y for m, y in zip(made, rows[id(x)]))), None)
     return written if written is not None else joined(made)
-
-
-def _buffer_of(x):
-    return x._buffer if is_strided(x) else x
 
 
 def _is_permuted(t) -> bool:
@@ -185,33 +173,7 @@ def where(func, condition, input=None, other=None):
 
 
 # -- autograd and attributes -------------------------------------------------------------------------------------------------
-@rule("grad")
-def grad(func, outputs, inputs, grad_outputs=None, **kwargs):
-    def all_buffers(xs):
-        return _buffer_of(xs) if xs is None or isinstance(xs, _C.TensorBase) else tuple(map(_buffer_of, xs))
-
-    found = func(all_buffers(outputs), all_buffers(inputs), all_buffers(grad_outputs), **kwargs)
-    inputs = (inputs,) if isinstance(inputs, _C.TensorBase) else inputs
-    return tuple(like(x, g) if is_strided(x) and g is not None else g for x, g in zip(inputs, found))
-
-
-@rule("backward")
-def backward(func, t, gradient=None, **kwargs):
-    return t._buffer.backward(None if gradient is None else buffer_as(t, gradient), **kwargs)
-
-
-@rule("register_hook", "register_post_accumulate_grad_hook")
-def register_hook(func, t, hook):
-    def on_buffer(g):
-        out = hook(like(t, g))
-        return buffer_as(t, out) if is_strided(out) else out
-
-    return func(t._buffer, on_buffer)
-
-
-@rule("retain_grad")
-def retain_grad(func, t):
-    return t._buffer.retain_grad()
+add_rules(RULES)
 
 
 @rule("is_same_size")
@@ -219,15 +181,9 @@ def is_same_size(func, t, other):
     return is_strided(t) and is_strided(other) and same_sizes(t, other)
 
 
-_OF_BUFFER = (
-    "is_shared", "is_pinned", "is_floating_point", "is_complex", "element_size", "get_device", "is_inference", "data_ptr",
-    "untyped_storage",
-)  # fmt: skip
-
-
-@rule(*_OF_BUFFER)
-def of_buffer(func, t, *args, **kwargs):
-    return func(t._buffer, *args, **kwargs)
+@rule("data_ptr", "untyped_storage")
+def of_buffer(func, t):
+    return func(t._buffer)
 
 
 @rule("__get__")

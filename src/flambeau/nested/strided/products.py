@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flambeau.core.operator import namespace
 
-from .functions import components, contiguous, each, is_strided, joined, rule, wrapped
+from ..around import wrapped
+from .functions import components, contiguous, each, is_strided, joined, rule
 
 aten = namespace("aten")
 

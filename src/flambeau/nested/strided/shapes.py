@@ -6,7 +6,8 @@ import math
 
 from flambeau.core.operator import namespace
 
-from .functions import components, is_strided, joined, rule, wrapped
+from ..around import wrapped
+from .functions import components, is_strided, joined, rule
 from .tensor import Place, StridedNestedTensor
 
 aten = namespace("aten")

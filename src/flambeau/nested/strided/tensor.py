@@ -12,6 +12,7 @@ from flambeau.core.conversion import tensor as make_tensor
 from flambeau.core.tensor import Tensor, strided
 
 from ...serialization.rebuild import _rebuild_nested_tensor
+from ..around import AroundOne, wrapped
 from . import functions
 
 __all__ = ["Place", "StridedNestedTensor", "packed_strides"]
@@ -36,16 +37,11 @@ class Place:
         return math.prod(self.size)
 
 
-def _of_buffer(name: str, doc: str) -> property:
-    """An attribute that the buffer has."""
-    return property(lambda self: getattr(self._buffer, name), doc=doc)
-
-
 def _has_none(what: str) -> RuntimeError:
     return RuntimeError(f"Internal error: NestedTensorImpl doesn't support {what}. Please file an issue.")
 
 
-class StridedNestedTensor(Tensor):
+class StridedNestedTensor(AroundOne):
     """Tensors of one rank, dtype and device and of any sizes. ``buffer``: their elements (N,). ``places``: a :class:`Place` for each."""
 
     _buffer: Tensor
@@ -69,6 +65,18 @@ class StridedNestedTensor(Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         """Operators called directly. NotImplementedError where there is no rule, or where a gradient would be lost."""
         return functions.call_operator(func, args, kwargs or {})
+
+    def _inner(self):
+        return self._buffer
+
+    def _around(self, inner):
+        return functions.like(self, inner)
+
+    def _laid_out(self, other):
+        return functions.buffer_as(self, other)
+
+    def _element(self):
+        return next(x for x in functions.components(self) if x.numel())
 
     # -- metadata --------------------------------------------------------------------------------------------------------
     def values(self):
@@ -99,7 +107,7 @@ class StridedNestedTensor(Tensor):
         """The size of ``dim``. RuntimeError without it, and where the parts differ; IndexError out of range."""
         if dim is None:
             raise _has_none("sizes")
-        at = functions.wrapped(self, dim)
+        at = wrapped(self, dim)
         if at == 0:
             return len(self._places)
         found = {p.size[at - 1] for p in self._places}
@@ -115,14 +123,9 @@ class StridedNestedTensor(Tensor):
         """The number of dimensions, with that of the batch."""
         return 1 + len(self._places[0].size) if self._places else 1
 
-    ndimension = dim
-    ndim = property(dim)
-
     def numel(self) -> int:
         """The number of elements of all parts."""
         return sum(p.numel for p in self._places)
-
-    nelement = numel
 
     def is_contiguous(self, *args, **kwargs) -> bool:
         """Whether the parts lie one behind the other, each contiguous."""
@@ -139,58 +142,7 @@ class StridedNestedTensor(Tensor):
     def __iter__(self):
         raise _has_none("sizes")
 
-    def __bool__(self):
-        if self.numel() > 1:
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self.item())
-
-    def item(self):
-        """The element, where there is one. RuntimeError for more."""
-        if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
-        return next(x for x in functions.components(self) if x.numel()).item()
-
-    is_nested = property(lambda self: True, doc="True.")
     layout = property(lambda self: strided, doc="``torch.strided``.")
-
-    # -- autograd --------------------------------------------------------------------------------------------------------
-    is_leaf = _of_buffer("is_leaf", "Whether the buffer is a leaf of the autograd graph.")
-    grad_fn = _of_buffer("grad_fn", "The function that made the buffer.")
-    retains_grad = _of_buffer("retains_grad", "Whether the gradient of the buffer is kept.")
-    _version = _of_buffer("_version", "How often the buffer was written.")
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether the buffer asks for a gradient."""
-        return self._buffer.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._buffer.requires_grad = value
-
-    @property
-    def grad(self):
-        """The gradient, a nested tensor with the same places, or None."""
-        found = self._buffer.grad
-        return None if found is None else functions.like(self, found)
-
-    @grad.setter
-    def grad(self, value) -> None:
-        self._buffer.grad = None if value is None else functions.buffer_as(self, value)
-
-    @property
-    def data(self):
-        """The same memory without history."""
-        return functions.like(self, self._buffer.data)
-
-    @data.setter
-    def data(self, value) -> None:
-        self._buffer.data = functions.buffer_as(self, value)
-
-    @property
-    def mT(self):
-        """The last two dimensions swapped."""
-        return self.transpose(-2, -1)
 
     # -- text, copies, pickles -------------------------------------------------------------------------------------------
     def __repr__(self, *, tensor_contents=None):
@@ -202,18 +154,6 @@ class StridedNestedTensor(Tensor):
         )
         return f"nested_tensor([\n{lines}\n]{end})"
 
-    def __format__(self, spec):
-        return format(repr(self), spec) if spec else repr(self)
-
-    def __hash__(self):
-        return id(self)
-
-    def __deepcopy__(self, memo):
-        found = memo.get(id(self))
-        if found is None:
-            found = memo[id(self)] = functions.like(self, self._buffer.__deepcopy__(memo))
-        return found
-
     def __reduce_ex__(self, protocol):
         return _rebuild_nested_tensor, (
             self._buffer.detach(),
@@ -221,9 +161,6 @@ class StridedNestedTensor(Tensor):
             self._nested_tensor_strides(),
             self._nested_tensor_storage_offsets(),
         )
-
-    def __setstate__(self, state) -> None:
-        """Nothing: what it is made of were arguments."""
 
     def __tensor_flatten__(self):
         """The names of the tensors inside, and its other parts: tensor subclasses are taken apart and built again by this."""
