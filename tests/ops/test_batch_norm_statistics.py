@@ -55,3 +55,30 @@ def test_gradients_dont_suffer_from_rounded_statistics():
 
     for narrow, wide in zip(gradients(x, torch.bfloat16), gradients(x, torch.float64)):
         torch.testing.assert_close(narrow.double(), wide, rtol=1e-2, atol=1e-2 * float(wide.abs().max()))
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (1, 2, 1, 1)])
+@pytest.mark.parametrize("backend", ["plain", "aot_eager", "inductor"])
+def test_weights_of_any_shape(backend, shape, training):
+    """One number a channel, in any shape; the running statistics have one dimension."""
+    x = torch.arange(24.0).reshape(3, 2, 4).sin()
+
+    def run(norm, w, b):
+        w, b = w.requires_grad_(), b.requires_grad_()
+        mean, var = torch.tensor([0.5, -0.5]), torch.tensor([2.0, 3.0])
+        out = norm(x, mean, var, w, b, training)
+        (out * x).sum().backward()
+        return out, w.grad.reshape(-1), b.grad.reshape(-1), mean, var
+
+    norm = torch.nn.functional.batch_norm
+    compiled = norm if backend == "plain" else torch.compile(lambda *args: norm(*args), backend=backend)
+    want = run(norm, torch.tensor([2.0, 3.0]), torch.tensor([4.0, 5.0]))
+    got = run(compiled, torch.tensor([2.0, 3.0]).reshape(shape), torch.tensor([4.0, 5.0]).reshape(shape))
+    for a, b in zip(got, want):
+        torch.testing.assert_close(a, b)
+    for k, name in ((1, "running_mean"), (2, "running_var")):
+        given = [x, torch.zeros(2), torch.ones(2)]
+        given[k] = given[k].reshape(1, 2)
+        with pytest.raises(RuntimeError, match=f"{name} should have one dimension, but has 2"):
+            norm(*given, training=training)

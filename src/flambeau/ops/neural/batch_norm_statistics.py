@@ -23,13 +23,16 @@ def _in_memory_format(x):
     return x if channels_last else aten.contiguous.default(x)
 
 
-def check_vectors(input, **vectors):
-    """RuntimeError unless each of these holds a number for each channel."""
-    for name, t in vectors.items():
-        if t is not None and (t.ndim != 1 or t.shape[0] != input.shape[1]):
-            raise RuntimeError(
-                f"{name} should contain {input.shape[1]} elements not {t.numel()}, in one dimension not {t.ndim}"
-            )
+def check_vectors(input, weight, bias, running_mean, running_var):
+    """``weight`` and ``bias`` in one dimension; they come in any shape. RuntimeError unless each of the four holds a number for each channel, the
+    statistics in one dimension."""
+    given = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
+    for name, t in given.items():
+        if t is not None and t.numel() != input.shape[1]:
+            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.numel()}")
+        if t is not None and t.ndim != 1 and name.startswith("running"):
+            raise RuntimeError(f"{name} should have one dimension, but has {t.ndim}")
+    return (t if t is None or t.ndim == 1 else aten.reshape.default(t, [-1]) for t in (weight, bias))
 
 
 def _but_channels(x):
@@ -80,7 +83,7 @@ def _unbiased(var, input):
 
 
 def _trained(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    check_vectors(input, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    weight, bias = check_vectors(input, weight, bias, running_mean, running_var)
     check_parameters(input, weight, bias)
     check_parameters(input, running_mean, running_var)
     if not training:

@@ -249,7 +249,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         return aten.clone.default(input)
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
-    check_vectors(input, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    weight, bias = check_vectors(input, weight, bias, running_mean, running_var)
     check_parameters(input, weight, bias)
     check_parameters(input, running_mean, running_var)
     if input.numel() == 0:  # nothing to normalise or to learn statistics from
