@@ -252,3 +252,32 @@ def test_a_write_by_strides_reaches_what_the_input_hasnt(part, place, backend):
     want, got = fn(part(plain)), torch.compile(fn, backend=backend)(part(memory))
     assert torch.equal(memory, plain)
     assert all(map(torch.equal, got, want))
+
+
+BETWEEN = """
+v.mul_(2)
+y.mul_(2)
+r = r + (v * 5).sum(); v.mul_(2)
+r = r + (v * 5).sum(); v.mul_(2); r = r + (v * 7).sum()
+r = r + (v * 5).sum(); y.mul_(2); r = r + (v * 7).sum()
+v.mul_(2); r = r + (v * 5).sum(); v.add_(1)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("result", ["(v, y)", "(y,)", "(v, y.detach())"])
+@pytest.mark.parametrize("way", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("text", BETWEEN)
+def test_hooks_of_a_view_stay_with_what_was_read_before_a_write(text, way, result):
+    def run(backend):
+        scope: dict = {"torch": torch, "seen": []}
+        exec(
+            "def f(x):\n    y = x * 1\n    v = y[0:2]\n    r = x.sum()\n    v.register_hook(lambda g: seen.append(g.tolist()))\n"
+            f"    torch._dynamo.graph_break()\n    {text}\n    return (r, *{result})",
+            scope,
+        )
+        x = numbers().requires_grad_()
+        f = scope["f"] if backend is None else torch.compile(scope["f"], backend=backend)
+        sum((i + 1) * t.sum() for i, t in enumerate(f(x))).backward()
+        return scope["seen"], x.grad.tolist()
+
+    assert run(way) == run(None)

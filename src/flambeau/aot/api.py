@@ -98,7 +98,7 @@ def compile_flat(
             run = _autograd.no_grad()(run)
     else:
         run = _compile_joint(traced, *parts, ways, compilers)
-    call = wrap(traced, run, lifted, len(inputs))
+    call = wrap(traced, run, lifted, len(inputs), lambda *args: tuple(fn(*lifted, *args)))
     if call is not run:
         call.keeps_inputs_at_errors = not traced.joint and not any(part.facts.output_aliases for part in parts)
     return call

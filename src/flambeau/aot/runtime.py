@@ -135,9 +135,16 @@ def _results(traced: Traced, names: list[str], env: str, scope: dict[str, Any]) 
     return parts
 
 
-def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Callable:
+def _view_with_hooks(tensor: Any) -> bool:
+    """Whether hooks of a view stand on its node. A write leaves them behind: they see what was read before it, and nothing else. The node of a
+    graph stands for both."""
+    node = tensor._grad_fn
+    return tensor._base is not None and node is not None and bool(node.pre_hooks.get(tensor._output_nr))
+
+
+def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int, plainly: Callable) -> Callable:
     """``call(*args)`` giving the function's outputs as a tuple. ``run(*lifted, *args)`` gives the forward outputs, or
-    more.
+    more; ``plainly(*args)`` is the function, as it is.
 
     ``lifted`` are tensors passed before the caller's arguments (parameters that the captured module holds).
     """
@@ -161,6 +168,10 @@ def wrap(traced: Traced, run: Callable, lifted: list[Any], num_args: int) -> Cal
     names = [f"lifted_{i}" for i in range(n)] + args
     lines = [f"def call({', '.join(args)}):"]
     lines += [f"    {names[i]}._check_written()" for i in sorted(traced.mutated_under_grad)]
+    if traced.mutated_with_grad:
+        scope.update(view_with_hooks=_view_with_hooks, plainly=plainly)
+        hooked = " or ".join(f"view_with_hooks({names[i]})" for i in sorted(traced.mutated_with_grad))
+        lines += [f"    if {hooked}:", f"        return plainly({', '.join(args)})"]
     # Kernels store straight into what they are handed.
     lines += [f"    {names[i]}._check_writable()" for i in traced.mutated]
     if traced.num_forward or traced.random or traced.fallible:
