@@ -71,6 +71,14 @@ def shifted_without_grad(x):
     return (y * y).sin().sum()
 
 
+def shifted_by_an_overload(x):
+    y = x * 2
+    with torch.no_grad():
+        torch.ops.aten.sub_.Scalar(y, 1)
+        y.subtract_(0.5)
+    return (y * y).sin().sum()
+
+
 def of_a_copy(x):
     y = x.detach().clone()
     y.mul_(3)
@@ -92,6 +100,7 @@ PROGRAMS = {
     "no_grad": without_grad,
     "decorated": lambda x: (helper(x) * x * x).sum(),
     "shift": shifted_without_grad,
+    "shift by an overload": shifted_by_an_overload,
     "copy": of_a_copy,
     "softmax": lambda x: (lambda s: (s * s.detach().log()).sum())(x.softmax(0)),
     "straight through": lambda x: ((x.round() - x).detach() + x).pow(3).sum(),

@@ -14,8 +14,6 @@ from ..fx import Node
 __all__ = ["NotesOfTape", "OffTape"]
 
 _DETACH = namespace("aten").detach.default
-# Writes whose derivative with respect to what was there is one.
-_SHIFTS = ("add_", "sub_")
 
 
 class OffTape(enum.Enum):
@@ -72,7 +70,7 @@ class NotesOfTape:
         if not args or not isinstance(args[0], _C.TensorBase) or not isinstance(node.args[0], Node):
             return
         quiet = args[0]._requires_grad and not _C.tls("grad_enabled")
-        shifts = node.target._opname in _SHIFTS and not _on_tape(args[1:], kwargs)
+        shifts = _shifts(node.target) and not _on_tape(args[1:], kwargs)
         if (quiet or self._is_beside(args[0], node.args[0])) and not shifts:
             node.meta["off_tape"] = OffTape.WRITTEN
 
@@ -106,6 +104,11 @@ class NotesOfTape:
         made = n.graph.call_function(_DETACH, (n,))
         made.meta.update(val=n.meta["val"], off_tape=OffTape.CONSTANT)
         return made
+
+
+def _shifts(op: Any) -> bool:
+    """Whether what was there is moved, so that the derivative with respect to it is one."""
+    return op.kind == "inplace" and "shifts" in op.definition.functional.tags
 
 
 def _pairs(value: Any, argument: Any):

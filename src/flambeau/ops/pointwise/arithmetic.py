@@ -37,7 +37,12 @@ def check_factor(name: str, factor, operands) -> None:
             raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
 
 
-@pointwise("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_alpha(2), factor="alpha")
+@pointwise(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=_alpha(2),
+    factor="alpha",
+    tags=("pointwise", "shifts"),
+)
 def add(s, self, other, alpha):
     return s.add(self, other if alpha == 1 else s.mul(other, alpha))
 
@@ -59,7 +64,11 @@ def _subtraction(args):
     return _alpha(2)(args)
 
 
-@pointwise("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote=_subtraction)
+@pointwise(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=_subtraction,
+    tags=("pointwise", "shifts"),
+)
 def sub(s, self, other, alpha):
     return s.sub(self, other if alpha == 1 else s.mul(other, alpha))
 
@@ -325,7 +334,7 @@ _also_called("multiply", "mul")
 _also_called("divide", "div")
 
 
-@composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True)
+@composite("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, tags=("shifts",))
 def subtract(self, other, alpha):
     return aten.sub.Tensor(self, other, alpha=alpha)
 
@@ -333,7 +342,7 @@ def subtract(self, other, alpha):
 subtract.takes_numbers = "always"
 
 
-@composite("subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", inplace=True)
+@composite("subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", inplace=True, tags=("shifts",))
 def subtract_number(self, other, alpha):
     return aten.sub.Tensor(self, other, alpha=alpha)
 
@@ -347,7 +356,8 @@ def with_number(op, alpha="", overload="Scalar", first=False):
     """The overload that ATen has for a number in the second place (``first``: and the one for a number in the first place); calls with numbers
     reach ``op`` itself, as in PyTorch."""
     name = op._opname
-    composite(f"{name}.{overload}(Tensor self, Scalar other{alpha}) -> Tensor", variants="", inplace=True)(
+    schema = f"{name}.{overload}(Tensor self, Scalar other{alpha}) -> Tensor"
+    composite(schema, variants="", inplace=True, tags=op.tags & {"shifts"})(
         (lambda self, other, alpha: op(self, other, alpha=alpha)) if alpha else lambda self, other: op(self, other)
     )
     if first:
