@@ -9,13 +9,11 @@ import collections
 import concurrent.futures
 import contextlib
 import enum
-import heapq
 import pickle
 import queue
 import socket
 import struct
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -24,11 +22,13 @@ from ..futures import Future
 from ..store import Store
 from . import _channel
 from ._contexts import Contexts
+from ._ending import Counts
+from ._requests import CallFuture, Failure, Requests
 from ._wire import Outgoing, dumps, loads
 from .functions import Unfinished, is_async
 from .options import WorkerInfo, get_rpc_timeout
 
-__all__ = ["Agent", "CallFuture", "Kind", "current"]
+__all__ = ["Agent", "Kind", "current"]
 
 _HEAD = struct.Struct("<I")
 
@@ -45,50 +45,6 @@ class Kind(enum.Enum):
     DELETE = enum.auto()  # one less refers to it
     ACCEPTED = enum.auto()  # a reference that was lent has been counted
     RELEASE = enum.auto()  # a context of distributed autograd ends
-
-
-class CallFuture(Future):
-    """The value of a call. Callbacks run in the agent's pool, because they may wait for other calls."""
-
-    def __init__(self, agent: Agent):
-        super().__init__()
-        self._agent = agent
-
-    def add_done_callback(self, callback) -> None:
-        self._inner.add_done_callback(lambda _: self._agent.run(callback, self))
-
-    def then(self, callback) -> Future:
-        out = CallFuture(self._agent)
-        self._inner.add_done_callback(lambda _: self._agent.run(out._complete, callback, self))
-        return out
-
-    def settle(self, value=None, error: BaseException | None = None) -> None:
-        """Complete it, unless its time is over."""
-        with contextlib.suppress(concurrent.futures.InvalidStateError):
-            self._inner.set_result(value) if error is None else self._inner.set_exception(error)
-
-    def when_done(self, callback: Callable[[CallFuture], None]) -> None:
-        """``callback`` runs where it is completed, and must not wait."""
-        self._inner.add_done_callback(lambda _: callback(self))
-
-
-class _Failure:
-    """An exception on its way."""
-
-    def __init__(self, error: BaseException, worker: WorkerInfo):
-        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        self.type, self.text = type(error), f"On {worker}:\n{error!r}\n{trace}"
-
-    @staticmethod
-    def exception(kind: Any, text: str) -> BaseException:
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            return RuntimeError(text)
-        try:
-            return kind(text)
-        except BaseException as error:
-            return RuntimeError(
-                f"Failed to create original exception type. Error msg was {error} Original exception on remote side was {text}"
-            )
 
 
 class Agent:
@@ -109,15 +65,12 @@ class Agent:
         self._accepted: list[_channel.Channel] = []
         self._opening = [threading.Lock() for _ in workers]
         self._lock = threading.Lock()
-        self._pending: dict[int, tuple[CallFuture, int]] = {}
-        self._numbers = 0
+        self._requests = Requests(self._lock)
         self._sent = self._received = self._active = 0
-        self._deadlines: list[tuple[float, int, str]] = []
-        self._deadline_set = threading.Condition(self._lock)
         self._later: queue.SimpleQueue = queue.SimpleQueue()
         self._put: collections.deque = collections.deque()  # one for each that is in the queue or runs
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=f"rpc-{self.info.name}")
-        for target in (self._accept, self._serve_later, self._watch_deadlines):
+        for target in (self._accept, self._serve_later, self._requests.watch_deadlines):
             threading.Thread(target=target, daemon=True, name=f"rpc-{target.__name__}").start()
 
     # ---- names
@@ -208,49 +161,16 @@ class Agent:
 
     def request(self, rank: int, kind: Kind, note=None, body=None, timeout: float = -1.0, context=None) -> CallFuture:
         """Send what is answered. The future fails after ``timeout`` seconds (the default for -1, never for 0)."""
-        future = CallFuture(self)
-        seconds = get_rpc_timeout() if timeout < 0 else timeout
-        with self._lock:
-            self._numbers += 1
-            number = self._numbers
-            self._pending[number] = (future, rank)
-            if seconds > 0:
-                heapq.heappush(self._deadlines, (time.monotonic() + seconds, number, f"{seconds * 1000:.0f}"))
-                self._deadline_set.notify()
+        future = CallFuture(self.run)
+        number = self._requests.add(future, rank, get_rpc_timeout() if timeout < 0 else timeout)
         try:
             self.send(rank, kind, number, note, body, context)
         except BaseException as error:
-            with self._lock:
-                self._pending.pop(number, None)
+            self._requests.take(number)
             if not isinstance(error, RuntimeError):
                 raise
             future.settle(error=error)
         return future
-
-    def _watch_deadlines(self) -> None:
-        while True:
-            # An exception that somebody caught has his frames: nothing of it is kept while this thread waits.
-            over, future = [], None
-            with self._lock:
-                if self.closing:
-                    return
-                now = time.monotonic()
-                while self._deadlines and self._deadlines[0][0] <= now:
-                    _, number, ms = heapq.heappop(self._deadlines)
-                    if number in self._pending:
-                        over.append((self._pending.pop(number)[0], ms))
-                # Calls that were answered leave their deadlines behind.
-                while self._deadlines and self._deadlines[0][1] not in self._pending:
-                    heapq.heappop(self._deadlines)
-                if not over:
-                    self._deadline_set.wait(self._deadlines[0][0] - now if self._deadlines else None)
-            while over:
-                future, ms = over.pop()
-                future.settle(
-                    error=RuntimeError(
-                        f"RPCErr:1:RPC ran for more than set timeout ({ms} ms) and will now be marked with an error"
-                    )
-                )
 
     def reply(self, to: int, number: int, value: Any, context=None) -> None:
         """Answer a request; a value that can't be pickled is a failure."""
@@ -263,7 +183,7 @@ class Agent:
             self.fail(to, number, error)
 
     def fail(self, to: int, number: int, error: BaseException) -> None:
-        failure = _Failure(error, self.info)
+        failure = Failure(error, self.info)
         try:
             pickle.dumps(failure.type)
         except Exception:  # a class that the other worker can't name
@@ -303,8 +223,7 @@ class Agent:
             if self.closing:
                 return
             self.lost[rank] = why
-            gone = [n for n, (_, to) in self._pending.items() if to == rank]
-            futures = [self._pending.pop(n)[0] for n in gone]
+            futures = self._requests.take_those_of(rank)
         for future in futures:
             future.settle(error=RuntimeError(f"{self.workers[rank]} can't be reached: {why}"))
 
@@ -349,22 +268,18 @@ class Agent:
                 traceback.print_exception(error)
 
     def _answered(self, kind: Kind, number: int, note, payload, buffers, source: int, context) -> None:
-        with self._lock:
-            future, _ = self._pending.pop(number, (None, 0))
+        future = self._requests.take(number)
         try:
             value = loads(payload, buffers, self, source, context)
         except Exception as error:
-            value, note, kind = (
-                type(error),
-                note or f"On {self.info}: the answer can't be unpickled: {error!r}",
-                Kind.FAILURE,
-            )
+            kind, value = Kind.FAILURE, type(error)
+            note = note or f"On {self.info}: the answer can't be unpickled: {error!r}"
         if future is None:
             return
         if kind is Kind.REPLY:
             future.settle(value)
         else:
-            future.settle(error=_Failure.exception(value, note))
+            future.settle(error=Failure.exception(value, note))
 
     def execute(self, call: tuple, context, done: Callable[[Any, BaseException | None], None]) -> None:
         """Run a function that another worker asked for, and tell ``done`` its value or what it raised."""
@@ -404,42 +319,16 @@ class Agent:
 
     # ---- the end
 
-    def _counts(self) -> tuple[int, int, int]:
+    def counts(self) -> Counts:
         with self._lock:
-            return self._active + len(self._pending) + len(self._put), self._sent, self._received
-
-    def wait_for_all(self, timeout: float) -> None:
-        """Return when all workers came here and nothing is under way anywhere: each tells what it has to do and how many messages it sent and
-        received; they are done when two rounds say that nobody has anything to do and all messages have arrived."""
-        end, before, number, pause = time.monotonic() + timeout if timeout > 0 else None, None, 0, 0.001
-        while True:
-            for rank, why in self.lost.items():
-                raise RuntimeError(f"shutdown: {self.workers[rank]} has left without it ({why})")
-            self.store.set(f"round{number}/{self.rank}", " ".join(map(str, self._counts())))
-            keys = [f"round{number}/{w.id}" for w in self.workers]
-            while not self.store.check(keys):
-                if end is not None and time.monotonic() > end:
-                    gone = [w.name for w, k in zip(self.workers, keys) if not self.store.check([k])]
-                    raise RuntimeError(f"shutdown: {', '.join(gone)} didn't come within {timeout:g} s")
-                for rank, why in self.lost.items():
-                    raise RuntimeError(f"shutdown: {self.workers[rank]} has left without it ({why})")
-                time.sleep(pause)
-                pause = min(2 * pause, 0.05)
-            rows = [tuple(map(int, row.split())) for row in self.store.multi_get(keys)]
-            still = all(row[0] == 0 for row in rows) and sum(r[1] for r in rows) == sum(r[2] for r in rows)
-            if still and rows == before:
-                return
-            before, number = rows if still else None, number + 1
-            time.sleep(0.001)
+            return Counts(self._active + len(self._requests) + len(self._put), self._sent, self._received)
 
     def close(self) -> None:
         """Close all connections; who waits for an answer gets a RuntimeError."""
         with self._lock:
             self.closing = True
-            futures = [f for f, _ in self._pending.values()]
-            self._pending.clear()
+            futures = self._requests.close()
             channels = [*self._channels.values(), *self._accepted]
-            self._deadline_set.notify()
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()

@@ -14,6 +14,7 @@ from ..rendezvous import first_host, rendezvous
 from ..store import PrefixStore, Store
 from . import _agent
 from ._agent import Agent, Kind, current
+from ._ending import wait_for_all
 from .options import (
     BackendType,
     TensorPipeRpcBackendOptions,
@@ -113,7 +114,7 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
     agent = current()
     try:
         if graceful:
-            agent.wait_for_all(timeout)
+            wait_for_all(agent, timeout)
     finally:
         _agent.use(None)
         agent.close()

@@ -11,8 +11,9 @@ from typing import Any
 
 from ...base.public import public_in
 from ..futures import Future
-from ._agent import Agent, CallFuture, Kind, current
+from ._agent import Agent, Kind, current
 from ._backward import backward_of
+from ._requests import CallFuture
 from ._wire import Outgoing, reading
 from .functions import Unfinished, is_async
 from .options import WorkerInfo
