@@ -23,13 +23,15 @@ aten = namespace("aten")
 EXACT = (1 << 24) // (255 * 128)
 
 
-def _weight(name: str, weight) -> Affine:
+def _weight(name: str, weight, output_axis: int = 0) -> Affine:
+    """The record of a weight whose dimension ``output_axis`` is the output channels. RuntimeError unless it is qint8, quantised as a whole or by
+    that."""
     p = parts(weight) if is_quantized(weight) else None
     if p is None or weight._dtype is not dtypes.qint8:
         raise RuntimeError(f"{name}: expected a weight of qint8, got {weight._dtype}")
-    if p.axis not in (None, 0):
+    if p.axis not in (None, output_axis):
         raise RuntimeError(
-            f"{name}: expected a weight quantised as a whole or by its first dimension, got axis {p.axis}"
+            f"{name}: expected a weight quantised as a whole or by its dimension {output_axis}, the output channels, got axis {p.axis}"
         )
     return p
 
@@ -47,6 +49,24 @@ def _finished(sums, x: Affine, w: Affine, bias, scale: float, zero_point: int, r
         sums += bias._array.astype(np.float32) / each
     made = affine.requantized(sums, each / np.float32(scale), zero_point, x.codes._dtype.np)
     return np.maximum(made, np.array(zero_point, made.dtype)) if relu else made
+
+
+def _finished_image(sums, x: Affine, w: Affine, bias, scale: float, zero_point: int, relu: bool):
+    """The quantised result, from sums (N, output channels, *sizes)."""
+    made = _finished(np.moveaxis(sums, 1, -1), x, w, bias, scale, zero_point, relu)
+    return make(Affine(_C.from_array(_channels_second(made)), float(scale), int(zero_point)))
+
+
+def _channels_second(image) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(image, -1, 1))
+
+
+def _as_floats(sums, scale: float, w: Affine, bias) -> np.ndarray:
+    """Floats that sums of products of codes (rows, output channels) stand for, with the bias."""
+    made = sums * (np.float32(scale) * np.asarray(_scales(w)[0], np.float32))
+    if bias is not None:
+        made += bias._array
+    return made
 
 
 @operator("_linear(Tensor x, Tensor weight, Tensor? bias, float scale, int zero_point, bool relu) -> Tensor")
@@ -74,9 +94,7 @@ def linear_dynamic(x, weight, bias, reduce_range, relu):
     w = _weight("quantized::linear_dynamic", weight)
     scale, zero_point = chosen(x._array, np.uint8, reduce_range)
     sums = _products(affine.codes(x._array, scale, zero_point, np.uint8), w, zero_point)
-    made = sums * (np.float32(scale) * np.asarray(_scales(w)[0], np.float32))
-    if bias is not None:
-        made += bias._array
+    made = _as_floats(sums, scale, w, bias)
     made = np.maximum(made, 0) if relu else made
     return _C.from_array(made.reshape(*x._shape[:-1], weight._shape[0]).astype(np.float32, copy=False))
 
@@ -92,8 +110,7 @@ def convolution(x, weight, bias, stride, padding, dilation, groups, scale, zero_
     stride, padding, dilation = (spread(v, n) for v in (stride, padding, dilation))
     _check_image("quantized::conv", x, n + 2, weight._shape[1] * groups)
     sums = _sums(p, w, stride, padding, dilation, groups)
-    last = _finished(np.moveaxis(sums, 1, -1), p, w, bias, scale, zero_point, relu)
-    return make(Affine(_C.from_array(np.ascontiguousarray(np.moveaxis(last, -1, 1))), float(scale), int(zero_point)))
+    return _finished_image(sums, p, w, bias, scale, zero_point, relu)
 
 
 @operator(
@@ -103,10 +120,9 @@ def convolution(x, weight, bias, stride, padding, dilation, groups, scale, zero_
 def convolution_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups, scale, zero_point):
     """x (N, C, *sizes) and weight (C, O / groups, *kernel): (N, O, *sizes)."""
     name = "quantized::conv_transpose"
-    p, w = whole(name, x), _transposed_weight(name, weight)
+    p, w = whole(name, x), _weight(name, weight, 1)
     sums = _transposed_sums(name, p, w, stride, padding, output_padding, dilation, groups)
-    last = _finished(np.moveaxis(sums, 1, -1), p, _by_output(w, groups), bias, scale, zero_point, False)
-    return make(Affine(_C.from_array(np.ascontiguousarray(np.moveaxis(last, -1, 1))), float(scale), int(zero_point)))
+    return _finished_image(sums, p, _by_output(w, groups), bias, scale, zero_point, False)
 
 
 @operator(
@@ -121,7 +137,7 @@ def convolution_dynamic(x, weight, bias, stride, padding, output_padding, dilati
     scale, zero_point = chosen(x._array, np.uint8, reduce_range)
     p = Affine(_C.from_array(affine.codes(x._array, scale, zero_point, np.uint8)), scale, zero_point)
     if transposed:
-        w = _transposed_weight(name, weight)
+        w = _weight(name, weight, 1)
         sums = _transposed_sums(name, p, w, stride, padding, output_padding, dilation, groups)
         w = _by_output(w, groups)
     else:
@@ -129,10 +145,7 @@ def convolution_dynamic(x, weight, bias, stride, padding, output_padding, dilati
         stride, padding, dilation = (spread(v, weight._ndim - 2) for v in (stride, padding, dilation))
         _check_image(name, p.codes, weight._ndim, weight._shape[1] * groups)
         sums = _sums(p, w, stride, padding, dilation, groups)
-    made = np.moveaxis(sums, 1, -1).astype(np.float32) * (np.float32(scale) * np.asarray(_scales(w)[0], np.float32))
-    if bias is not None:
-        made += bias._array
-    return _C.from_array(np.ascontiguousarray(np.moveaxis(made, -1, 1)))
+    return _C.from_array(_channels_second(_as_floats(np.moveaxis(sums, 1, -1).astype(np.float32), scale, w, bias)))
 
 
 def _check_image(name: str, x, ndim: int, channels: int) -> None:
@@ -140,17 +153,6 @@ def _check_image(name: str, x, ndim: int, channels: int) -> None:
         raise RuntimeError(
             f"{name}: expected an input of {channels} channels and {ndim} dimensions, got {tuple(x._shape)}"
         )
-
-
-def _transposed_weight(name: str, weight) -> Affine:
-    p = parts(weight) if is_quantized(weight) else None
-    if p is None or weight._dtype is not dtypes.qint8:
-        raise RuntimeError(f"{name}: expected a weight of qint8, got {weight._dtype}")
-    if p.axis not in (None, 1):
-        raise RuntimeError(
-            f"{name}: expected a weight quantised as a whole or by its dimension 1, the output channels, got axis {p.axis}"
-        )
-    return p
 
 
 def _by_output(w: Affine, groups: int) -> Affine:

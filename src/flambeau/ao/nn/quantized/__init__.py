@@ -1,68 +1,10 @@
 """Layers on codes: what ``convert`` puts in the places of observed ones."""
 
-from flambeau.ao.nn.quantized import functional
-from flambeau.ao.nn.quantized.modules import (
-    ELU,
-    BatchNorm2d,
-    BatchNorm3d,
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    DeQuantize,
-    Dropout,
-    Embedding,
-    EmbeddingBag,
-    FloatFunctional,
-    FXFloatFunctional,
-    GroupNorm,
-    Hardswish,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LeakyReLU,
-    Linear,
-    QFunctional,
-    Quantize,
-    ReLU6,
-    Sigmoid,
-    Softmax,
-)
+from flambeau.ao.nn.quantized import functional, modules
+from flambeau.ao.nn.quantized.modules import *  # noqa: F403
 
-__all__ = [
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "DeQuantize",
-    "Dropout",
-    "ELU",
-    "Embedding",
-    "EmbeddingBag",
-    "FXFloatFunctional",
-    "FloatFunctional",
-    "GroupNorm",
-    "Hardswish",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "QFunctional",
-    "Quantize",
-    "ReLU6",
-    "Sigmoid",
-    "Softmax",
-    "functional",
-]
+__all__ = ["functional"]
+__all__ += modules.__all__
 
 
 def __getattr__(name):

@@ -1,16 +1,4 @@
 """Layers with weights of codes that take and give floats: a scale for the input is chosen at each call."""
 
-from flambeau.ao.nn.quantized.dynamic.modules.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
-from flambeau.ao.nn.quantized.dynamic.modules.linear import Linear, LinearReLU
-from flambeau.ao.nn.quantized.dynamic.modules.rnn import GRU, LSTM
-
-__all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRU", "LSTM", "Linear", "LinearReLU",
-]  # fmt: skip
+from flambeau.ao.nn.quantized.dynamic.modules import *  # noqa: F403
+from flambeau.ao.nn.quantized.dynamic.modules import __all__ as __all__
