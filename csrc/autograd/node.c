@@ -706,6 +706,29 @@ static PyObject *py_leaf_hooks(PyObject *m, PyObject *args) {
     if (!*slot) *slot = PyDict_New();
     return Py_XNewRef(*slot);
 }
+/* part_leaf(tensor): the node by which graphs reach a leaf, or None. Graphs to come make another. */
+static PyObject *py_part_leaf(PyObject *m, PyObject *arg) {
+    FlbTensor *t = (FlbTensor *)arg;
+    if (!PyObject_TypeCheck(arg, &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "part_leaf(tensor): a tensor is needed"), NULL;
+    if (!t->autograd || Py_TYPE(t->autograd) != &FlbLeaf_Type) Py_RETURN_NONE;
+    FlbNode *node = ((FlbLeaf *)t->autograd)->accumulator;
+    if (!node) Py_RETURN_NONE;
+    ((FlbLeaf *)t->autograd)->accumulator = NULL;
+    return Py_NewRef(node);
+}
+/* outdate(a, b): whoever saved one of the tensors finds that it was written to, whichever of the memories it has. */
+static PyObject *py_outdate(PyObject *m, PyObject *args) {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(args, "O!O!", &FlbTensor_Type, &a, &FlbTensor_Type, &b)) return NULL;
+    FlbStorage *s = flb_storage((FlbTensor *)a), *t = s ? flb_storage((FlbTensor *)b) : NULL;
+    if (!t) return NULL;
+    flb_recorder_spoil();
+    s->version = t->version = s->version > t->version ? s->version : t->version;
+    flb_count_write(s);
+    if (t != s) flb_count_write(t);
+    Py_RETURN_NONE;
+}
 static PyObject *py_set_handle(PyObject *m, PyObject *cls) {
     Py_XSETREF(hook_handle, Py_NewRef(cls));
     Py_RETURN_NONE;
@@ -717,6 +740,10 @@ PyMethodDef flb_node_functions[] = {
     {"set_history", py_set_history, METH_VARARGS,
      "set_history(tensor, node, nr): the tensor is result nr of node."},
     {"leaf_hooks", py_leaf_hooks, METH_VARARGS, "leaf_hooks(tensor, post, hooks=None): the dict of hooks of a leaf, which becomes `hooks`."},
+    {"part_leaf", py_part_leaf, METH_O,
+     "part_leaf(tensor): the node by which graphs reach a leaf, or None; graphs to come make another."},
+    {"outdate", py_outdate, METH_VARARGS,
+     "outdate(a, b): who saved one of the tensors finds that it was written to, whichever of the two memories it has."},
     {"set_hook_handle", py_set_handle, METH_O, "set_hook_handle(fn): fn(hooks, hook) adds a hook to a dict and gives its handle."},
     {NULL}};
 int flb_init_node(PyObject *module) {

@@ -127,3 +127,49 @@ def test_hooks_go_with_what_is_swapped():
     handle.remove()
     (b * 3).sum().backward()
     assert b.grad.item() == 33.0
+
+
+def test_what_a_class_says_goes_along():
+    """How a tensor prints, and whether its class is asked by functions."""
+    a, b = torch.ones(2), nn.Parameter(torch.zeros(2))
+    torch.utils.swap_tensors(a, b)
+    assert type(a) is nn.Parameter and repr(a).startswith("Parameter containing")
+    assert type(b) is torch.Tensor and repr(b) == "tensor([1., 1.])"
+    c, d = torch.ones(2).as_subclass(Told), torch.ones(2)
+    torch.utils.swap_tensors(c, d)
+    assert c.exp() is not None and d.exp() is Told
+
+
+class Told(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return cls
+
+
+GRAPHS = {
+    "saved": (lambda t, w: (t * t).sum(), "modified by an inplace operation"),
+    "reached": (lambda t, w: (t + 1).sum(), "poisoned by swap_tensors"),
+    "saved without a gradient": (lambda t, w: (t.requires_grad_(False) * w).sum(), "modified by an inplace operation"),
+}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_that_know_a_tensor_dont_run_backward(name, first):
+    graph, message = GRAPHS[name]
+    t, other, w = (torch.full((2,), float(k), requires_grad=True) for k in range(3))
+    loss = graph(t, w)
+    torch.utils.swap_tensors(*((t, other) if first else (other, t)))
+    with pytest.raises(RuntimeError, match=message):
+        loss.backward()
+    assert t.grad is other.grad is w.grad is None
+    (t * other).sum().backward()  # new graphs are none of the old ones'
+    assert (other.grad if t.grad is None else t.grad) is not None
+
+
+def test_slots_differ():
+    class Slotted(torch.Tensor):
+        __slots__ = ("more",)
+
+    with pytest.raises(RuntimeError, match="different slots"):
+        torch.utils.swap_tensors(torch.ones(1), torch.ones(1).as_subclass(Slotted))

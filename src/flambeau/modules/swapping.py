@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copyreg
 import weakref
 
 from .. import _C
+from ..core import keys as K
 from ..core.tensor import Tensor
 from .parameter import Parameter
 
@@ -19,6 +21,9 @@ __all__ = [
     "swap_tensors",
     "swaps",
 ]
+
+_OF_CLASS = K.PARAMETER | K.FUNCTION
+"""The bits of ``_flags`` that say what the class says."""
 
 _switches = {"overwrite": False, "swap": False}
 
@@ -54,30 +59,58 @@ def is_wrapper(t) -> bool:
 def swap_tensors(t1, t2) -> None:
     """Exchange what two tensors are: memory, gradient, hooks, attributes, class. Every reference to one of them then sees the other's values.
 
-    RuntimeError when one of them has weak references or is part of a graph of autograd.
+    RuntimeError when one of them has weak references or a history. The backward pass of a graph that leads to one of them, or that saved it,
+    raises.
     """
     for t in (t1, t2):
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap t{1 if t is t1 else 2} because it has weakref associated with it")
         if t._grad_fn is not None:
             raise RuntimeError("swap_tensors: only leaves can be exchanged")
+    if set(copyreg._slotnames(type(t1))) != set(copyreg._slotnames(type(t2))):  # type: ignore[attr-defined]
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
+    if t1 is t2:
+        return
+    for t in (t1, t2):
+        node = _C.part_leaf(t)
+        if node is not None:
+            node.register_prehook(_poisoned)
     kept = [
-        (_C.alias(t, type(t)), t._payload, t._keys, t._requires_grad, t._grad, dict(vars(t)), _hooks_of(t))
+        (
+            _C.alias(t, type(t)),
+            t._payload,
+            t._keys,
+            t._flags & _OF_CLASS,
+            t._requires_grad,
+            t._grad,
+            dict(vars(t)),
+            _hooks_of(t),
+        )
         for t in (t1, t2)
     ]
-    for t, (data, payload, keys, asks, grad, attributes, hooks) in ((t1, kept[1]), (t2, kept[0])):
+    for t, (data, payload, keys, flag, asks, grad, attributes, hooks) in ((t1, kept[1]), (t2, kept[0])):
         t._grad = None
         Tensor.requires_grad_.impl(t, False)
         _C.take_place(t, data)
-        t._payload, t._keys = payload, keys
+        t._payload, t._keys, t._flags = payload, keys, t._flags & ~_OF_CLASS | flag
         Tensor.requires_grad_.impl(t, asks)
         t._grad = grad
         for post, held in hooks.items():
             _C.leaf_hooks(t, post, held)
         vars(t).clear()
         vars(t).update(attributes)
+    _C.outdate(t1, t2)
     if type(t1) is not type(t2):
         t1.__class__, t2.__class__ = type(t2), type(t1)
+
+
+def _poisoned(grad_outputs):
+    raise RuntimeError(
+        "Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run backward on a tensor that "
+        "was swapped. For a module m with `torch.__future__.set_swap_module_params_on_conversion(True)` you should not change the device or dtype "
+        "of the module (e.g. `m.cpu()` or `m.half()`) between running forward and backward. To resolve this, please only change the device/dtype "
+        "before running forward (or after both forward and backward)."
+    )
 
 
 def _hooks_of(t) -> dict[bool, dict]:
