@@ -1,5 +1,7 @@
 """NumPy's numbers: those that a graph computes are numbers where NumPy's are, and those that are passed and vary don't make a variant each."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,46 @@ def test_numbers_that_an_element_cannot_hold(f, number, dtype):
     b = np.full(4, number)
     torch._dynamo.reset()
     assert described(torch.compile(f), np.zeros(4, dtype), b) == described(f, np.zeros(4, dtype), b)
+
+
+@pytest.mark.parametrize("number", [300, -1, 2**63, -(2**63) - 1, 2**64, 10**400, 1e400, 70000.0, np.nan, True])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("f", [np.full, np.full_like, np.array, np.asarray], ids=lambda f: f.__name__)
+def test_python_numbers_that_an_array_cannot_hold(f, dtype, number):
+    """The numbers are constants of the graph."""
+    first = {np.full: 2, np.full_like: np.zeros(2)}.get(f)
+
+    def made(x):
+        return (f([number], dtype=dtype) if first is None else f(first, number, dtype=dtype)), x + 1
+
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert described(torch.compile(made, backend="eager"), A) == described(made, A)
+
+
+INFINITE = """
+np.array([v, x[0, 0]])
+np.asarray([v], dtype="float32")
+np.nan_to_num(x, posinf=v)
+np.pad(x, 1, constant_values=np.float32(v))
+np.full(2, v)
+np.histogram(x, [-1, 0, 2, abs(v)])[0]
+np.sum(x, initial=v)
+np.interp(x[0], [0, 1], [0, 1], left=v, right=v)
+np.insert(x[0], 1, v)
+np.linalg.norm(x, v)
+np.array([v + 1j, 1])
+np.random.default_rng(0).normal(v, 1, 3)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("text", INFINITE)
+def test_infinite_constants_in_calls(text, number):
+    scope = {"np": np, "v": number}
+    exec(f"def f(x):\n    return {text}, x + 1", scope)
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the compiler warns of errors of its own
+        assert described(torch.compile(scope["f"], backend="eager"), A) == described(scope["f"], A)

@@ -91,6 +91,8 @@ def _filled_with(shape, fill_value, dtype, axes):
         x = fill_value if dtype is None else cast(fill_value, dtype)
         return laid_out(x.expand(shape).clone(memory_format=contiguous_format), axes)
     d = np.asarray(fill_value).dtype if dtype is None else numpy_dtype(dtype)
+    if d.kind == "b":  # NOTE: np.bool_() takes what an array of truth values refuses: numbers of more than 64 bits
+        return _full(shape, bool(np.full((), fill_value, d)), torch_dtype(d), axes)
     return _full(shape, d.type(fill_value).item(), torch_dtype(d), axes)
 
 

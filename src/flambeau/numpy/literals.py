@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,18 @@ __all__ = ["literal", "value"]
 
 
 def literal(x, arrays: list) -> Any:
-    """A value as a literal: ("a", number) for arrays ("o" for those that are written), ("v", value), ("s", dtype, value) for scalars,
-    ("d", name) for dtypes, ("r", fields) for those of records, ("w", dtype, number) for dates, ("z", ends and step) for slices, or a container."""
+    """A value as a literal: ("a", number) for arrays ("o" for those that are written), ("v", value), ("f", text) for infinities and nan,
+    ("s", dtype, value) for scalars, ("d", name) for dtypes, ("r", fields) for those of records, ("w", dtype, number) for dates, ("z", ends and
+    step) for slices, or a container."""
     if is_tensor(x) or isinstance(x, np.ndarray):
         arrays.append(x)
         return ("a", len(arrays) - 1)
     if type(x) is complex:
         return ("c", str(x))
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":  # NOTE: before numbers, since np.float64 is a float
-        return ("s", x.dtype.str, str(x.item()) if x.dtype.kind == "c" else x.item())
+        return ("s", x.dtype.str, str(x.item()) if x.dtype.kind in "fc" else x.item())
+    if isinstance(x, float) and not math.isfinite(x):  # no expressions: their names would be read as variables
+        return ("f", float.__repr__(x))
     if x is None or isinstance(x, (bool, int, float, str, bytes)):
         return ("v", x)
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
@@ -45,9 +49,11 @@ def value(item, arrays) -> Any:
         return item[1]
     if kind == "c":  # NOTE: read as an expression, the text of a complex number loses signs of zeros
         return complex(item[1])
+    if kind == "f":
+        return float(item[1])
     if kind == "s":
         dtype, number = np.dtype(item[1]), item[2]
-        return dtype.type(complex(number) if dtype.kind == "c" else number)
+        return dtype.type({"f": float, "c": complex}.get(dtype.kind, lambda n: n)(number))
     if kind == "d":
         return np.dtype(item[1])
     if kind == "r":
