@@ -1,5 +1,7 @@
 """Arithmetic and stores of single numbers in native loops, beside NumPy: promotion, bounds, division, conversions."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -292,3 +294,21 @@ def test_integer_powers_that_need_more_bits_or_are_floats(k, b):
         return s
 
     check(f, np.arange(1, 300), k, b, native=None)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8", "u8", "?"])
+@pytest.mark.parametrize("cut", [math.trunc, math.floor, math.ceil, int, round], ids=lambda f: f.__name__)
+def test_cut(cut, dtype):
+    """Of NumPy's scalars, float64 alone has math.trunc; nan and infinities have no integer."""
+
+    def each(x, out):
+        for i in range(len(x)):
+            out[i] = cut(x[i])
+
+    compiled = torch.compile(each)
+    for n in (1, 0, 2.5, -2.5, np.nan, np.inf, -np.inf, 1e19):
+        with np.errstate(all="ignore"):
+            x = np.array([n] * 20).astype(dtype)
+        a, b = np.zeros(20, "i8"), np.zeros(20, "i8")
+        same(run(compiled, x, a), run(each, x, b))
+        same(a, b)

@@ -578,6 +578,13 @@ def to_int(e: Emitter, s: Scalar) -> Scalar:
     return Scalar(I64, True, cast(e, s, I64).v, (0, 1) if s.kind == "b" else bounds, s.const and int(s.const))
 
 
+def _cut(e: Emitter, s: Scalar) -> Scalar:
+    """math.trunc(x): of NumPy's scalars, only float64 has the method."""
+    if s.weak is not True and s.dtype != F64:
+        raise Declined(f"math.trunc of a {s.dtype}")
+    return to_int(e, s)
+
+
 def to_float(e: Emitter, s: Scalar) -> Scalar:
     """float(x)"""
     return cast(e, s, F64, True)
@@ -811,7 +818,7 @@ MATH = {
     **{getattr(math, f): _python_math(f, f) for f in ("tanh", "sinh", "cosh", "expm1", "erf", "erfc", "asinh")},
     **{getattr(math, f): _python_math(f, f, ("ugt", 0.0)) for f in ("log2", "log10")},
     math.log1p: _python_math("log1p", "log1p", ("ugt", -1.0)),
-    math.trunc: lambda e, x: to_int(e, x),
+    math.trunc: _cut,
     math.atan2: _python_math_of_two("atan2"), math.copysign: _python_math_of_two("copysign"),
     math.hypot: _python_math_of_two("hypot"),
     np.round: rounded, np.around: rounded,
