@@ -547,6 +547,70 @@ def functions_with_a_cache(C, torch):
 
 
 @program
+def caches_count_calls(C, torch):
+    @functools.lru_cache(maxsize=3)
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    @functools.lru_cache
+    def times(n, k=1):
+        return n * k
+
+    @functools.lru_cache
+    def raises(n):
+        raise ValueError(n)
+
+    class M:
+        @functools.lru_cache  # noqa: B019
+        def of_self(self, k):
+            return k + 1
+
+        @staticmethod
+        @functools.lru_cache
+        def of_nothing(k):
+            return k + 1
+
+    m, out = M(), []
+
+    def read(x):
+        return x + times(1) + times(1, k=2) + times(2), times.cache_info()
+
+    def cleared(x):
+        a = times(3)
+        times.cache_clear()
+        return x + a + times(3), times.cache_info()
+
+    def handled(x):
+        try:
+            raises(1)
+        except ValueError:
+            x = x + 1
+        return x
+
+    def made_inside(x):
+        @functools.lru_cache(maxsize=2)
+        def inner(n):
+            return n * 2
+
+        return x + inner(1) + inner(1) + inner(2) + inner(3) + inner(1), inner.cache_info()
+
+    def on_two_paths(x):
+        return x + times(8) + (times(8) if x.sum() > 0 else times(9))
+
+    fs = (
+        lambda x: x + fib(7) + fib(3),
+        lambda x: x + M.of_nothing(2) + m.of_nothing(2),
+        lambda x: x + m.of_self(2) + m.of_self(2),
+    )
+    for f in (*fs, read, cleared, handled, made_inside, on_two_paths):
+        c = C(f)
+        for _ in range(3):
+            out.append(c(torch.ones(1)))
+            out.extend(tuple(g.cache_info()) for g in (fib, times, raises, M.of_self, M.of_nothing))
+    return out
+
+
+@program
 def ordered_dicts(C, torch):
     d = collections.OrderedDict(a=1, b=2, c=3)
 

@@ -9,7 +9,7 @@ from ...exc import SkipFrame, unsupported
 from ..base import Variable
 from ..values.constant import ConstantVariable
 
-__all__ = ["DeferredText", "call_later"]
+__all__ = ["CallBehind", "DeferredText", "call_later"]
 
 _FORMATS = {None: "{}", str: "{!s}", repr: "{!r}", ascii: "{!a}"}
 
@@ -27,7 +27,7 @@ def call_later(tx, fn: Variable, args: list[Variable], kwargs: dict[str, Variabl
             )
     if isinstance(getattr(fn, "value", None), types.FunctionType):
         tx.root.needs_eval = True  # what it calls is captured, as it is behind a break
-    tx.side_effects.add_call(LogCall(fn, args, kwargs))
+    tx.side_effects.add_call(CallBehind(fn, args, kwargs))
     return ConstantVariable(None)
 
 
@@ -36,7 +36,9 @@ def tensors_in(v: Variable) -> list[Variable]:
     return [t for p in v.values for t in tensors_in(p)] if isinstance(v, DeferredText) else [v] if v.is_tensor else []
 
 
-class LogCall(Variable):
+class CallBehind(Variable):
+    """A call that captured code makes behind the graph."""
+
     def __init__(self, fn: Variable, args: list[Variable], kwargs: dict[str, Variable]):
         super().__init__()
         self.fn, self.args, self.kwargs = fn, list(args), dict(kwargs)
