@@ -446,3 +446,36 @@ def test_modes_see_batched_operators():
     with Log():
         vmap(lambda a, w: (a @ w).relu().sum(), (0, None))(T(B, 4), T(4, 2))
     assert "aten.mm.default" in seen and "aten.relu.default" in seen and "aten.sum.dim_IntList" in seen
+
+
+def test_empty_vectors_of_a_join_keep_their_history():
+    empty, x = torch.rand(0, requires_grad=True), torch.rand(5, 2)
+    out = vmap(lambda e, a, b: torch.cat([e, a, b]), in_dims=(None, 0, 0))(empty, x, torch.rand(5, 0))
+    assert out.requires_grad and torch.equal(out, x)
+    out.sum().backward()
+    assert empty.grad.shape == (0,)
+    each = torch.rand(5, 0, requires_grad=True)
+    vmap(lambda e, a: torch.cat([e, a]))(each, x).sum().backward()
+    assert each.grad.shape == (5, 0)
+
+
+def test_memory_with_strides_is_made_for_every_example():
+    x = torch.randn(4, 3, 2)
+    filled = vmap(lambda a: a.new_empty_strided((3, 2), (1, 3)).copy_(a))(x)
+    assert torch.equal(filled, x) and filled.stride() == (6, 1, 3)
+    twice = vmap(vmap(lambda a: a.new_empty_strided((2, 3), (0, 1))))(x)
+    assert twice.shape == (4, 3, 2, 3) and twice.stride() == (9, 3, 0, 1)
+    assert not torch.ones(2, requires_grad=True).new_empty_strided((2,), (1,)).requires_grad
+
+
+def test_truths_of_assertions_are_those_of_all_examples():
+    x = torch.arange(6).reshape(3, 2) > 0
+    seen = []
+
+    def told(a):
+        every, some = torch.ops.aten._is_all_true(a), torch.ops.aten._is_any_true(a)
+        seen.append((bool(every), bool(some)))
+        return a
+
+    vmap(told)(x)
+    assert seen == [(False, True)]

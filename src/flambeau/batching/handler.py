@@ -53,6 +53,10 @@ class Call:
         """``x`` with the batch in dimension 0, expanded when it isn't mapped."""
         return x if mapped or not isinstance(x, _C.TensorBase) else expand_batch(x, self.size)
 
+    def the_same(self, value):
+        """What a rule returns for a result that is ``value`` for all examples."""
+        return Unbatched(value)
+
 
 @slotted
 class Unbatched:

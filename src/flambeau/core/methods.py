@@ -42,11 +42,9 @@ def new(self, *args, device=None):
 
 def new_empty_strided(self, size, stride, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
     """An uninitialised tensor of ``size`` and ``stride`` (elements)."""
-    length = 0 if 0 in tuple(size) else 1 + sum((n - 1) * s for n, s in zip(size, stride))
-    base = aten.empty.memory_format(
-        [length], dtype=dtype or self.dtype, device=self.device if device is None else as_device(device)
+    out = aten.new_empty_strided.default(
+        self, list(size), list(stride), dtype=dtype, device=None if device is None else as_device(device)
     )
-    out = aten.as_strided(base, size, stride)
     out._autograd = None
     return out.requires_grad_(True) if requires_grad else out
 

@@ -190,6 +190,11 @@ def _is_any_true(self):
     return aten.any.default(_of_bools(self))
 
 
+# As in PyTorch, vmap asks all examples together: what is asserted of a batch is one truth.
+_is_all_true.override("batch", lambda b, self: b.the_same(aten._is_all_true.default(self)))
+_is_any_true.override("batch", lambda b, self: b.the_same(aten._is_any_true.default(self)))
+
+
 def _of_bools(x):
     if x.dtype is not dtypes.bool_:
         raise RuntimeError(f"expected a tensor of bools, got {x.dtype}")

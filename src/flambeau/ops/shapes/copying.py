@@ -271,10 +271,12 @@ cat.override("sharding", Apart("dim", linear=True))
 @cat.override("batch")
 def _cat_batch(b, tensors, dim):
     pairs = list(zip(tensors, b.mask[0]))
-    pairs = [
-        (t, m) for t, m in pairs if tuple(t.shape[m:]) != (0,)
-    ] or pairs  # empty vectors are skipped, as in the operator itself
-    return aten.cat.default([b.all(t, m) for t, m in pairs], dim + 1 if dim >= 0 else dim)
+    empty = [tuple(t.shape[m:]) == (0,) for t, m in pairs]
+    if all(empty):
+        empty = [False] * len(pairs)
+    # Empty vectors are skipped, as in the operator itself, and remain operands for their history.
+    parts = [aten.reshape.default(t, [0]) if e else b.all(t, m) for (t, m), e in zip(pairs, empty)]
+    return aten.cat.default(parts, dim + 1 if dim >= 0 else dim)
 
 
 @composite("stack(Tensor[] tensors, int dim=0) -> Tensor", variants="function", out_rules="casts outside joins")
