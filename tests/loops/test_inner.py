@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -207,10 +206,8 @@ def test_signals_end_it():
     compiled(*args, 201)
     before = signal.signal(signal.SIGUSR1, stop)
     try:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        start = time.monotonic()
         with pytest.raises(Stop):
-            compiled(*args, 10**9)
-        assert time.monotonic() - start < 20
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+            compiled(*args, 10**9)  # would take hours
     finally:
         signal.signal(signal.SIGUSR1, before)

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -55,11 +54,9 @@ def test_signal(fn):
     assert np.array_equal(a, b)
     before = signal.signal(signal.SIGUSR1, stop)
     try:
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        start = time.monotonic()
         with pytest.raises(Stop):
-            compiled(a, 10**13)
-        assert time.monotonic() - start < 30
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+            compiled(a, 10**13)  # would take hours
     finally:
         signal.signal(signal.SIGUSR1, before)
     compiled(a, 10)  # and it goes on as before

@@ -1,7 +1,6 @@
 """Derivatives through loops that stay loops (loops/tape.py), beside finite differences, and through SciPy's functions."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -282,9 +281,9 @@ def test_a_long_loop_is_not_unrolled():
                 u[i] = 0.9 * u[i] + 0.1 * np.sin(u[i - 1]) * u[i + 1]
         return np.sum(u * u)
 
-    a, start = np.linspace(0.1, 0.9, 7), time.process_time()
+    a, native = np.linspace(0.1, 0.9, 7), counters["stats"]["native_loops"]
     rows = func.hessian(f)(a)
-    assert time.process_time() - start < 20
+    assert counters["stats"]["native_loops"] > native
     d = np.random.default_rng(2).standard_normal(7)
     np.testing.assert_allclose(rows @ d, along(func.grad(f), a, d, 1e-6), rtol=1e-4)
 
