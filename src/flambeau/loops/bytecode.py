@@ -20,6 +20,7 @@ from .inlining import Callee, Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
+    COLLECTED,
     ArrayView,
     Container,
     Declined,
@@ -187,6 +188,32 @@ class Instructions(InterpreterPart):
         if not isinstance(c, Container) or c.kind != "dict":
             raise Declined("del of an item")
         self.containers.remove(c, key, True)
+
+    # ---- comprehensions ----------------------------------------------------------------------------------------------------
+    def _collected(self, inst) -> Container:
+        """What a comprehension fills: on the stack where it lies within the loop, else what the loop was given."""
+        c = self.stack[-inst.arg] if inst.arg <= len(self.stack) else self.variables.read(COLLECTED)
+        if not isinstance(c, Container):
+            raise Declined("a comprehension of other things than numbers")
+        self.containers.changes(c)
+        return c
+
+    def LIST_APPEND(self, inst):
+        value = self.machine.pop()
+        self.containers.append(self._collected(inst), value)
+
+    def YIELD_VALUE(self, inst):
+        self.containers.changes(self.variables.read(COLLECTED))
+        self.containers.append(self.variables.read(COLLECTED), self.machine.pop())
+        self.stack.append(Known(None))  # what is sent
+
+    def SET_ADD(self, inst):
+        value = self.machine.pop()
+        self.containers.put(self._collected(inst), value, None)
+
+    def MAP_ADD(self, inst):
+        value, key = self.machine.pop(), self.machine.pop()
+        self.containers.put(self._collected(inst), key, value)
 
     def LIST_EXTEND(self, inst):
         more, made = self.machine.pop(), self.stack[-inst.arg]

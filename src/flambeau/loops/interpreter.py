@@ -36,6 +36,7 @@ from .region import LoopRegion, find, leads_to, own_cells, with_locals
 from .spreading import BEGIN, Folded, Spread, Turns, identity
 from .tape import TapeEmitter
 from .values import (
+    COLLECTED,
     CONFLICT,
     DONE,
     RETURNED,
@@ -697,6 +698,8 @@ def compile_region(
         if insts[i].name in ("LOAD_FAST", "STORE_FAST")
         for name in (insts[i].argval,)
     }
+    if inputs.collects:
+        names.add(COLLECTED)
     run = Interpreter(insts, region, inputs, names, live_out, fast, spread and not recorded, recorded, reordered)
     run.others.own_cells = cells
     try:

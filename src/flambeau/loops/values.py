@@ -14,6 +14,7 @@ from . import bounds as between
 
 __all__ = [
     "Array",
+    "COLLECTED",
     "CONFLICT",
     "Container",
     "ContainerType",
@@ -49,6 +50,7 @@ __all__ = [
 
 
 DONE = "@done"  # what a loop gives that has no other result
+COLLECTED = "@collected"  # the variable that holds what a comprehension fills
 RETURNED = "@return"  # the variable that holds what the function returns, where the region ends with ``return``
 
 

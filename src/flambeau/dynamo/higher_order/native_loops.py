@@ -23,7 +23,7 @@ from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
 from flambeau.loops.operands import Generator, Inputs, Items
 from flambeau.loops.region import find
-from flambeau.loops.values import DONE, RETURNED, ContainerType, Known, Symbolic, TupleType, memory_type
+from flambeau.loops.values import COLLECTED, DONE, RETURNED, ContainerType, Known, Symbolic, TupleType, memory_type
 
 from ...base.records import slotted
 from ..bytecode.instructions import decode, live_locals
@@ -50,7 +50,9 @@ from ..variables.values.constant import ConstantVariable
 from ..variables.values.graph_numbers import NumberVariable, complex_of
 from ..variables.values.symbolic import SymbolicRangeVariable, SymbolicVariable
 
-__all__ = ["loop_starts", "try_arrays", "try_function", "try_range", "try_while"]
+__all__ = [
+    "Trip", "loop_starts", "reads_arrays", "recurses", "trip_of", "try_arrays", "try_collecting", "try_function", "try_range", "try_while",
+]  # fmt: skip
 
 LOG = logs.artifact("loops", "which loops became native ones, and why others did not")
 NOTES: dict[str, str] = {}
@@ -230,7 +232,8 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
         return _describe(tx, operands, v)
 
     def local(name):
-        if name not in live or name not in tx.locals or tx.locals[name] is None:
+        missing = name not in tx.locals or tx.locals[name] is None
+        if missing or (name not in live and name != COLLECTED):
             raise Declined("it may have no value")
         v = tx.realize(tx.locals[name])
         if vary and _is_whole_number(v):
@@ -267,6 +270,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
         first,
         None if count is None else lambda period: _remainder(count, period),
         decode,
+        COLLECTED in tx.locals,
     )
 
 
@@ -418,7 +422,7 @@ def _returned(tx, name: str, t):
     return tx.locals.pop(name)
 
 
-def _reads_arrays(tx, header: int) -> bool:
+def reads_arrays(tx, header: int) -> bool:
     """Whether something that the loop reads may be an array or a random generator: a quick look before it is compiled."""
     try:
         region = find(tx.insts, header)
@@ -428,8 +432,10 @@ def _reads_arrays(tx, header: int) -> bool:
         for i in tx.insts[start:end]:
             if i.argval == "random" and tx.insts[i.index - 1].argval in ("np", "numpy"):
                 return True
-            if i.name == "LOAD_FAST" and i.argval in tx.locals:
-                v = tx.locals[i.argval]
+            of_cell = i.name in ("LOAD_DEREF", "LOAD_CLOSURE")
+            if of_cell or (i.name == "LOAD_FAST" and i.argval in tx.locals):
+                cell = tx.cells.get(i.argval) if of_cell else None
+                v = tx.locals.get(i.argval) if cell is None else cell.get(tx)
                 if v is not None and isinstance(
                     v.unwrap(), NumpyNdarrayVariable | NumpyGeneratorVariable | DrawVariable
                 ):
@@ -449,10 +455,41 @@ def try_range(tx, v: RangeVariable) -> bool:
     if trip is None:
         return False
     *ends, count = trip
-    reads = _reads_arrays(tx, header)
-    if not _is_worth_it(tx, header, count) or (not reads and count < WORTH and not _recurses(tx, header)):
+    reads = reads_arrays(tx, header)
+    worth = _work(tx, header, count)
+    if not _is_worth_it(tx, header, worth):
+        return False
+    if not reads and count < WORTH and worth < TOO_MANY and not recurses(tx, header):
         return False
     return _native(tx, header, {}, tuple(ends), _turns(*ends)) or (reads and _left_to_python(tx, header, count))
+
+
+@slotted
+class Trip:
+    """What a loop runs over: ``what`` as Inputs has it, about how many turns, the exact number where it is known, and what it reads."""
+
+    what: tuple
+    about: int
+    count: Any
+    operands: dict
+
+
+def trip_of(tx, v) -> Trip | None:
+    """Of a range, or of arrays; None for what is empty, or no native loop's."""
+    if isinstance(v, RangeVariable):
+        trip = _trip(v)
+        return trip and Trip(tuple(trip[:3]), trip[3], _turns(*trip[:3]), {})
+    operands: dict = {}
+    try:
+        found = _iterable(tx, operands, v)
+    except Declined:
+        return None
+    return found and Trip(("over", found[0]), found[1], found[2], operands)
+
+
+def try_collecting(tx, header: int, trip: Trip) -> bool:
+    """Run the loop of a comprehension natively, which fills the local COLLECTED."""
+    return _native(tx, header, trip.operands, trip.what, trip.count)
 
 
 def _turns(start, stop, step: int):
@@ -465,21 +502,25 @@ def _remainder(count, period: int) -> int:
     return _number(count % period)
 
 
-def _is_worth_it(tx, header: int, count: int) -> bool:
-    """Whether unrolling ``count`` turns would be long, or has turned out to break the graph."""
-    if tx.output.resumes.short_loops:
-        return True
+def _is_worth_it(tx, header: int, work: int) -> bool:
+    """Whether unrolling the loop would be long, or has turned out to break the graph."""
     body = tx.insts[header + 1 : tx.insts[header].target]
-    inner, size = sum(i.name == "FOR_ITER" for i in body), len(body)
+    return tx.output.resumes.short_loops or work >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+
+
+def _work(tx, header: int, count: int) -> int:
+    """About how many instructions ``count`` turns are."""
+    body = tx.insts[header + 1 : tx.insts[header].target]
+    inner, size = len({i.target for i in body if i.target is not None and header < i.target < i.index}), len(body)
     for code in _called(tx, body):
         insts = decode(code)
         recursive = code.co_name in code.co_names
         inner += max(min(sum(i.target is not None and i.target <= i.index for i in insts), 2), recursive)
         size += len(insts)
-    return count * size * 10**inner >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+    return count * size * 10**inner
 
 
-def _recurses(tx, header: int) -> bool:
+def recurses(tx, header: int) -> bool:
     """Whether the body calls a function that calls itself: the turns are more than they look, and each call would be a node of its own."""
     body = tx.insts[header + 1 : tx.insts[header].target]
     return any(code.co_name in code.co_names for code in _called(tx, body))
@@ -515,7 +556,7 @@ def try_arrays(tx, v) -> bool:
         found = _iterable(tx, operands, v)
     except Declined:
         return False
-    if found is None or not _is_worth_it(tx, header, found[1]):
+    if found is None or not _is_worth_it(tx, header, _work(tx, header, found[1])):
         return False
     return _native(tx, header, operands, ("over", found[0]), found[2])
 
@@ -583,7 +624,7 @@ def try_while(tx, again: bool = False) -> bool:
     header = tx.ip
     if not config.native_loops or (again and header not in tx.turns):
         return False
-    if not again and _reads_arrays(tx, header):
+    if not again and reads_arrays(tx, header):
         tx.turns.pop(header, None)
     else:
         tx.turns[header] = tx.turns.get(header, 0) + 1

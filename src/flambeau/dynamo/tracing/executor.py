@@ -26,7 +26,7 @@ from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, TraceAga
 from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
 from ..guards.source import ConstSource
-from ..higher_order import nested_regions, recursion
+from ..higher_order import comprehensions, nested_regions, recursion
 from ..higher_order.element_loops import is_element_loop
 from ..rules import trace_rules
 from ..rules.reflect import name_of, qualname_of
@@ -382,7 +382,7 @@ class Frame(Opcodes):
             trace_logs.called(self, f"inlined call {shown_name(code)}")
         frame = self.frame_of(f, locals)
         if code.co_flags & inspect.CO_GENERATOR:
-            return GeneratorVariable(frame)
+            return comprehensions.try_generator(self, frame) or GeneratorVariable(frame)
         if not recursive:
             recursion.try_native(frame)
         result = frame.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...exc import UserRaises
 from ...higher_order import native_loops
+from ...higher_order.comprehensions import try_comprehension
 from ...higher_order.element_loops import leave_data_loop
 from ...variables.containers.lists import RangeVariable
 from ...variables.exceptions.exception import variable_of
@@ -22,6 +23,8 @@ class Jumps:
         self.push(self.pop().iter(self))
 
     def FOR_ITER(self, inst):
+        if try_comprehension(self, inst):
+            return
         v = self.top().next(self)
         if v is None:
             self.pop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from flambeau.base.shapes import Size
 
@@ -490,18 +490,34 @@ class SliceVariable(Variable):
         cg.emit("BUILD_SLICE", len(self.parts))
 
 
+class _Numbers(Sequence[Variable]):
+    """The numbers of a range, which becomes known when they are asked for."""
+
+    def __init__(self, over: RangeVariable):
+        self.over = over
+
+    def __len__(self):
+        r = self.over.value
+        if (r.stop - r.start) // r.step > MOST:
+            unsupported("long-loop", f"a loop over {r}", "Loops are unrolled.", "Write it with tensor operations.")
+        return len(r)
+
+    def __getitem__(self, k):
+        numbers = self.over.value[k]
+        return [ConstantVariable(n) for n in numbers] if isinstance(k, slice) else ConstantVariable(numbers)
+
+
 class RangeVariable(KnownVariable):
     is_container = True
 
     def items(self, tx):
-        if (self.value.stop - self.value.start) // self.value.step > MOST:
-            unsupported(
-                "long-loop", f"a loop over {self.value}", "Loops are unrolled.", "Write it with tensor operations."
-            )
-        return [ConstantVariable(i) for i in self.value]
+        return [*_Numbers(self)]
 
     def iter(self, tx):
-        return ElementsVariable(self.items(tx), self, type(iter(self.value)))
+        return ElementsVariable(_Numbers(self), self, self.iterator_type())
+
+    def iterator_type(self) -> type:
+        return type(iter(self.value))
 
     def length(self, tx):
         try:

@@ -292,13 +292,14 @@ _UNROLLED = 2000
 
 
 class NumpyIteratorVariable(SequenceIteratorVariable):
-    """Over a NumPy array's first dimension, each element of which is read when it is taken."""
+    """Over a NumPy array's first dimension, each element of which is read when it is taken. ``n``: its size, which becomes known then."""
 
-    def __init__(self, array: Variable, n: int):
+    def __init__(self, array: Variable, n):
         super().__init__(array)
         self.n = n
 
     def advance(self, tx):
+        self.n = int(self.n)
         if self.at >= self.n:
             self.over = None
         elif self.at >= _UNROLLED:

@@ -535,7 +535,7 @@ class NumpyNdarrayVariable(TensorVariable):
         cg.call_function(_C.ndarray_of, arguments, 2)
 
     def iter(self, tx):
-        return NumpyIteratorVariable(self, int(self.val.shape[0])) if self.val.ndim else super().iter(tx)
+        return NumpyIteratorVariable(self, self.val.shape[0]) if self.val.ndim else super().iter(tx)
 
     def getattr(self, tx, name):
         if name == "shape":

@@ -201,6 +201,9 @@ class SymbolicRangeVariable(RangeVariable):
             return ConstantVariable(0), self.args[0], ConstantVariable(1)
         return (*self.args, ConstantVariable(1))[:3]
 
+    def iterator_type(self) -> type:
+        return type(iter(range(0)))
+
 
 def _value(x):
     return x._value()
