@@ -11,10 +11,10 @@ Only ufuncs, their methods and the functions of the tables below are called like
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import importlib
 import math
+import operator
 import re
 import sys
 import warnings
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _frame
+from .. import _C, _frame
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..base.numpy_kernels import served
@@ -31,6 +31,7 @@ from ..base.shape_env import data_dependent_size
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
+from ..core.tensor import Tensor
 from .literals import literal, value
 
 __all__ = [
@@ -121,15 +122,16 @@ class Warned(RuntimeError):
     run_plainly = True
 
 
-@contextlib.contextmanager
-def _filtered(row: tuple):
-    """With this filter in front. Nothing is told that filters have changed: what was shown once stays shown."""
+def _filtered(row: tuple, run: Callable, call: str, arrays):
+    """What ``run`` gives with this filter in front. Nothing is told that filters have changed: what was shown once stays shown."""
     filters: Any = warnings.filters  # a list, though typeshed says that it is any sequence
     filters.insert(0, row)
     try:
-        yield
+        return run(call, arrays)
     finally:
-        if row in filters:
+        if filters and filters[0] is row:
+            del filters[0]
+        elif row in filters:
             filters.remove(row)
 
 
@@ -139,8 +141,7 @@ def run_telling(run: Callable, call: str, arrays) -> Any:
     if first[0] == "ignore" and first[1:] == (None, Warning, None, 0):
         return run(call, arrays)
     try:
-        with _filtered(_CAUGHT):
-            return run(call, arrays)
+        return _filtered(_CAUGHT, run, call, arrays)
     except Warning as w:
         if _frame.runs_again():
             raise Warned(str(w)) from w
@@ -155,8 +156,7 @@ def run_telling(run: Callable, call: str, arrays) -> Any:
     scope = frame.f_globals
     registry = scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(caught, None, frame.f_code.co_filename, frame.f_lineno, scope.get("__name__"), registry)
-    with _filtered(_SILENT):
-        return run(call, arrays)
+    return _filtered(_SILENT, run, call, arrays)
 
 
 def leaves_of(result) -> list[np.ndarray]:
@@ -260,6 +260,62 @@ def _as_promised(call: str, arrays, sized: Callable[[np.ndarray], Any]) -> list[
 def call_numpy(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
     """Its errors and warnings are effects: it is called though its result is not used."""
     return _own(_as_promised(call, arrays, lambda leaf: leaf.shape), arrays)
+
+
+def _prepared(template: list) -> Callable | None:
+    """How a graph calls it, see ``EagerCall``: what doesn't change between calls is read once."""
+    slots, call = template
+    if any(not hasattr(s, "look") or s.k < 0 for s in slots):
+        return None
+    places = [s.k for s in slots]
+    f, args, kwargs = _parsed(call)
+    read = [_reader(item) for item in args]
+    named = {name: _reader(item) for name, item in kwargs.items()}
+
+    def once(_, arrays):
+        return f(*[r(arrays) for r in read], **{name: r(arrays) for name, r in named.items()})
+
+    def run(*given) -> list[Tensor]:
+        arrays = [given[k]._array for k in places]
+        leaves = leaves_of(run_telling(once, call, arrays))
+        expected = _expected(call, tuple([(a.shape, a.strides, a.dtype.str) for a in arrays]))
+        if len(leaves) != len(expected):
+            raise RuntimeError(_unlike(call, leaves, expected))
+        for k, (leaf, (dtype, shape, strides)) in enumerate(zip(leaves, expected)):
+            if leaf.dtype != dtype or leaf.shape != shape:
+                raise RuntimeError(_unlike(call, leaves, expected))
+            shared = leaf.base is not None and any([np.may_share_memory(leaf, o) for o in (*arrays, *leaves[:k])])
+            if shared or leaf.strides != strides:
+                leaves[k] = made = np.ndarray(shape, dtype, np.empty(leaf.size, dtype), 0, strides)
+                made[...] = leaf
+        return [_C.from_array(leaf) for leaf in leaves]
+
+    return run
+
+
+def _reader(item) -> Callable:
+    """An argument from the arrays: :func:`value` of this literal."""
+    if item[0] == "a":
+        return operator.itemgetter(item[1])
+    if "'a'" in repr(item) or "'o'" in repr(item):
+        return functools.partial(value, item)
+    known = value(item, ())
+    return (lambda arrays: list(known)) if type(known) is list else lambda arrays: known
+
+
+@functools.lru_cache(4096)
+def _expected(call: str, descriptions: tuple) -> list[tuple[np.dtype, tuple, tuple]]:
+    """dtype, shape and strides of the results on made-up arrays of these descriptions, dense as the graph has them."""
+    return [(leaf.dtype, leaf.shape, np.empty_like(leaf).strides) for leaf in leaves_of(_sample(call, descriptions))]
+
+
+def _unlike(call: str, leaves, expected) -> str:
+    given = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves]
+    made = [f"{dtype}{list(shape)}" for dtype, shape, _ in expected]
+    return f"{call} gave {', '.join(given)}, and {', '.join(made)} on made-up arrays"
+
+
+call_numpy.override("prepared", _prepared)
 
 
 def _meta_of_data(arrays, call):
