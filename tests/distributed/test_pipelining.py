@@ -1,5 +1,6 @@
 """Pipelines: schedules on ranks that are threads, against the whole model in one process; a job of two processes is in test_processes.py."""
 
+import collections
 import itertools
 import threading
 
@@ -22,9 +23,11 @@ from flambeau.distributed.pipelining import (
     SplitPoint,
     _orders,
     _ScheduleForwardOnly,
+    _v_orders,
     pipe_split,
     pipeline,
 )
+from flambeau.distributed.pipelining._orders import Kind
 from flambeau.distributed.pipelining._split_backward import input_gradients, weight_gradients
 from flambeau.distributed.pipelining.microbatch import (
     TensorChunkSpec,
@@ -37,6 +40,7 @@ from flambeau.distributed.pipelining.schedules import get_schedule_class
 from flambeau.nn.parallel import DistributedDataParallel as DDP
 
 SINGLE = [ScheduleGPipe, Schedule1F1B]
+IN_V = [ScheduleZBVZeroBubble, ScheduleDualPipeV]
 SEVERAL = [ScheduleLoopedBFS, ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble]
 N, WIDTH = 4, 6
 
@@ -108,6 +112,20 @@ def test_ranks_never_wait_for_each_other(ranks, each, rounds):
         assert sum(a.kind is _orders.Kind.FORWARD for a in actions) == stages * n
 
 
+@pytest.mark.parametrize("order", [_v_orders.zero_bubble_v, _v_orders.dual_pipe_v])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_ranks_in_a_v_never_wait_for_each_other(ranks, order):
+    stages = 2 * ranks
+    for n in range(1 if order is _v_orders.zero_bubble_v else stages, 2 * stages + 2):
+        orders = [order(r, [r, stages - 1 - r], ranks, n) for r in range(ranks)]
+        _orders.check(orders, stages)
+        for r, own in enumerate(orders):
+            kinds = collections.Counter((a.stage, a.kind) for a in own)
+            for s in (r, stages - 1 - r):
+                whole, inputs, weights = (kinds[s, k] for k in (Kind.BACKWARD, Kind.INPUT, Kind.WEIGHT))
+                assert kinds[s, Kind.FORWARD] == whole + inputs == n and inputs == weights
+
+
 def test_a_circle_of_waits_is_found():
     forward, backward = _orders.gpipe(0, 1)
     with pytest.raises(RuntimeError, match="ranks would wait for each other: 0B0, 1B0"):
@@ -122,6 +140,18 @@ def test_order_of_one_forward_one_backward():
     assert (
         " ".join(map(str, _orders.interleaved_1f1b(1, [1, 3], 2, 4)))
         == "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3"
+    )
+
+
+def test_orders_in_a_v():
+    """PyTorch's."""
+    assert (
+        " ".join(map(str, _v_orders.zero_bubble_v(1, [1, 2], 2, 4)))
+        == "1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1F3 1I1 1W1 2F3 2I2 2W2 1I2 2I3 1I3 1W2 2W3 1W3"
+    )
+    assert (
+        " ".join(map(str, _v_orders.dual_pipe_v(0, [0, 3], 2, 4)))
+        == "0F0 0F1 0F2 3F0 3I0 3W0 3F1 0F3 3B1 3F2 0B0 3B2 3F3 0B1 3B3 0I2 0W2 0I3 0W3"
     )
 
 
@@ -178,8 +208,8 @@ def run_schedule(cls, ranks, each, n=N, rows=8, steps=2):
 
     def rank(r):
         modules = layers(total)
-        own = [modules[k] for k in range(r, total, ranks)]
-        stages = [PipelineStage(m, r + ranks * k, total, torch.device("cpu")) for k, m in enumerate(own)]
+        mine = [r, total - 1 - r] if cls in IN_V else range(r, total, ranks)
+        stages = [PipelineStage(modules[k], k, total, torch.device("cpu")) for k in mine]
         schedule = cls(stages[0] if cls in SINGLE else stages, n, loss_fn=mse)
         reference = layers(total)
         optimizers = [torch.optim.SGD(m.parameters(), 0.1) for m in (modules, reference)]
@@ -189,7 +219,7 @@ def run_schedule(cls, ranks, each, n=N, rows=8, steps=2):
                 p.grad = g
             modules.zero_grad()
             got = []
-            last = total - 1 in range(r, total, ranks)
+            last = total - 1 in mine
             result = schedule.step(
                 *([x] if r == 0 else []), target=target if last else None, losses=got if last else None
             )
@@ -197,9 +227,9 @@ def run_schedule(cls, ranks, each, n=N, rows=8, steps=2):
                 close([result, torch.stack(got)], [out, losses])
             else:
                 assert result is None
-            for k in range(r, total, ranks):
+            for k in mine:
                 close([p.grad for p in modules[k].parameters()], [p.grad for p in reference[k].parameters()])
-            for k in set(range(total)) - set(range(r, total, ranks)):
+            for k in set(range(total)) - set(mine):
                 assert all(p.grad is None for p in modules[k].parameters())
             [o.step() for o in optimizers]
 
@@ -216,6 +246,16 @@ def test_one_stage_a_rank(cls, ranks, n):
 @pytest.mark.parametrize("ranks, each", [(1, 3), (2, 1), (2, 2), (3, 2)])
 def test_several_stages_a_rank(cls, ranks, each):
     run_schedule(cls, ranks, each, 2 * ranks)
+
+
+@pytest.mark.parametrize("cls", IN_V)
+@pytest.mark.parametrize("ranks, n", [(1, 2), (1, 3), (2, 4), (2, 6), (3, 7)])
+def test_stages_in_a_v(cls, ranks, n):
+    run_schedule(cls, ranks, 2, n)
+
+
+def test_fewer_microbatches_than_fill_a_v():
+    run_schedule(ScheduleZBVZeroBubble, 3, 2, 2)
 
 
 @pytest.mark.parametrize("cls", [Schedule1F1B, ScheduleInterleaved1F1B])
@@ -464,8 +504,9 @@ REFUSED = [
     (lambda: ScheduleGPipe(stage_of(), 2, mse).step(batch()[0], target=batch()[1], losses=()), TypeError, "losses must be a list"),
     (lambda: ScheduleGPipe(stage_of(), 9, mse).step(*batch()[:1], target=batch()[1]), AssertionError, "smaller than num_chunks"),
     (lambda: ScheduleGPipe(stage_of(output_args=torch.ones(1)), 2).step(batch()[0]), RuntimeError, "its output_args are"),
-    (lambda: ScheduleZBVZeroBubble([stage_of()], 2), NotImplementedError, "ScheduleZBVZeroBubble isn't built"),
-    (lambda: ScheduleDualPipeV([stage_of()], 2), NotImplementedError, "ScheduleDualPipeV isn't built"),
+    (lambda: ScheduleZBVZeroBubble([stage_of()], 2), ValueError, "requires exactly 2 stages per rank, but got 1 stages on 1 ranks"),
+    (lambda: ScheduleZBVZeroBubble([stage_of(0, 2)], 2), ValueError, r"has the stages \[0, 1\], got \[0\]"),
+    (lambda: ScheduleDualPipeV([stage_of(0, 2), stage_of(1, 2)], 1), ValueError, "at least as many microbatches as stages"),
     (lambda: get_schedule_class("2F2B"), ValueError, "Unknown schedule name '2F2B'"),
     (lambda: pipeline(nn.Identity(), (), split_spec={}, split_policy=print), ValueError, "Cannot specify both"),
     (lambda: pipeline(nn.Identity(), (), split_policy=print), NotImplementedError, "split_policy isn't built"),
@@ -482,9 +523,11 @@ def test_refused(call, error, text):
 
 def test_sharded_stages_have_whole_backwards():
     def rank(r):
-        stages = [PipelineStage(fully_shard(layers(1)[0]), k, 2) for k in range(2)]
+        stages = [PipelineStage(fully_shard(layers(1)[0]), k, 4) for k in range(4)]
         with pytest.raises(NotImplementedError, match="ScheduleInterleavedZeroBubble of modules of fully_shard"):
-            ScheduleInterleavedZeroBubble([stages[r]], 2)
+            ScheduleInterleavedZeroBubble([stages[r], stages[2 + r]], 2)
+        with pytest.raises(NotImplementedError, match="ScheduleZBVZeroBubble of modules of fully_shard"):
+            ScheduleZBVZeroBubble([stages[r], stages[3 - r]], 2)
 
     threads.spawn(rank, 2)
 
