@@ -60,3 +60,25 @@ def test_every_operator(dtype):
             return op(*[next(left) if isinstance(x, torch.Tensor) else x for x in given])
 
         _agrees(f, numbers_of)
+
+
+@pytest.mark.parametrize("made", ["full", "scalar_tensor", "computed"])
+@pytest.mark.parametrize(
+    "kinds", [("float32", "float64"), ("float16", "float32"), ("bfloat16", "float64")], ids="-".join
+)
+def test_constants_are_rounded_to_their_dtype(made, kinds):
+    """A wider type goes on from what the element is, not from the number that it was made of."""
+    kind, wide = (getattr(torch, k) for k in kinds)
+
+    def f(x):
+        if made == "full":
+            c = torch.full((), 0.05, dtype=kind)
+        elif made == "scalar_tensor":
+            c = torch.scalar_tensor(0.05, dtype=kind)
+        else:
+            c = torch.scalar_tensor(0.05, dtype=kind) * 120
+        return x.to(wide) * c.to(wide) - c.to(wide)
+
+    x = torch.arange(7)
+    torch.compiler.reset()
+    assert torch.equal(torch.compile(f)(x), f(x))

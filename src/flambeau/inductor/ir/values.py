@@ -42,6 +42,8 @@ _NUMPY = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
+# The greatest float32.
+_MOST = float(np.finfo(np.float32).max)
 _PARTS = {"c64": "f32", "c128": "f64"}
 _SUPPORTED = frozenset(_NUMPY)
 
@@ -151,6 +153,9 @@ class Values:
         elif is_float(dtype):
             # NOTE: the table's keys compare by ==, and 0.0 == -0.0; the sign goes into the key
             number = float(number)
+            if dtype == "f32":
+                # As the element is: what is folded on, a cast to f64 among it, goes on from the rounded number.
+                number = float(np.float32(number)) if abs(number) <= _MOST else number
             return self.make("const", (number, math.copysign(1.0, number)), dtype)
         else:
             number = int(number)
