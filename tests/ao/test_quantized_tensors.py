@@ -100,6 +100,16 @@ def test_values_are_computed_and_quantised_again(name):
     assert torch.equal(f(q), wanted)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_adaptive_averages_are_rounded_once(n):
+    """Not in each dimension: PyTorch's codes."""
+    f = getattr(torch.nn.functional, f"adaptive_avg_pool{n}d")
+    x = np.random.default_rng(0).standard_normal((2, 4, *[8] * n)).astype(np.float32)
+    q = whole(x, scale=0.05, zero_point=20)
+    wanted = torch.quantize_per_tensor(f(q.dequantize(), (3, 5, 2)[:n]), 0.05, 20, torch.quint8)
+    assert torch.equal(f(q, (3, 5, 2)[:n]), wanted)
+
+
 @pytest.mark.parametrize(
     "f, scale, zero", [(torch.sigmoid, 1 / 256, 0), (torch.tanh, 1 / 128, 128)], ids=["sigmoid", "tanh"]
 )

@@ -492,6 +492,9 @@ def _adaptive_avg_pool(n):
             format = image_format(tuple(self.shape), strides_of(self))
             return as_image(aten.mean.dim(self, [-1, -2, -3], True), format)
         _nonempty(self, self.ndim - n if n < 3 else 1, f"adaptive_avg_pool{n}d")
+        if n > 1 and is_quantized(self):
+            # Rounded to codes once, not in each dimension.
+            return getattr(aten, f"_adaptive_avg_pool{n}d").default(self, sizes)
         if 0 in sizes:
             return aten.new_zeros.default(self, [*self.shape[: self.ndim - n], *sizes])
         for i, parts in enumerate(sizes):
