@@ -247,17 +247,3 @@ def test_modules_are_found_from_the_root():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.split() == ["True", "True"]
-
-
-@pytest.mark.parametrize("backend", ["eager", "inductor"])
-def test_quantised_models_may_be_compiled(backend):
-    """Layers on codes run between graphs; under ``fullgraph`` the error names the operator."""
-    net, x = network()
-    net.eval()
-    net.qconfig = quant.default_qconfig
-    ready = quant.prepare(net)
-    ready(x)
-    made = quant.convert(ready)
-    assert torch.equal(torch.compile(made, backend=backend)(x), made(x))
-    with pytest.raises(RuntimeError, match="quantize_per_tensor.*quantised tensors are not captured"):
-        torch.compile(made, backend=backend, fullgraph=True)(x)

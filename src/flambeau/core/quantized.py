@@ -1,7 +1,8 @@
 """What a quantised tensor holds: a tensor without an array whose payload is an :class:`Affine`, integer codes with a scale and a zero point.
 
 ``c`` stands for ``(c - zero_point) * scale``. Operators reach the codes by the facet ``"quantized"`` (eager/quantized.py); everything above the
-backend sees a tensor with shape, strides and a quantised dtype. Such tensors have no gradient and are not captured.
+backend sees a tensor with shape, strides and a quantised dtype. Such tensors have no gradient. Capture
+takes them apart (dynamo/variables/tensors/codes.py).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ for _place, _names in _index.EXPOSED.items():
 
 def _load_quantized(name: str) -> bool:
     """Declare the operators of ``torch.ops.quantized``."""
-    for family in ("affine.arithmetic", "affine.layers", "affine.packed", "affine.embeddings"):
+    for family in ("affine.arithmetic", "affine.layers", "affine.packed", "affine.embeddings", "affine.sums"):
         load_family(family)
     return True
 

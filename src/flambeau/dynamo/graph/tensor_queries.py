@@ -105,6 +105,7 @@ LIBRARY_EXAMPLES = (
     "flambeau.testing.",
     "flambeau.examples.",
     "flambeau.nested.",
+    "flambeau.ops.affine.traced.",
     "flambeau.masked.",
     "flambeau.compat.masked_tensor",
 )

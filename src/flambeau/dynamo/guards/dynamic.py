@@ -19,7 +19,9 @@ from ..config import config
 from ..rules.reflect import name_of
 from .source import Source
 
-__all__ = ["Seen", "SizeSource", "given_sizes", "mark_dynamic", "mark_static", "mark_unbacked", "maybe_mark_dynamic"]
+__all__ = [
+    "Seen", "SizeSource", "given_sizes", "mark_dynamic", "mark_static", "mark_unbacked", "maybe_mark_dynamic", "take_marks",
+]  # fmt: skip
 
 DYNAMIC, WEAK, STATIC, UNBACKED = (
     "_dynamo_dynamic_indices",
@@ -219,6 +221,13 @@ def _more(t, index, hint_override, specialize_on) -> None:
             t.__dict__.setdefault(HINTS, {})[d] = hint_override
         if specialize_on is not None:
             t.__dict__.setdefault(SPECIALIZE, {})[d] = list(specialize_on)
+
+
+def take_marks(t, inner) -> None:
+    """What is marked of the sizes of ``t`` holds of ``inner``, a tensor inside of it that has them."""
+    for name in (DYNAMIC, WEAK, STATIC, UNBACKED, RANGE, HINTS, SPECIALIZE, SHAPE_IDS, STRICT):
+        if name in t.__dict__:
+            inner.__dict__[name] = t.__dict__[name]
 
 
 def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):

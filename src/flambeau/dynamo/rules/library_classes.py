@@ -36,6 +36,9 @@ FUNCTIONS = (
 TRACED = (
     "flambeau.compat.masked_tensor.",
     "flambeau.nested.",
+    "flambeau.ops.affine.embeddings.",
+    "flambeau.ops.affine.packed.",
+    "flambeau.ops.affine.traced.",
     "flambeau.optim.",
     "flambeau.distributions.",
     "flambeau.amp.grad_scaler.",

@@ -47,6 +47,7 @@ INLINE_IN_PACKAGE = (
     *(os.path.join(PACKAGE, d) + os.sep for d in ("modules", "nn", "ao", "optim", "distributions")),
     EXAMPLES,
     os.path.join(PACKAGE, "nested") + os.sep,  # wrapper classes
+    os.path.join(PACKAGE, "ops", "affine", "traced") + os.sep,
     os.path.join(PACKAGE, "compat", "masked_tensor.py"),
     os.path.join(PACKAGE, "aot", "traced_calls.py"),
     os.path.join(PACKAGE, "compat", "jit_traced.py"),

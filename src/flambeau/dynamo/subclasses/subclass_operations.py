@@ -40,6 +40,7 @@ from ..variables.contexts.managers import ContextManagerVariable
 from ..variables.functions.python_functions import UserMethodVariable
 from ..variables.objects.class_object import ClassVariable
 from ..variables.objects.instance import ObjectVariable
+from ..variables.tensors.codes import of_argument as of_quantised
 from ..variables.tensors.tensor import NumpyNdarrayVariable, Opaque, TensorVariable
 from ..variables.tensors.tensor_subclass import SubclassVariable
 from ..variables.tensors.torch_functions import TorchFunctionVariable, UnboundTensorMethod, special
@@ -47,7 +48,7 @@ from ..variables.values.constant import ConstantVariable
 from ..variables.values.symbolic import SymbolicVariable
 from .recorder import Recorder
 
-__all__ = ["SubclassVariable", "call", "interposes", "make", "of_argument"]
+__all__ = ["SubclassVariable", "call", "interposes", "make", "of_argument", "of_quantised"]
 
 ALL_KEYS = 0xFFFFFFFF
 

@@ -69,6 +69,7 @@ from ..variables.objects import thread_locals as thread_locals
 from ..variables.objects import type_checks as type_checks
 from ..variables.objects import weak_references as weak_references
 from ..variables.tensors import backward as backward
+from ..variables.tensors import codes as codes
 from ..variables.tensors import gradient_hooks as gradient_hooks
 from ..variables.tensors import set_data as set_data
 from ..variables.tensors import storage_facts as storage_facts

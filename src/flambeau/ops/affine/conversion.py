@@ -1,6 +1,6 @@
 """Quantised tensors: made from numbers, read back, and asked for their codes, scales and zero points (core/quantized.py).
 
-None of these operators can be captured, so their shape rules say so.
+Fake tensors have no codes, so the shape rules of these operators refuse; capture goes by the rules in traced/.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def quantized_operator(schema: str, **kw):
     """Declare an operator that makes or reads quantised tensors by its kernel on tensors."""
 
     def no_shape_rule(*args):
-        raise Uncaptured(f"aten::{schema.partition('(')[0]}: quantised tensors are not captured")
+        raise Uncaptured(f"aten::{schema.partition('(')[0]}: fake tensors have no codes")
 
     def wrap(fn):
         op = explicit(schema, meta=no_shape_rule, has_out=False, **kw)(fn)

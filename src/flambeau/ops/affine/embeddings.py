@@ -17,6 +17,7 @@ from ...base.records import slotted
 from ...core.operator import namespace
 from ...core.quantized import PACKED, is_quantized, parts
 from .arithmetic import operator
+from .plain import fresh, plain_operator
 
 aten = namespace("aten")
 
@@ -85,11 +86,15 @@ def _rows(name: str, x, dtype) -> Rows:
         raise RuntimeError(f"quantized::{name}: expected a weight of {dtype}, got {weight._dtype}")
     p = parts(weight)
     scale = p.scale._array[:, None]
-    bias = -p.zero_point._array[:, None] * scale
-    if dtype is PACKED:
+    return rows_of(p.array, scale, -p.zero_point._array[:, None] * scale, dtype is PACKED)
+
+
+def rows_of(codes, scale, bias, four_bits: bool) -> Rows:
+    """Rows of a quantised tensor."""
+    if four_bits:
         # PyTorch keeps them in 16 bits beside such rows.
         scale, bias = (v.astype(np.float16).astype(np.float32) for v in (scale, bias))
-    return Rows(p.array, scale, bias)
+    return Rows(codes, scale, bias)
 
 
 # ---- lookups -----------------------------------------------------------------------------------------------------------------
@@ -146,6 +151,13 @@ def _bags(name: str, rows: Rows, indices, offsets, per_sample_weights, mapping, 
         if b > a:
             made[bag] = read[a:b].sum(0, dtype=np.float64)
     return _C.from_array(made)
+
+
+def bag_count(indices, offsets, include_last_offset):
+    """The number of bags. Where indices and offsets don't go together the kernel says so."""
+    if len(indices.shape) == 2:
+        return indices.shape[0]
+    return 0 if offsets is None else offsets.shape[0] - bool(include_last_offset)
 
 
 _BAG = (
@@ -248,24 +260,36 @@ def _bytes(label: str, bits: int) -> None:
                 f"embedding_bag_{label}_prepack(optimized_qparams=True): a search for ranges is not built; the rows' extremes are taken"
             )
 
-    @operator(f"embedding_bag_{label}_prepack(Tensor weight{optimized}) -> Tensor")
+    def bytes_of(weight, *given):
+        """Scale and bias behind the codes of each row."""
+        columns = weight.shape[-1] // (8 // bits) + (8 if bits == 8 else 4)
+        return fresh((*weight.shape[:-1], columns), dtypes.uint8)
+
+    def values_of(weight):
+        return fresh((weight.shape[0], (weight.shape[1] - (8 if bits == 8 else 4)) * (8 // bits)), dtypes.float32)
+
+    @plain_operator(f"embedding_bag_{label}_prepack(Tensor weight{optimized}) -> Tensor", bytes_of)
     def prepack(weight, *search):
         refuse_search(search)
         return _prepacked(f"embedding_bag_{label}_prepack", weight, bits)
 
-    @operator(
-        f"embedding_bag_{label}_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max{optimized}) -> Tensor"
+    @plain_operator(
+        f"embedding_bag_{label}_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max{optimized}) -> Tensor",
+        bytes_of,
     )
     def prepack_between(weight, rowwise_min_max, *search):
         refuse_search(search)
         return _prepacked(f"embedding_bag_{label}_prepack", weight, bits, rowwise_min_max)
 
-    @operator(f"embedding_bag_{label}_unpack(Tensor weight) -> Tensor")
+    @plain_operator(f"embedding_bag_{label}_unpack(Tensor weight) -> Tensor", values_of)
     def unpack(weight):
         rows = _rows_of_bytes(f"embedding_bag_{label}_unpack", weight, bits)
         return _C.from_array(rows.codes.astype(np.float32) * rows.scale + rows.bias)
 
-    @operator(f"{bag}(Tensor weight, {_BAG}) -> Tensor")
+    def sums_of(weight, indices, offsets, scale_grad_by_freq, mode, pruned, weights, mapping, include_last_offset):
+        return fresh((bag_count(indices, offsets, include_last_offset), values_of(weight).shape[1]), dtypes.float32)
+
+    @plain_operator(f"{bag}(Tensor weight, {_BAG}) -> Tensor", sums_of)
     def bags(
         weight, indices, offsets, scale_grad_by_freq, mode, pruned, per_sample_weights, mapping, include_last_offset
     ):

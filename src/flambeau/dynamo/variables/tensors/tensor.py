@@ -812,7 +812,7 @@ class Opaque:
 
 
 class UncapturedTensorVariable(Variable):
-    """A sparse or quantised tensor that existed before: what uses it breaks the graph and runs as ordinary Python."""
+    """A sparse tensor that existed before: what uses it breaks the graph and runs as ordinary Python."""
 
     def __init__(self, kind, source):
         super().__init__(source)
@@ -896,8 +896,10 @@ def tensor_argument(tx, value, source):
             "a tensor that belongs to a function transform or a dispatch mode",
             "The call runs as ordinary Python under it.",
         )
-    if not value._has_data and (value.layout is not strided or value.is_quantized):
-        return UncapturedTensorVariable(value._dtype if value.is_quantized else value.layout, source)
+    if not value._has_data and value.is_quantized:
+        return tx.subclasses.of_quantised(tx, value, source)
+    if not value._has_data and value.layout is not strided:
+        return UncapturedTensorVariable(value.layout, source)
     if value.is_conj() or value.is_neg():
         unsupported(
             "conjugated-view",

@@ -19,6 +19,7 @@ from flambeau.ao.nn.quantized.modules.normalization import (
     InstanceNorm3d,
     LayerNorm,
 )
+from flambeau.ops.affine.tracing import code_parameters
 
 __all__ = [
     "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "DeQuantize",
@@ -37,7 +38,7 @@ class Quantize(nn.Module):
         self.dtype = dtype
 
     def forward(self, X):
-        return torch.quantize_per_tensor(X, float(self.scale), int(self.zero_point), self.dtype)
+        return torch.quantize_per_tensor(X, *code_parameters(self.scale, self.zero_point), self.dtype)
 
     @staticmethod
     def from_float(mod, use_precomputed_fake_quant=False):

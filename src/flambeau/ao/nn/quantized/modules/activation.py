@@ -5,6 +5,7 @@ from __future__ import annotations
 import flambeau as torch
 from flambeau import nn
 from flambeau.core.operator import namespace
+from flambeau.ops.affine.tracing import code_parameters
 
 from .utils import output_qparams
 
@@ -36,7 +37,7 @@ class _Scaled:
         self.register_buffer("zero_point", torch.tensor(zero_point))
 
     def _qparams(self):
-        return float(self.scale), int(self.zero_point)
+        return code_parameters(self.scale, self.zero_point)
 
     def _get_name(self):
         return f"Quantized{type(self).__name__}"

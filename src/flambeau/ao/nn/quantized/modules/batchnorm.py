@@ -6,6 +6,7 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.ao.nn import intrinsic as nni
 from flambeau.core.operator import namespace
+from flambeau.ops.affine.tracing import code_parameters
 
 from .utils import output_qparams
 
@@ -26,7 +27,7 @@ class _BatchNorm:
     def forward(self, input):
         self._check_input_dim(input)
         found = (self.weight, self.bias, self.running_mean, self.running_var, self.eps)
-        made = ops.batch_norm.default(input, *found, float(self.scale), int(self.zero_point))
+        made = ops.batch_norm.default(input, *found, *code_parameters(self.scale, self.zero_point))
         return torch.relu(made) if self._relu else made
 
     def _get_name(self):
