@@ -225,12 +225,14 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
         ok = number || is_tensor(o) || plain_other(o) ? UNSURE : YES;
         break;
     case P_TENSOR:
+        if (t == &PyLong_Type && op->numbers > (p == op->parameters) && !flb_scalar_fits(o)) return FAILED;
         ok = is_tensor(o)                    ? YES
             : number || t == &PyComplex_Type ? op->numbers > (p == op->parameters)
             : plain_other(o)                 ? NO
                                              : UNSURE;
         break;
     case P_SCALAR:
+        if (t == &PyLong_Type && !flb_scalar_fits(o)) return FAILED;
         ok = number || t == &PyComplex_Type ? YES
             : is_tensor(o)                  ? (zero_dim(o) ? UNSURE : NO)
             : plain_other(o)                ? NO

@@ -142,4 +142,19 @@ int flb_init_fake(PyObject *module), flb_init_layout(PyObject *module);
 /* A call on fake tensors whose shapes are known already, or are after it: 1 done, 0 not mine, -1 exception.
  */
 int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
+/* Whether a number can be a Scalar: an int of at most 64 bits, one without a sign too. Else the error is PyTorch's. */
+static inline int flb_scalar_fits(PyObject *o) {
+    int overflow;
+    if (!PyLong_Check(o)) return 1;
+    PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return 1;
+    if (overflow > 0) {
+        PyLong_AsUnsignedLongLong(o);
+        if (!PyErr_Occurred()) return 1;
+        PyErr_Clear();
+    }
+    PyErr_SetString(PyExc_OverflowError,
+                    overflow > 0 ? "int too big to convert" : "can't convert negative int to unsigned");
+    return 0;
+}
 #endif

@@ -10,7 +10,11 @@ static int fits_one(int type, PyObject *o) {
     int number = t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type;
     switch (type) {
     case P_TENSOR: return PyObject_TypeCheck(o, &FlbTensor_Type);
-    case P_SCALAR: return number || t == &PyComplex_Type;
+    case P_SCALAR: {
+        int overflow = 0;
+        if (t == &PyLong_Type) PyLong_AsLongLongAndOverflow(o, &overflow);
+        return !overflow && (number || t == &PyComplex_Type);
+    }
     case P_INT: {
         int overflow = 0;
         if (t == &PyLong_Type) PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -57,6 +61,9 @@ int flb_check_overload(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyO
     for (int i = 0; values && !doubtful && i < op->n_parameters; i++)
         doubtful = values[i] != op->parameters[i].fallback && !fits(&op->parameters[i], values[i]);
     if (!doubtful || !flb_overload_checker || called_by_package()) return 0;
+    for (int i = 0; values && i < op->n_parameters; i++)
+        if (op->parameters[i].type == P_SCALAR || op->parameters[i].type == P_TENSOR)
+            if (values[i] && !flb_scalar_fits(values[i])) return -1;
     return ask(op, args, n, kwnames, Py_None) < 0 ? -1 : 1;
 }
 void flb_overload_failed(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
