@@ -129,7 +129,7 @@ typedef struct {
     PyObject *variable; /* the leaf */
 } FlbAccumulate;
 
-enum { VIEW_PLAIN, VIEW_NO_GRAD };
+enum { VIEW_PLAIN, VIEW_NO_GRAD, VIEW_INFERENCE };
 /* Of a view: what it is a view of, at the end of any chain. */
 typedef struct {
     PyObject_HEAD

@@ -519,20 +519,25 @@ done:
 
 /* ---- in-place ------------------------------------------------------------------------------------------ */
 
-static const char *NO_GRAD_VIEW =
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
-    "this use case is ambiguous and "
-    "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
-    "both inside the no_grad block (if "
-    "you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).";
-/* Before the write: the node with what the formula reads of the arguments as they are now. *node NULL:
- * nothing is to be recorded. */
+static int refuse_written_view(const FlbView *v) {
+    int inference = v->creation == VIEW_INFERENCE;
+    PyErr_Format(PyExc_RuntimeError,
+                 "A view was created in %s mode and is being modified inplace %s. Given that this use case is ambiguous "
+                 "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+                 "either both inside the %s block (if you don't want the inplace to be tracked) or both outside (if you "
+                 "want the inplace to be tracked).",
+                 inference ? "inference" : "no_grad", inference ? "in normal mode" : "with grad mode enabled",
+                 inference ? "inference_mode" : "no_grad");
+    return -1;
+}
 int flb_check_view_written(FlbTensor *t) {
     FlbView *v = flb_view(t);
-    if (!v || v->creation != VIEW_NO_GRAD) return 0;
+    if (!v || v->creation == VIEW_PLAIN) return 0;
     int asks = flb_requires_grad(v->root);
-    return asks > 0 ? PyErr_SetString(PyExc_RuntimeError, NO_GRAD_VIEW), -1 : asks;
+    return asks > 0 ? refuse_written_view(v) : asks;
 }
+/* Before the write: the node with what the formula reads of the arguments as they are now. *node NULL:
+ * nothing is to be recorded. */
 int flb_inplace_begin(FlbRule *rule, PyObject *const *full, FlbOpNode **node) {
     *node = NULL;
     FlbTensor *target = (FlbTensor *)full[0];
@@ -556,7 +561,7 @@ int flb_inplace_begin(FlbRule *rule, PyObject *const *full, FlbOpNode **node) {
     uint64_t needs;
     if (needs_of(full, functional->n_args, &needs) < 0) return -1;
     if (!needs) return 0;
-    if (view && view->creation == VIEW_NO_GRAD) return PyErr_SetString(PyExc_RuntimeError, NO_GRAD_VIEW), -1;
+    if (view && view->creation != VIEW_PLAIN) return refuse_written_view(view);
     FlbPlan *plan = plan_of(functional, full, needs);
     if (!plan) return -1;
     PyObject *before[MAX_ARGUMENTS];

@@ -409,7 +409,11 @@ int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest,
     v->root = (FlbTensor *)Py_NewRef(root);
     v->steps = steps;
     v->generation = above && above->generation < storage->recorded ? above->generation : storage->recorded;
-    v->creation = flb_tls()->grad_enabled && !(above && above->creation) ? VIEW_PLAIN : VIEW_NO_GRAD;
+    const FlbTls *tls = flb_tls();
+    v->creation = above && above->creation ? above->creation
+                  : tls->inference         ? VIEW_INFERENCE
+                  : tls->grad_enabled      ? VIEW_PLAIN
+                                           : VIEW_NO_GRAD;
     PyObject_GC_Track(v);
     Py_XSETREF(out->autograd, (PyObject *)v);
     return 0;

@@ -239,3 +239,26 @@ def test_failed_allocations_are_memory_errors(job, failing_memory):
     W.grad = None
     (W * 2).sum().backward()
     assert W.grad.tolist() == [[2.0] * 3] * 3
+
+
+def _not_differentiable():
+    f, scores, classes = torch.nn.functional, torch.randn(4, 3, requires_grad=True), torch.tensor([0, 1, 2, 1])
+    weight, chances = torch.rand(3, requires_grad=True), torch.rand(4, 3)
+    return {
+        "nll_loss_forward": lambda: f.nll_loss(scores.log_softmax(1), classes, weight=weight),
+        "nll_loss2d_forward": lambda: f.nll_loss(scores[:, :, None, None], classes[:, None, None], weight=weight),
+        "nll_loss": lambda: f.cross_entropy(scores, classes, weight=weight),
+        "binary_cross_entropy": lambda: f.binary_cross_entropy(scores.sigmoid(), chances, weight=weight),
+    }
+
+
+@pytest.mark.parametrize("name", _not_differentiable())
+def test_arguments_without_a_derivative_are_refused(name):
+    call = _not_differentiable()[name]
+    words = f"The function '{name}.*' is not differentiable with respect to argument 'weight'"
+    with pytest.raises(RuntimeError, match=words):
+        call()
+    with pytest.raises(RuntimeError, match=words):
+        torch.compile(call, backend="aot_eager")()
+    with torch.no_grad():
+        call()

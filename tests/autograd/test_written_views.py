@@ -223,3 +223,17 @@ def test_hooks_as_an_attribute():
     assert leaf.grad.tolist() == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="not allowed"):
         del leaf._backward_hooks
+
+
+@pytest.mark.parametrize("write", [lambda v: v.add_(2), lambda v: v.transpose_(0, 1)])
+@pytest.mark.parametrize("mode, words", [(torch.no_grad, "no_grad"), (torch.inference_mode, "inference")])
+def test_views_say_in_which_mode_they_were_made(mode, words, write):
+    x = torch.ones(2, 3, requires_grad=True).clone()
+    with mode():
+        view = x.view_as(x)
+    with pytest.raises(RuntimeError, match=f"A view was created in {words} mode and is being modified inplace"):
+        write(view)
+    with pytest.raises(RuntimeError, match=f"A view was created in {words} mode and is being modified inplace"):
+        write(view.view(2, 3))
+    with mode():
+        write(view)

@@ -171,6 +171,18 @@ def test_full_backward_hook_sees_both_sides():
     assert torch.allclose(x.grad, grad_in[0] * 10)
 
 
+def test_full_backward_hook_sees_no_second_derivative():
+    loss, x, seen = nn.MSELoss(), torch.rand(1, requires_grad=True), []
+    loss.register_full_backward_hook(lambda *args: seen.append(args))
+    out = loss(x, torch.rand(1))
+    (g,) = torch.autograd.grad(out, x, create_graph=True)
+    assert len(seen) == 1
+    torch.autograd.grad(g, x)
+    assert len(seen) == 1
+    torch.autograd.grad(out, x)
+    assert len(seen) == 2
+
+
 def test_repr():
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.1))

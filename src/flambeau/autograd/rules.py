@@ -100,7 +100,6 @@ def _given(op: OpOverload, needs) -> Plan:
             saves.extend(p for p in params if p not in saves and not p.startswith("ct") and (p != "mask" or p in names))
     covered = {o for outs, _, _ in _formulas(op) for o in outs}
     missing = [n for n in wanted if n not in covered]
-    # An argument without a formula has no derivative (integers, masks); nothing at all is an error unless the operator says so: {}.
 
     def run(cts, values):
         out = {}
@@ -121,7 +120,8 @@ def _given(op: OpOverload, needs) -> Plan:
             out.update(zip(outs, got if len(outs) > 1 else (got,)))
         return [out.get(n) for n in wanted]
 
-    if missing and not parts and op.vjp_formulas:
+    # No formulas at all say that the operator is no function of its arguments' elements; integers and masks never ask for a gradient.
+    if missing and op.vjp_formulas:
         raise RuntimeError(
             f"The function '{op._opname}' is not differentiable with respect to argument '{missing[0]}'. This input cannot have "
             "requires_grad True."

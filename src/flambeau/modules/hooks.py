@@ -327,9 +327,16 @@ class _BackwardHooks:
         return passed_on
 
     def _on_input_grads(self, grads: tuple) -> tuple:
-        full = _spread(grads, self.input_positions, self.n_inputs)
+        # A second derivative passes the inputs alone: what the hooks see is the module's own backward pass.
+        if self.grad_output is None:
+            return grads
+        full, grad_output, self.grad_output = (
+            _spread(grads, self.input_positions, self.n_inputs),
+            self.grad_output,
+            None,
+        )
         for hook in self.hooks:
-            result = hook(self.module, full, self.grad_output)
+            result = hook(self.module, full, grad_output)
             if result is not None:
                 result = result if isinstance(result, tuple) else (result,)
                 if len(result) != len(full):

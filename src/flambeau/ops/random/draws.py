@@ -369,7 +369,7 @@ _filled(
     _bernoulli_in_order,
     lambda lowering, val, strides, self, p, g: _bernoulli_of_drawn(lowering, val, strides, self, p),
     known=_only(rules.REAL, "bernoulli_tensor_cpu_self_"),
-)
+).derivative(self=lambda ct: aten.zeros_like.default(ct), p=lambda ct, p_like: _nothing(p_like))
 _filled(
     f"exponential(Tensor self, float lambd=1, {_G}",
     f"exponential_(Tensor self, float lambd=1, {_G}",
