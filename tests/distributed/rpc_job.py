@@ -1,5 +1,6 @@
 """What the workers of test_rpc.py's jobs run: ``rpc_job.py WHAT``, three of them unless told."""
 
+import copy
 import gc
 import os
 import pickle
@@ -7,6 +8,8 @@ import re
 import sys
 import threading
 import time
+
+from flambeau.distributed.nn import RemoteModule
 
 import flambeau as torch
 import flambeau.distributed.autograd as dist_autograd
@@ -298,11 +301,71 @@ def trained():
     raised(TypeError, "On WorkerInfo(.|\n)*unexpected keyword", DistributedOptimizer, torch.optim.SGD, owned, rate=1)
 
 
+class Scaled(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(float(factor)))
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x, *, shift=0):
+        if x is None:
+            raise OverflowError("nothing")
+        return x * self.factor + shift, self.training, rpc.get_worker_info().name
+
+
+def used(module, x):
+    """A remote module as an argument."""
+    return (*module(x), rpc.get_worker_info().name, module.on, module.module_rref.is_owner())
+
+
+def remote_modules():
+    x = torch.arange(3.0)
+    for where in ("w1", "w1/cpu", "rank:1", "rank:1/cpu"):
+        module = RemoteModule(where, Scaled, (2,))
+        out, training, worker = module(x, shift=1)
+        assert torch.equal(out, 2 * x + 1) and training and worker == "w1", where
+    assert repr(module) == "RemoteModule(on=1, device='cpu')"
+    assert RemoteModule("cpu", Scaled, kwargs={"factor": 3})(x)[2] == "w0"
+    assert module.forward_async(x).wait()[2] == "w1"
+    assert module.eval() is module and module(x)[1] is False and module.train()(x)[1] is True
+    again = RemoteModule.init_from_module_rref("w1", module.get_module_rref())
+    assert torch.equal(again(x)[0], 2 * x)
+    for to in ("w1", "w2"):
+        out, _, worker, user, on, owner = rpc.rpc_sync(to, used, (module, x))
+        assert torch.equal(out, 2 * x) and (worker, user, on, owner) == ("w1", to, "w1", to == "w1")
+    with_own = nn.ModuleDict({"here": nn.Linear(1, 1), "there": module})
+    assert torch.equal(with_own["there"](x)[0], 2 * x)
+    assert [len(module.remote_parameters(r)) for r in (True, False)] == [3, 1]
+
+    optimizer = DistributedOptimizer(torch.optim.SGD, module.remote_parameters(False), lr=0.5)
+    y = torch.ones(3, requires_grad=True)
+    with dist_autograd.context() as context:
+        loss = module(y)[0].sum()
+        dist_autograd.backward(context, [loss])
+        assert dist_autograd.get_gradients(context)[y].tolist() == [2, 2, 2]
+        optimizer.step(context)
+    assert module(torch.ones(1))[0].item() == 0.5
+
+    trace = r"On WorkerInfo\(id=1, name=w1\)(.|\n)*in forward\n"
+    raised(OverflowError, trace, module, None)
+    raised(ValueError, "returns an instance of <class nn.Module>, but it returns", RemoteModule("w1", Counter, (1,)), x)
+    raised(RuntimeError, "could not find destination name w9", RemoteModule, "w9", Scaled, (2,))
+    raised(RuntimeError, "could not find destination id 7", RemoteModule, "rank:7", Scaled, (2,))
+    raised(ValueError, "Could not parse remote_device: a:b/cpu", RemoteModule, "a:b/cpu", Scaled, (2,))
+    raised(NotImplementedError, "RemoteModule on meta isn't built", RemoteModule, "w1/meta", Scaled, (2,))
+    raised(NotImplementedError, "TorchScript", RemoteModule.init_from_module_rref, "w1", module.module_rref, int)
+    raised(ValueError, "``parameters`` not supported for RemoteModule. Please use ``remote_param", module.parameters)
+    raised(ValueError, "Method ``to`` not supported for RemoteModule$", module.to, "cpu")
+    raised(RuntimeError, "Cannot pickle RemoteModule in python pickler", pickle.dumps, module)
+    raised(RuntimeError, "Cannot pickle RemoteModule in python pickler", copy.deepcopy, module)
+
+
 def everything():
     calls()
     errors()
     references()
     gradients()
+    remote_modules()
 
 
 def chain(n):

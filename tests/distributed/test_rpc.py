@@ -9,8 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from flambeau.distributed.nn import RemoteModule
 
 import flambeau as torch
+import flambeau.distributed as dist
 import flambeau.distributed.rpc as rpc
 from flambeau.distributed import autograd as dist_autograd
 from flambeau.distributed.rpc import _channel
@@ -33,7 +35,7 @@ def launched(what, ranks=3, **more):
 
 
 def test_everything():
-    """Calls, errors, references and their counts, distributed autograd and its optimizer."""
+    """Calls, errors, references and their counts, distributed autograd and its optimizer, remote modules."""
     done = launched("everything")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["[rank 0] done"] and not done.stderr
@@ -184,6 +186,32 @@ REFUSED = [
 def test_refused(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+PLACES = [("w/cpu", "w", None, "w/cpu"), ("w", "w", None, "w/cpu"), ("rank:3", None, 3, "rank:3/cpu"), ("rank:0/meta", None, 0, "rank:0/meta"),
+          ("cpu", None, None, "cpu"), (torch.device("meta"), None, None, "meta")]  # fmt: skip
+
+
+@pytest.mark.parametrize("given, name, rank, text", PLACES)
+def test_places_of_other_workers(given, name, rank, text):
+    """PyTorch's readings."""
+    place = dist._remote_device(given)
+    assert (place.worker_name(), place.rank(), repr(place)) == (name, rank, text)
+    assert place == dist._remote_device(text) and hash(place) == hash(dist._remote_device(text))
+    assert place != dist._remote_device("other") and place.device() == torch.device(text.rpartition("/")[2])
+
+
+@pytest.mark.parametrize("given", ["a/b/c", "/cpu", "rank:x/cpu", "a:1", "rank:1:2/cpu", ""])
+def test_what_is_no_place(given):
+    with pytest.raises(ValueError, match="Could not parse remote_device"):
+        dist._remote_device(given)
+
+
+def test_places_are_text_or_devices():
+    with pytest.raises(TypeError, match="Invalid type for remote_device"):
+        dist._remote_device(3)
+    with pytest.raises(AssertionError, match="RemoteModule only works in RPC"):
+        RemoteModule("w", torch.nn.Linear, (1, 1))
 
 
 def test_two_of_one_name(tmp_path):

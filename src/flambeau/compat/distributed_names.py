@@ -7,10 +7,10 @@ DISTRIBUTED: dict[str, str] = {
 why: a name of PyTorch's own machinery
 module: fsdp nn algorithms tensor optim checkpoint device_mesh distributed_c10d elastic utils _functional_collectives rpc _tensor
 module: _composable _shard pipelining _tools argparse_util c10d_logger _state_dict_utils constants autograd config launcher logging_handlers
-module: remote_device
 from distributed.group_methods: AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions
 from distributed.group_methods: ReduceOptions ReduceScatterOptions ScatterOptions
-class: Logger ProcessGroupGloo _Backend _ControlCollectives _StoreCollectives _remote_device
+class: Logger ProcessGroupGloo _Backend _ControlCollectives _StoreCollectives
+from distributed.remote_device: _remote_device
 from distributed.device_mesh: DeviceMesh init_device_mesh
 refuses: shrink_group _register_comm_hook _register_builtin_comm_hook _create_process_group_wrapper _test_python_store
 refuses: _verify_params_across_processes breakpoint
@@ -30,12 +30,13 @@ decorator: record_comm
     "distributed._state_dict_utils": "why: sharded state dicts are not built\nrefuses: _gather_state_dict _offload_state_dict_to_cpu",
     "distributed._tools": "why: estimates of memory and time of sharded modules are not built\nclass: MemTracker FSDPMemTracker RuntimeEstimator",
     "distributed.constants": "from distributed.world: default_pg_timeout\nvalue None: default_pg_nccl_timeout",
-    "distributed.remote_device": "why: remote procedure calls are not built\nclass: _remote_device",
     "distributed.rendezvous": "rest distributed",
     "distributed.launcher": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent\nmodule: api",
     "distributed.launcher.api": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent",
     "distributed.nn": "from distributed.differentiable: all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter\n"
-    "module: functional",
+    "from distributed.rpc.remote_module: RemoteModule\nmodule: functional api",
+    "distributed.nn.api": "module: remote_module",
+    "distributed.nn.api.remote_module": "from distributed.rpc.remote_module: RemoteModule",
     "distributed.algorithms.ddp_comm_hooks": "module: default_hooks powerSGD_hook post_localSGD_hook debugging_hooks\nclass: DDPCommHookType\nrefuses: register_ddp_comm_hook",
     "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "from distributed.comm_hooks: noop_hook",
     "distributed.distributed_c10d": """
