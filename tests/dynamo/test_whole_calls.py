@@ -509,6 +509,66 @@ def test_sizes_out_of_data_are_split_into():
             g(torch.arange(10.0), torch.tensor([7, 4]))
 
 
+def test_pieces_of_sizes_out_of_data_have_gradients():
+    def f(x, i):
+        a, b = i.tolist()
+        return x.split([a, b], dim=-1)
+
+    for backend in ("eager", "aot_eager", "inductor"):
+        g = torch.compile(f, backend=backend, fullgraph=True)
+        for shape, sizes in (((10,), [7, 3]), ((2, 6), [2, 4]), ((2, 3, 2, 6), [5, 1])):
+            x = torch.ones(shape, requires_grad=True)
+            a, b = g(x, torch.tensor(sizes))
+            (a.sum() + b.sum() * 2).backward()
+            assert x.grad.reshape(-1, shape[-1])[-1].tolist() == [1.0] * sizes[0] + [2.0] * sizes[1], backend
+
+
+class Joined(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b, i):
+        ctx.save_for_backward(i)
+        return torch.cat([b, a])
+
+    @staticmethod
+    def backward(ctx, g):
+        n, m = ctx.saved_tensors[0].tolist()
+        b, a = g.split([m, n])
+        return a, b, None
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, i):
+        n, m = i.tolist()
+        a, b = x.split([n, m])
+        return torch.cat([b, a]) * (n + 2 * m + x.shape[0] - a.shape[0] * b.shape[0])
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+def of_pieces(x, i):
+    n, m = i.tolist()
+    a, b = x.split([n, m])
+    return Joined.apply(a, b * 2, i)
+
+
+# What Functions compute out of numbers that depend on data stands in their own parts of the graph.
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [of_pieces, Scaled.apply])
+def test_functions_with_numbers_out_of_data(f, backend):
+    g = torch.compile(f, backend=backend, fullgraph=True)
+    for sizes in ([3, 6], [5, 4]):
+        found = []
+        for h in (f, g):
+            x = torch.arange(9.0).requires_grad_()
+            y = h(x, torch.tensor(sizes))
+            (y * torch.arange(9.0)).sum().backward()
+            found.append((y.tolist(), x.grad.tolist()))
+        assert found[0] == found[1]
+
+
 def twins(i):
     a, b = i.tolist()
     torch._check(a == b)

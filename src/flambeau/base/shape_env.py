@@ -431,9 +431,11 @@ class ShapeEnv:
             return seen
         found = self.known(r)
         if found is None:
-            r = self.simplify(r)
+            asked, r = r, self.simplify(r)
             if self.is_unbacked(r):
                 guess = self._guess(r) if self.oblivious else None
+                if guess is None and self.oblivious:
+                    guess = self._guess(asked)  # of a size that is known to be the rest of another, as a piece of a split is
                 if guess is None:
                     raise self._data_dependent(r)
                 return guess

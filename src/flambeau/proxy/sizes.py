@@ -33,10 +33,12 @@ _SIGNS = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operato
 
 
 class SizeNodes:
-    """The numbers of one graph. ``env`` (a ShapeEnv) is that of the symbols met."""
+    """The numbers of one graph. ``env`` (a ShapeEnv) is that of the symbols met. ``place(args)``, where the graph has subgraphs: the graph that a
+    node of these arguments belongs to, and the arguments as they are there."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, place: Callable[[tuple], tuple[Graph, tuple]] | None = None):
         self.graph = graph
+        self.place = place
         self.env: Any = None
         self._origin: dict[
             Any, Callable[[SizeNodes], Node]
@@ -46,10 +48,13 @@ class SizeNodes:
     # -- where symbols come from ----------------------------------------------------------------------------------------
     def bind_tensor(self, tensor: Any, node: Node, unbacked_only: bool = False) -> None:
         """Sizes (then strides) of ``tensor`` that are symbols not met before are read from ``node``."""
+        self._bind_sizes(tensor, lambda sizes: node, unbacked_only)
+
+    def _bind_sizes(self, tensor: Any, node: Callable[[SizeNodes], Node], unbacked_only: bool) -> None:
         for op, numbers in ((aten.sym_size.int, tensor.shape), (aten.sym_stride.int, tensor.stride())):
             for d, n in enumerate(numbers):
                 if type(n) is SymInt and not (unbacked_only and not self._is_new(n)):
-                    self._bind(n, lambda sizes, n=n, op=op, d=d: sizes._call(op, (node, d), n))
+                    self._bind(n, lambda sizes, n=n, op=op, d=d: sizes._call(op, (node(sizes), d), n))
 
     def _is_new(self, n: SymInt) -> bool:
         return any(s not in self._origin and s not in n.env.hints for s in n.expr.symbols())
@@ -71,8 +76,14 @@ class SizeNodes:
 
     def bind_item(self, tensor: Any, node: Node, index: int) -> None:
         """Sizes of the ``index``-th tensor that ``node`` gives, as far as they depend on data."""
-        item = self._call(operator.getitem, (node, index), tensor)
-        self.bind_tensor(tensor, item, unbacked_only=True)
+        made: list[Node] = []
+
+        def item(sizes: SizeNodes) -> Node:
+            if not made:
+                made.append(sizes._call(operator.getitem, (node, index), tensor))
+            return made[0]
+
+        self._bind_sizes(tensor, item, unbacked_only=True)
 
     def has(self, s: Any) -> bool:
         """Whether the symbol's origin is known."""
@@ -108,7 +119,8 @@ class SizeNodes:
             if target in (aten.sym_size.int, aten.sym_stride.int)
             else None
         )
-        node = self.graph.create_node("call_function", target, args, name=name)
+        graph, args = (self.graph, args) if self.place is None else self.place(args)
+        node = graph.create_node("call_function", target, args, name=name)
         node.meta["val"] = value
         return node
 

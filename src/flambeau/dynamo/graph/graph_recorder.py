@@ -183,6 +183,12 @@ class GraphRecorder:
             node = inside
         return node
 
+    def place(self, args: tuple) -> tuple[CapturedGraph, tuple]:
+        """The graph for a node of sizes and numbers, with its arguments as they are there: the root graph where it has all of them."""
+        if all(n.graph is self.root for n in fx.node.nodes_in(args)):
+            return self.root, args
+        return self.graph, fx.map_arg(args, self.lift)
+
     def add_subgraph(self, module, kind: str = "body"):
         """A get_attr node for a subgraph of the graph being made, ``kind_0`` and so on."""
         table = self.levels[-1].attributes if self.levels else self.attributes

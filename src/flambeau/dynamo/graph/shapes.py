@@ -48,7 +48,7 @@ class TraceShapes:
             self.env.allow_data_dependent_numbers = data or config.capture_scalar_outputs
             self.env.allow_data_dependent_sizes = data or config.capture_dynamic_output_shape_ops
             self.output.fake_mode.shape_env = self.env
-            self.sizes = SizeNodes(self.output.recorder.root)
+            self.sizes = SizeNodes(self.output.recorder.root, self.output.recorder.place)
         return self.env
 
     def data_symbols(self, name: str | None = None) -> bool:
