@@ -219,6 +219,55 @@ def test_adam_with_a_schedule():
     assert len(counter.graphs) <= 2
 
 
+def test_integers_are_symbols_at_once_where_everything_is_dynamic():
+    assert compiles(lambda x, k: x * k, [(R(3), k) for k in (3, 4, 50)], dynamic=True) == 1
+    assert compiles(lambda x, k: np.where(x < 0.5, k, x), [(np.ones(3) / k, k) for k in (3, 4, 50)], dynamic=True) == 1
+    # 0 and 1 are constants, as sizes are.
+    assert compiles(lambda x, k: x * k, [(R(3), k) for k in (0, 1, 3, 50)], dynamic=True) == 3
+    assert compiles(lambda x, k: x * k if k > 4 else x + 1, [(R(3), k) for k in (3, 4, 50, 60)], dynamic=True) == 2
+
+
+# What an operator takes as an int in its schema, or as one number for a list of them, may be a number that varies.
+NUMBERED = {
+    "sum": lambda x, d: x.sum(d),
+    "argmin": lambda x, d: x.argmin(d),
+    "amax": lambda x, d: torch.amax(x, dim=d, keepdim=True),
+    "std": lambda x, d: x.std(d),
+    "logsumexp": lambda x, d: torch.logsumexp(x, d),
+    "permute": lambda x, d: torch.permute(x, (d, 3 - d, 0)),
+    "roll": lambda x, d: x.roll(d, 0),
+    "tensordot": lambda x, d: torch.tensordot(x, x, ([d], [d])),
+    "softmax": lambda x, d: F.softmax(x, d),
+    "avg_pool1d": lambda x, d: F.avg_pool1d(x, d),
+    "padding": lambda x, d: F.conv1d(x, torch.ones(2, 4, 1), padding=d),
+    "stride": lambda x, d: F.conv1d(x, torch.ones(2, 4, 1), stride=d),
+    "flip": lambda x, d: x.flip(d),
+    "adaptive_avg_pool1d": lambda x, d: F.adaptive_avg_pool1d(x, d),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("name", NUMBERED)
+def test_numbers_that_vary_as_arguments_of_operators(name, backend):
+    f, x = NUMBERED[name], R(2, 4, 5)
+    for dynamic in (None, True):
+        compiled = torch.compile(f, backend=backend, fullgraph=True, dynamic=dynamic)
+        for d in (2, 1, 2):
+            assert same(compiled(x, d), f(x, d))
+
+
+def test_a_number_in_the_place_of_a_tensor_is_a_symbol():
+    rows = [(R(2), R(2)), (R(3), 3), (R(4), R(4)), (R(5), 4), (R(6), R(6)), (R(7), 2.5), (R(7), 3.5)]
+    assert compiles(lambda x, y: x * y, rows[:5]) == 3
+    assert compiles(lambda x, y: x * y, rows) == 4
+
+
+def test_limits_of_one_dtype_are_one_constant():
+    rows = [(R(3), np.iinfo(d)) for d in ("int32", np.int32, np.dtype("int32"))]
+    assert compiles(lambda x, info: (x + info.max, info.min, info.bits, info.dtype), rows) == 1
+    assert compiles(lambda x, info: (x + info.max, info.dtype), [*rows, (R(3), np.iinfo("int16"))]) == 2
+
+
 def test_what_the_size_is_needed_for_is_a_guard():
     counter = Counter()
     f = torch.compile(lambda x: sum(x[i] for i in range(x.shape[0])), backend=counter, dynamic=True)

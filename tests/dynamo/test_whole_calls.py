@@ -1,7 +1,9 @@
 """Calls of the library that are captured whole (``fullgraph=True``), on all backends, and do what they do plainly: hooks, numbers made into
 tensors, texts of functions, logs that are written behind the graph."""
 
+import collections
 import copy
+import operator
 import warnings
 
 import pytest
@@ -507,6 +509,44 @@ def test_sizes_out_of_data_are_split_into():
             assert [len(a), len(b), len(ones)] == [*sizes, max(sizes[0], 3)] and b.tolist() == list(range(sizes[0], 10))
         with pytest.raises(RuntimeError, match="split_with_sizes expects split_sizes to sum exactly to 10"):
             g(torch.arange(10.0), torch.tensor([7, 4]))
+
+
+def test_dicts_of_keys_are_made():
+    def f(x, y):
+        a = dict.fromkeys(["a", "b"], x + 1)
+        b = collections.defaultdict.fromkeys(iter(a), x - 2)
+        c = collections.OrderedDict.fromkeys(("a", "b"), value=y)
+        d, e = dict.fromkeys("ab"), type(c).fromkeys(iterable="ba")
+        return [(type(t), list(t.items())) for t in (a, b, c, d, e)], b.default_factory, a["a"] * b["b"] + c["a"]
+
+    got, factory, z = torch.compile(f, backend="eager", fullgraph=True)(torch.ones(2), torch.ones(2) * 3)
+    want, _, w = f(torch.ones(2), torch.ones(2) * 3)
+    assert str(got) == str(want) and factory is None and torch.equal(z, w)
+    for wrong in (lambda x: dict.fromkeys("ab", value=x), lambda x: collections.OrderedDict.fromkeys(x=1)):
+        with pytest.raises(TypeError):
+            torch.compile(wrong, backend="eager")(torch.ones(2))
+
+
+def test_a_number_that_nobody_sees_is_not_read():
+    def f(x):
+        x = x.sum()
+        x.item()
+        return x * 2
+
+    def wrong(x):
+        x.item()
+        return x * 2
+
+    graphs = []
+
+    def recorded(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    assert torch.compile(f, backend=recorded, fullgraph=True)(torch.ones(3)).item() == 6
+    assert [n.target for n in graphs[0].graph.nodes if n.op.startswith("call")] == ["sum", operator.mul]
+    with pytest.raises(RuntimeError, match="Tensor with 2 elements"):
+        torch.compile(wrong, backend="eager")(torch.ones(2))
 
 
 def test_pieces_of_sizes_out_of_data_have_gradients():

@@ -128,7 +128,9 @@ def broadcast_shapes(*shapes) -> tuple[int, ...]:
 
 
 def normalize_dim(dim: int, ndim: int, what: str = "Dimension") -> int:
-    """Non-negative dimension. IndexError in PyTorch's words when out of range; a scalar has the dimension 0 and -1."""
+    """Non-negative dimension, a constant where it varied. IndexError in PyTorch's words when out of range; a scalar has the dimension 0 and -1."""
+    if type(dim) is SymInt:
+        dim = int(dim)
     lim = max(ndim, 1)
     if not -lim <= dim < lim:
         raise IndexError(f"{what} out of range (expected to be in range of [{-lim}, {lim - 1}], but got {dim})")

@@ -82,6 +82,10 @@ def _ints(x):
     return [v if type(v) is int or isinstance(v, SymInt) else int(v) for v in values]
 
 
+def _known_ints(x):
+    return [int(_item(v)) for v in x]
+
+
 @functools.cache
 def return_type(op: OpOverload):
     """The named tuple class of an operator with several named results (``torch.return_types.max``), else None."""
@@ -179,7 +183,7 @@ class Signature:
                 if a.type in ("int", "SymInt"):
                     return self._are_ints(a, x)
                 return a.type not in ("float", "Scalar") or all(_is_number(v) or isinstance(v, SymInt) for v in x)
-            return a.size is not None and (_is_int(x) or (a.type == "float" and _is_number(x)))
+            return a.size is not None and (_is_int(x) or isinstance(x, SymInt) or (a.type == "float" and _is_number(x)))
         t = a.type
         if t == "Tensor":
             return isinstance(x, _TensorBase) or (
@@ -270,6 +274,7 @@ class Signature:
         env = {
             "_op": self.op,
             "_ints": _ints,
+            "_known_ints": _known_ints,
             "_item": _item,
             "_dtype": as_dtype,
             "_device": as_device,
@@ -324,8 +329,10 @@ class Signature:
                 f"{name} = list({name}) if isinstance({name}, _tuple) else [{name}]"
             )
             # NOTE: the elements may be NumPy integers, zero-dimensional tensors or bools; all must become ints before the dispatcher sees them.
+            # What is an int in the schema, as dimensions are, decides on what is computed: a number that varies becomes a constant.
+            others, ints = ("_np, _T, bool, _SymInt", "_known_ints") if a.type == "int" else ("_np, _T, bool", "_ints")
             lines.append(
-                f"if {name} is not None and any(isinstance(v, (_np, _T, bool)) for v in {name}): {name} = _ints({name})"
+                f"if {name} is not None and any(isinstance(v, ({others})) for v in {name}): {name} = {ints}({name})"
             )
         elif a.is_list and a.type == "Tensor":
             lines.append(f"if {name}.__class__ is tuple: {name} = list({name})")
@@ -333,6 +340,8 @@ class Signature:
             if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
                 lines.append(f"if {name} is False: {name} = None")
             lines.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
+            if a.type == "int":
+                lines.append(f"elif {name}.__class__ is _SymInt: {name} = int({name})")
             if a.type == "float":
                 lines.append(f"if {name}.__class__ is int: {name} = float({name})")
                 lines.append(f"elif {name}.__class__ is _SymInt: {name} = _sym_float({name})")

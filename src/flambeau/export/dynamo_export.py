@@ -21,6 +21,7 @@ from ..base.shape_env import ConstraintViolationError, ShapeEnv
 from ..compiler.wrap import wrap_callable
 from ..core.generator import default_generator
 from ..core.tensor import Tensor
+from ..dynamo.config import config
 from ..dynamo.convert import Compiler, Event
 from ..dynamo.exc import UserError, UserErrorType
 from ..dynamo.guards.dynamic import given_sizes
@@ -111,7 +112,7 @@ def export(
         _check_leaves("input", leaves)
         specified = _Specified()
         sizes = specified.sizes(f, args, kwargs, dynamic_shapes) if dynamic_shapes else contextlib.nullcontext()
-        with exporting(), sizes:
+        with exporting(), sizes, config.patch(specialize_int=True):
             result = wrap_callable(f, compiler)(*args, **kwargs)
         if specified.symbols is not None and not disable_constraint_solver:
             specified.symbols.check()

@@ -33,6 +33,7 @@ def number_input(output, value, source: Source) -> Variable | None:
     """The symbolic variable of an int or float that varies; None when it is a constant."""
     path = output.objects.path(source)
     varies = output.shapes.seen.number(path, value) or output.compiler.shapes.get(source.name, {}).get("number", False)
+    varies = varies or (output.shapes.dynamic is True and type(value) is int)
     if not varies or value != value or output.shapes.dynamic is False:
         return None
     if type(value) is int and not -(2**63) <= value < 2**63:  # symbols are 64-bit integers

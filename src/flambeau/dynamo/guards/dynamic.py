@@ -1,7 +1,7 @@
 """Which sizes and numbers of a call are symbols: what the user marked, and what was seen to vary.
 
 Everything is constant the first time. A size, an int or a float that has another value when a frame is captured again is a symbol from then
-on (``automatic_dynamic_shapes``). ``dynamic=True`` makes all sizes symbols at once, ``dynamic=False`` none but the marked ones."""
+on (``automatic_dynamic_shapes``). ``dynamic=True`` makes all sizes and integers symbols at once, ``dynamic=False`` none but the marked ones."""
 
 from __future__ import annotations
 
@@ -79,9 +79,11 @@ class Seen:
         return self.dims.get(name, set())
 
     def number(self, name: str, value: Any) -> bool:
-        """Whether the number at ``name`` varies."""
+        """Whether the number at ``name`` varies: it does where a tensor was before, too."""
         before = self.values.get(name)
         if type(before) is type(value) and before != value and before == before:
+            self.varying.add(name)
+        elif before is None and name in self.shapes:
             self.varying.add(name)
         self.values[name] = value
         return name in self.varying

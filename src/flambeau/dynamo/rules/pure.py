@@ -93,7 +93,7 @@ VALUES: dict[tuple[str, str], Any] = {
     ("types", "GenericAlias"): SAME,
     ("types", "UnionType"): SAME,
     ("numpy", "finfo"): SAME,
-    ("numpy", "iinfo"): SAME,
+    ("numpy", "iinfo"): lambda v: (v.dtype.char, v.dtype.str),
     ("uuid", "UUID"): lambda v: v.int,
     **{(module, "_PathParents"): SAME for module in ("pathlib", "pathlib._local")},
     **{(module, name): _PATH for module in ("pathlib", "pathlib._local") for name in _PATHS},

@@ -27,7 +27,7 @@ from ..containers.sets import SetVariable
 from ..contexts.managers import ContextManagerVariable
 from ..exceptions.exception import ExceptionVariable, make_exception
 from ..objects import class_statements
-from ..objects.builtin_subclass import NEW, builtin_base, new_derived
+from ..objects.builtin_subclass import MAPPINGS, NEW, builtin_base, new_derived
 from ..objects.class_object import ClassVariable, SuperVariable
 from ..objects.identity import IdVariable
 from ..objects.instance import ObjectVariable, SlotMethod, refuse_excess
@@ -71,8 +71,8 @@ class BuiltinVariable(KnownVariable):
             value, (types.MethodDescriptorType, types.WrapperDescriptorType)
         ):
             return UnboundMethod(self.value, name, value)
-        if self.value is dict and name == "fromkeys":
-            return BuiltinVariable(dict.fromkeys)
+        if name == "fromkeys" and isinstance(self.value, type) and is_among(self.value, MAPPINGS):
+            return BuiltinVariable(self.value.fromkeys)
         return world.library_attr(tx, self, self.value, self.source, name)
 
     def getitem(self, tx, key):

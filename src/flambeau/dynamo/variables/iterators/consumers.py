@@ -19,6 +19,7 @@ from ..containers.sets import SetVariable, elements_of, taken_over
 from ..functions import polyfills
 from ..functions.handlers import HANDLERS, handles
 from ..functions.python_functions import UserFunctionVariable
+from ..objects.builtin_subclass import MAPPINGS
 from ..operators import binary, fold, same_or_equal, searched
 from ..tensors.tensor import TensorVariable
 from ..values import text
@@ -214,13 +215,19 @@ def _(tx, args, kwargs):
     return d
 
 
-@handles(dict.fromkeys)
-def _(tx, args, kwargs):
-    value = args[1] if len(args) > 1 else ConstantVariable(None)
-    d = DictVariable()
-    for k in each(tx, args[0]):
-        d.setitem(tx, k, value)
-    return d
+def _from_keys(cls):
+    def handler(tx, args, kwargs):
+        given = dict(zip(("iterable", "value"), args)) | kwargs
+        d = HANDLERS[cls](tx, [], {})
+        value = given.get("value", ConstantVariable(None))
+        for k in each(tx, given["iterable"]):
+            d.setitem(tx, k, value)
+        return d
+
+    return handler
+
+
+HANDLERS.update({cls.fromkeys: _from_keys(cls) for cls in MAPPINGS})
 
 
 @handles(collections._count_elements)

@@ -358,6 +358,8 @@ class TensorMethodVariable(MethodOf):
                 return handle
         if self.name == "data_ptr" and type(self.owner) is TensorVariable and not args and not kwargs:
             return AddressVariable(self.owner)
+        if self.name == "item" and not args and not kwargs and DroppedNumber.serves(tx, self.owner):
+            return DroppedNumber()
         why = NOT_TRACED_METHODS.get(self.name)
         if why and not tx.output.shapes.data_symbols(self.name):
             unsupported(
@@ -449,6 +451,21 @@ class AddressVariable(Variable):
     def reconstruct(self, cg):
         cg.push_callable(lambda: (cg(self.tensor), cg.load_attr("data_ptr")))
         cg.call(0)
+
+
+class DroppedNumber(Variable):
+    """``t.item()`` as a statement, where such numbers are captured: nobody gets to see it, and the graph doesn't read it."""
+
+    @staticmethod
+    def serves(tx, tensor: Variable) -> bool:
+        if type(tensor) is not TensorVariable or tx.insts[tx.ip].name != "POP_TOP":
+            return False
+        if not tx.output.shapes.data_symbols("item"):
+            return False
+        return all(type(n) is int and n == 1 for n in tensor.val._shape)  # of more elements it is an error
+
+    def as_proxy(self):
+        unsupported("tensor-method", "call_method TensorVariable() item", VALUE)
 
 
 def numbers_of(tx, t: TensorVariable) -> Variable:
