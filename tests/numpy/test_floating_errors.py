@@ -1,6 +1,8 @@
 """Floating-point errors of captured NumPy code: NumPy's warnings and errors, text and line, as its error state asks, and none beside them."""
 
+import functools
 import itertools
+import operator
 import warnings
 
 import numpy as np
@@ -539,3 +541,54 @@ def test_tensors_tell_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert torch.compile(f)(torch.zeros(3)).isinf().all()
+
+
+# --- integer scalars --------------------------------------------------------------------------------------------------
+INTEGER_OPERATORS = {
+    "add": lambda a, b: a[0] + b[0],
+    "sub": lambda a, b: a[0] - b.max(),
+    "mul": lambda a, b: a[0] * b[0],
+    "neg": lambda a, b: -a[0],
+    "abs": lambda a, b: abs(a.sum(dtype=a.dtype)),
+    "floor_divide": lambda a, b: a[0] // b[0],
+    "remainder": lambda a, b: a[0] % b[0],
+    "power": lambda a, b: a[0] ** (b[0] & 3),
+    "with_a_number": lambda a, b: (a[0] + 1, 2 * b[0], 1 - a[0]),
+    "in_place": lambda a, b: functools.reduce(operator.imul, (a[0], b[0], b[0])),
+    "unused": lambda a, b: (a[0] * b[0], a + 1)[1],
+    "arrays": lambda a, b: (a + b, np.add(a[0], b[0]), -a, a.sum(), np.array(a[0]) + b),
+}
+
+
+@pytest.mark.parametrize("name", INTEGER_OPERATORS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
+def test_integer_scalars(name, dtype):
+    of = np.iinfo(dtype)
+    for x, y in itertools.product((of.min, of.max, of.max // 2 + 1, 0, 3), (of.min, of.max, 2, 0)):
+        torch._dynamo.reset()
+        with np.errstate(all="warn"):
+            compare(INTEGER_OPERATORS[name], np.array([x], dtype), np.array([y], dtype), calls=1)
+
+
+@pytest.mark.parametrize("how", ["raise", "ignore", "warn"])
+def test_integer_scalars_heed_the_error_state(how):
+    a, b = np.array([100, 2], "i1"), np.array([100, 3], "i1")
+    with np.errstate(over=how):
+        compare(INTEGER_OPERATORS["add"], a, b)
+
+    def block(a, b):
+        with np.errstate(over=how):
+            return a[0] * b[0], a[1] * b[1]
+
+    compare(block, a, b)
+
+
+def test_integer_scalars_warn_once():
+    torch._dynamo.reset()
+    compiled = torch.compile(INTEGER_OPERATORS["mul"])
+    a = np.array([2**62])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(5):
+            assert compiled(a, np.array([4])) == 0
+    assert [str(w.message) for w in caught] == ["overflow encountered in scalar multiply"]

@@ -17,6 +17,7 @@ from . import index_tricks as _index_tricks  # noqa: F401
 from . import opaque as _opaque
 from . import rewriting as _rewriting  # noqa: F401
 from . import scipy_functions as _scipy_functions  # noqa: F401
+from .integer_overflow import overflow_of_integers
 
 
 def _fill_bridge():
@@ -28,6 +29,7 @@ def _fill_bridge():
         _bridge.register_attribute(name, fn)
     for name, fn in table.OPERATORS.items():
         _bridge.register_operator(name, fn)
+    _bridge.register_operator(overflow_of_integers.__name__, overflow_of_integers)
     for f in (np.apply_along_axis, np.apply_over_axes, np.piecewise, np.fromiter, np.require):
         _bridge.in_python[f] = getattr(_in_python, f.__name__)
     _bridge.in_python[np.asarray_chkfinite] = _opaque.opaque("flambeau.numpy.checks", "all_finite")

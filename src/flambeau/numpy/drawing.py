@@ -241,17 +241,32 @@ def _unexpected(call: str, out: np.ndarray, dtype, shape) -> str:
 def _prepared(template: list):
     """How a graph calls a draw, see ``EagerCall``: what doesn't change between calls is read once."""
     stream, arrays, ints, floats, call = template
-    if any(hasattr(x, "look") for x in (*ints, *floats)) or arrays:
+    if any(hasattr(x, "look") for x in (*ints, *floats)):
         return None
     _, method, args, kwargs = _parsed(call)
-    args = [_read(item, (), ints, floats) for item in args]
-    kwargs = {name: _read(item, (), ints, floats) for name, item in kwargs.items()}
-    shape, dtype, _ = _described(call, (), ints)
+    places = [slot.k for slot in arrays]
+    known = None if places else [_read(item, (), ints, floats) for item in args]
+    named = None if places else {name: _read(item, (), ints, floats) for name, item in kwargs.items()}
+    promised: dict[tuple, tuple] = {}
 
     def run(*given) -> list[Tensor]:
         owner = stream_of(given[0]._array)
+        values = [given[k]._array for k in places]
+        key = tuple([(v.shape, v.dtype) for v in values])
+        if key not in promised:
+            promised[key] = _described(call, values, ints)
+        shape, dtype, _ = promised[key]
         owner.remember()
-        out = getattr(owner.generator, method)(*args, **kwargs)
+        draws = (
+            functools.partial(_shuffled, owner.generator) if method == "shuffle" else getattr(owner.generator, method)
+        )
+        if known is None or named is None:
+            out = draws(
+                *[_read(item, values, ints, floats) for item in args],
+                **{name: _read(item, values, ints, floats) for name, item in kwargs.items()},
+            )
+        else:
+            out = draws(*known, **named)
         out = np.asarray(0 if out is None else out)
         if out.shape != shape or out.dtype != dtype:
             raise RuntimeError(_unexpected(call, out, dtype, shape))

@@ -60,6 +60,10 @@ NOTES: dict[str, str] = {}
 WORTH = 1000  # instructions that unrolling would interpret
 TOO_MANY = 100_000  # instructions that aren't unrolled: minutes
 MANY = 50  # turns of a while loop over numbers
+OF_NUMBERS = frozenset(
+    "pi e inf nan sqrt exp log log2 log10 sin cos tan floor ceil abs int64 float64 int32 float32 bool_".split()
+)
+"""Names of NumPy in loops over numbers alone, too."""
 WORTH_WRITING = 100  # the same where parts of arrays are written: unrolled, each write is a new array
 
 
@@ -430,7 +434,11 @@ def reads_arrays(tx, header: int) -> bool:
         return False
     for start, end in region.blocks.items():
         for i in tx.insts[start:end]:
-            if i.argval == "random" and tx.insts[i.index - 1].argval in ("np", "numpy"):
+            if (
+                i.name == "LOAD_GLOBAL"
+                and tx.globals.get(i.argval) is np
+                and tx.insts[i.index + 1].argval not in OF_NUMBERS
+            ):
                 return True
             of_cell = i.name in ("LOAD_DEREF", "LOAD_CLOSURE")
             if of_cell or (i.name == "LOAD_FAST" and i.argval in tx.locals):

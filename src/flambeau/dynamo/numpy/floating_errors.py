@@ -56,7 +56,7 @@ SOME = {
     "exp2": "over under", "expm1": "over under", "sinh": "over", "cosh": "over", "arctanh": "divide invalid", "arccosh": "invalid",
     "sin": "invalid", "cos": "invalid", "tan": "invalid", "square": "over under", "sum": "over invalid", "matmul": "over under invalid",
     "arcsin": "invalid", "arccos": "invalid", "astype": "over under invalid", "hypot": "over under",
-    "remainder": "divide invalid", "fmod": "divide invalid",
+    "remainder": "divide invalid", "fmod": "divide invalid", "overflow_of_integers": "over",
 }  # fmt: skip
 
 ALWAYS_KEPT = 1 << 14

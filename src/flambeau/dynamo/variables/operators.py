@@ -24,6 +24,7 @@ from .containers.sets import SetVariable, elements_of, taken_over
 from .iterators.protocol import each
 from .numpy.byte_arrays import ByteArrayVariable
 from .numpy.byte_arrays import binary as binary_of_bytes
+from .numpy.integer_scalars import tell_of_overflow
 from .objects.builtin_subclass import DerivedVariable
 from .objects.class_object import ClassVariable
 from .objects.identity import IdVariable, compared
@@ -253,7 +254,8 @@ def unary(tx, fn, v: Variable) -> Variable:
         impl = numpy_bridge.lookup(NUMPY_UNARY[fn])
         if impl is None:
             unsupported("numpy", f"{fn.__name__} of an ndarray", "It has no tensor counterpart registered.")
-        return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [v], {}))
+        made = as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [v], {}))
+        return tell_of_overflow(tx, fn.__name__, [v], made)
     if isinstance(v, SubclassVariable) and UNARY.get(fn) and (own := v.special(tx, UNARY[fn])) is not None:
         return own.call(tx, [], {})
     if isinstance(v, TensorVariable):
@@ -600,7 +602,8 @@ def tensor_binary(tx, fn, a, b):
         if base is not None and (a.python_type() is not np.ndarray):
             fn = base  # NumPy's scalars are not changed, nor is what is no array
         impl = numpy_bridge.binary.get(fn.__name__, fn)
-        return as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
+        made = as_ndarray(tx.output.call_in_graph(tx, "call_function", impl, [a, b], {}))
+        return tell_of_overflow(tx, fn.__name__, [a, b], made)
     return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
 
 
