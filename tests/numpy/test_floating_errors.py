@@ -11,6 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau.dynamo.config import config
 from flambeau.dynamo.numpy import floating_errors
+from flambeau.dynamo.utils import counters
 
 INF, NAN = np.inf, np.nan
 
@@ -592,3 +593,28 @@ def test_integer_scalars_warn_once():
         for _ in range(5):
             assert compiled(a, np.array([4])) == 0
     assert [str(w.message) for w in caught] == ["overflow encountered in scalar multiply"]
+
+
+def quotients(a, b):
+    out = np.zeros(len(a), a.dtype)
+    for i in range(len(a)):
+        out[i] = a[i] // b[i] + a[i] % b[len(b) - 1 - i]
+    return out
+
+
+def rows_of_quotients(a, b):
+    out = np.zeros((60, len(a)), a.dtype)
+    for i in range(60):
+        out[i] = a // b[i]
+    return out
+
+
+@pytest.mark.parametrize("f", [quotients, rows_of_quotients])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_integers_divided_by_zero_in_native_loops(f, dtype):
+    a, b = np.arange(300).astype(dtype) % 7, (np.arange(300) % 5).astype(dtype)
+    before = counters["stats"]["native_loops"]
+    want = told(f, a, b, action="default")
+    assert want[1] and told(torch.compile(f), a, b, action="default") == want
+    assert told(torch.compile(f), a, b + 1, action="error") == told(f, a, b + 1)
+    assert counters["stats"]["native_loops"] > before

@@ -20,7 +20,7 @@ from . import complexes
 from .bounds import LEAST, MOST, Bounds
 from .emitter import BOOL, F64, I64, Emitter, constant
 from .powers import power, python_power
-from .values import Declined, Scalar, libm, register_type
+from .values import Declined, Scalar, known, libm, register_type
 
 __all__ = [
     "MATH",
@@ -300,7 +300,7 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
         if x.bounds and x.bounds[0] >= 0 and y.bounds and y.bounds[0] > 0:
             quotient: Operand = e.op("udiv" if op == "//" else "urem", x.v, y.v)
         else:
-            quotient = numpy_operation(e, op, I64, x.v, y.v)
+            quotient = numpy_operation(e, op, I64, x.v, y.v, may_be_zero=False)
         return Scalar(I64, weak, quotient, between.of(op, x.bounds, y.bounds))
     if op == "**":
         return _integer_power(e, x, b, weak)
@@ -427,8 +427,8 @@ end:
 """
 
 
-def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: Operand, y: Operand) -> Operand:
-    """One element of the ufunc's loop for ``dtype``."""
+def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: Operand, y: Operand, may_be_zero: bool = True) -> Operand:
+    """One element of the ufunc's loop for ``dtype``. ``may_be_zero``: whether NumPy tells of an integer ``y`` that is zero."""
     t = register_type(dtype)
     if dtype.kind == "c":
         return complexes.operation(e, op, x, y)
@@ -456,6 +456,8 @@ def numpy_operation(e: Emitter, op: str, dtype: np.dtype, x: Operand, y: Operand
     if op not in ("//", "%"):
         raise Declined(f"{op} of {dtype}")
     zero = e.cmp("eq", y, 0)
+    if may_be_zero and not known(y):
+        e.tell_of_division(zero)
     if not signed:
         v = e.op("udiv" if op == "//" else "urem", x, e.select(zero, 1, y))
         return e.select(zero, 0, v)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import platform
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -35,6 +36,7 @@ SMALL_BUFFER = 192  # bytes; buffers of up to this many are used again, those of
 SMALL_SIZE = 16  # sizes up to this are part of the text where they are known
 SCOPES = 100_000  # number of the first metadata node that tells memory apart
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
+BY_ZERO = 4 if platform.machine() in ("x86_64", "AMD64") else 2  # FE_DIVBYZERO of fenv.h
 USUALLY, RARELY = ", !prof !0", ", !prof !1"  # of a branch: the first way is taken, or the second
 LIMBO, CODE, SHARED = (Operand(f"%{name}", llvm.PTR) for name in ("limbo", "code", "shared"))
 CLEANUP, EXIT = label("cleanup"), label("exit")
@@ -387,6 +389,15 @@ class Emitter(Arithmetic):
         """Call an external function."""
         self.declare(name, result, args)
         return self.call(result, f"@{name}", *args)
+
+    def tell_of_division(self, by_zero: Operand) -> None:
+        """Raise the processor's flag of a division by zero, for which NumPy tells of it (dynamo/numpy/floating_errors.py), where an integer is."""
+        divided, on = self.new_label(), self.new_label()
+        self.branch(by_zero, divided, on, RARELY)
+        self.label(divided)
+        self.external("feraiseexcept", llvm.I32, llvm.constant(llvm.I32, BY_ZERO))
+        self.jump(on)
+        self.label(on)
 
     def declare(self, name: str, result: Type, args: Sequence[Operand]) -> None:
         self.declared.add(declared(name, result, [a.type for a in args]))
