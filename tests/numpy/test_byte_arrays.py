@@ -275,6 +275,28 @@ def errors_are_caught(a):
         return str(e)
 
 
+def words_compared(a):
+    return a[0] == a[1], a[0] < a[1], a[0] != a[0], a[0] + a[1], a == a[0]
+
+
+def as_wide_as_a_word(a):
+    return (
+        np.full(3, a[1]),
+        np.array([a[1], a[1]]),
+        np.stack([a[0], a[1]]),
+        a[:2] + a[1],
+        np.where(a[:2] == a[0], "x", a[1]),
+    )
+
+
+def truncated(a):
+    a[0] = a[1] + a[2] + "more than there is room for"
+    for i in range(len(a)):
+        a[i] = a[i] + a[-1 - i]
+    a += a[::-1]
+    return a, a[0], np.char.expandtabs(a), np.char.replace(a, "a", "aaaa"), np.char.upper(a + "ß")
+
+
 def the_clock(a):
     return np.datetime64("now") > np.datetime64("2020-01-01"), np.datetime64("NaT"), np.datetime64("2020-13-01")
 
@@ -282,7 +304,7 @@ def the_clock(a):
 @pytest.mark.parametrize(
     "f, arguments",
     [
-        *[(f, lambda: (WORDS.copy(),)) for f in (replaced, masked, written, objects, out_of_bounds, keyed, same_object, refused, no_number, errors_are_caught, the_clock)],
+        *[(f, lambda: (WORDS.copy(),)) for f in (replaced, masked, written, objects, out_of_bounds, keyed, same_object, refused, no_number, errors_are_caught, words_compared, as_wide_as_a_word, truncated, the_clock)],
         (no_field, lambda: (points(),)), (several, lambda: (points(),)),
         (packed, lambda: (np.ones(4, [("k", "i4"), ("x", "f8")]),)),
         (cased, lambda: (WORDS[::-1],)), (cased, lambda: (np.array(["a", "b"], object),)), (cased, lambda: (WORDS.astype(">U8"),)),

@@ -126,8 +126,9 @@ def name_of_function(f) -> tuple[str, str] | None:
 
 @functools.lru_cache(4096)
 def _parsed(call: str):
-    """(function, positional arguments, keyword arguments, dtypes). ValueError for a function that isn't in the tables."""
-    module, name, args, kwargs, dtypes = ast.literal_eval(call)
+    """(function, positional arguments, keyword arguments, which arrays stand for NumPy's scalars, dtypes). ValueError for a function that isn't in
+    the tables."""
+    module, name, args, kwargs, scalars, dtypes = ast.literal_eval(call)
     if module == "ndarray" and name in METHODS.split():
         f: Callable = lambda a, *more, **options: getattr(a, name)(*more, **options)  # noqa: E731
     elif module == "operator" and name in OPERATORS.split():
@@ -136,12 +137,14 @@ def _parsed(call: str):
         f = getattr(MODULES[module], name)
     else:
         raise ValueError(f"{module}.{name} is not a function that graphs call")
-    return f, args, kwargs, [None if d is None else np.dtype(np.lib.format.descr_to_dtype(d)) for d in dtypes]
+    return f, args, kwargs, scalars, [None if d is None else np.dtype(np.lib.format.descr_to_dtype(d)) for d in dtypes]
 
 
 def _run(call: str, arrays):
-    f, args, kwargs, dtypes = _parsed(call)
+    f, args, kwargs, scalars, dtypes = _parsed(call)
     given = [a if d is None else array_of(a, d) for a, d in zip(arrays, dtypes, strict=True)]
+    for k in scalars:
+        given[k] = given[k][()]
     return f(*(value(a, given) for a in args), **{k: value(v, given) for k, v in kwargs.items()})
 
 

@@ -256,9 +256,11 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
     return _call(tx, "operator", name, [a, b], {})
 
 
-def _literal(tx, v: Variable, arrays: list, dtypes: list):
+def _literal(tx, v: Variable, arrays: list, dtypes: list, scalars: list):
     v = tx.realize(v)
     if isinstance(v, ByteArrayVariable):
+        if v.scalar:
+            scalars.append(len(arrays))
         arrays.append(v.bytes)
         dtypes.append(of_numpy().dtype_literal(v.dtype))
         return ("a", len(arrays) - 1)
@@ -267,7 +269,7 @@ def _literal(tx, v: Variable, arrays: list, dtypes: list):
         dtypes.append(None)
         return ("a", len(arrays) - 1)
     if isinstance(v, ListVariable | TupleVariable):
-        return ("l" if v.python_type() is list else "t", [_literal(tx, e, arrays, dtypes) for e in v.elements])
+        return ("l" if v.python_type() is list else "t", [_literal(tx, e, arrays, dtypes, scalars) for e in v.elements])
     if not v.can_constant():
         unsupported("numpy", f"{v!r} beside an array of text, dates or records", "It is no argument of a graph's call.")
     x = v.as_constant()
@@ -286,11 +288,12 @@ def _literal(tx, v: Variable, arrays: list, dtypes: list):
 def _call(tx, module: str, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     arrays: list = []
     dtypes: list = []
-    given = [_literal(tx, a, arrays, dtypes) for a in args]
-    options = {k: _literal(tx, v, arrays, dtypes) for k, v in kwargs.items()}
+    scalars: list = []
+    given = [_literal(tx, a, arrays, dtypes, scalars) for a in args]
+    options = {k: _literal(tx, v, arrays, dtypes, scalars) for k, v in kwargs.items()}
     if "out" in options or "where" in options:
         unsupported("numpy", f"{name} with out= or where=", "It writes into an array of text, dates or records.")
-    text = repr((module, name, given, options, dtypes))
+    text = repr((module, name, given, options, scalars, dtypes))
     try:
         result = of_numpy().sample(text, of_numpy().described([a.val for a in arrays]))
     except TypeError as e:
