@@ -69,6 +69,128 @@ class Generic:
         return (cls.__name__, i)
 
 
+class Declining:
+    """Leaves operators to what is beside it."""
+
+    def __add__(self, other):
+        return NotImplemented
+
+    def __radd__(self, other):
+        return "radd"
+
+    def __lt__(self, other):
+        return NotImplemented
+
+    def __gt__(self, other):
+        return "gt"
+
+    def __eq__(self, other):
+        return NotImplemented
+
+    def __rsub__(self, other):
+        return "rsub"
+
+
+class Derived(Declining):
+    pass
+
+
+class Overriding(Declining):
+    def __radd__(self, other):
+        return "Overriding.radd"
+
+
+class DecliningTensor(torch.Tensor):
+    def __add__(self, other):
+        return NotImplemented
+
+    def __radd__(self, other):
+        return "radd"
+
+
+@program
+def texts_of_missing_keys(C, torch):
+    def f(x, d, k):
+        out = []
+        for missing in (
+            lambda: d[k],
+            lambda: d.pop(k),
+            lambda: {1: x}[k],
+            lambda: {1}.remove(k),
+            lambda: d.__delitem__(k),
+        ):
+            try:
+                missing()
+            except KeyError as e:
+                out.append((str(e), repr(e), f"{e}", e.args))
+        return x + len(out), out
+
+    return [C(f)(X(), {5: 6}, k) for k in ((1, 2), (), ((1,),), "a", 3, 2.5, frozenset([1]), None)]
+
+
+def displays(x):
+    out, d = [], [0]
+    for k in (*d, *[1, 2], 3):
+        out = [*out, k, *d]
+        d = {*d, k}
+    for k in [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        10,
+        11,
+        12,
+        13,
+        14,
+        15,
+        16,
+        17,
+        18,
+        19,
+        20,
+        21,
+        22,
+        23,
+        24,
+        25,
+        26,
+        27,
+        28,
+        29,
+        30,
+        x.ndim,
+    ]:
+        out.append(k)
+    return x + len(out), out, d
+
+
+@program
+def displays_around_loops(C, torch):
+    return C(displays)(X())
+
+
+@program
+def reflected_methods_of_one_class(C, torch):
+    """Python asks them for comparisons only."""
+    a, b, c = Declining(), Derived(), Overriding()
+    pairs = [(a, Declining()), (a, b), (b, a), (b, Derived()), (a, c), (c, a), (c, Overriding())]
+
+    def f(x, p, q):
+        ops = (operator.add, operator.iadd, operator.sub, operator.lt, operator.gt, operator.eq)
+        return x + 1, [attempt(op, p, q) for op in ops]
+
+    t = torch.ones(2).as_subclass(DecliningTensor)
+    out = [C(f)(X(), p, q) for p, q in pairs]
+    return out + [attempt(C(lambda p, q: p + q), p, q) for p, q in ((t, t), (X(), t), (t, 1), (1, t))]
+
+
 @program
 def namespace_attributes(C, torch):
     def f(x, o):

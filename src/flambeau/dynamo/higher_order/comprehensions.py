@@ -35,7 +35,7 @@ def _outermost(code: types.CodeType) -> frozenset[int]:
     for k, inst in enumerate(insts):
         if inst.name in COLLECTS:
             around = [i.index for i in insts if i.name == "FOR_ITER" and i.index < k < i.target]
-            if len(around) >= inst.arg - 1:
+            if 2 <= inst.arg <= len(around) + 1:  # 1 is a display's: [*a, b], or one of many elements
                 out.add(around[1 - inst.arg])
     return frozenset(out)
 

@@ -227,7 +227,7 @@ class Frame(Opcodes):
         """A key was not found: the error holds that very object."""
         if key.is_constant():
             self.raise_user(KeyError(key.as_constant()))
-        e = KeyError()
+        e = KeyError(key.as_constant() if key.can_constant() else None)
         raise UserRaises(e, ExceptionVariable(e, args=[key]))
 
     def attribute(self, v: Variable, name: str, read=None) -> Variable:

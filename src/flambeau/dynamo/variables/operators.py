@@ -541,8 +541,10 @@ def special_binary(tx, fn, a, b) -> Variable | None:
     order = [(a, b, forward), (b, a, reflected)]
     if fn is not base:
         order.insert(0, (a, b, f"__{fn.__name__}__"))
-    p, q = a.python_type(), b.python_type()
-    if p is not q and issubclass(q, p):
+    p, q, declined = a.python_type(), b.python_type(), False
+    if p is q and base not in COMPARISONS:
+        order.pop()
+    elif p is not q and issubclass(q, p):
         order.insert(0, order.pop())
     for x, y, name in order:
         own = x.special(tx, name) if isinstance(x, SubclassVariable) else None
@@ -550,8 +552,11 @@ def special_binary(tx, fn, a, b) -> Variable | None:
             r = own.call(tx, [y], {})
             if not declines(r):
                 return r
+            declined = True
         elif isinstance(x, TensorVariable):
             return None
+    if declined:
+        unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "Their methods leave it to each other.")
     return None
 
 
@@ -656,7 +661,9 @@ def _object_binary(tx, fn, a, b):
             return r
     forward, reflected = REFLECTED[base]
     order = [(a, b, forward), (b, a, reflected)]
-    if reflected_first(tx, a, b, reflected):
+    if a.python_type() is b.python_type() and base not in COMPARISONS:
+        order.pop()  # whose own method has declined
+    elif reflected_first(tx, a, b, reflected):
         order.reverse()
     for x, y, name in order:
         if isinstance(x, ObjectVariable):
