@@ -561,3 +561,16 @@ def functions_of_the_program_keep_the_class(C, torch):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     agree(PROGRAMS[name])
+
+
+class Joined(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return torch.ones(1) if func is torch.cat else super().__torch_function__(func, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_elements_of_an_argument_take_over(kind):
+    """A list that nothing has looked at before the call."""
+    given = kind([torch.ones(3), torch.ones(3).as_subclass(Joined)])
+    assert torch.compile(lambda v: torch.cat(v), fullgraph=True)(given).tolist() == [1.0]

@@ -31,8 +31,9 @@ from ..exc import Unsupported, unsupported
 from ..graph import tensor_queries
 from ..guards.source import ConstSource
 from ..guards.tree import tensor_facts
-from ..rules.reflect import name_of, qualname_of
+from ..rules.reflect import dict_of, mro_of, name_of, qualname_of
 from ..tracing import world
+from ..tracing.current_frame import current
 from ..variables.base import KnownVariable, Lazy, Variable
 from ..variables.containers.dicts import DictVariable
 from ..variables.containers.lists import ListVariable, Result, SequenceVariable, SliceVariable, TupleVariable
@@ -325,10 +326,20 @@ def handler_is_user(tx, cls: type, name: str) -> bool:
 
 def parts(args, kwargs):
     for v in [*args, *kwargs.values()]:
-        v = v.unwrap()
+        v = looked_at(v)
         yield v
         if isinstance(v, SequenceVariable):
-            yield from (e.unwrap() for e in v.seen())
+            yield from map(looked_at, v.seen())
+
+
+def looked_at(e: Variable) -> Variable:
+    """An argument or an element of one. What nothing has looked at yet is, where its class, or that of an element, may take over."""
+    e = e.unwrap()
+    if isinstance(e, Lazy) and (
+        e.python_type() in (list, tuple) or any("__torch_function__" in dict_of(c) for c in mro_of(e.python_type()))
+    ):
+        return e.real(current()).unwrap()
+    return e
 
 
 def interposes(output, args, kwargs) -> str | None:

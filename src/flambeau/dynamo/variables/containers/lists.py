@@ -254,6 +254,11 @@ class ListVariable(SequenceVariable):
             tx.output.guard(self.source, "LENGTH", len(value))
             self.elements = [Lazy(v, ItemSource(self.source, i)) for i, v in enumerate(value)] + self.elements
 
+    def seen(self):
+        if self.open_value is not None:
+            self._close(current())
+        return self.elements
+
     def can_constant(self):
         if self.open_value is not None:
             self._close(current())
