@@ -127,6 +127,42 @@ def test_results_are_the_objects_that_they_are():
     assert not q.dequantize().any()
 
 
+def test_lists_of_them_are_arguments():
+    compiled = torch.compile(lambda qs: torch.cat(qs), fullgraph=True)
+    for scales in ((0.1, 0.2), (0.3, 0.3), (0.4, 0.5)):
+        qs = [whole(3, 4, scale=s) for s in scales]
+        assert told(compiled(qs)) == told(torch.cat(qs))
+        assert told(compiled((*qs, qs[0]))) == told(torch.cat((*qs, qs[0])))
+
+
+def test_layouts_are_those_of_eager_code():
+    """Sums and products are laid out as the first operand, as PyTorch's."""
+    last = IMAGE.contiguous(memory_format=torch.channels_last)
+    for a, b in ((IMAGE, last), (last, IMAGE), (last, last)):
+        for f in (ops.add, ops.mul):
+            made = f(a, b, 0.1, 50)
+            assert made.stride() == a.stride()
+            assert told(torch.compile(lambda a, b, f=f: f(a, b, 0.1, 50), fullgraph=True)(a, b)) == told(made)
+
+
+ASKING = {
+    "input": lambda x, b: ops._linear_dynamic(x, WEIGHT, BIAS, True, False),
+    "bias": lambda x, b: ops._linear_dynamic(x.detach(), WEIGHT, b, True, False),
+    "scale": lambda x, b: torch.quantize_per_tensor(x, b[0], torch.tensor(3), torch.quint8).dequantize(),
+    "scales": lambda x, b: torch.quantize_per_channel(x, b[:4], torch.arange(4), 1, torch.quint8).dequantize(),
+    "weights": lambda x, b: ops.embedding_bag_byte(TABLE, torch.arange(5), torch.tensor([0, 2]), per_sample_weights=b),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ASKING)
+def test_results_have_no_history(name, backend):
+    x, b = X.clone().requires_grad_(), (BIAS.abs() + 0.1).requires_grad_()
+    torch.compiler.reset()
+    got = torch.compile(ASKING[name], fullgraph=True, backend=backend)(x, b)
+    assert not got.requires_grad and told(got) == told(ASKING[name](x, b))
+
+
 ERRORS = {
     "no operator": (lambda q: q + q, Q),
     "zero point": (lambda x: torch.quantize_per_tensor(x, 0.1, 300, torch.quint8), X),

@@ -13,7 +13,7 @@ from ... import _C
 from ...base import affine
 from ...base.records import replace
 from ...core.operator import namespace
-from ...core.quantized import CODES, Affine, dequantized, is_quantized, make, quantised, whole
+from ...core.quantized import CODES, Affine, dequantized, is_quantized, make, parts, quantised, whole
 from .conversion import quantized_operator
 
 aten = namespace("aten")
@@ -48,9 +48,22 @@ def _check_pair(name: str, a, b) -> None:
         )
 
 
+def _laid_out(x: np.ndarray, t) -> np.ndarray:
+    """``x`` in the layout of the first operand, where it has its shape."""
+    like = parts(t).codes._array
+    if x.shape != like.shape:
+        return x
+    out = np.empty_like(like, dtype=x.dtype)
+    if out.strides == x.strides:
+        return x
+    out[...] = x
+    return out
+
+
 def _sum(a, b, scale, zero_point, least):
     _check_pair("add", a, b)
-    return _rounded(np.maximum(_offset_values(a) + _offset_values(b), least), scale, zero_point, a._dtype)
+    made = np.maximum(_offset_values(a) + _offset_values(b), least)
+    return _rounded(_laid_out(made, a), scale, zero_point, a._dtype)
 
 
 def _product(a, b, scale, zero_point, least):
@@ -59,7 +72,7 @@ def _product(a, b, scale, zero_point, least):
     p, q = whole("quantized::mul", a), whole("quantized::mul", b)
     wide = [r.codes._array.astype(np.int32) - np.int32(r.zero_point) for r in (p, q)]
     each = np.float32(p.scale) * np.float32(q.scale) * (np.float32(1) / np.float32(scale))
-    made = np.maximum((wide[0] * wide[1]).astype(np.float32), least)
+    made = _laid_out(np.maximum((wide[0] * wide[1]).astype(np.float32), least), a)
     codes = affine.requantized(made, each, zero_point, CODES[a._dtype].np)
     return make(Affine(_C.from_array(codes), float(scale), int(zero_point)))
 

@@ -85,6 +85,7 @@ def linear(x, weight, bias, scale, zero_point, relu):
 
 def _codes_of_floats(x, reduce_range):
     """(codes of uint8, scale in float32, zero point): chosen for the whole of ``x``."""
+    x = x.detach()
     scale, zero_point = quantized._chosen_parameters(x, False, reduce_range)
     scale = scale.to(float32)
     codes = numbers.codes_of(x.to(float32), scale, zero_point.to(float32), dtypes.uint8, 0, 255)
@@ -97,7 +98,7 @@ def linear_dynamic(x, weight, bias, reduce_range, relu):
     codes, scale, zero_point = _codes_of_floats(x, reduce_range)
     made = _products(codes, zero_point, w).to(float64) * (scale * _scale(w)).to(float64)
     if bias is not None:
-        made = made + bias
+        made = made + bias.detach()
     return (aten.clamp_min(made, 0) if relu else made).to(float32)
 
 
@@ -156,4 +157,4 @@ def convolution_dynamic(x, weight, bias, stride, padding, output_padding, dilati
         sums = quantized._code_convolution(codes, w._codes, zero_point, _zero(w), *sizes, groups)
         scales = _scale(w)
     made = sums.to(float32) * _behind(scale * scales, n)
-    return made if bias is None else made + _behind(bias, n)
+    return made if bias is None else made + _behind(bias.detach(), n)

@@ -167,7 +167,8 @@ def _bags(name: str, weight, dtype, indices, offsets, per_sample_weights, mappin
     table, columns = _table(name, weight, dtype)
     if indices.dim() == 1 and offsets is None:
         uncaptured_codes(f"{name} of indices in a row without offsets")
-    given = indices, offsets, per_sample_weights, mapping
+    weights = None if per_sample_weights is None else per_sample_weights.detach()
+    given = indices, offsets, weights, mapping
     return quantized._code_bags(*table, *given, columns, dtype is PACKED, pruned, include_last_offset)
 
 

@@ -71,7 +71,7 @@ def quantize_per_tensor(input, scale, zero_point, dtype):
     _check_zero("quantize_tensor_per_tensor_affine", zero_point, dtype)
     if isinstance(scale, _C.TensorBase):
         # Numbers, as the operator takes them.
-        scale = scale.reshape([]).to(dtypes.float64)
+        scale = scale.detach().reshape([]).to(dtypes.float64)
     elif isinstance(scale, int):
         scale = float(scale)
     if isinstance(zero_point, _C.TensorBase):
@@ -84,7 +84,7 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     _check_floats(input)
     if dtype not in (dtypes.qint8, dtypes.quint8):
         raise RuntimeError(f"dtype {dtype} not supported; quantize_per_tensor_dynamic takes qint8 and quint8")
-    scale, zero_point = quantized._chosen_parameters(input, dtype is dtypes.qint8, reduce_range)
+    scale, zero_point = quantized._chosen_parameters(input.detach(), dtype is dtypes.qint8, reduce_range)
     return numbers.quantised(input, scale, zero_point, dtype)
 
 
@@ -119,8 +119,8 @@ def _channels(t, scales, zero_points, axis):
         if given.dim() != 1 or given.shape[0] != t.shape[axis]:
             raise RuntimeError(f"quantize_per_channel: length of {name} must equal to channel")
     floats = zero_points.dtype.is_floating_point
-    scale = scales.to(dtypes.float32 if floats else dtypes.float64, copy=True)
-    return scale, zero_points.to(dtypes.float32 if floats else dtypes.int64, copy=True), axis
+    scale = scales.detach().to(dtypes.float32 if floats else dtypes.float64, copy=True)
+    return scale, zero_points.detach().to(dtypes.float32 if floats else dtypes.int64, copy=True), axis
 
 
 @operator("aten::_make_per_tensor_quantized_tensor")
