@@ -274,13 +274,39 @@ def test_a_rank_that_does_not_come():
     threads.spawn(monitored, 3)
 
 
-def test_a_rank_that_raises_ends_the_wait_of_others():
+WAITS = {
+    "collective": dist.barrier,
+    "message": lambda: dist.recv(torch.ones(1), 1),
+    "message of anybody": lambda: dist.recv(torch.ones(1)),
+}
+
+
+@pytest.mark.parametrize("how", WAITS)
+def test_a_rank_that_raises_ends_the_wait_of_others(how):
+    found = []
+
     def run(rank):
         if rank == 1:
             raise KeyError("mine")
-        dist.barrier()
+        try:
+            WAITS[how]()
+        except dist.DistBackendError as error:
+            found.append(str(error))
 
-    with pytest.raises((KeyError, dist.DistBackendError)):
+    with pytest.raises(KeyError, match="mine"):
+        threads.spawn(run, 2)
+    assert len(found) == 1 and "rank 1 gave up" in found[0]
+
+
+def test_what_was_sent_before_is_received():
+    def run(rank):
+        if rank == 1:
+            dist.send(torch.ones(2), 0)
+            raise KeyError("mine")
+        dist.recv(x := torch.zeros(2), 1)
+        assert x.tolist() == [1, 1]
+
+    with pytest.raises(KeyError, match="mine"):
         threads.spawn(run, 2)
 
 

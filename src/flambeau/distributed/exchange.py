@@ -100,7 +100,8 @@ class _Mail(Pending):
         if self.taken:
             return True
         to, tag = self.key
-        for source in range(self.group.size) if self.wanted is None else [self.wanted]:
+        sources = range(self.group.size) if self.wanted is None else [self.wanted]
+        for source in sources:
             box = self.group.boxes[source, to, tag]
             if box:
                 message = box.popleft()
@@ -111,6 +112,11 @@ class _Mail(Pending):
                 self.array.reshape(-1).view(np.uint8)[:] = message
                 self.source, self.taken = source, True
                 return True
+        gone = self.group.gone.intersection(sources)
+        if gone:
+            raise DistBackendError(
+                f"recv: rank {self.group.ranks[min(gone)]} gave up (a time-out, an interrupt or an error there)"
+            )
         return False
 
     def wait(self, timeout: float) -> None:
@@ -135,6 +141,8 @@ class ThreadGroup:
         self.memory = [np.zeros(_exchange.part_bytes(self.slot), np.uint8) for _ in ranks]
         self.boxes: dict = collections.defaultdict(collections.deque)
         self.mail = threading.Condition()
+        # Ranks that gave up, who send nothing more.
+        self.gone: set[int] = set()
 
 
 class ThreadEngine(ExchangeEngine):
@@ -158,6 +166,12 @@ class ThreadEngine(ExchangeEngine):
 
     def shared(self, nbytes):
         return np.empty(nbytes, np.uint8)
+
+    def give_up(self):
+        super().give_up()
+        with self.group.mail:
+            self.group.gone.add(self.rank)
+            self.group.mail.notify_all()
 
 
 class ThrottledEngine(Engine):
