@@ -127,7 +127,7 @@ def _up_to(insts, header: int, inside: set[int], exit: int) -> LoopRegion:
             raise Declined("the loop is left by return")
         if i not in inside and insts[i].index > exit and exit > header:
             raise Declined("the loop is left to different places")
-        if insts[i].handler != insts[header].handler:
+        if insts[i].handler != insts[header].handler and not _is_uncovered_jump(insts[i]):
             raise Declined("try or with inside the loop")
         reached.add(i)
         stack.extend(successors(insts, i))
@@ -140,6 +140,11 @@ def _up_to(insts, header: int, inside: set[int], exit: int) -> LoopRegion:
     if len(reached) > LONGEST:
         raise Declined("the loop's body is very long")
     return LoopRegion(header, exit, _blocks(insts, reached, starts))
+
+
+def _is_uncovered_jump(inst) -> bool:
+    """Whether it is a jump that no handler covers: within a comprehension, which has one of its own since CPython 3.12."""
+    return inst.handler is None and (inst.name in _ALWAYS or inst.name.startswith("POP_JUMP_IF_"))
 
 
 LONGEST = 4000  # instructions

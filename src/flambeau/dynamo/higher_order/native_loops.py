@@ -429,28 +429,26 @@ def _returned(tx, name: str, t):
 def reads_arrays(tx, header: int) -> bool:
     """Whether something that the loop reads may be an array or a random generator: a quick look before it is compiled."""
     try:
-        region = find(tx.insts, header)
+        blocks = [*find(tx.insts, header).blocks.items()]
     except Declined:
+        if tx.insts[header].name != "FOR_ITER":
+            return False
+        blocks = [(header + 1, tx.insts[header].target)]
+    return any(_reads_array(tx, i) for start, end in blocks for i in tx.insts[start:end])
+
+
+def _reads_array(tx, i) -> bool:
+    if i.name == "LOAD_GLOBAL" and tx.globals.get(i.argval) is np:
+        return tx.insts[i.index + 1].argval not in OF_NUMBERS
+    if i.name in ("LOAD_DEREF", "LOAD_CLOSURE") and i.argval in tx.cells:
+        v = tx.cells[i.argval].get(tx)
+    elif i.name == "LOAD_FAST":
+        v = tx.locals.get(i.argval)
+    else:
         return False
-    for start, end in region.blocks.items():
-        for i in tx.insts[start:end]:
-            if (
-                i.name == "LOAD_GLOBAL"
-                and tx.globals.get(i.argval) is np
-                and tx.insts[i.index + 1].argval not in OF_NUMBERS
-            ):
-                return True
-            of_cell = i.name in ("LOAD_DEREF", "LOAD_CLOSURE")
-            if of_cell or (i.name == "LOAD_FAST" and i.argval in tx.locals):
-                cell = tx.cells.get(i.argval) if of_cell else None
-                v = tx.locals.get(i.argval) if cell is None else cell.get(tx)
-                if v is not None and isinstance(
-                    v.unwrap(), NumpyNdarrayVariable | NumpyGeneratorVariable | DrawVariable
-                ):
-                    return True
-                if isinstance(getattr(v, "value", None), np.ndarray | np.random.Generator | np.random.RandomState):
-                    return True
-    return False
+    if v is not None and isinstance(v.unwrap(), NumpyNdarrayVariable | NumpyGeneratorVariable | DrawVariable):
+        return True
+    return isinstance(getattr(v, "value", None), np.ndarray | np.random.Generator | np.random.RandomState)
 
 
 def try_range(tx, v: RangeVariable) -> bool:
