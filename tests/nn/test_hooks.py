@@ -81,3 +81,25 @@ def test_hooks_may_replace_gradients_of_some_arguments():
         warnings.simplefilter("error")
         layer(True, x, fl.full((2,), 3.0))[1].sum().backward()
     assert x.grad.tolist() == [6.0, 6.0] and seen == [(None, None)]
+
+
+REGISTERS = {
+    "after each": (lambda m: module.register_module_forward_hook, 4),
+    "after": (lambda m: m.register_forward_hook, 4),
+    "before": (lambda m: m.register_forward_pre_hook, 3),
+}
+
+
+@pytest.mark.parametrize("where", REGISTERS)
+def test_a_hook_that_is_removed_in_the_middle_runs_as_it_was_registered(where):
+    """By an earlier hook, or by another thread that traces."""
+    m, seen, handles = nn.Identity(), [], []
+    register, given = REGISTERS[where]
+    handles.append(register(m)(lambda *values: handles[1].remove()))
+    handles.append(register(m)(lambda *values: seen.append(len(values)), with_kwargs=True))
+    try:
+        m(fl.ones(1))
+        m(fl.ones(1))
+    finally:
+        handles[0].remove()
+    assert seen == [given]

@@ -70,11 +70,11 @@ class WithoutModule:
 def add(hooks: OrderedDict, hook: Callable, prepend: bool = False, flagged=()) -> RemovableHandle:
     """Register ``hook``; the registries ``flagged`` note its id too."""
     handle = RemovableHandle(hooks, *flagged)
+    for registry in flagged:
+        registry[handle.id] = True
     hooks[handle.id] = hook
     if prepend:
         hooks.move_to_end(handle.id, last=False)
-    for registry in flagged:
-        registry[handle.id] = True
     _refresh_global()
     return handle
 
@@ -172,7 +172,8 @@ def call(module, args: tuple, kwargs: dict):
         ):
             for key in [k for k in always if k not in done and k in hooks]:
                 try:
-                    _run_forward_hook(module, key, hooks[key], args, kwargs, None)
+                    with_kwargs = key in module._forward_hooks_with_kwargs or key in global_forward_with_kwargs
+                    _run_forward_hook(module, hooks[key], with_kwargs, args, kwargs, None)
                 except Exception as e:  # the call's own exception is the one to tell
                     kind = "global module forward hook" if hooks is global_forward else "module forward hook"
                     warnings.warn(
@@ -182,10 +183,18 @@ def call(module, args: tuple, kwargs: dict):
         raise
 
 
-def _run_forward_hook(module, key, hook, args, kwargs, output):
-    if key in module._forward_hooks_with_kwargs or key in global_forward_with_kwargs:
-        return hook(module, args, kwargs, output)
-    return hook(module, args, output)
+def _run_forward_hook(module, hook, with_kwargs: bool, args, kwargs, output):
+    return hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+
+
+def _snapshot(registries, flags) -> list[tuple[int, Callable, bool]]:
+    """(id, hook, whether its id is among ``flags``) of registries now. What is removed later, by a hook or by another thread, still runs, as it was
+    registered."""
+    # Another thread may add or remove one between these lines: a flag is there before its hook, and goes after it.
+    flagged = {key for registry in flags for key in list(registry)}
+    hooks = [(key, hook) for registry in registries for key, hook in list(registry.items())]
+    flagged.update(key for registry in flags for key in list(registry))
+    return [(key, hook, key in flagged) for key, hook in hooks]
 
 
 def _call(module, args: tuple, kwargs: dict, done: set[int]):
@@ -193,8 +202,8 @@ def _call(module, args: tuple, kwargs: dict, done: set[int]):
         result = hook(module, args)
         if result is not None:
             args = result if isinstance(result, tuple) else (result,)
-    for key, hook in list(module._forward_pre_hooks.items()):
-        if key in module._forward_pre_hooks_with_kwargs:
+    for _, hook, with_kwargs in _snapshot((module._forward_pre_hooks,), (module._forward_pre_hooks_with_kwargs,)):
+        if with_kwargs:
             result = hook(module, args, kwargs)
             if result is not None:
                 if not (isinstance(result, tuple) and len(result) == 2):
@@ -216,9 +225,11 @@ def _call(module, args: tuple, kwargs: dict, done: set[int]):
 
     output = module.forward(*args, **kwargs)
 
-    for key, hook in [*global_forward.items(), *module._forward_hooks.items()]:
+    for key, hook, with_kwargs in _snapshot(
+        (global_forward, module._forward_hooks), (global_forward_with_kwargs, module._forward_hooks_with_kwargs)
+    ):
         done.add(key)
-        result = _run_forward_hook(module, key, hook, args, kwargs, output)
+        result = _run_forward_hook(module, hook, with_kwargs, args, kwargs, output)
         if result is not None:
             output = result
     if backward is not None:
