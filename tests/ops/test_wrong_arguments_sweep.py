@@ -20,6 +20,7 @@ KNOWN = {
     920268: "linalg.solve_triangular takes operands of two dtypes without promotion there",
     930035: "native_batch_norm reads as many weights as there are channels there, and says nothing of those left",
     930202: "what a shape rule says of a dtype",
+    930206: "fractional_max_pool3d takes a kernel of -1 there",
     930399: "batch_norm's vectors have one dimension",
 }
 SEEDS = [910_000, 920_000, 930_000, 940_000]

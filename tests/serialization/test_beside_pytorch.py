@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 import flambeau  # noqa: E402
 
 
-def _moved(obj, source, target, **kw):
+def _moved(obj, source, target, weights_only=True, **kw):
     file = io.BytesIO()
     source.save(obj, file, **kw)
     file.seek(0)
-    return target.load(file)
+    return target.load(file, weights_only=weights_only)
 
 
 WITHOUT_STORAGE_CLASS = "uint16 uint32 uint64 float8_e4m3fn float8_e5m2".split()
@@ -349,11 +349,26 @@ def _close(a, b):
     return a == pytest.approx(b, rel=1e-12) if isinstance(a, float) else a == b
 
 
-REFUSED = {
+WITH_PARTS = {
     "floating-point zero points": lambda: torch.quantize_per_channel(
-        torch.ones(2, 2), torch.ones(2), torch.zeros(2), 0, torch.quint8
+        torch.rand(2, 2), torch.full((2,), 0.1), torch.full((2,), 0.5), 0, torch.quint8
     ),
-    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)]),
+}
+
+
+@pytest.mark.parametrize("name", WITH_PARTS)
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.filterwarnings("ignore:.*(prototype|deprecated)")
+def test_tensors_of_parts_go_there_and_back(name, weights_only):
+    made = WITH_PARTS[name]()
+    there = _moved(made, torch, flambeau, weights_only=weights_only)
+    assert repr(there) == repr(made)
+    back = _moved(there, flambeau, torch, weights_only=weights_only)
+    assert repr(back) == repr(made)
+
+
+REFUSED = {
     "complex32": lambda: torch.ones(2, dtype=torch.complex32),
     "float8_e8m0fnu": lambda: torch.ones(2).to(torch.float8_e8m0fnu),
     "float8_e4m3fnuz": lambda: torch.ones(2).to(torch.float8_e4m3fnuz),

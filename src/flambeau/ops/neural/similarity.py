@@ -94,7 +94,7 @@ def _pairs(self, p):
     return aten.index_select.default(apart, 0, aten.add.Tensor(columns, rows, alpha=n))
 
 
-@explicit("_pdist_forward(Tensor self, float p=2) -> Tensor", refuse=COMPLEX, has_out=False)
+@explicit("_pdist_forward(Tensor self, float p=2) -> Tensor", refuse=COMPLEX)
 def _pdist_forward(self, p):
     """What needs no gradient, as one operator: eager calls have a kernel."""
     return _pairs(self, p)
