@@ -109,6 +109,37 @@ class DecliningTensor(torch.Tensor):
 
 
 @program
+def states_of_iterators(C, torch):
+    def begun():
+        it = (k for k in (1, 2))
+        return next(it), it
+
+    def whole(x, it):
+        return list(it), it.gi_frame is None, bool(it.gi_running), x + 1
+
+    def closed(x, it):
+        it.close()
+        return it.gi_frame is None, it.gi_yieldfrom, x + 1
+
+    def behind_a_break(x, it):
+        left = list(it)
+        torch._dynamo.graph_break()
+        return left, it.gi_frame is None, x + 1
+
+    def made_inside(x):
+        it = begun()[1]
+        return it.gi_frame is None, list(it), it.gi_frame is None, it.__name__, x + 1
+
+    def without_hash(x):
+        return [
+            v.__hash__ is None for v in (collections.deque(), {}, [1], set(), collections.OrderedDict(a=x), (1,))
+        ], x + 1
+
+    out = [C(f)(X(), begun()[1]) for f in (whole, closed, behind_a_break)]
+    return [*out, C(made_inside)(X()), C(without_hash)(X())]
+
+
+@program
 def texts_of_missing_keys(C, torch):
     def f(x, d, k):
         out = []

@@ -240,11 +240,18 @@ class Lazy(Variable):
         return super().__repr__() if self.done is None else repr(self.done)
 
 
-def method_of(tx, v: Variable, name: str) -> MethodOf:
-    """A method that the value's class, a builtin one, has; AttributeError when it has no attribute of the name."""
+def method_of(tx, v: Variable, name: str) -> Variable:
+    """A method that the value's class, a builtin one, has, or None in its place; AttributeError when it has no attribute of the name."""
     cls = v.python_type()
     if not has_item(cls, name):
-        tx.raise_user(AttributeError(f"{error_name_of(cls)!r} object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"{v.python_type_name()!r} object has no attribute {name!r}"))
+    found = getattr(cls, name)
+    if found is None:  # __hash__ of what has none
+        return tx.wrap_known(None)
+    if not callable(found):
+        unsupported(
+            "attribute", f"reading {name} of {v!r}", "It is no method, and may tell of a state that is not known there."
+        )
     return MethodOf(v, name)
 
 

@@ -13,7 +13,7 @@ from ...rules.reflect import has_item, hashed_by_program, name_of
 from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import exactly, pin
-from ..base import Lazy, MethodOf, Variable, contents_of, hashable_key
+from ..base import Lazy, Variable, contents_of, hashable_key, method_of
 from ..functions.python_functions import UserFunctionVariable
 from ..iterators.container_iterators import KeyedIteratorVariable
 from ..iterators.protocol import each, fast_sequence
@@ -224,9 +224,7 @@ class DictVariable(Variable):
         own = self.attribute(tx, name)
         if own is not None:
             return own
-        if has_item(self.cls, name):
-            return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"{self.python_type_name()!r} object has no attribute {name!r}"))
+        return method_of(tx, self, name)
 
     def hasattr(self, tx, name):
         return self.attribute(tx, name) is not None or has_item(self.cls, name)

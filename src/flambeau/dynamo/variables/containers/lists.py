@@ -129,9 +129,7 @@ class SequenceVariable(Variable):
             return self.getitem(tx, ConstantVariable(self.cls._fields.index(name)))
         if name == "__class__":
             return tx.wrap_known(self.cls)
-        if has_item(self.cls, name):
-            return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"{self.python_type_name()!r} object has no attribute {name!r}"))
+        return method_of(tx, self, name)
 
     def hasattr(self, tx, name):
         return has_item(self.cls, name)
