@@ -1,9 +1,12 @@
 """Tensor subclasses in captured code: with ``__torch_function__``, with ``__torch_dispatch__``, as arguments, made inside, returned."""
 
+import abc
+
 import pytest
 from programs import agree, attempt, graphs_of
 
 import flambeau as torch
+from flambeau.fx import ProxyableClassMeta
 from flambeau.utils._python_dispatch import return_and_correct_aliasing
 from flambeau.utils._pytree import tree_leaves, tree_map, tree_map_only
 
@@ -574,3 +577,76 @@ def test_elements_of_an_argument_take_over(kind):
     """A list that nothing has looked at before the call."""
     given = kind([torch.ones(3), torch.ones(3).as_subclass(Joined)])
     assert torch.compile(lambda v: torch.cat(v), fullgraph=True)(given).tolist() == [1.0]
+
+
+class Pair(torch.Tensor):
+    """Its constructor is disabled for capture, as those of libraries' subclasses are."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        facts = {"strides": a.stride(), "dtype": a.dtype, "device": a.device, "requires_grad": a.requires_grad}
+        return torch.Tensor._make_wrapper_subclass(cls, a.size(), **facts)
+
+    @torch._dynamo.disable(reason="plain attributes")
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, size, stride):
+        return Pair(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        a, b = (func(*tree_map_only(Pair, lambda x, n=n: getattr(x, n), args), **(kwargs or {})) for n in "ab")
+        return cls(a, b) if isinstance(a, torch.Tensor) else a
+
+
+def parts(p):
+    return type(p), p.a.tolist(), p.b.tolist(), type(p.a), type(p.b)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_constructors_that_are_disabled_are_traced_in_handlers(backend):
+    def f(x):
+        return (x * 2)[1:]
+
+    def make(x):
+        return Pair(x, x + 1)
+
+    p = Pair(torch.arange(3.0), torch.ones(3))
+    assert parts(torch.compile(f, backend=backend, fullgraph=True)(p)) == parts(f(p))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="disable"):
+        torch.compile(make, backend=backend, fullgraph=True)(torch.ones(2))
+
+
+@torch._dynamo.allow_in_graph
+def paired(x):
+    return Pair(x.clone(), x + 1)
+
+
+# The compilers take no such graph: it runs as it is.
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [paired, lambda x: paired(x).view(-1), lambda x: paired(x) * 2])
+def test_subclasses_that_functions_in_the_graph_make(f, backend):
+    x = torch.arange(4.0).reshape(2, 2)
+    assert parts(torch.compile(lambda x: f(x), backend=backend)(x)) == parts(f(x))
+
+
+class OfProxies(abc.ABCMeta, ProxyableClassMeta):
+    pass
+
+
+class Made(metaclass=OfProxies):
+    def __init__(self, n):
+        self.n = n
+
+
+def test_objects_of_classes_that_take_proxies():
+    def f(x):
+        return x * Made(3).n, type(Made(2)).__bases__
+
+    y, bases = torch.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
+    assert y.tolist() == [3, 3] and bases == (object,)

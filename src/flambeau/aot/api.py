@@ -21,6 +21,7 @@ from ..base.logs import artifact
 from ..base.records import replace
 from ..core import modes
 from ..core.layouts import overlaps_itself
+from ..fake import FakeTensor
 from ..fx import GraphModule, Interpreter
 from ..fx.graph_facts import GraphFacts
 from ..proxy import current_proxy_mode
@@ -294,6 +295,13 @@ def _key(x: Any):
     return (type(x), x)
 
 
+def _is_wrapper(x: Any) -> bool:
+    """Whether it is a tensor of a program's class that does the operators itself."""
+    if not isinstance(x, _C.TensorBase) or isinstance(x, FakeTensor):
+        return False
+    return type(x).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
+
+
 def aot_module_simplified(
     mod: Any,
     args: list[Any],
@@ -327,6 +335,9 @@ def aot_module_simplified(
         with modes.disabled("function"):
             out = run_with(mod, dict(zip(names, everything[:n])), everything[n:])
         leaves, spec = pytree.tree_flatten(out)
+        wrapper = next((type(x) for x in leaves if _is_wrapper(x)), None)
+        if wrapper is not None:  # that a function in the graph made: the class would hold the tensors of this trace
+            raise RunsAsItIs(f"a function in the graph makes a {wrapper.__name__}, which the graph returns")
         structure[:] = [spec, _is_flat(out)]
         return leaves
 

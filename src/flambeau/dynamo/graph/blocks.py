@@ -18,6 +18,8 @@ class EnteredBlocks:
         """Innermost last."""
         self.function_disabled = 0
         """The depth of regions in which classes don't override functions."""
+        self.dispatch_handlers = 0
+        """The depth of ``__torch_dispatch__`` handlers. The compiler runs these, not capture: what is disabled for capture is traced there."""
         self.errstates: tuple = ()
         """np.errstate blocks: (kind, what happens) pairs."""
 

@@ -540,11 +540,13 @@ class below_autograd:
         self.before = tensor_queries.grad_enabled()
         self.nodes = len(output.recorder.graph.nodes)
         self.guard.__enter__()
+        output.blocks.dispatch_handlers += 1
         output.set_grad_mode(self.tx, False)
 
     def __exit__(self, *exc):
         output = self.tx.output
         output.set_grad_mode(self.tx, self.before)
+        output.blocks.dispatch_handlers -= 1
         self.guard.__exit__(*exc)
         if exc[0] is None:
             self.drop_switches(list(output.recorder.graph.nodes)[self.nodes :])

@@ -520,8 +520,12 @@ class SkippedFunctionVariable(HeldVariable):
         return f"function {getattr(self.value, '__qualname__', self.value)!s}"
 
     def call(self, tx, args, kwargs):
-        if self.break_info[0] == "disabled" and tx.root.break_at is None:
-            trace_rules.warn_disabled(self.value)
+        if self.break_info[0] == "disabled":
+            original = getattr(self.value, "_torchdynamo_orig_callable", None)
+            if tx.output.blocks.dispatch_handlers and type(original) is types.FunctionType:
+                return tx.wrap_function(original).call(tx, args, kwargs)
+            if tx.root.break_at is None:
+                trace_rules.warn_disabled(self.value)
         unsupported(*self.break_info)
 
     def getattr(self, tx, name):

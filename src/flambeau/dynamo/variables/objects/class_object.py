@@ -6,6 +6,8 @@ import enum
 import types
 from collections.abc import Callable
 
+from flambeau.fx.proxy import ProxyableClassMeta
+
 from ...bytecode.versions import PY313
 from ...exc import UserRaises, unsupported
 from ...graph import tensor_queries
@@ -41,6 +43,8 @@ OPERATIONS = (
     "__lt__",
     "__gt__",
 )
+MAKES_PLAINLY = (type.__dict__["__call__"], ProxyableClassMeta.__dict__["__call__"])
+"""What metaclasses do that make objects as ``type`` does; there is no Proxy among the arguments of captured code."""
 ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
 
@@ -259,10 +263,7 @@ def construct(tx, var: ClassVariable, args, kwargs):
     if issubclass(cls, BaseException) and type(cls) is type:
         return make_exception(tx, cls, args, kwargs)
     meta = type(cls)
-    if (
-        world.class_attr(tx, meta, "__call__") is not type.__dict__["__call__"]
-        or world.class_attr(tx, meta, "__new__") is ABSENT
-    ):
+    if world.class_attr(tx, meta, "__call__") not in MAKES_PLAINLY or world.class_attr(tx, meta, "__new__") is ABSENT:
         unsupported("construct", f"constructing {qualname_of(cls)}", "Its metaclass has its own way to make objects.")
     if flags_of(cls) & ABSTRACT:
         tx.raise_user(abstract(cls))
