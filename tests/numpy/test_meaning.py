@@ -370,3 +370,95 @@ def test_nans_that_numpy_computes_of_constants(x, capsys):
     got, want = repr(torch.compile(computed_nans)(x)), repr(computed_nans(x))
     lines = capsys.readouterr().out.splitlines()
     assert got == want and lines[0] == lines[1]
+
+
+class NoArray:
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("no array")
+
+
+class Pair:
+    def __array__(self, dtype=None, copy=None):
+        return np.array([0, 5])
+
+
+def raising(f, *args):
+    try:
+        return f(*args)
+    except (TypeError, ValueError, RuntimeError) as e:
+        return type(e), str(e)[:40]
+
+
+def in_fortrans_order():
+    x = np.arange(24, dtype="u1")
+    return (
+        x.reshape(3, 4, 2, order="F"),
+        np.reshape(x, (4, -1), order="F"),
+        x.reshape(2, 3, 4, order="A"),
+        x.reshape(6, 4).reshape(24, order="F").reshape((2, 12), order="F"),
+        np.float64(2.0).reshape(1, 1, order="F"),
+    )
+
+
+def words():
+    v = np.str_("Rex")
+    return v == "Rex", v != "Rex", v in ("Rex",), "Rex" == np.str_("Rex"), "Rex" in (v,), v.upper()  # noqa: SIM300
+
+
+def a_record():
+    value = np.void("Rex", dtype=[("name", "U10")])
+    copy = value.__deepcopy__(None)
+    value[0] = None
+    return copy[0] == "Rex", copy["name"] != "Rex"
+
+
+def compared_with_objects():
+    a, found = np.arange(2), []
+    for o in (NoArray(), Pair(), object, None, (1, 2), {}):
+        found += [raising(lambda o=o: a == o), raising(lambda o=o: o != a), raising(lambda o=o: a[0] == o)]
+    return found
+
+
+def too_many_dimensions():
+    return raising(lambda: np.ones((1,) * 64).flat), np.ones((1,) * 32).flat[0]
+
+
+def conjugates():
+    for v in 5, 5j:
+        a = np.array(v)
+        same = a.conjugate() == v.conjugate()
+        if not (x := same):
+            raise AssertionError(x)
+    return a
+
+
+def copies_that_are_forbidden():
+    found = []
+    for dtype in "?bLfdDU":
+        scalar = np.zeros((), dtype)[()]
+        for copy in (False, np._CopyMode.NEVER, np._CopyMode.IF_NEEDED):
+            found += [raising(lambda x=x, copy=copy: np.array(x, copy=copy)) for x in (scalar, scalar.item())]
+    return found
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        copies_that_are_forbidden,
+        in_fortrans_order,
+        words,
+        a_record,
+        compared_with_objects,
+        too_many_dimensions,
+        conjugates,
+    ],
+)
+def test_without_arguments(f):
+    torch._dynamo.reset()
+    compiled, want = torch.compile(f), f()
+    for _ in range(2):
+        got = compiled()
+        assert repr(got) == repr(want)
+        assert not isinstance(want, tuple) or all(
+            getattr(g, "strides", None) == getattr(w, "strides", None) for g, w in zip(got, want)
+        )

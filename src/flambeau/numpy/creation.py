@@ -211,7 +211,9 @@ def _ordered(x, order, given, copy):
     if isinstance(copy, str):
         raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     y = laid_out(x, in_order(x.ndim, order, given if is_tensor(given) else None)) if order in ("C", "F", "A") else x
-    if copy is False and y is not given:
+    if isinstance(copy, np._CopyMode):
+        copy = {np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}.get(copy, True)
+    if copy is False and (y is not given or not x.ndim):  # which may stand for a scalar
         raise TypeError("an array that NumPy may have to copy with copy=False")
     return y.clone() if copy and y is given else y
 

@@ -54,7 +54,7 @@ def _reshape_method(a, *shape, order="C", copy=None):
         raise TypeError(f"np.reshape in memory order {order!r}")
     if copy is False:
         raise TypeError("np.reshape with copy=False")
-    if in_order(x.ndim, order, x) == list(range(x.ndim)):
+    if order != "F" and in_order(x.ndim, order, x) == list(range(x.ndim)):
         out = x.reshape(shape)
     else:
         out = _backwards(_backwards(x).reshape(shape[::-1]))

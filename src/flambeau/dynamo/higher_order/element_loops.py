@@ -10,7 +10,7 @@ import numpy as np
 
 from ..bytecode.instructions import Inst
 from ..bytecode.versions import BREAKABLE
-from ..exc import SkipForGood
+from ..exc import SkipForGood, Unsupported
 from ..variables.base import Lazy, Variable
 from ..variables.containers.lists import SequenceVariable
 from ..variables.iterators.container_iterators import ListIteratorVariable
@@ -92,7 +92,11 @@ def _is_number(v: Variable) -> bool:
         return _is_known_number(v.value)
     if isinstance(v, SequenceVariable):
         return all(_is_number(e.unwrap()) for e in v.elements)
-    return issubclass(v.python_type(), (*NUMBERS, dict, set, range))
+    try:
+        kind = v.python_type()
+    except Unsupported:  # of a value whose type isn't known
+        return False
+    return issubclass(kind, (*NUMBERS, dict, set, range))
 
 
 def _is_known_number(x: object) -> bool:

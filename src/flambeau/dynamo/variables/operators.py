@@ -579,6 +579,8 @@ def tensor_binary(tx, fn, a, b):
             and x.is_constant()
             and x.as_constant() is None
         ):
+            if isinstance(y, NumpyNdarrayVariable) and not y.scalar:
+                unsupported("numpy", f"{fn.__name__} of an array and None", "NumPy compares each element with it.")
             return ConstantVariable(fn is operator.ne)
     if numpy:
         made = of_complex(tx, fn, a, b)
@@ -681,7 +683,8 @@ def _object_binary(tx, fn, a, b):
                     return r
     if isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable):
         return binary(tx, base, contents_of(a), contents_of(b))
-    if base in (operator.eq, operator.ne):
+    of_numpy = any(isinstance(v, NumpyNdarrayVariable | ByteArrayVariable) for v in (a, b))
+    if base in (operator.eq, operator.ne) and not of_numpy:  # an array compares its elements with any object
         return ConstantVariable(equal_in_c(tx, a, b) == (base is operator.eq))
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
 

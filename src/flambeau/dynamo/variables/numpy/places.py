@@ -133,4 +133,10 @@ def _(tx, args, kwargs):
     return FlatVariable(args[0], places=True)
 
 
-ATTRIBUTES["flat"] = lambda tx, array: FlatVariable(array)
+def _flat(tx, array) -> FlatVariable:
+    if array.val.ndim > 32:
+        unsupported("numpy", "ndarray.flat of more than 32 dimensions", "NumPy raises an error.")
+    return FlatVariable(array)
+
+
+ATTRIBUTES["flat"] = _flat

@@ -66,7 +66,7 @@ class ConstantVariable(KnownVariable):
         return bool(self.value)
 
     def distinct_from(self, other):
-        return self.value is None or isinstance(self.value, str)
+        return self.value is None or (isinstance(self.value, str) and not issubclass(other.python_type(), str))
 
     def getattr(self, tx, name):
         if isinstance(self.value, enum.Enum):
