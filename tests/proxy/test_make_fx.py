@@ -249,3 +249,20 @@ def test_allclose_depends_on_data(mode):
 def test_sizes_are_operands_of_functions():
     graph = make_fx(lambda x, n: torch.add(x.size(0), n), tracing_mode="symbolic")(torch.rand(3, 2), 2.0).graph
     assert torch.ops.aten.add.Tensor in [n.target for n in graph.nodes]
+
+
+@pytest.mark.parametrize("mode", ["symbolic", "fake"])
+@pytest.mark.parametrize(
+    "change", [lambda t: t.resize_(20), lambda t: t.resize_as_(torch.ones(20)), lambda t: t.set_(t.new_ones(20))]
+)
+def test_tensors_with_data_keep_their_shape_in_a_trace(mode, change):
+    """A method that is no operator would be done once, and the graph would not do it."""
+    held = torch.ones(4, 5)
+
+    def f(x):
+        change(held)
+        return x.sum() + held.sum(0).sum()
+
+    with pytest.raises(AssertionError, match="metadata mutating ops on non-Fake"):
+        make_fx(f, tracing_mode=mode, _allow_non_fake_inputs=True)(torch.ones(2))
+    assert held.shape == (4, 5)

@@ -16,6 +16,7 @@ from . import shared as _shared  # noqa: F401  (tensors in shared memory)
 from . import storage as _storage
 from .conversion import tensor, to
 from .device_memory import described_at, is_described, on_device
+from .modes import tell_resized
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -204,13 +205,15 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if source is self and size is None and not (self._requires_grad and self.is_leaf):
         return self
     _plain(self, "set_")
+    given = isinstance(source, _C.TensorBase)
+    if given and source._has_data is not self._has_data and is_described(source) is not is_described(self):
+        raise RuntimeError(
+            f"set_: a {type(self).__name__} can't take the memory of a {type(source).__name__}: one of them has no data"
+        )
+    tell_resized(self, "set_")
     if source is None:
         return _take_over(self, self.new_empty(0))
-    if isinstance(source, _C.TensorBase):
-        if source._has_data is not self._has_data and is_described(source) is not is_described(self):
-            raise RuntimeError(
-                f"set_: a {type(self).__name__} can't take the memory of a {type(source).__name__}: one of them has no data"
-            )
+    if given:
         if source.dtype is not self.dtype:
             raise RuntimeError(f"set_: expected a tensor of dtype {self.dtype}, got {source.dtype}")
         if size is None:

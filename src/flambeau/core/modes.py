@@ -44,6 +44,9 @@ class TorchDispatchMode(_C.DispatchModeBase):
     def becoming(self, tensor, view):
         """``tensor`` is about to get the sizes, strides and place of ``view``, a view of it (``unsqueeze_`` and its kin)."""
 
+    def resized(self, tensor, name: str):
+        """``tensor`` is about to get another shape or memory by the method ``name``, which is no operator."""
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         raise NotImplementedError(f"{type(self).__name__} must define __torch_dispatch__")
 
@@ -84,6 +87,13 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 def dispatch_stack() -> list:
     """The active dispatch modes of this thread, outermost first (a copy)."""
     return list(_C.stack("dispatch_modes"))
+
+
+def tell_resized(tensor, name: str) -> None:
+    """Tell the active modes of a method that gives ``tensor`` another shape or memory."""
+    for mode in _C.stack("dispatch_modes"):
+        if isinstance(mode, TorchDispatchMode):
+            mode.resized(tensor, name)
 
 
 def function_stack() -> list:

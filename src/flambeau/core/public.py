@@ -12,6 +12,7 @@ from ..base.errors import AllocationError
 from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
 from ..base.symint import SymInt, is_symbolic
 from .device_memory import described_at, is_described, on_device, resized_on_device
+from .modes import tell_resized
 from .operator import namespace
 from .overrides import checked_input
 from .promotion import check_can_hold
@@ -184,6 +185,7 @@ def resize_(self, *sizes, memory_format=None):
         raise RuntimeError("Unsupported memory format Preserve")
     if tuple(self._shape) == size and memory_format is None:
         return self
+    tell_resized(self, "resize_")
     strides = format_strides(size, format)
     if not is_symbolic(strides) and any(abs(s) >= 1 << 63 for s in strides):
         raise RuntimeError("Stride calculation overflowed")

@@ -196,6 +196,12 @@ class FakeTensorMode(TorchDispatchMode):
         self._memo[key] = weakref.ref(t, forget), out
         return out
 
+    def resized(self, tensor, name):
+        if not isinstance(tensor, FakeTensor):  # no trace would know of it
+            raise AssertionError(
+                f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {name} of a tensor of shape {list(tensor.shape)}"
+            )
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if not all(issubclass(t, FakeTensor) for t in types):
