@@ -479,3 +479,15 @@ def test_truths_of_assertions_are_those_of_all_examples():
 
     vmap(told)(x)
     assert seen == [(False, True)]
+
+
+@pytest.mark.filterwarnings("ignore:.*prototype")
+def test_nested_tensors_are_mapped_over_their_tensors():
+    x = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(4, 3)])
+    assert [tuple(t.shape) for t in vmap(lambda t: t + 1)(x).unbind()] == [(2, 3), (4, 3)]
+    for dims in ({"in_dims": 2}, {"out_dims": 2}):
+        with pytest.raises(RuntimeError, match="Nested tensors can only be vmapped over dim=0"):
+            vmap(lambda t: t, **dims)(x)
+    attention = torch.nn.MultiheadAttention(3, 1, batch_first=True).eval()
+    with pytest.raises(AssertionError, match="MultiheadAttention does not support NestedTensor"):
+        attention(x, x, x)

@@ -144,6 +144,8 @@ def movedim(x, source: int, destination: int):
     """``x`` with one dimension moved (both non-negative)."""
     if source == destination:
         return x
+    if x.is_nested:
+        raise RuntimeError("Nested tensors can only be vmapped over dim=0, but got another dimension.")
     perm = [d for d in range(x._ndim) if d != source]
     perm.insert(destination, source)
     return aten.permute.default(x, perm)

@@ -476,6 +476,11 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        if query.is_nested or key.is_nested or value.is_nested:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit because some "
+                "Tensor argument has_torch_function. Use torch.nn.functional.scaled_dot_product_attention of nested tensors instead."
+            )
         if (
             self.batch_first and query.dim() == 3
         ):  # keeping which of them are one tensor: that decides how they are projected
