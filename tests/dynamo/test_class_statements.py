@@ -63,21 +63,23 @@ ONE_GRAPH = {
 }
 
 
+@pytest.mark.parametrize("fullgraph", [True, False])
 @pytest.mark.parametrize("name", ONE_GRAPH)
-def test_is_one_graph(name):
+def test_is_one_graph(name, fullgraph):
     scope = {"torch": torch, "__name__": "classes"}
     exec("def f(x):\n" + textwrap.indent(textwrap.dedent(ONE_GRAPH[name]), "    "), scope)
-    check(scope["f"], torch.ones(2), graphs=1, fullgraph=True)
+    check(scope["f"], torch.ones(2), graphs=1, fullgraph=fullgraph)
 
 
-def test_each_call_makes_its_own():
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_each_call_makes_its_own(fullgraph):
     def f(x):
         class A:
             v = x * 2
 
         return A
 
-    g = torch.compile(f, backend="eager", fullgraph=True)
+    g = torch.compile(f, backend="eager", fullgraph=fullgraph)
     a, b = g(torch.ones(1)), g(torch.zeros(1))
     assert a is not b
     assert (a.v.item(), b.v.item()) == (2, 0)
@@ -85,6 +87,104 @@ def test_each_call_makes_its_own():
 
 class Base:
     pass
+
+
+def before_the_class(x):
+    torch._dynamo.graph_break()
+
+    class A:
+        k = 2
+
+    return x * A.k
+
+
+def in_a_callee(x):
+    return before_the_class(x) + 1
+
+
+def behind_the_class(x):
+    class A:
+        k = x * 2
+
+    torch._dynamo.graph_break()
+    return A.k + 1, A
+
+
+def behind_an_object(x):
+    class A:
+        made = 0
+
+        def __init__(self):
+            A.made += 1
+            self.y = x
+
+    a = A()
+    a.y = a.y + 1
+    torch._dynamo.graph_break()
+    return a.y * A.made, type(a) is A
+
+
+def in_a_loop(x):
+    made = []
+    for k in range(3):
+
+        class A:
+            n = k
+
+        made.append(A)
+        if k == 1:
+            torch._dynamo.graph_break()
+    return [x * a.n for a in made], len(set(made))
+
+
+def a_generator(x):
+    class A:
+        k = 3
+
+    yield x * A.k
+    yield A.k
+
+
+# Graphs where the frame breaks: in front of the statement, and behind it.
+BREAKS = {before_the_class: 1, in_a_callee: 2, behind_the_class: 2, behind_an_object: 2, in_a_loop: None}
+
+
+@pytest.mark.parametrize("fn", BREAKS)
+def test_frames_that_break(fn):
+    got = check(lambda x: normalised(fn(x)), torch.ones(2), calls=3)
+    assert BREAKS[fn] is None or len(got.gms) >= BREAKS[fn]
+
+
+def normalised(found):
+    return [v.__name__ if isinstance(v, type) else v for v in found] if isinstance(found, tuple) else found
+
+
+def test_a_generator_makes_a_class():
+    compiled = torch.compile(a_generator, backend="eager")
+    for _ in range(3):
+        assert [torch.as_tensor(v).tolist() for v in compiled(torch.ones(1))] == [[3], 3]
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_no_class_stays_when_the_frame_ends_by_an_exception(backend):
+    class Bad(Exception):
+        pass
+
+    def f(x):
+        class E(Base, Bad):
+            pass
+
+        if x.shape[0] == 2:
+            raise E("two")
+        return x + 1
+
+    compiled = torch.compile(f, backend=backend)
+    for _ in range(3):
+        with pytest.raises(Bad, match="two"):
+            compiled(torch.ones(2))
+        assert compiled(torch.ones(3)).tolist() == [2, 2, 2]
+    gc.collect()
+    assert Base.__subclasses__() == []
 
 
 def test_without_fullgraph_the_rest_is_captured_and_dropped():

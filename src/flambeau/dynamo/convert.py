@@ -429,7 +429,7 @@ class Compiler(_frame.Context):
         resumes = Resumes.of(cache)
         break_at: int | None = None
         reason: BreakReason | None = None
-        unroll = True
+        unroll = whole = True
         modes = ActiveModes()
         outer = sys.exc_info()[1]  # what a caller handles
         has_tensors = trace_rules.frame_has_tensors(func, args)
@@ -443,6 +443,7 @@ class Compiler(_frame.Context):
             output.modes = modes
             output.outer_exception = outer
             tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
+            output.whole = self.fullgraph or whole and not tx.suspends
             if not (self.fullgraph or tx.suspends or has_tensors):
                 output.most_instructions = min(output.most_instructions, config.max_traced_instructions_without_tensors)
             try:
@@ -456,6 +457,11 @@ class Compiler(_frame.Context):
             except TraceAgain:
                 restarts -= 1  # so often as there are lazy layers
             except (RestartAnalysis, SkipFrame) as e:
+                if output.objects.made_classes and not self.fullgraph:
+                    # Behind a break a class and its objects would have to be made in the program's order.
+                    whole = False
+                    break_at = reason = None
+                    continue
                 if output.shapes.numpy_integers:
                     seen.known_integers |= output.shapes.numpy_integers
                     break_at = reason = None

@@ -103,6 +103,8 @@ class OutputGraph:
         """Among the inputs of the graph."""
         self.stand_ins = subclass_operations.StandIns()
         self.unroll = True
+        # Whether the frame has no graph break, as far as is known: classes are made by its captured code.
+        self.whole = False
         """Take the elements of iterators that existed before, as far as they are known."""
         self._fake_mode = None
         self.initial_grad = tensor_queries.grad_enabled()

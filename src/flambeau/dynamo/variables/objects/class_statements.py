@@ -5,9 +5,10 @@ interpreter's own lookups (MRO, ``isinstance``, slots, abstract methods) are ask
 or constant where the interpreter looks at it, else a :class:`Held`, and each stands for its variable (``OutputGraph.stood_for``). Captured code makes
 the class anew at each call, from the namespace as the program left it, when the class or something of it leaves; the stand-in never does.
 
-Captured, under ``fullgraph``, are classes whose metaclass is ``type`` or ``ABCMeta`` and which run no code of a program's when they are made: no
-``__init_subclass__``, no ``__set_name__``, no keywords. All others break the graph in front of the statement. What is captured behind it is
-for that call's class alone, and dropped with the call (``Cache.once``); beyond the limit of recompilations it runs plainly.
+Captured, in frames without a graph break, are classes whose metaclass is ``type`` or ``ABCMeta`` and which run no code of a program's when they are
+made: no ``__init_subclass__``, no ``__set_name__``, no keywords. All others break the graph in front of the statement; so do all in a frame that
+breaks behind them, which is traced again (``OutputGraph.whole``). What is captured behind such a break is for that call's class alone, and dropped
+with the call (``Cache.once``); beyond the limit of recompilations it runs plainly.
 """
 
 from __future__ import annotations
@@ -253,7 +254,7 @@ def stand_in_function(tx, v: FunctionVariable) -> types.FunctionType:
 
 def make_class(tx, meta: type | None, name: str, bases: list[Variable], namespace: dict[str, Variable]) -> Variable:
     """The class, with the checks of what has to be settled for it."""
-    if not tx.root.fullgraph:
+    if not tx.output.whole:
         refuse(name, "Behind a graph break its objects and it would have to be made in the program's order.")
     values = []
     for b in bases:
