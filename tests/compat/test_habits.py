@@ -280,3 +280,8 @@ def test_modules_named_like_functions():
         "assert torch.compile(torch.nn.Linear(2, 2))(torch.ones(1, 2)).shape == (1, 2)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_the_module_lists_can_be_written():
+    names = dir(torch)
+    assert all(n.isidentifier() for n in names) and {"nn", "compile", "randn", "Tensor"} <= set(names)

@@ -15,7 +15,7 @@ from .namespaces import SECTIONS, make, parse
 __all__ = ["find", "names"]
 
 _MODULES = {
-    *(n for n in (*ALIASES, *SECTIONS) if n and "." not in n),
+    *(n for n in (*ALIASES, *SECTIONS) if n and "." not in n and not n.startswith("+")),
     *("amp", "distributions", "serialization", "masked", "export"),
 }
 
