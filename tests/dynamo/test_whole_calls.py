@@ -3,6 +3,7 @@ tensors, texts of functions, logs that are written behind the graph."""
 
 import collections
 import copy
+import itertools
 import operator
 import warnings
 
@@ -554,8 +555,8 @@ def test_pieces_of_sizes_out_of_data_have_gradients():
         a, b = i.tolist()
         return x.split([a, b], dim=-1)
 
-    for backend in ("eager", "aot_eager", "inductor"):
-        g = torch.compile(f, backend=backend, fullgraph=True)
+    for backend, dynamic in itertools.product(("eager", "aot_eager", "inductor"), (None, True)):
+        g = torch.compile(f, backend=backend, fullgraph=True, dynamic=dynamic)
         for shape, sizes in (((10,), [7, 3]), ((2, 6), [2, 4]), ((2, 3, 2, 6), [5, 1])):
             x = torch.ones(shape, requires_grad=True)
             a, b = g(x, torch.tensor(sizes))

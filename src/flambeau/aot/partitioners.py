@@ -10,6 +10,7 @@ operator's kind and never from its name."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .. import _C
 from ..base.relations import as_symbol, symbols
@@ -251,12 +252,17 @@ def _numbers(n: Node):
             yield from (s for s in (*v._shape, *v._strides) if isinstance(s, NUMBERS))
 
 
+def _known_as(v) -> Any:
+    """The expression that compilers see: of a size that a check made the rest of another, for example, that difference."""
+    return v.env.simplify(v.expr)
+
+
 def _missing_sizes(joint: GraphModule, sides: _Sides, saved: list[Node]) -> list[Node]:
     """Nodes for the symbols of the backward that none of its inputs has as a size of its own."""
     inputs = dict.fromkeys((*saved, *sides.tangents))
-    known = {as_symbol(v.expr) for n in inputs for v in _numbers(n)}
+    known = {as_symbol(_known_as(v)) for n in inputs for v in _numbers(n)}
     made = {s for n in sides.backward if n not in inputs and n.op != "placeholder" for s in _made_here(n)}
-    wanted = {s: None for n in (*sides.backward, *inputs) for v in _numbers(n) for s in symbols(v.expr)}
+    wanted = {s: None for n in (*sides.backward, *inputs) for v in _numbers(n) for s in symbols(_known_as(v))}
     out = []
     for s in sorted((s for s in wanted if s not in known and s not in made), key=lambda s: s.name):
         node = _size_node(joint.graph, sides.primals, s)
@@ -278,12 +284,12 @@ def _size_node(graph: Graph, primals: list[Node], s) -> Node | None:
         if isinstance(value, _C.TensorBase):
             for op, numbers in ((aten.sym_size.int, value._shape), (aten.sym_stride.int, value._strides)):
                 for d, v in enumerate(numbers):
-                    if isinstance(v, NUMBERS) and as_symbol(v.expr) is s:
+                    if isinstance(v, NUMBERS) and as_symbol(_known_as(v)) is s:
                         with graph.inserting_after(primals[-1]):
                             node = graph.call_function(op, (p, d))
                         node.meta["val"] = v
                         return node
-        elif isinstance(value, NUMBERS) and as_symbol(value.expr) is s:
+        elif isinstance(value, NUMBERS) and as_symbol(_known_as(value)) is s:
             return p
     return None
 
