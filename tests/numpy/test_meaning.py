@@ -423,6 +423,31 @@ def too_many_dimensions():
     return raising(lambda: np.ones((1,) * 64).flat), np.ones((1,) * 32).flat[0]
 
 
+NESTED = [[1, 2], [3, 4]]
+
+
+def lists_from_outside():
+    a = np.zeros((2, 2))
+    a[0], a[:, 1] = NESTED[0], NESTED[1]
+    return (
+        np.array([NESTED[0], NESTED[1]], dtype="i4"),
+        np.asarray([NESTED[0]], dtype="f4"),
+        np.full((2, 2), NESTED[0], "i2"),
+        np.array([NESTED[0]], "M8[D]"),
+        np.char.multiply(np.array(["a", "b"]), NESTED[0]),
+        a,
+    )
+
+
+def required_orders():
+    x = np.array(3.0)
+    return np.require(x, requirements=["C"]), np.require(x, "f4", ["F"]), np.require(np.ones((2, 3)), "f4", ["F"])
+
+
+def endless_steps():
+    return np.arange(0, 1, np.inf), np.arange(0, -1, -np.inf), np.arange(0, 1, -np.inf)
+
+
 def conjugates():
     for v in 5, 5j:
         a = np.array(v)
@@ -444,6 +469,9 @@ def copies_that_are_forbidden():
 @pytest.mark.parametrize(
     "f",
     [
+        lists_from_outside,
+        required_orders,
+        endless_steps,
         copies_that_are_forbidden,
         in_fortrans_order,
         words,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 
@@ -133,6 +134,8 @@ def arange(
         return cast(aten.add(aten.mul(aten.arange(len(probe)), delta), first), d)
     if d.char not in "fd":
         raise TypeError(f"np.arange of {d}")
+    if not math.isfinite(step):
+        raise TypeError("np.arange of an infinite step")
     delta = d.type(d.type(start + step) - d.type(start))
     index = aten.arange(len(probe), dtype=torch_dtype(d))
     return aten.add(aten.mul(index, float(delta)), float(d.type(start)))

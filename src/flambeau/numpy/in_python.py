@@ -77,9 +77,9 @@ def require(a, dtype=None, requirements=None):
     if "F" in asked and "C" in asked:
         raise ValueError('Cannot specify both "C" and "F" order')
     if "F" in asked:
-        return np.asfortranarray(a, dtype)
+        return np.asanyarray(a, dtype, order="F")
     if "C" in asked:
-        return np.ascontiguousarray(a, dtype)
+        return np.asanyarray(a, dtype, order="C")
     return np.asanyarray(a, dtype)
 
 

@@ -206,10 +206,21 @@ def of_array(tx, value: np.ndarray, source) -> Variable | None:
     return ByteArrayVariable(found.node, found.val, value.dtype, source)
 
 
-def _tells_bytes(v: Variable) -> bool:
+def _names_bytes(v: Variable) -> bool:
+    """Whether a dtype is one of arrays that are carried as bytes."""
+    if not v.can_constant():
+        return False
+    try:
+        return of_numpy().captured(np.dtype(v.as_constant()))
+    except (TypeError, ValueError):
+        return False
+
+
+def _tells_bytes(tx, v: Variable) -> bool:
     """Whether an argument makes a new array one that is carried as bytes."""
+    v = tx.realize(v)
     if isinstance(v, ListVariable | TupleVariable):
-        return any(map(_tells_bytes, v.elements))
+        return any(_tells_bytes(tx, e) for e in v.items(tx))
     x = v.as_constant() if v.can_constant() else None
     if isinstance(x, str):
         return True
@@ -221,7 +232,7 @@ def _tells_bytes(v: Variable) -> bool:
 def _holds_bytes(tx, v: Variable) -> bool:
     v = tx.realize(v)
     return isinstance(v, ByteArrayVariable) or (
-        isinstance(v, ListVariable | TupleVariable) and any(_holds_bytes(tx, e) for e in v.elements)
+        isinstance(v, ListVariable | TupleVariable) and any(_holds_bytes(tx, e) for e in v.items(tx))
     )
 
 
@@ -232,7 +243,7 @@ def called(tx, f, args: list[Variable], kwargs: dict[str, Variable]) -> Variable
         named = kwargs.get("dtype")
         makes = f in CREATORS and (
             _makes_text(tx, args[:1] if f in (np.array, np.asarray) else args[1:2])
-            or (named is not None and _tells_bytes(tx.realize(named)))
+            or (named is not None and _names_bytes(tx.realize(named)))
         )
         if not makes:
             return None
@@ -246,7 +257,7 @@ def called(tx, f, args: list[Variable], kwargs: dict[str, Variable]) -> Variable
 
 def _makes_text(tx, first: list[Variable]) -> bool:
     v = tx.realize(first[0]) if first else None
-    return v is not None and not isinstance(v, TensorVariable) and _tells_bytes(v)
+    return v is not None and not isinstance(v, TensorVariable) and _tells_bytes(tx, v)
 
 
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
@@ -269,7 +280,10 @@ def _literal(tx, v: Variable, arrays: list, dtypes: list, scalars: list):
         dtypes.append(None)
         return ("a", len(arrays) - 1)
     if isinstance(v, ListVariable | TupleVariable):
-        return ("l" if v.python_type() is list else "t", [_literal(tx, e, arrays, dtypes, scalars) for e in v.elements])
+        return (
+            "l" if v.python_type() is list else "t",
+            [_literal(tx, e, arrays, dtypes, scalars) for e in v.items(tx)],
+        )
     if not v.can_constant():
         unsupported("numpy", f"{v!r} beside an array of text, dates or records", "It is no argument of a graph's call.")
     x = v.as_constant()

@@ -666,7 +666,7 @@ class NumpyNdarrayVariable(TensorVariable):
                 e.is_symbol
                 or getattr(e, "scalar", False)
                 or (e.is_constant() and isinstance(e.as_constant(), int | float | complex | np.generic))
-                for e in map(tx.realize, value.elements)
+                for e in map(tx.realize, value.items(tx))
             )
             if not numbers or (len(parts) >= self.val.ndim and all(map(_is_element, parts))):
                 unsupported(
