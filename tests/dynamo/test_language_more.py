@@ -4,6 +4,7 @@ import collections
 import contextlib
 import enum
 import heapq
+import itertools
 import operator
 import types
 
@@ -106,6 +107,55 @@ class DecliningTensor(torch.Tensor):
 
     def __radd__(self, other):
         return "radd"
+
+
+class OwnList(list):
+    pass
+
+
+class OwnDict(dict):
+    pass
+
+
+@program
+def objects_of_derived_classes_are_their_own(C, torch):
+    def f(x, l, k):
+        made = [
+            collections.Counter("a") is collections.Counter("a"),
+            operator.is_not(collections.Counter("a"), collections.Counter("a")),
+            OwnList() is OwnList(),
+            OwnDict() is OwnDict(),
+            l is OwnList(),
+            any(v is l for v in [OwnList(), OwnDict()]),
+            l is k,
+            l is l,
+        ]
+        return made, x + 1
+
+    l = OwnList()
+    return [C(f)(X(), l, OwnList()), C(f)(X(), l, l)]
+
+
+@program
+def operators_of_sets_called_by_name(C, torch):
+    def f(x, s):
+        names = ("__and__", "__or__", "__xor__", "__sub__")
+        others = ([1, 2], (1,), {1: 2}, "ab", 3, None, {1: 2}.values(), {2, 3}, frozenset([2]))
+        return [getattr(v, n)(o) for v in (s, {1, 2}, frozenset([1])) for n in names for o in others], x + 1
+
+    return C(f)(X(), {1, 5})
+
+
+@program
+def numbers_of_combinations_are_looked_at_first(C, torch):
+    def f(x):
+        out = []
+        for make in (itertools.combinations, itertools.permutations, itertools.combinations_with_replacement):
+            for args in ((3, [1]), (None, "a"), ([1], -1), (3, 2), ([1, 2], 2)):
+                out.append(attempt(lambda *a: list(make(*a)), *args))
+        return out, x + 1
+
+    return C(f)(X())
 
 
 @program

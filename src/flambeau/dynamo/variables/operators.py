@@ -156,6 +156,8 @@ def may_be_in_code(v: Variable) -> bool:
 def known_object(v: Variable):
     if type(v) is NamespaceDict:
         return v.table
+    if isinstance(v, DerivedVariable):  # whose base is a class
+        return v.value
     for name in ("value", "base", "open_value"):
         found = getattr(v, name, None)
         if found is not None:

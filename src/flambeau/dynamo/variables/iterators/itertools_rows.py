@@ -52,8 +52,10 @@ def _chosen(fn):
         iterable, r = bound(args, kwargs, "iterable", "r")
         if iterable is None:
             return None
-        pool = TupleVariable(all_of(tx, iterable))
         make = FunctionWithOptions(fn, *([] if r is None else [r.as_constant()]))
+        if fn is not itertools.permutations and not (r is not None and hasattr(r.as_constant(), "__index__")):
+            own_error(tx, make, ())  # what is no number is looked at first
+        pool = TupleVariable(all_of(tx, iterable))
         own_error(tx, make, ())
         return RowsVariable(fn, make, [pool])
 
