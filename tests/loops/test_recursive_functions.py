@@ -340,3 +340,23 @@ def test_whole_numbers_of_an_inlined_recursion_are_operands_or_known(n, axis):
 
     torch._dynamo.reset()
     same(torch.compile(f)(a), f(a))
+
+
+def remembered(n, memo):
+    if n not in memo:
+        memo[n] = n if n < 2 else remembered(n - 1, memo) + remembered(n - 2, memo)
+    return memo[n]
+
+
+def of_a_dict(n):
+    memo = {}
+    return remembered(n, memo), memo
+
+
+def test_long_traces_in_which_nothing_is_captured_are_not_repeated():
+    torch._dynamo.reset()
+    before = counters["frames"]["total"]
+    f = torch.compile(of_a_dict)
+    for _ in range(10):
+        assert f(60) == of_a_dict(60)
+    assert counters["frames"]["total"] - before <= 4

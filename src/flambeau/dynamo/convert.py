@@ -139,7 +139,7 @@ class NothingCaptured(SkipFrame):
         self.executed = executed
 
 
-WORTH_ONE = 10_000  # instructions of a trace in vain that count as one more try
+WORTH_ONE = 1_000  # instructions of a trace in vain that count as one more try
 
 
 class Resumes:
@@ -312,7 +312,7 @@ class Compiler(_frame.Context):
         if isinstance(e, SkipForGood):
             cache.skip = True
             return False
-        # Eight short traces in vain are as many as a long one.
+        # Eight short traces in vain count as much as some long ones.
         return self._again_later(cache, 1 + e.executed // WORTH_ONE)
 
     def _defect(self, code, cache, event: Event, e: Exception) -> bool:
