@@ -1,5 +1,8 @@
 """What captured code takes for granted of quantised tensors, their sizes, writes to them, errors, and whole models."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,8 @@ import flambeau.ao.nn.quantized.functional as QF
 import flambeau.ao.quantization as quant
 from flambeau import nn
 from flambeau.ao.quantization import quantize_fx
+from flambeau.ops.affine import tracing
+from flambeau.ops.affine.traced import OPERATORS
 
 from .test_codes_in_graphs import (  # fmt: skip
     BACKENDS,
@@ -188,6 +193,12 @@ def test_errors_are_those_of_eager_code(name, backend):
     with pytest.raises(type(wanted.value)) as got:
         torch.compile(f, backend=backend)(*args)
     assert str(got.value) == str(wanted.value)
+
+
+def test_rules_are_loaded_by_the_operators_that_need_them():
+    assert {name for name in OPERATORS if name.startswith("aten::")} == tracing._MAKERS
+    code = "import sys, flambeau as t; t.compile(lambda x: x + 1, backend='eager')(t.ones(2)); print('flambeau.ops.affine.traced' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_what_has_no_rule_is_named():

@@ -6,8 +6,7 @@ from flambeau.core.definition import TensorMeta
 from flambeau.core.quantized import PACKED, QUANTISED, Affine
 from flambeau.core.tensor import CPU
 from flambeau.fake import FakeTensor
-from flambeau.ops.affine import traced
-from flambeau.ops.affine.tracing import rebuilt
+from flambeau.ops.affine.tracing import rebuilt, stand_in
 
 from ...exc import unsupported
 from ...graph import tensor_queries
@@ -32,7 +31,7 @@ class CodesVariable(SubclassVariable):
         kind = QUANTISED[codes._dtype] if packed is None else PACKED
         shape = (0,) * (codes.ndim if packed is None else len(packed))
         fake = FakeTensor(tx.output.fake_mode, TensorMeta(shape, shape, kind, CPU))
-        super().__init__(None, fake, source, traced.CodesTensor, value)
+        super().__init__(None, fake, source, stand_in(), value)
         self.parts = parts
 
     def __repr__(self):

@@ -11,7 +11,7 @@ from flambeau.base import shape_env
 from flambeau.base.compiling import is_exporting
 from flambeau.base.device import current_device
 from flambeau.base.shapes import Size
-from flambeau.ops.affine import traced
+from flambeau.ops.affine.tracing import operator_rule
 
 from ...config import config
 from ...exc import unsupported
@@ -95,7 +95,7 @@ class TorchFunctionVariable(HeldVariable):
             and getattr(tensor_queries.Tensor, name, None) is fn
         ):
             return TensorMethodVariable(args[0], name).call(tx, args[1:], kwargs)
-        rule = None if trace_rules.is_allowed(fn) else traced.operator_rule(fn)
+        rule = None if trace_rules.is_allowed(fn) else operator_rule(fn)
         if rule is not None:
             return tx.wrap_function(rule).call(tx, args, kwargs)
         handler = SPECIAL.get(name) if not trace_rules.is_allowed(fn) else None

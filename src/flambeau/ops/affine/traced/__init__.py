@@ -10,6 +10,6 @@ from . import elements as elements
 from . import layers as layers
 from . import packed as packed
 from .record import CodesTensor
-from .rules import operator_rule
+from .rules import OPERATORS
 
-__all__ = ["CodesTensor", "operator_rule"]
+__all__ = ["OPERATORS", "CodesTensor"]

@@ -27,15 +27,6 @@ def operator(*names: str):
     return wrap
 
 
-def operator_rule(func):
-    """The rule of an operator, one of its overloads or its public function, where it needs no quantised argument."""
-    packet = getattr(func, "overloadpacket", func)
-    name = getattr(packet, "_qualified_op_name", None)
-    if name is None and isinstance(func, _C.Function):
-        name = f"aten::{func.__name__}"
-    return OPERATORS.get(name)
-
-
 # ---- made from numbers -----------------------------------------------------------------------------------------------------
 
 
