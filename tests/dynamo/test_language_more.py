@@ -118,6 +118,19 @@ class OwnDict(dict):
 
 
 @program
+def deques_rotate_by_integers(C, torch):
+    def f(x, q, n):
+        r = collections.deque([1, 2, 3], 5)
+        return [attempt(v.rotate, n) for v in (q, r, collections.deque())], r, x + 1
+
+    out = []
+    for n in (2, -1, 10, True, "", "a", 2.5, None, [1], np.int64(2)):
+        for q in (collections.deque([1]), collections.deque("abc")):
+            out += [C(f)(X(), q, n), q]
+    return out
+
+
+@program
 def objects_of_derived_classes_are_their_own(C, torch):
     def f(x, l, k):
         made = [
