@@ -547,33 +547,38 @@ class Binder:
             return result
         return named_return_type(f"{named.__name__}_out", named._fields)(*result)
 
+    def _fault(self, sig, args, kwargs) -> str | None:
+        """What isn't right with a call of the only signature; None where that can't be told of one argument."""
+        packed, _ = sig.arrange(args, kwargs)
+        # A method's tensor isn't counted.
+        own = int(self.method)
+        if len(packed) > len(sig.positional):
+            n = len(sig.positional) - own
+            return f" takes {n} positional argument{'s' * (n != 1)} but {len(packed) - own} were given"
+        for i, (a, x) in enumerate(zip(sig.positional, packed)):
+            if sig.accepts(a, x):
+                continue
+            if a.is_list and a.type == "Tensor" and isinstance(x, (list, tuple)):
+                k, v = next((k, v) for k, v in enumerate(x) if not isinstance(v, _TensorBase))
+                return f": expected Tensor as element {k} in argument {i}, but got {type(v).__name__}"
+            return f": argument '{_shown(a)}' (position {i + 1 - own}) must be {_wanted(a)}, {_unlike(a, args[i])}"
+        for k, x in kwargs.items():
+            a = sig.by_name.get(k)
+            if a is None:
+                return f" got an unexpected keyword argument '{k}'"
+            if not sig.accepts(a, x):
+                return f": argument '{k}' must be {_wanted(a)}, {_unlike(a, x)}"
+        missing = [f'"{_shown(a)}"' for a in sig.args[len(packed) :] if not a.has_default and a.name not in kwargs]
+        if missing:
+            return (
+                f" missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: {', '.join(missing)}"
+            )
+        return None
+
     def _error(self, args, kwargs, signatures) -> str:
-        if len(signatures) == 1:
-            sig = signatures[0]
-            packed, _ = sig.arrange(args, kwargs)
-            # A method's tensor isn't counted.
-            own = int(self.method)
-            if len(packed) > len(sig.positional):
-                n = len(sig.positional) - own
-                return f"{self.name}() takes {n} positional argument{'s' * (n != 1)} but {len(packed) - own} were given"
-            for i, (a, x) in enumerate(zip(sig.positional, packed)):
-                if not sig.accepts(a, x):
-                    if a.is_list and a.type == "Tensor" and isinstance(x, (list, tuple)):
-                        k, v = next((k, v) for k, v in enumerate(x) if not isinstance(v, _TensorBase))
-                        return (
-                            f"{self.name}(): expected Tensor as element {k} in argument {i}, but got {type(v).__name__}"
-                        )
-                    return f"{self.name}(): argument '{_shown(a)}' (position {i + 1 - own}) must be {_wanted(a)}, {_unlike(a, args[i])}"
-            for k, x in kwargs.items():
-                if k not in sig.by_name:
-                    return f"{self.name}() got an unexpected keyword argument '{k}'"
-                if not sig.accepts(sig.by_name[k], x):
-                    return (
-                        f"{self.name}(): argument '{k}' must be {_wanted(sig.by_name[k])}, {_unlike(sig.by_name[k], x)}"
-                    )
-            missing = [f'"{_shown(a)}"' for a in sig.args[len(packed) :] if not a.has_default and a.name not in kwargs]
-            if missing:
-                return f"{self.name}() missing {len(missing)} required positional argument{'s' * (len(missing) != 1)}: {', '.join(missing)}"
+        fault = self._fault(signatures[0], args, kwargs) if len(signatures) == 1 else None
+        if fault is not None:
+            return f"{self.name}(){fault}"
         got = ", ".join([_describe(x) for x in args] + [f"{k}={_describe(x)}" for k, x in kwargs.items()])
         return (
             f"{self.name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
@@ -604,9 +609,9 @@ def _shown(a):
 def _unlike(a, x) -> str:
     """What isn't right with ``x`` for argument ``a``: its type, or that of the first element that isn't an int."""
     if a.is_list and a.type in ("int", "SymInt") and isinstance(x, (list, tuple)):
-        wrong = [(k, v) for k, v in enumerate(x) if not _is_int(v) and not isinstance(v, SymInt)]
-        if wrong:
-            return f"but found element of type {type(wrong[0][1]).__name__} at pos {wrong[0][0]}"
+        for k, v in enumerate(x):
+            if not _is_int(v) and not isinstance(v, SymInt):
+                return f"but found element of type {type(v).__name__} at pos {k}"
     return f"not {type(x).__name__}"
 
 

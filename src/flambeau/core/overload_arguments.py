@@ -56,7 +56,8 @@ def _bool(v) -> bool:
 
 
 def _device(v) -> bool:
-    return isinstance(v, (Device, str)) and as_device(v) is not None  # whose error tells of a device that there isn't
+    # The error of as_device tells of a device that there isn't.
+    return isinstance(v, (Device, str)) and as_device(v) is not None
 
 
 _TAKES: dict[str, Callable[[object], bool]] = {
@@ -74,7 +75,6 @@ _TAKES: dict[str, Callable[[object], bool]] = {
     "Generator": lambda v: isinstance(v, Generator),
 }
 
-
 # The same where the call has failed: what an operator may take beyond this was at fault.
 _SURELY_TAKES = _TAKES | {
     "Tensor": lambda v: isinstance(v, _C.TensorBase),
@@ -82,21 +82,24 @@ _SURELY_TAKES = _TAKES | {
     "int": lambda v: isinstance(v, (int, *NUMBERS)),
     "SymInt": lambda v: isinstance(v, (int, *NUMBERS)),
 }
-_OF_PYTHON = (AttributeError, KeyError, TypeError, ValueError)  # what Python and NumPy say of objects they can't use
+# What Python and NumPy say of objects they can't use.
+_OF_PYTHON = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def _takes(a: Argument, v, kinds: dict) -> bool:
     takes = kinds.get(a.type)
     if v is None:
         return a.optional or a.type in ("bool", "Tensor") and not a.is_list
-    if takes is None:  # a type of the program's own
+    # None: a type of the program's own.
+    if takes is None:
         return True
     if not a.is_list:
         return takes(v)
     if isinstance(v, _C.TensorBase):
         return a.type == "Tensor" and a.elements_optional
+    # int[2]: one number stands for all.
     if a.type != "Tensor" and a.size is not None and takes(v):
-        return True  # int[2]: one number stands for all
+        return True
     if isinstance(v, (str, bytes, dict)) or not hasattr(v, "__iter__") or not hasattr(v, "__len__"):
         return False
     if a.type == "Tensor":
@@ -109,6 +112,20 @@ def _type_name(a: Argument) -> str:
     if a.is_list:
         name = f"List[Optional[{name}]]" if a.elements_optional else f"List[{name}]"
     return f"Optional[{name}]" if a.optional else name
+
+
+def _check_argument(op, position: int, a: Argument, v, kinds: dict, failure: BaseException | None) -> None:
+    schema = op._schema
+    if not _takes(a, v, kinds):
+        raise RuntimeError(
+            f"{schema.name}() Expected a value of type '{_type_name(a)}' for argument '{a.name}' but instead found type '{type(v).__name__}'.\n"
+            f"Position: {position}\nValue: {v!r}\nDeclaration: {schema}"
+        ) from failure
+    # Kernels of the program's own are given None: an undefined tensor.
+    if v is None and a.type == "Tensor" and not a.optional and not a.is_list and op.namespace == "aten":
+        raise RuntimeError(
+            f"Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #{position} '{a.name}'"
+        )
 
 
 def check_overload(op, args: tuple, kwargs: dict, failure: BaseException | None) -> None:
@@ -132,16 +149,7 @@ def check_overload(op, args: tuple, kwargs: dict, failure: BaseException | None)
             continue
         else:
             raise RuntimeError(f"{schema.name}() is missing value for argument '{a.name}'. Declaration: {schema}")
-        if not _takes(a, v, kinds):
-            raise RuntimeError(
-                f"{schema.name}() Expected a value of type '{_type_name(a)}' for argument '{a.name}' but instead found type '{type(v).__name__}'.\n"
-                f"Position: {position}\nValue: {v!r}\nDeclaration: {schema}"
-            ) from failure
-        # Kernels of the program's own are given None: an undefined tensor.
-        if v is None and a.type == "Tensor" and not a.optional and not a.is_list and op.namespace == "aten":
-            raise RuntimeError(
-                f"Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #{position} '{a.name}'"
-            )
+        _check_argument(op, position, a, v, kinds, failure)
     for name in kwargs:
         if name not in names:
             raise RuntimeError(f"Unknown keyword argument '{name}' for operator '{schema.name}'. Schema: {schema}")
