@@ -61,9 +61,11 @@ int flb_check_overload(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyO
     for (int i = 0; values && !doubtful && i < op->n_parameters; i++)
         doubtful = values[i] != op->parameters[i].fallback && !fits(&op->parameters[i], values[i]);
     if (!doubtful || !flb_overload_checker || called_by_package()) return 0;
-    for (int i = 0; values && i < op->n_parameters; i++)
-        if (op->parameters[i].type == P_SCALAR || op->parameters[i].type == P_TENSOR)
+    for (int i = 0; values && i < op->n_parameters; i++) {
+        int type = op->parameters[i].type;
+        if (type == P_SCALAR || (type == P_TENSOR && op->numbers))
             if (values[i] && !flb_scalar_fits(values[i])) return -1;
+    }
     return ask(op, args, n, kwnames, Py_None) < 0 ? -1 : 1;
 }
 void flb_overload_failed(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
