@@ -48,7 +48,8 @@ def _forks(roots: list, inputs: list) -> tuple[list[_Fork], bool]:
     ends = {get_gradient_edge(t).node for t in inputs}
     order = _order([t.grad_fn for t in roots])
     below: dict[Any, set] = {}
-    on_path: dict[Any, set] = {}  # leaves that a node of a path reaches along paths
+    # Leaves that a node of a path reaches along paths.
+    on_path: dict[Any, set] = {}
     forks, split = [], True
     entries: dict[Any, set[int]] = {}
     for node in order:

@@ -38,7 +38,8 @@ def zero_bubble_v(rank: int, stages: Sequence[int], ranks: int, microbatches: in
     Fewer microbatches than fill the pipeline, 2P - 1, are run in the order of so many."""
     down, up = stages
     n, below = max(microbatches, 2 * ranks - 1), ranks - rank
-    ahead = 2 * below - 1 + rank  # forwards on the way down before the first backward there
+    # Forwards on the way down before the first backward there.
+    ahead = 2 * below - 1 + rank
     down_split, up_split = [(down, Kind.INPUT), (down, Kind.WEIGHT)], [(up, Kind.INPUT), (up, Kind.WEIGHT)]
     steps = [(down, Kind.FORWARD)] * (ahead - rank)
     steps += [(up, Kind.FORWARD), (down, Kind.FORWARD)] * rank
@@ -62,7 +63,8 @@ def dual_pipe_v(rank: int, stages: Sequence[int], ranks: int, microbatches: int)
             f"DualPipeV requires at least as many microbatches as stages, but got {microbatches} microbatches and {2 * ranks} stages."
         )
     down, up = stages
-    below, above = ranks - 1 - rank, rank + 1  # ranks further down, and those up to here
+    # Ranks further down, and those up to here.
+    below, above = ranks - 1 - rank, rank + 1
     steps = [(down, Kind.FORWARD)] * (2 * below)
     steps += [(down, Kind.FORWARD), (up, Kind.FORWARD)] * above
     steps += [(up, Kind.INPUT), (up, Kind.WEIGHT), (up, Kind.FORWARD)] * below

@@ -27,7 +27,8 @@ __all__ = ["PipeInfo", "PipelineStage", "build_stage"]
 
 empty, zeros_like = function("empty"), function("zeros_like")
 _BYTES = packed(None).dtype
-_TAG = 1 << 13  # above what programs use for messages of their own
+# Above what programs use for messages of their own.
+_TAG = 1 << 13
 
 
 class _Spec(NamedTuple):
@@ -87,7 +88,8 @@ class _PipelineStageBase:
         """Forget what a step left."""
         self.output_chunks: list[Any] = []
         self._forwards: dict[int, _Forward] = {}
-        self._arrived: dict[int, tuple] = {}  # from a stage of this rank: inputs, by microbatch
+        # From a stage of this rank: inputs, by microbatch.
+        self._arrived: dict[int, tuple] = {}
         self._arrived_gradients: dict[int, tuple] = {}
         self._gradients: dict[int, tuple] = {}
         self._split: dict[int, Later] = {}

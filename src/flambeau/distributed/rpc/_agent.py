@@ -59,7 +59,8 @@ class Agent:
         self.closing = False
         self.lost: dict[int, str] = {}
         self.contexts = Contexts(self)
-        self.references: Any = None  # references.References
+        # Set by init_rpc, a references.References.
+        self.references: Any = None
         self.handlers: dict[Kind, Callable] = {}  # (agent, source, number, note, body, context) -> None; references.py
         self._channels: dict[int, _channel.Channel] = {}
         self._accepted: list[_channel.Channel] = []
@@ -68,7 +69,8 @@ class Agent:
         self._requests = Requests(self._lock)
         self._sent = self._received = self._active = 0
         self._later: queue.SimpleQueue = queue.SimpleQueue()
-        self._put: collections.deque = collections.deque()  # one for each that is in the queue or runs
+        # One for each that is in the queue or runs.
+        self._put: collections.deque = collections.deque()
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=f"rpc-{self.info.name}")
         for target in (self._accept, self._serve_later, self._requests.watch_deadlines):
             threading.Thread(target=target, daemon=True, name=f"rpc-{target.__name__}").start()
@@ -186,7 +188,8 @@ class Agent:
         failure = Failure(error, self.info)
         try:
             pickle.dumps(failure.type)
-        except Exception:  # a class that the other worker can't name
+        except Exception:
+            # A class that the other worker can't name.
             failure.type = None
         with contextlib.suppress(RuntimeError):
             self.send(to, Kind.FAILURE, number, failure.text, failure.type)
@@ -205,7 +208,8 @@ class Agent:
         try:
             channel = _channel.accept(sock, self.secret, self.rank)
         except (OSError, EOFError):
-            return  # not one of ours
+            # Not one of ours.
+            return
         with self._lock:
             self._accepted.append(channel)
         self._read(channel)

@@ -18,8 +18,10 @@ from ._contexts import Context
 __all__ = ["run_backward"]
 
 ones_like = function("ones_like")
-_numbers = itertools.count()  # of backwards that this worker started
-Key = tuple[int, int]  # of a send: its worker and number; roots have worker -1
+# Of backwards that this worker started.
+_numbers = itertools.count()
+# Of a send: its worker and number; roots have worker -1.
+Key = tuple[int, int]
 
 
 class _Pass:

@@ -20,7 +20,8 @@ _NONCE = 32
 _RANK = struct.Struct("<Q")
 _LENGTHS = struct.Struct("<QQ")
 _HANDSHAKE_SECONDS = 20.0
-_BUFFERS_AT_ONCE = 512  # the system takes 1024 at a time
+# The system takes 1024 at a time.
+_BUFFERS_AT_ONCE = 512
 
 
 class Refused(ConnectionError):
@@ -35,7 +36,8 @@ class Channel:
     """Messages over a socket; several threads may send."""
 
     def __init__(self, sock: socket.socket, rank: int):
-        self.rank = rank  # of the other worker
+        # Of the other worker.
+        self.rank = rank
         self._socket, self._lock = sock, threading.Lock()
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -15,7 +15,8 @@ class Received(NamedTuple):
 
     tensor: Any
     source: int
-    key: tuple[int, int]  # its number among those that the source sent
+    # Its number among those that the source sent.
+    key: tuple[int, int]
 
 
 class Context:
@@ -26,8 +27,10 @@ class Context:
         self.lock = threading.Lock()
         self.sends: dict[tuple[int, int], Any] = {}
         self.arrived: list[Received] = []
-        self.gradients: dict[Any, Any] = {}  # parameter -> gradient
-        self.passes: dict[int, Any] = {}  # of _backward.py
+        # Parameter -> gradient.
+        self.gradients: dict[Any, Any] = {}
+        # Of _backward.py.
+        self.passes: dict[int, Any] = {}
 
     def sent(self, t, to: int) -> tuple[int, int]:
         """A tensor with a history goes to another worker."""

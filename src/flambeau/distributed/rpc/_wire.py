@@ -29,7 +29,8 @@ class _Reading(threading.local):
     context: Any = None
 
 
-reading = _Reading()  # the message that this thread unpickles
+# The message that this thread unpickles.
+reading = _Reading()
 
 
 class _Pickler(pickle.Pickler):

@@ -45,7 +45,8 @@ def _own_address(init_method: str) -> str:
         host = first_host(nodes) if nodes else None
     family, _, _, _, place = socket.getaddrinfo(host or "127.0.0.1", 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(place)  # sends nothing
+        # Sends nothing.
+        probe.connect(place)
         return probe.getsockname()[0]
 
 

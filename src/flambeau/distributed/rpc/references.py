@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...base.public import public_in
 from ..futures import Future
@@ -20,7 +20,12 @@ from .options import WorkerInfo
 
 __all__ = ["RRef", "References", "invoke"]
 
-Id = tuple[int, int]  # the rank that made the reference, its number there
+
+class Id(NamedTuple):
+    """Of a reference: the rank that made it, its number there."""
+
+    rank: int
+    number: int
 
 
 class _Entry:
@@ -44,7 +49,7 @@ class References:
     def new_id(self) -> Id:
         with self._lock:
             self._numbers += 1
-            return self.agent.rank, self._numbers - 1
+            return Id(self.agent.rank, self._numbers - 1)
 
     def count(self, number: Id, entry: _Entry) -> None:
         """One more refers to it."""
@@ -82,7 +87,7 @@ class References:
 
 
 def _shown(number: Id) -> str:
-    return f"GloballyUniqueId(created_on={number[0]}, local_id={number[1]})"
+    return f"GloballyUniqueId(created_on={number.rank}, local_id={number.number})"
 
 
 @public_in("distributed.rpc")
