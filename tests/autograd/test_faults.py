@@ -262,3 +262,11 @@ def test_arguments_without_a_derivative_are_refused(name):
         torch.compile(call, backend="aot_eager")()
     with torch.no_grad():
         call()
+
+
+def test_ctc_loss_has_no_second_derivative():
+    x = torch.randn(4, 1, 3, requires_grad=True)
+    loss = torch.nn.functional.ctc_loss(x.log_softmax(2), torch.tensor([[1, 2]]), (4,), (2,))
+    (g,) = torch.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="the derivative for '_ctc_loss_backward: log_probs' is not implemented"):
+        torch.autograd.grad(g.square().sum(), x)

@@ -137,6 +137,22 @@ def in_a_loop(x):
     return [x * a.n for a in made], len(set(made))
 
 
+def a_body_that_looks_at_its_names(x):
+    x = x + 1
+
+    class A:
+        y = x
+
+        def m(self):
+            return x
+
+        seen = [n for n in list(locals()) if not n.startswith("__")]
+        locals()["k"] = 3
+        there = sorted(n for n in dir() if not n.startswith("__")), "k" in vars()
+
+    return x * A.k, A.seen, A.there
+
+
 def a_generator(x):
     class A:
         k = 3
@@ -146,7 +162,14 @@ def a_generator(x):
 
 
 # Graphs where the frame breaks: in front of the statement, and behind it.
-BREAKS = {before_the_class: 1, in_a_callee: 2, behind_the_class: 2, behind_an_object: 2, in_a_loop: None}
+BREAKS = {
+    before_the_class: 1,
+    in_a_callee: 2,
+    behind_the_class: 2,
+    behind_an_object: 2,
+    in_a_loop: None,
+    a_body_that_looks_at_its_names: None,
+}
 
 
 @pytest.mark.parametrize("fn", BREAKS)

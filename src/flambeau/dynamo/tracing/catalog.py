@@ -51,6 +51,7 @@ from ..variables.modules import optimizer as optimizer
 from ..variables.numpy import array_iterators as array_iterators
 from ..variables.numpy import byte_arrays as byte_arrays
 from ..variables.numpy import flips as flips
+from ..variables.numpy import integer_scalars as integer_scalars
 from ..variables.numpy import masked as masked
 from ..variables.numpy import methods as methods
 from ..variables.numpy import places as places

@@ -240,8 +240,9 @@ class Frame(Opcodes):
             raise
 
     def locals_dict(self) -> Variable | None:
-        """``locals()``, where the frame is that of a whole function: one dict, which is made anew at each call since CPython 3.13."""
-        if self.code in self.output.resumes.origins or self.code.co_name.startswith("<"):
+        """``locals()``, where the frame is that of a whole function: one dict, which is made anew at each call since CPython 3.13.
+        That of a class body is its namespace itself, which programs write to."""
+        if self.namespace is not None or self.code in self.output.resumes.origins or self.code.co_name.startswith("<"):
             return None
         if self.shown_locals is None or PY313:
             self.shown_locals = self.make_dict({})

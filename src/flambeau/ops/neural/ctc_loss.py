@@ -105,7 +105,14 @@ _ctc_each.derivative(
         ct, log_probs, targets, input_lengths, target_lengths, blank
     )
 )
+
+
+def _no_second_derivative(ct):
+    raise NotImplementedError("the derivative for '_ctc_loss_backward: log_probs' is not implemented.")
+
+
 _ctc_each_backward.derivative(
+    log_probs=_no_second_derivative,
     grad=lambda ct, grad, log_probs, targets, input_lengths, target_lengths, blank: aten.sum.dim_IntList(
         aten.mul.Tensor(
             ct,
@@ -114,7 +121,7 @@ _ctc_each_backward.derivative(
             ),
         ),
         [0, 2],
-    )
+    ),
 )
 _ctc_each.override(
     "lower",
