@@ -340,7 +340,8 @@ class Signature:
             if a.name == "pin_memory":  # False asks for nothing: it is not what a mode should see
                 lines.append(f"if {name} is False: {name} = None")
             lines.append(f"if isinstance({name}, (_np, _T)): {name} = _item({name})")
-            if a.type == "int":
+            # That of a factory is how many elements it makes, which may vary.
+            if a.type == "int" and not self.is_factory:
                 lines.append(f"elif {name}.__class__ is _SymInt: {name} = int({name})")
             if a.type == "float":
                 lines.append(f"if {name}.__class__ is int: {name} = float({name})")

@@ -212,7 +212,8 @@ def _check_writes_on_meta(op: OpOverload, args, kwargs, written) -> None:
 def _on_meta(op: OpOverload, args, kwargs):
     device = next((x for x in (*args, *kwargs.values()) if isinstance(x, Device)), None)
     if device is not None and device.type != "meta" and any(map(_is_meta, args)):
-        if op.kind not in ("factory", "random"):
+        # No formulas at all: the operator reads no element.
+        if op.kind not in ("factory", "random") and op.vjp_formulas != {}:
             raise NotImplementedError(_NO_DATA)
         # What is made like another tensor looks at its shape, strides and dtype only: memory of the same kind stands for it.
         return op(*(_memory_like(x) if _is_meta(x) else x for x in args), **kwargs)

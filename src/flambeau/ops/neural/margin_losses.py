@@ -124,7 +124,7 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
 
 def _check_margins(x, target, grad=None) -> None:
     """RuntimeError unless the kernel, which goes by the sizes of ``x``, finds all that it reads."""
-    if x.ndim != 2 or tuple(target.shape) != tuple(x.shape):
+    if len(x.shape) != 2 or tuple(target.shape) != tuple(x.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(x.shape)}")
     if grad is not None and tuple(grad.shape) != tuple(x.shape[:1]):
         raise RuntimeError(f"inconsistent gradient size: {list(grad.shape)} for input of size: {list(x.shape)}")
