@@ -25,19 +25,19 @@ class AroundOne(Tensor):
     # -- what a layout says ----------------------------------------------------------------------------------------------
     def _inner(self) -> Tensor:
         """The tensor inside."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._inner has to say what is inside")
 
     def _around(self, inner) -> Any:
         """``inner`` framed as the tensor inside is."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._around has to say how it is framed")
 
     def _laid_out(self, other) -> Tensor:
         """The tensor inside of ``other``, laid out as the own one. RuntimeError where it isn't a nested tensor with the same sizes."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._laid_out has to say how others are laid out")
 
     def _element(self) -> Tensor:
         """The only element, of one dimension or none."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._element has to say what its element is")
 
     # -- metadata --------------------------------------------------------------------------------------------------------
     @property

@@ -39,7 +39,10 @@ class PipelineSchedule:
         self._last_backwards = {a.stage: a for a in self._order if a.kind in (Kind.BACKWARD, Kind.WEIGHT)}
 
     def _own_order(self) -> list[Action]:
-        raise NotImplementedError
+        """What this rank does, one action after the other. A schedule is a subclass that says it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no order of its own: use one of the schedules, as ScheduleGPipe"
+        )
 
     def step(
         self,
