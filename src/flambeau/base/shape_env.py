@@ -435,9 +435,8 @@ class ShapeEnv:
             if self.is_unbacked(r):
                 guess = self._guess(r) if self.oblivious else None
                 if guess is None and self.oblivious:
-                    guess = self._guess(
-                        asked
-                    )  # of a size that is known to be the rest of another, as a piece of a split is
+                    # A size may be known as the rest of another, as a piece of a split is.
+                    guess = self._guess(asked)
                 if guess is None:
                     raise self._data_dependent(r)
                 return guess

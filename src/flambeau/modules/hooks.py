@@ -341,11 +341,8 @@ class _BackwardHooks:
         # A second derivative passes the inputs alone: what the hooks see is the module's own backward pass.
         if self.grad_output is None:
             return grads
-        full, grad_output, self.grad_output = (
-            _spread(grads, self.input_positions, self.n_inputs),
-            self.grad_output,
-            None,
-        )
+        grad_output, self.grad_output = self.grad_output, None
+        full = _spread(grads, self.input_positions, self.n_inputs)
         for hook in self.hooks:
             result = hook(self.module, full, grad_output)
             if result is not None:
