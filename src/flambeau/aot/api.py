@@ -336,7 +336,8 @@ def aot_module_simplified(
             out = run_with(mod, dict(zip(names, everything[:n])), everything[n:])
         leaves, spec = pytree.tree_flatten(out)
         wrapper = next((type(x) for x in leaves if _is_wrapper(x)), None)
-        if wrapper is not None:  # that a function in the graph made: the class would hold the tensors of this trace
+        # A function in the graph made it: the class would hold the tensors of this trace.
+        if wrapper is not None:
             raise RunsAsItIs(f"a function in the graph makes a {wrapper.__name__}, which the graph returns")
         structure[:] = [spec, _is_flat(out)]
         return leaves

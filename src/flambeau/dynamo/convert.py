@@ -139,7 +139,8 @@ class NothingCaptured(SkipFrame):
         self.executed = executed
 
 
-WORTH_ONE = 1_000  # instructions of a trace in vain that count as one more try
+# So many instructions of a trace in vain count as one more try.
+WORTH_ONE = 1_000
 
 
 class Resumes:

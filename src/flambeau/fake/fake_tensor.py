@@ -197,7 +197,8 @@ class FakeTensorMode(TorchDispatchMode):
         return out
 
     def resized(self, tensor, name):
-        if not isinstance(tensor, FakeTensor):  # no trace would know of it
+        # No trace would know of it.
+        if not isinstance(tensor, FakeTensor):
             raise AssertionError(
                 f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {name} of a tensor of shape {list(tensor.shape)}"
             )

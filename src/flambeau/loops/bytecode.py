@@ -205,7 +205,8 @@ class Instructions(InterpreterPart):
     def YIELD_VALUE(self, inst):
         self.containers.changes(self.variables.read(COLLECTED))
         self.containers.append(self.variables.read(COLLECTED), self.machine.pop())
-        self.stack.append(Known(None))  # what is sent
+        # This is what is sent.
+        self.stack.append(Known(None))
 
     def SET_ADD(self, inst):
         value = self.machine.pop()

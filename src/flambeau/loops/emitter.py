@@ -36,7 +36,8 @@ SMALL_BUFFER = 192  # bytes; buffers of up to this many are used again, those of
 SMALL_SIZE = 16  # sizes up to this are part of the text where they are known
 SCOPES = 100_000  # number of the first metadata node that tells memory apart
 FIRST_NODE = 10  # number of the first metadata node that a kernel makes
-BY_ZERO = 4 if platform.machine() in ("x86_64", "AMD64") else 2  # FE_DIVBYZERO of fenv.h
+# FE_DIVBYZERO of fenv.h.
+BY_ZERO = 4 if platform.machine() in ("x86_64", "AMD64") else 2
 USUALLY, RARELY = ", !prof !0", ", !prof !1"  # of a branch: the first way is taken, or the second
 LIMBO, CODE, SHARED = (Operand(f"%{name}", llvm.PTR) for name in ("limbo", "code", "shared"))
 CLEANUP, EXIT = label("cleanup"), label("exit")

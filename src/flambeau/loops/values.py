@@ -50,7 +50,8 @@ __all__ = [
 
 
 DONE = "@done"  # what a loop gives that has no other result
-COLLECTED = "@collected"  # the variable that holds what a comprehension fills
+# The variable that holds what a comprehension fills.
+COLLECTED = "@collected"
 RETURNED = "@return"  # the variable that holds what the function returns, where the region ends with ``return``
 
 

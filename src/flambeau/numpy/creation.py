@@ -92,7 +92,8 @@ def _filled_with(shape, fill_value, dtype, axes):
         x = fill_value if dtype is None else cast(fill_value, dtype)
         return laid_out(x.expand(shape).clone(memory_format=contiguous_format), axes)
     d = np.asarray(fill_value).dtype if dtype is None else numpy_dtype(dtype)
-    if d.kind == "b":  # NOTE: np.bool_() takes what an array of truth values refuses: numbers of more than 64 bits
+    # NOTE: np.bool_() takes what an array of truth values refuses: numbers of more than 64 bits.
+    if d.kind == "b":
         return _full(shape, bool(np.full((), fill_value, d)), torch_dtype(d), axes)
     return _full(shape, d.type(fill_value).item(), torch_dtype(d), axes)
 
@@ -216,7 +217,8 @@ def _ordered(x, order, given, copy):
     y = laid_out(x, in_order(x.ndim, order, given if is_tensor(given) else None)) if order in ("C", "F", "A") else x
     if isinstance(copy, np._CopyMode):
         copy = {np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}.get(copy, True)
-    if copy is False and (y is not given or not x.ndim):  # which may stand for a scalar
+    # The array may stand for a scalar.
+    if copy is False and (y is not given or not x.ndim):
         raise TypeError("an array that NumPy may have to copy with copy=False")
     return y.clone() if copy and y is given else y
 

@@ -15,7 +15,8 @@ __all__ = ["overflow_of_integers"]
 
 aten = namespace("aten")
 OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs}
-HUGE = 1.7e308  # doubled it is infinite
+# Doubled it is infinite.
+HUGE = 1.7e308
 
 
 def overflow_of_integers(name: str, result: Tensor, *operands: Any) -> Tensor:

@@ -23,7 +23,8 @@ def literal(x, arrays: list) -> Any:
         return ("c", str(x))
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":  # NOTE: before numbers, since np.float64 is a float
         return ("s", x.dtype.str, str(x.item()) if x.dtype.kind in "fc" else x.item())
-    if isinstance(x, float) and not math.isfinite(x):  # no expressions: their names would be read as variables
+    # No expressions: their names would be read as variables.
+    if isinstance(x, float) and not math.isfinite(x):
         return ("f", float.__repr__(x))
     if x is None or isinstance(x, (bool, int, float, str, bytes)):
         return ("v", x)

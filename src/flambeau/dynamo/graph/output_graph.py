@@ -90,7 +90,8 @@ class OutputGraph:
         self.guards = GuardBuilder()
         self.process = ProcessGuards()
         self.side_effects = SideEffects()
-        self.in_cached_function = False  # what a function under lru_cache does is being traced
+        # Whether what a function under lru_cache does is being traced.
+        self.in_cached_function = False
         self.writes = False
         """Whether there were any side effects, once they are let go."""
         self.roots: dict[int, GraphInput] = {}

@@ -25,7 +25,8 @@ __all__ = ["try_comprehension", "try_generator"]
 
 COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 CONSUMERS = (sum, min, max, list, tuple, set, frozenset, sorted, math.fsum, math.prod, np.fromiter)
-TOO_MANY = 3_000  # instructions that aren't unrolled: seconds
+# So many instructions aren't unrolled: tracing them takes seconds.
+TOO_MANY = 3_000
 
 
 @remembered
@@ -35,7 +36,8 @@ def _outermost(code: types.CodeType) -> frozenset[int]:
     for k, inst in enumerate(insts):
         if inst.name in COLLECTS:
             around = [i.index for i in insts if i.name == "FOR_ITER" and i.index < k < i.target]
-            if 2 <= inst.arg <= len(around) + 1:  # 1 is a display's: [*a, b], or one of many elements
+            # 1 is a display's: [*a, b], or one of many elements.
+            if 2 <= inst.arg <= len(around) + 1:
                 out.add(around[1 - inst.arg])
     return frozenset(out)
 

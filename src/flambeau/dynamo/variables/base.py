@@ -246,7 +246,8 @@ def method_of(tx, v: Variable, name: str) -> Variable:
     if not has_item(cls, name):
         tx.raise_user(AttributeError(f"{v.python_type_name()!r} object has no attribute {name!r}"))
     found = getattr(cls, name)
-    if found is None:  # __hash__ of what has none
+    # What has no hash has None there.
+    if found is None:
         return tx.wrap_known(None)
     if not callable(found):
         unsupported(

@@ -156,7 +156,8 @@ def may_be_in_code(v: Variable) -> bool:
 def known_object(v: Variable):
     if type(v) is NamespaceDict:
         return v.table
-    if isinstance(v, DerivedVariable):  # whose base is a class
+    # Its base is a class.
+    if isinstance(v, DerivedVariable):
         return v.value
     for name in ("value", "base", "open_value"):
         found = getattr(v, name, None)
@@ -666,7 +667,8 @@ def _object_binary(tx, fn, a, b):
     forward, reflected = REFLECTED[base]
     order = [(a, b, forward), (b, a, reflected)]
     if a.python_type() is b.python_type() and base not in COMPARISONS:
-        order.pop()  # whose own method has declined
+        # Its own method has declined.
+        order.pop()
     elif reflected_first(tx, a, b, reflected):
         order.reverse()
     for x, y, name in order:
@@ -686,7 +688,8 @@ def _object_binary(tx, fn, a, b):
     if isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable):
         return binary(tx, base, contents_of(a), contents_of(b))
     of_numpy = any(isinstance(v, NumpyNdarrayVariable | ByteArrayVariable) for v in (a, b))
-    if base in (operator.eq, operator.ne) and not of_numpy:  # an array compares its elements with any object
+    # An array compares its elements with any object.
+    if base in (operator.eq, operator.ne) and not of_numpy:
         return ConstantVariable(equal_in_c(tx, a, b) == (base is operator.eq))
     unsupported("operator", f"{fn.__name__} of {a!r} and {b!r}", "This combination of operands is not traced.")
 

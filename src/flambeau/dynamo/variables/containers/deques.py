@@ -106,7 +106,8 @@ class DequeVariable(ListVariable):
             return self.elements.pop(0 if name == "popleft" else -1)
         if name == "rotate" and not kwargs:
             n = args[0].as_constant() if args else 1
-            tx.evaluated(collections.deque().rotate, n)  # which looks at the number whatever there is to move
+            # Python looks at the number whatever there is to move.
+            tx.evaluated(collections.deque().rotate, n)
             n = operator.index(n)
             self.realized(tx)
             if len(self.elements) > 1 and n % len(self.elements):

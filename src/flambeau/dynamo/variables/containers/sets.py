@@ -250,7 +250,8 @@ class SetVariable(Variable):
         elif name == "__iter__" and not args:
             return self.iter(tx)
         elif name in COMBINED and name.startswith("__") and not issubclass(args[0].python_type(), (set, frozenset)):
-            return ConstantVariable(NotImplemented)  # operators leave what is no set to it
+            # Operators leave what is no set to it.
+            return ConstantVariable(NotImplemented)
         elif name in COMBINED:
             entries, operands = self.combined(tx, COMBINED[name], args)
             return self.made_of(entries, COMBINED[name], operands)

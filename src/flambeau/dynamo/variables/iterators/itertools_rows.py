@@ -54,7 +54,8 @@ def _chosen(fn):
             return None
         make = FunctionWithOptions(fn, *([] if r is None else [r.as_constant()]))
         if fn is not itertools.permutations and not (r is not None and hasattr(r.as_constant(), "__index__")):
-            own_error(tx, make, ())  # what is no number is looked at first
+            # What is no number is looked at first.
+            own_error(tx, make, ())
         pool = TupleVariable(all_of(tx, iterable))
         own_error(tx, make, ())
         return RowsVariable(fn, make, [pool])

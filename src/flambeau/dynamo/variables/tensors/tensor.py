@@ -462,7 +462,8 @@ class DroppedNumber(Variable):
             return False
         if not tx.output.shapes.data_symbols("item"):
             return False
-        return all(type(n) is int and n == 1 for n in tensor.val._shape)  # of more elements it is an error
+        # The number of a tensor of more elements is an error.
+        return all(type(n) is int and n == 1 for n in tensor.val._shape)
 
     def as_proxy(self):
         unsupported("tensor-method", "call_method TensorVariable() item", VALUE)
