@@ -103,3 +103,44 @@ def test_own_rule():
     close(vmap(Own.apply, (0, None))(X, X[0]), X * X[0])
     assert Own.seen == (2, "error", (0, None))
     close(vmap(grad(lambda x, y: Own.apply(x, y).sum()), (0, None))(X, X[0]), X[0].expand(2, 3))
+
+
+class Pushed(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y, x + 1
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx, tx, ty):
+        x, y = ctx.saved_tensors
+        return tx * y + x * ty, tx * 1
+
+
+@pytest.mark.parametrize("dims", [(0, None), (None, 0), (0, 0)], ids=str)
+def test_a_generated_rule_pushes_tangents(dims):
+    many, one = torch.arange(6.0).reshape(3, 2), torch.tensor([2.0, 5.0])
+    args = tuple(one if d is None else many + k for k, d in enumerate(dims))
+    tangents = tuple(2 * a + 1 for a in args)
+    plain = lambda x, y: (x * y, x + 1)  # noqa: E731
+    for order in (
+        lambda f: torch.func.jvp(vmap(f, in_dims=dims), args, tangents),
+        lambda f: vmap(lambda *a: torch.func.jvp(f, a, tuple(2 * x + 1 for x in a)), in_dims=dims)(*args),
+    ):
+        torch.testing.assert_close(order(Pushed.apply), order(plain))
+
+
+def test_sparse_kernels_run_once_an_example():
+    s, g = torch.eye(2).to_sparse(), torch.rand(3, 2, 2)
+    torch.testing.assert_close(vmap(lambda g: g.sparse_mask(s).to_dense())(g), g * torch.eye(2))
+    torch.testing.assert_close(vmap(lambda g: torch.sparse.mm(s, g))(g), g)
+    torch.testing.assert_close(vmap(lambda g: g.to_sparse().to_dense())(g), g)
+    torch.testing.assert_close(vmap(lambda s: s.to_dense())(torch.stack([s, s])), torch.eye(2).expand(2, 2, 2))
+    layouts = []
+    vmap(lambda s: layouts.append((s.layout, s.is_sparse)) or s * 2)(torch.stack([s, s]))
+    assert layouts == [(torch.sparse_coo, True)]

@@ -14,8 +14,9 @@ import numpy as np
 from .. import _C
 from ..core import device_memory
 from ..core.conversion import to
+from ..core.sparse import dense_dim, is_sparse
 from ..core.tensor import Tensor
-from . import engine
+from . import engine, sparse_steps
 from .engine import grad
 from .grad_mode import enable_grad, no_grad
 
@@ -35,12 +36,21 @@ class _Case(NamedTuple):
     eps: float
     atol: float
     rtol: float
+    masked: bool  # of a sparse tensor only the stored elements vary
 
     def outputs(self) -> list:
         return _tensors(self.func(*self.inputs))
 
     def agree(self, got, want) -> bool:
         return got.shape == want.shape and np.allclose(got, want, rtol=self.rtol, atol=self.atol, equal_nan=True)
+
+    def varied(self) -> _Case:
+        """The case whose differences are taken: without a mask, sparse inputs store all of their elements."""
+        if self.masked or not any(is_sparse(x) for _, x in self.wanted):
+            return self
+        whole = {k: sparse_steps.all_stored(x) if is_sparse(x) else x for k, x in self.wanted}
+        inputs = tuple(whole.get(k, x) for k, x in enumerate(self.inputs))
+        return self._replace(inputs=inputs, wanted=list(whole.items()))
 
 
 def _tuple(x) -> tuple:
@@ -81,6 +91,8 @@ def _beside(array: np.ndarray, t):
 
 def _values(t) -> np.ndarray:
     """A copy of the elements; those of a wrapper subclass are asked for one by one."""
+    if is_sparse(t):
+        return t.detach().to_dense().numpy()
     if t._array is None and type(t) is not Tensor:
         flat = t.detach().reshape(-1)
         return np.array([flat[k].item() for k in range(t.numel())], t._dtype.np).reshape(t._shape)
@@ -97,6 +109,14 @@ def _random(rng, t):
     """A cotangent or direction like ``t``, a tensor."""
     a = rng.uniform(0.2, 1.0, t._shape) * (1 if not t._dtype.is_complex else np.exp(0.25j * np.pi))
     return _beside(np.asarray(a).astype(t._dtype.np), t)
+
+
+def _direction(rng, x, masked: bool):
+    """A random direction of length one. That of a sparse tensor under a mask is zero where nothing is stored."""
+    u = _values(_random(rng, x))
+    if masked and is_sparse(x):
+        u = u * sparse_steps.pattern(x)
+    return _beside((u / (np.linalg.norm(u) or 1.0)).astype(x._dtype.np), x)
 
 
 # ---- difference quotients --------------------------------------------------------------------------------------------------
@@ -116,14 +136,17 @@ def _write(x, values: np.ndarray) -> None:
 
 def _difference(case: _Case, x, step: np.ndarray) -> list[np.ndarray]:
     """(f(x + step) - f(x - step)) / 2: what each output changes by. ``x`` is as it was afterwards."""
-    before = _values(x)
+    if is_sparse(x):
+        write, before, step = sparse_steps.write, sparse_steps.read(x), sparse_steps.stored(x, step)
+    else:
+        write, before = _write, _values(x)
     sides = []
     for sign in (1, -1):
-        _write(x, before + sign * step)
+        write(x, before + sign * step)
         try:
             sides.append([_values(o) for o in case.outputs()])
         finally:
-            _write(x, before)
+            write(x, before)
     for plus, minus in zip(*sides):
         for what, a, b in (("shape", plus.shape, minus.shape), ("dtype", plus.dtype, minus.dtype)):
             if a != b:
@@ -232,7 +255,8 @@ def _mismatch(mode: str, out, x, k: int, j: int, numerical, analytical) -> Gradc
 
 
 def _check_whole(case: _Case, outputs, which, backward: bool, forward: bool, check_dtypes: bool) -> None:
-    numerical = [_numerical(case, x) for _, x in case.wanted]
+    varied = case.varied()
+    numerical = [_numerical(varied, x) for _, x in varied.wanted]
     if not which:
         if any(d.any() for jacobians in numerical for d in jacobians):
             raise GradcheckError("Numerical gradient for function expected to be zero")
@@ -257,9 +281,10 @@ def _check_fast(case: _Case, outputs, which, backward: bool, forward: bool, chec
     rng = np.random.default_rng(0)
     cotangents = [_random(rng, o) for o in outputs]
     found = []
-    for _, x in case.wanted:
-        u = _random(rng, x)
-        found.append((u, [d / case.eps for d in _difference(case, x, u.numpy() * case.eps)]))
+    varied = case.varied()
+    for _, x in varied.wanted:
+        u = _direction(rng, x, case.masked)
+        found.append((u, [d / case.eps for d in _difference(varied, x, u.numpy() * case.eps)]))
     if not which:
         if any(np.any(d) for _, differences in found for d in differences):
             raise GradcheckError("Numerical gradient for function expected to be zero")
@@ -302,6 +327,21 @@ def _check_repeats(case: _Case, outputs, which, tolerance: float) -> None:
                 )
 
 
+def _same_layout(g, x) -> None:
+    """A gradient that is sparse is so as its input is."""
+    if not is_sparse(g):
+        return
+    if g.layout is not x.layout:
+        raise GradcheckError(f"grad is incorrect layout ({g.layout} is not {x.layout})")
+    what = sparse_steps.kind(g.layout)
+    for name, got, want in (
+        ("sparse_dim", g.sparse_dim(), x.sparse_dim()),
+        ("dense_dim", dense_dim(g), dense_dim(x)),
+    ):
+        if got != want:
+            raise GradcheckError(f"grad is {what} tensor, but has incorrect {name} {got}, expected {want}")
+
+
 def _check_zero_cotangents(case: _Case, outputs, which, undefined: bool) -> None:
     """What is pulled back from zeros, or from nothing, is zero."""
     picked = [outputs[k] for k in which]
@@ -309,6 +349,7 @@ def _check_zero_cotangents(case: _Case, outputs, which, undefined: bool) -> None
     for (_, x), g in zip(case.wanted, _pulled(case, picked, zeros)):
         if g is None:
             continue
+        _same_layout(g, x)
         if g.dtype.is_complex and not x.dtype.is_complex:
             raise GradcheckError("grad is incorrect type")
         if tuple(g.shape) != tuple(x.shape):
@@ -396,18 +437,13 @@ def _wanted(inputs) -> list:
     for k, x in enumerate(inputs):
         if not (isinstance(x, _C.TensorBase) and x._requires_grad):
             continue
-        if x.layout is not _C.from_array(np.zeros(0)).layout:  # type: ignore[attr-defined]
-            raise ValueError(
-                f"gradcheck of the sparse input {k}: differences are taken of values, so wrap it: "
-                "torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)"
-            )
         if x._dtype.itemsize < (16 if x._dtype.is_complex else 8):
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. "
                 "This check will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=4,
             )
-        if not all(s > 0 or n <= 1 for s, n in zip(x._strides, x._shape)):
+        if not is_sparse(x) and not all(s > 0 or n <= 1 for s, n in zip(x._strides, x._shape)):
             raise RuntimeError(
                 f"The {k}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
                 "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
@@ -444,7 +480,7 @@ def gradcheck(
     a batch of cotangents or tangents at once, against one after the other. ``fast_mode`` compares one random projection of each Jacobian instead
     of all its entries. ``nondet_tol``: by how much two runs of one backward may differ. ``check_undefined_grad``: outputs without a cotangent count
     as zero. ``check_grad_dtypes``: gradients have their input's dtype.
-    ``masked`` matters to sparse inputs alone (``torch.sparse.as_sparse_gradcheck``).
+    ``masked`` matters to sparse inputs alone: with it only their stored elements vary, without it all of them.
 
     Returns True. GradcheckError (or False, without ``raise_exception``) when an entry of a Jacobian differs by more than ``atol + rtol * |number|``;
     ValueError without an input that requires grad; RuntimeError for an input whose elements overlap in memory.
@@ -456,9 +492,13 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = _tuple(inputs)
-    case = _Case(func, inputs, _wanted(inputs), eps, atol, rtol)
+    case = _Case(func, inputs, _wanted(inputs), eps, atol, rtol, bool(masked))
     try:
         outputs = case.outputs()
+        if any(is_sparse(o) for o in outputs):
+            raise ValueError(
+                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck."
+            )
         which = _differentiable(outputs)
         check = _check_fast if fast_mode else _check_whole
         check(case, outputs, which, check_backward_ad, check_forward_ad, check_grad_dtypes)

@@ -104,6 +104,7 @@ def _generated(base, context, cls, lvl, mask, out_mask, kwargs):
 
     inner = Inner()
     saved_mask: list[bool] = []
+    forward_mask: list[bool] = []
 
     def forward(ctx, *values):
         inner.needs_input_grad = ctx.needs_input_grad
@@ -121,10 +122,13 @@ def _generated(base, context, cls, lvl, mask, out_mask, kwargs):
             flat, spec = pytree.tree_flatten(out)
             taken = [value_at(x, lv) for x in flat]
             saved = [value_at(x, lv) for x in inner._to_save]
+            kept = [value_at(x, lv) for x in inner.saved_for_forward]
             fixed = [v for x, (v, _) in zip(flat, taken) if id(x) in inner._non_differentiable]
         out_mask[:] = [m for _, m in taken]
         saved_mask[:] = [m for _, m in saved]
+        forward_mask[:] = [m for _, m in kept]
         ctx.save_for_backward(*(v for v, _ in saved))
+        ctx.save_for_forward(*(v for v, _ in kept))
         ctx.mark_non_differentiable(*fixed)
         ctx.set_materialize_grads(inner._materialize)
         return pytree.tree_unflatten([v for v, _ in taken], spec)
@@ -137,11 +141,19 @@ def _generated(base, context, cls, lvl, mask, out_mask, kwargs):
         alike = all(out_mask)
         return tuple(_settle(g, m, wanted is True, size, alike) for (g, m), wanted in zip(taken, mask))
 
-    return type(
-        f"Vmapped{cls.__name__}",
-        (base,),
-        {"forward": staticmethod(forward), "backward": staticmethod(backward), "generate_vmap_rule": True},
-    )
+    def jvp(ctx, *tangents):
+        with level(size, lvl.randomness) as lv:
+            inner.given = tuple(_enter(ctx.saved_tensors, forward_mask, lv))
+            got = cls.jvp(inner, *_enter(tangents, mask, lv))
+            taken = [value_at(t, lv) for t in (got if isinstance(got, (tuple, list)) else (got,))]
+        return tuple(
+            expand_batch(t, size) if m and not n and t is not None else t for (t, n), m in zip(taken, out_mask)
+        )
+
+    members = {"forward": staticmethod(forward), "backward": staticmethod(backward), "generate_vmap_rule": True}
+    if cls.jvp is not base.jvp:
+        members["jvp"] = staticmethod(jvp)
+    return type(f"Vmapped{cls.__name__}", (base,), members)
 
 
 def _settle(g, mapped: bool, wanted: bool, size: int, alike: bool):

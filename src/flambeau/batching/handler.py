@@ -111,6 +111,11 @@ def give(result, lvl: Level):
     return result
 
 
+def on_parts(op: OpOverload) -> bool:
+    """Whether a composite's function is no body over other operators but a kernel on the parts of sparse tensors."""
+    return "sparse" in op.overrides and op.overrides["sparse"] is op.definition.fn
+
+
 def _draws(op: OpOverload) -> bool:
     functional = getattr(op.definition, "functional", op)
     return functional.kind == "random"
@@ -127,7 +132,8 @@ def transform(op: OpOverload, keys: int, args: tuple, kwargs: dict):
         plain = _without_finished(full)
         if plain is not None:
             return invoke(op, plain)
-        if running and op.kind == "composite" and op.definition.eager is None and "batch" not in op.overrides:
+        opened = op.kind == "composite" and op.definition.eager is None and not on_parts(op)
+        if running and opened and "batch" not in op.overrides:
             return op.facet("batch")(None, *full)  # its parts may draw random numbers
         return redispatch(op, keys & K.below(K.TRANSFORM), args, kwargs)
     try:

@@ -84,6 +84,10 @@ class BatchedTensor(Tensor):
     def is_neg(self):
         return self._payload[0].is_neg()
 
+    layout = property(lambda self: self._payload[0].layout)
+    is_sparse = property(lambda self: self._payload[0].is_sparse)
+    is_sparse_csr = property(lambda self: self._payload[0].is_sparse_csr)
+
     @property
     def requires_grad(self):
         return self._payload[0].requires_grad

@@ -15,7 +15,7 @@ from ..core.operator import OpOverload, namespace, namespaces
 from ..core.out_rules import check_inplace_shape
 from ..core.promotion import compute_dtype, operand_indices
 from .fallback import fallback_allowed
-from .handler import Unbatched, expand_batch, invoke, rule
+from .handler import Unbatched, expand_batch, invoke, on_parts, rule
 from .levels import below, innermost, value_at
 
 aten = namespace("aten")
@@ -211,6 +211,8 @@ def _recording(values) -> bool:
 @rule("composite")
 def composite(op: OpOverload):
     fn = op.definition.fn
+    if on_parts(op):
+        return _loop(op)
     # Some have other parts for when a derivative is taken of them: what is saved must not count as constant.
     differentiable = op.overrides.get("autograd", fn) if op.vjp_formulas is None else fn
 

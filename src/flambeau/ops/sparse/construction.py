@@ -318,7 +318,7 @@ _to_dense_backward.derivative(grad=lambda ct: aten._to_dense.default(ct), self=l
     has_out=False,
 )
 def to_dense(self, dtype, masked_grad):
-    if not is_sparse(self):
+    if self.layout is strided:
         return self if dtype is None or dtype is self._dtype else aten._to_copy.default(self, dtype=dtype)
     return aten._to_dense.default(self, dtype, masked_grad)
 
