@@ -385,6 +385,8 @@ int flb_view_is_strided(FlbTensor *base) {
 
 /* `out` is the view op(base, *rest) (item `which` of it, or None); op and rest NULL when both are plain. */
 int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest, PyObject *which) {
+    /* Nothing will ever be recorded of an inference tensor, so what is seen of it is no view, as in PyTorch. */
+    if (flb_inference_used && flb_is_inference(base)) return 0;
     FlbView *above = flb_view(base);
     FlbTensor *root = above ? above->root : base;
     int plain = strided_pair(base, out) && !(above && above->steps);

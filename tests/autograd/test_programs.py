@@ -137,3 +137,34 @@ def test_more_cotangents_than_a_program_describes(parts):
         torch.stack([2 * t for t in x.unbind(1)]).sum().backward()
         gc.collect()
         assert torch.equal(x.grad, torch.full_like(x, 2.0))
+
+
+@pytest.mark.parametrize("write", [True, False])
+@pytest.mark.parametrize("asks", [True, False])
+def test_mark_dirty_counts_as_a_write(write, asks):
+    class Dirty(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2) if write else x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    for run in (Dirty.apply, torch.compile(Dirty.apply, backend="eager")):
+        x = torch.ones(2, requires_grad=asks).clone()
+        assert run(x) is x and x._version == 1 + write
+
+
+def test_what_is_seen_of_an_inference_tensor_is_no_view():
+    x = torch.ones(3)
+    with torch.inference_mode():
+        y = torch.ones(3)
+        assert not y[1:]._is_view() and y[1:]._base is None
+        assert x[1:]._base is x
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(y, y * 2)
+            assert not dual._is_view()
+            dual += 1
+            assert y.tolist() == [2, 2, 2]

@@ -38,3 +38,18 @@ def test_other_names():
     weight = torch.full((3, 2), 3.0)
     assert torch.embedding_renorm_(weight, torch.tensor([2]), 1.0, 2.0) is weight
     assert weight[:2].eq(3).all() and abs(weight[2].norm().item() - 1) < 1e-5
+
+
+def test_variable_functions():
+    assert torch._VF.unique_dim(torch.tensor([[2, 2], [1, 1]]), 0)[0].tolist() == [[1, 1], [2, 2]]
+    from flambeau import _VF
+
+    x, h, w = torch.ones(1, 2), torch.zeros(1, 3), torch.ones(9, 2)
+    assert _VF.gru_cell(x, h, w, torch.ones(9, 3)).shape == (1, 3)
+    with pytest.raises(AttributeError, match="no_such"):
+        _VF.no_such  # noqa: B018
+    absent = ["unique_dim", "silu", "sparse_mask", "linalg_eig", "one_hot"]
+    assert not [name for name in absent if hasattr(torch, name)]
+    assert torch.constant_pad_nd(torch.ones(1), (1, 0)).tolist() == [0, 1]
+    with pytest.raises(NotImplementedError, match="_unique"):
+        torch._unique(torch.ones(2, requires_grad=True))[0].sum().backward()

@@ -325,3 +325,15 @@ def test_rules_of_the_librarys_classes_hold_for_packets():
         for op in (aten.mul, aten.mul.Tensor):
             made = op(t, 2)
             assert type(made) is type(t) and made.shape == t.shape and str(made) == str(t * 2)
+
+
+def test_a_tensor_of_a_tensor_is_a_view_with_its_history():
+    class Sub(torch.Tensor):
+        pass
+
+    for cls in (Sub, torch.Tensor):
+        a = torch.ones(2, requires_grad=True)
+        made = cls(a)
+        assert type(made) is cls and made._base is a and made.requires_grad
+        (made * 3).sum().backward()
+        assert a.grad.tolist() == [3, 3]

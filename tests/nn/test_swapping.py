@@ -173,3 +173,35 @@ def test_slots_differ():
 
     with pytest.raises(RuntimeError, match="different slots"):
         torch.utils.swap_tensors(torch.ones(1), torch.ones(1).as_subclass(Slotted))
+
+
+def test_a_history_goes_along():
+    p = torch.ones(2, requires_grad=True)
+    q, y = p * 3, torch.zeros(3)
+    torch.utils.swap_tensors(q, y)
+    (y * 2).sum().backward()
+    assert p.grad.tolist() == [6, 6] and q.tolist() == [0, 0, 0] and not q.requires_grad
+    a, b = p * 3, p * 5
+    torch.utils.swap_tensors(a, b)
+    (grad,) = torch.autograd.grad(b.sum(), p)
+    assert grad.tolist() == [3, 3]
+
+
+def test_a_view_goes_along():
+    b = torch.ones(4)
+    v, y = b[:2], torch.zeros(3)
+    torch.utils.swap_tensors(v, y)
+    y.add_(1)
+    assert y._base is b and v._base is None and b.tolist() == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_live_views_refuse(asks):
+    p, y = torch.ones(2, requires_grad=asks), torch.zeros(2)
+    view = p[:1]
+    with pytest.raises(RuntimeError, match="Expected use_count of t1 to be 1 or 2 .* got 3"):
+        torch.utils.swap_tensors(p, y)
+    del view
+    alias = p.detach()
+    torch.utils.swap_tensors(p, y)
+    assert y.tolist() == alias.tolist() == [1, 1] and y.requires_grad is asks

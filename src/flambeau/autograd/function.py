@@ -263,6 +263,9 @@ class Function(metaclass=_Meta):
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
+            for t in ctx._dirty:
+                if isinstance(t, _C.TensorBase) and not t._inference:
+                    t._bump_version()
             if look is not None:
                 look(ctx, output)
         return output if not recording or _record_one(ctx, args, output) else _record(cls, ctx, args, output)

@@ -27,6 +27,7 @@ ALIASES: dict[str, str] = {
     "_dynamo.exc": "dynamo.exc",
     "_dynamo.testing": "compiler.dynamo_api:testing",
     "_dynamo.utils": "compiler.dynamo_api:utils",
+    "_VF": "compat.variable_functions",
     "_functorch": "aot",
     "_higher_order_ops": "aot.higher_order",
     "_higher_order_ops.associative_scan": "aot.control_flow",

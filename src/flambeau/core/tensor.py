@@ -49,6 +49,17 @@ def _refuse_wrapped(cls, data) -> None:
         )
 
 
+def _seen_as(t, cls):
+    """The same data as a ``cls``: a view with the history of ``t``."""
+    _refuse_wrapped(cls, t)
+    out = _C.alias(t, cls)
+    if t._requires_grad and _C.tls("grad_enabled"):
+        same = _C.past_overrides(aten.alias.default, t)
+        _C.set_history(out, same._grad_fn, same._output_nr)
+    _C.note_view(out, t, aten.alias.default, ())
+    return out
+
+
 @public_in("")
 class Tensor(_C.TensorBase):
     """A multi-dimensional array over NumPy memory. See torch.Tensor."""
@@ -61,8 +72,7 @@ class Tensor(_C.TensorBase):
 
     def __new__(cls, *data, dtype=None, device=None, requires_grad=False, size=None):
         if len(data) == 1 and isinstance(data[0], _C.TensorBase):
-            _refuse_wrapped(cls, data[0])
-            return _C.alias(data[0], cls)
+            return _seen_as(data[0], cls)
         arr = old_style(data if size is None else (shapes.Size(size),), dtype or dtypes.get_default_dtype())
         if cls is Tensor and _C.tls("dispatch_modes"):
             return aten.lift_fresh.default(_C.from_array(arr))
@@ -160,13 +170,7 @@ class Tensor(_C.TensorBase):
 
     def as_subclass(self, cls):
         """The same data seen as ``cls``: a view with its autograd history, so that a write to either is one to both."""
-        _refuse_wrapped(cls, self)
-        out = _C.alias(self, cls)
-        if self._requires_grad and _C.tls("grad_enabled"):
-            same = _C.past_overrides(aten.alias.default, self)
-            _C.set_history(out, same._grad_fn, same._output_nr)
-        _C.note_view(out, self, aten.alias.default, ())
-        return out
+        return _seen_as(self, cls)
 
     # -- metadata ------------------------------------------------------------------------------------------------------
     def stride(self, dim=None):

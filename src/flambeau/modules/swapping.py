@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copyreg
+import gc
+import sys
 import weakref
 
 from .. import _C
@@ -59,14 +61,17 @@ def is_wrapper(t) -> bool:
 def swap_tensors(t1, t2) -> None:
     """Exchange what two tensors are: memory, gradient, hooks, attributes, class. Every reference to one of them then sees the other's values.
 
-    RuntimeError when one of them has weak references or a history. The backward pass of a graph that leads to one of them, or that saved it,
-    raises.
+    RuntimeError when one of them has weak references or live views. A history and what it is a view of go along. The backward pass of a graph
+    that leads to one of them as a leaf, or that saved it, raises.
     """
     for t in (t1, t2):
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap t{1 if t is t1 else 2} because it has weakref associated with it")
-        if t._grad_fn is not None:
-            raise RuntimeError("swap_tensors: only leaves can be exchanged")
+        if views := _live_views(t):
+            raise RuntimeError(
+                f"Expected use_count of t{1 if t is t1 else 2} to be 1 or 2 with an AccumulateGrad node but got {2 + views} "
+                "make sure you are not holding references to the tensor in other places."
+            )
     if set(copyreg._slotnames(type(t1))) != set(copyreg._slotnames(type(t2))):  # type: ignore[attr-defined]
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     if t1 is t2:
@@ -75,6 +80,27 @@ def swap_tensors(t1, t2) -> None:
         node = _C.part_leaf(t)
         if node is not None:
             node.register_prehook(_poisoned)
+    if any(t._grad_fn is not None or isinstance(t._autograd, _C.View) for t in (t1, t2)):
+        _C.swap(t1, t2)
+        attributes = dict(vars(t1))
+        for t, new in ((t1, dict(vars(t2))), (t2, attributes)):
+            vars(t).clear()
+            vars(t).update(new)
+    else:
+        _swap_leaves(t1, t2)
+    _C.outdate(t1, t2)
+    if type(t1) is not type(t2):
+        t1.__class__, t2.__class__ = type(t2), type(t1)
+
+
+def _live_views(t) -> int:
+    """How many tensors are views of ``t``. Nobody keeps a list of them, so the collector is asked where the memory is shared at all."""
+    if sys.getrefcount(t._storage) <= 2:
+        return 0
+    return sum(isinstance(holder, _C.View) for holder in gc.get_referrers(t))
+
+
+def _swap_leaves(t1, t2) -> None:
     kept = [
         (
             _C.alias(t, type(t)),
@@ -99,9 +125,6 @@ def swap_tensors(t1, t2) -> None:
             _C.leaf_hooks(t, post, held)
         vars(t).clear()
         vars(t).update(attributes)
-    _C.outdate(t1, t2)
-    if type(t1) is not type(t2):
-        t1.__class__, t2.__class__ = type(t2), type(t1)
 
 
 def _poisoned(grad_outputs):

@@ -318,7 +318,9 @@ unique_dim.override(
 )
 
 
-def _no_gradient(opname):
+def no_gradient(opname):
+    """The formula of a gradient that PyTorch has none of either."""
+
     def formula(ct):
         raise NotImplementedError(f"the derivative for '{opname}' is not implemented.")
 
@@ -326,7 +328,7 @@ def _no_gradient(opname):
 
 
 for _op in (_unique2, unique_dim, unique_consecutive):
-    _op.derivative((0,), self=_no_gradient(_op._opname))
+    _op.derivative((0,), self=no_gradient(_op._opname))
 
 
 def _bincount_meta(self, weights, minlength):

@@ -16,7 +16,7 @@ from ...core.definition import TensorMeta
 from ...core.layouts import dense_like, in_order, strides_of
 from ...core.operator import namespace
 from ...core.out_lists import declare_out_list
-from .data_dependent import distinct, has_rows, rows_meta
+from .data_dependent import distinct, has_rows, no_gradient, rows_meta
 
 aten = namespace("aten")
 
@@ -53,7 +53,7 @@ extern(
     "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
     meta=lambda self, sorted, inverse: _unique_meta(self, inverse, False)[:2],
     variants="function",
-)(lambda a, sorted, return_inverse: _unique(a, return_inverse, False)[:2]).derivative()
+)(lambda a, sorted, return_inverse: _unique(a, return_inverse, False)[:2]).derivative((0,), self=no_gradient("_unique"))
 
 
 def _rows_meta(self, dim, *flags):
