@@ -39,7 +39,7 @@ CASES = {
     ),
 }
 NO_MOMENTS = ("LKJCholesky", "LogisticNormal", "Relaxed", "TransformedDistribution")
-NO_ENTROPY = (*NO_MOMENTS, "FisherSnedecor", "Kumaraswamy", "Poisson", "NegativeBinomial", "Multinomial")
+NO_ENTROPY = (*NO_MOMENTS, "FisherSnedecor", "Poisson", "NegativeBinomial")
 
 
 def _facts(lib, name):
@@ -192,6 +192,73 @@ CONSTRAINTS = [
 def test_constraints_are_pickled(name):
     constraint = getattr(flambeau.distributions.constraints, name)
     again = pickle.loads(pickle.dumps(constraint))
-    assert (
-        type(again) is type(constraint) and repr(again) == repr(constraint) and again.event_dim == constraint.event_dim
-    )
+    assert type(again) is type(constraint) and repr(again) == repr(constraint)
+    if not flambeau.distributions.constraints.is_dependent(constraint):
+        assert again.event_dim == constraint.event_dim
+
+
+_D = flambeau.distributions
+
+
+def _mixture(components):
+    return _D.MixtureSameFamily(_D.Categorical(flambeau.ones(3)), components)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        # Each component asks what lies in its support of every value, not of the value at its own place.
+        (lambda: _mixture(_D.Uniform(flambeau.zeros(3), 2.0)).log_prob(flambeau.full((4,), 0.5)), [-np.log(2)] * 4),
+        (
+            lambda: _mixture(_D.Uniform(flambeau.zeros(3), 2.0)).expand((2,)).log_prob(flambeau.ones(2)),
+            [-np.log(2)] * 2,
+        ),
+        (lambda: _D.Multinomial(2, flambeau.tensor([0.5, 0.5])).entropy(), 1.5 * np.log(2)),
+        (lambda: _D.Kumaraswamy(2.0, 2.0).entropy(), 0.5 + 0.5 * 1.5 - 2 * np.log(2)),
+        (lambda: _D.Kumaraswamy(2.0, 2.0).mode, 3**-0.5),
+        (lambda: _D.GeneralizedPareto(0.0, 1.0, -0.5).log_survival_function(flambeau.tensor(1.0)), 2 * np.log(0.5)),
+        (lambda: _D.GeneralizedPareto(0.0, 1.0, -0.5).log_cdf(flambeau.tensor(1.0)), np.log(0.75)),
+        (lambda: _D.constraints.cat([_D.constraints.real, _D.constraints.simplex]).event_dim, 1),
+        (lambda: _D.constraints.stack([_D.constraints.boolean, _D.constraints.simplex], -2).event_dim, 2),
+        (lambda: _D.constraints.is_dependent(_D.Uniform.support) and _D.Multinomial.support.event_dim, 1),
+        (lambda: _D.Wishart(4.0, flambeau.eye(3)).arg_constraints["df"].lower_bound, 2),
+        (lambda: _D.SoftmaxTransform().forward_shape((2, 3)), (2, 3)),
+    ],
+)
+def test_facts_of_families(got, expected):
+    np.testing.assert_allclose(np.asarray(got()), expected, rtol=1e-5)
+
+
+class _Own(_D.Distribution):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: _D.Multinomial(-1, flambeau.ones(2)), ValueError, "IntegerGreaterThan"),
+        (lambda: _D.Uniform(1.0, 0.0), ValueError, "parameter low .* LessThan"),
+        (lambda: _D.transform_to(_D.constraints.integer_interval(0, 3)), NotImplementedError, "IntegerInterval"),
+        (lambda: _D.constraints.dependent.event_dim, NotImplementedError, "statically"),
+        (lambda: _D.SoftmaxTransform().forward_shape(()), ValueError, "Too few dimensions"),
+        (
+            lambda: _mixture(_D.Uniform(flambeau.zeros(3), 2.0)).log_prob(flambeau.tensor(3.0)),
+            ValueError,
+            "MixtureSame",
+        ),
+        (lambda: repr(_Own(validate_args=False)), NotImplementedError, "arg_constraints"),
+        (
+            lambda: _D.Independent(_D.Bernoulli(flambeau.ones(2) / 2), 1).enumerate_support(),
+            NotImplementedError,
+            "cartesian",
+        ),
+    ],
+)
+def test_refusals_of_families(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_families_without_constraints_warn():
+    with pytest.warns(UserWarning, match="does not define `arg_constraints`"):
+        _Own()

@@ -26,7 +26,9 @@ class Binomial(NumberOfSuccesses):
     }
     has_enumerate_support = True
 
-    support = property(lambda self: constraints.integer_interval(0, self.total_count))
+    support = constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self.total_count), is_discrete=True, event_dim=0
+    )
     mean = property(lambda self: self.total_count * self.probs)
     mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))

@@ -46,7 +46,7 @@ class Categorical(Distribution):
         out._num_events = self._num_events
         return out
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 

@@ -32,10 +32,11 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint):
-        for cls in type(constraint).__mro__:
-            if cls in self._registry:
-                return self._registry[cls](constraint)
-        raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        """NOTE: of the constraint's class itself. One derived from it may be of numbers that the transform doesn't reach, such as whole ones."""
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return factory(constraint)
 
 
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()

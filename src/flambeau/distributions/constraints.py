@@ -10,6 +10,7 @@ from ..core.tensor import Tensor
 
 __all__ = [
     "Constraint",
+    "MixtureSameFamilyConstraint",
     "boolean",
     "cat",
     "corr_cholesky",
@@ -89,11 +90,27 @@ class _Dependent(Constraint):
     """Depends on other parameters: can't be checked alone. Called with options it makes another of its kind."""
 
     def __init__(self, *, is_discrete: bool = NotImplemented, event_dim: int = NotImplemented) -> None:
-        self.is_discrete = False if is_discrete is NotImplemented else is_discrete
-        self.event_dim = 0 if event_dim is NotImplemented else event_dim
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return self._told("is_discrete")
+
+    @property
+    def event_dim(self) -> int:
+        return self._told("event_dim")
+
+    def _told(self, name):
+        value = getattr(self, f"_{name}")
+        if value is NotImplemented:
+            raise NotImplementedError(f".{name} cannot be determined statically")
+        return value
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
-        return type(self)(is_discrete=is_discrete, event_dim=event_dim)
+        return type(self)(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
 
     def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
@@ -113,7 +130,7 @@ class _DependentProperty(property, _Dependent):
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
     def __call__(self, fn):
-        return type(self)(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+        return type(self)(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 def is_dependent(constraint: object) -> bool:
@@ -139,6 +156,22 @@ class _IndependentConstraint(Constraint):
 
     def __repr__(self):
         return f"{super().__repr__()[:-2]}({self.base_constraint}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """What components of a mixture, the last dimension of their batch, ask of a value: each of them, of every one."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+        self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        if value.dim() < self.event_dim:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.base_constraint!r})"
 
 
 class _Interval(Constraint):
@@ -240,6 +273,14 @@ class _Cat(Constraint):
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
 
+    @property
+    def is_discrete(self) -> bool:
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:
+        return max(c.event_dim for c in self.cseq)
+
     def check(self, value: Tensor) -> Tensor:
         parts, start = [], 0
         for c, n in zip(self.cseq, self.lengths):
@@ -253,6 +294,16 @@ class _Stack(Constraint):
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:
+        of_parts = max(c.event_dim for c in self.cseq)
+        # The dimension that they are stacked along counts where it lies within an event.
+        return of_parts + (self.dim + of_parts < 0)
 
     def check(self, value: Tensor) -> Tensor:
         return _stack([c.check(v) for v, c in zip(value.unbind(self.dim), self.cseq)], self.dim)

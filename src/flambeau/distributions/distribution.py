@@ -44,7 +44,16 @@ class Distribution:
             self._check_parameters()
 
     def _check_parameters(self) -> None:
-        for name, constraint in getattr(self, "arg_constraints", {}).items():
+        try:
+            arg_constraints = self.arg_constraints
+        except NotImplementedError:
+            arg_constraints = {}
+            warnings.warn(
+                f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the distribution "
+                "with `validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
+        for name, constraint in arg_constraints.items():
             if constraints.is_dependent(constraint) or (
                 name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
             ):
@@ -88,6 +97,10 @@ class Distribution:
     @property
     def event_shape(self) -> Size:
         return self._event_shape
+
+    @property
+    def arg_constraints(self) -> dict[str, Constraint]:
+        raise NotImplementedError(f"{type(self).__name__} does not define arg_constraints")
 
     @property
     def support(self) -> Constraint:
@@ -168,6 +181,6 @@ class Distribution:
         )
 
     def __repr__(self):
-        names = [k for k in getattr(self, "arg_constraints", {}) if k in self.__dict__]
+        names = [k for k in self.arg_constraints if k in self.__dict__]
         show = lambda v: v if v.numel() == 1 else v.size()  # noqa: E731
         return f"{type(self).__name__}({', '.join(f'{k}: {show(self.__dict__[k])}' for k in names)})"

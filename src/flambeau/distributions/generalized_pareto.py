@@ -53,9 +53,16 @@ class GeneralizedPareto(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
+        return -self.log_survival_function(value).expm1()
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The logarithm of 1 - cdf."""
         none, c = self._parts()
         z = (value - self.loc) / self.scale
-        return -_where(none, -z, -(c * z).log1p() / c).expm1()
+        return _where(none, -z, -(c * z).log1p() / c)
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        return (-self.log_survival_function(value).exp()).log1p()
 
     def icdf(self, value: Tensor) -> Tensor:
         none, c = self._parts()
@@ -81,9 +88,8 @@ class GeneralizedPareto(Distribution):
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
-        upper = self.loc - self.scale / _where(self.concentration < 0, self.concentration, -1.0)
-        if bool((self.concentration < 0).all()):
-            return constraints.interval(self.loc, upper)
-        return constraints.greater_than_eq(self.loc)
+        bounded = self.concentration < 0
+        upper = self.loc - self.scale / _where(bounded, self.concentration, -1.0)
+        return constraints.interval(self.loc, _where(bounded, upper, math.inf))

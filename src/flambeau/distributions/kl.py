@@ -39,11 +39,12 @@ from .poisson import Poisson
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
 from .utils import euler_constant, sum_rightmost
+from .wishart import Wishart
 
 __all__ = ["kl_divergence", "register_kl"]
 
 lgamma, digamma, xlogy, full_like = map(function, ("lgamma", "digamma", "xlogy", "full_like"))
-_solve = function("linalg_solve_triangular")
+_mvlgamma, _solve = map(function, ("mvlgamma", "linalg_solve_triangular"))
 
 _KL_REGISTRY: dict[tuple[type, type], object] = {}
 
@@ -239,6 +240,21 @@ def _multivariate_normals(p, q):
     spread = _solve(b, a, upper=False).pow(2).sum((-2, -1))
     shift = _solve(b, (q.loc - p.loc).unsqueeze(-1), upper=False)
     return half_logs[1] - half_logs[0] + 0.5 * (spread + shift.squeeze(-1).pow(2).sum(-1) - n)
+
+
+@register_kl(Wishart, Wishart)
+def _wisharts(p, q):
+    n = p.event_shape[-1]
+    half_logs = [_lower(d).diagonal(dim1=-2, dim2=-1).log().sum(-1) for d in (p, q)]
+    trace = (q.precision_matrix * p.covariance_matrix).sum((-2, -1))
+    digammas = sum(digamma((p.df - k) / 2) for k in range(n))
+    return (
+        q.df * (half_logs[1] - half_logs[0])
+        + p.df * (trace - n) / 2
+        + _mvlgamma(q.df / 2, n)
+        - _mvlgamma(p.df / 2, n)
+        + (p.df - q.df) / 2 * digammas
+    )
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

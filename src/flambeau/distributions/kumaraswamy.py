@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Self
 
@@ -12,11 +13,11 @@ from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
-from .utils import broadcast_all
+from .utils import broadcast_all, euler_constant
 
 __all__ = ["Kumaraswamy"]
 
-_ones, lgamma = map(function, ("ones_like", "lgamma"))
+_ones, digamma, lgamma = map(function, ("ones_like", "digamma", "lgamma"))
 
 
 class Kumaraswamy(TransformedDistribution):
@@ -49,6 +50,17 @@ class Kumaraswamy(TransformedDistribution):
     def _moment(self, n):
         a, b = self.concentration1, self.concentration0
         return b * (lgamma(1 + n / a) + lgamma(b) - lgamma(1 + n / a + b)).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        inner = ((a - 1) / (a * b - 1)).pow(1 / a)
+        return inner.masked_fill((a < 1) | (b < 1) | ((a == 1) & (b == 1)), math.nan)
+
+    def entropy(self) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        harmonic = digamma(b + 1) + euler_constant
+        return (1 - 1 / b) + (1 - 1 / a) * harmonic - a.log() - b.log()
 
     mean = property(lambda self: self._moment(1))
     variance = property(lambda self: self._moment(2) - self._moment(1).pow(2))

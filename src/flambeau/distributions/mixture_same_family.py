@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
+from ..base.shapes import Size
 from ..core.tensor import Tensor
+from . import constraints
 from .categorical import Categorical
+from .constraints import Constraint
 from .distribution import Distribution
 
 __all__ = ["MixtureSameFamily"]
@@ -42,7 +46,25 @@ class MixtureSameFamily(Distribution):
 
     mixture_distribution = property(lambda self: self._mixture_distribution)
     component_distribution = property(lambda self: self._component_distribution)
-    support = property(lambda self: self._component_distribution.support)
+    has_rsample = False
+
+    @constraints.dependent_property
+    def support(self) -> Constraint:
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
+        out = self._get_checked_instance(MixtureSameFamily, _instance)
+        batch_shape = Size(batch_shape)
+        components = self._component_distribution
+        out._component_distribution = components.expand((*batch_shape, components.batch_shape[-1]))
+        out._mixture_distribution = self._mixture_distribution.expand(batch_shape)
+        out._event_ndims = self._event_ndims
+        Distribution.__init__(out, batch_shape, self.event_shape, validate_args=False)
+        out._validate_args = self._validate_args
+        return out
+
+    def __repr__(self):
+        return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"
 
     def _weights(self):
         p = self._mixture_distribution.probs

@@ -10,6 +10,7 @@ from ..base.shapes import Size
 from ..core.bindings import function
 from ..core.tensor import Tensor
 from . import constraints
+from .binomial import Binomial
 from .categorical import Categorical
 from .distribution import Distribution
 from .sample_checks import checks_sample
@@ -36,19 +37,24 @@ class Multinomial(Distribution):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count, self.probs)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         out = self._get_checked_instance(Multinomial, _instance)
         batch_shape = Size(batch_shape)
         out.total_count, out._categorical = self.total_count, self._categorical.expand(batch_shape)
+        out._binomial = self._binomial.expand((*batch_shape, *self.event_shape))
         Distribution.__init__(out, batch_shape, self.event_shape, validate_args=False)
         out._validate_args = self._validate_args
         return out
 
-    support = property(lambda self: constraints.multinomial(self.total_count))
+    support = constraints.dependent_property(
+        lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
+    )
     logits = property(lambda self: self._categorical.logits)
     probs = property(lambda self: self._categorical.probs)
+    param_shape = property(lambda self: self._categorical.param_shape)
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
@@ -65,3 +71,11 @@ class Multinomial(Distribution):
         logits, value = broadcast_all(self.logits, value)
         logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)
         return lgamma(value.sum(-1) + 1) - lgamma(value + 1).sum(-1) + (logits * value).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """n H(p) - log n! + the sum over categories of E[log x!], x being binomial."""
+        n = self.total_count
+        counts = self._binomial.enumerate_support(expand=False)[1:]
+        weights = self._binomial.log_prob(counts).exp() * lgamma(counts + 1)
+        factorial = math.lgamma(n + 1)
+        return n * self._categorical.entropy() - factorial + weights.sum((0, -1))

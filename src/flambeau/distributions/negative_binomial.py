@@ -25,6 +25,15 @@ class NegativeBinomial(NumberOfSuccesses):
     }  # fmt: skip
     support = constraints.nonnegative_integer
 
+    def __init__(
+        self,
+        total_count: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__(total_count, probs, logits, validate_args)
+
     mean = property(lambda self: self.total_count * self.logits.exp())
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
     variance = property(lambda self: self.mean / (-self.logits).sigmoid())

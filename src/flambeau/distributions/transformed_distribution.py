@@ -65,7 +65,7 @@ class TransformedDistribution(Distribution):
         out._validate_args = self._validate_args
         return out
 
-    @property
+    @constraints.dependent_property
     def support(self) -> Constraint:
         if not self.transforms:
             return self.base_dist.support

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.dtypes import finfo
+from ..base.shapes import Size, broadcast_shapes
 from ..core.bindings import function
 from ..core.tensor import Tensor
 from ..nn import functional as F
@@ -426,9 +427,13 @@ class PowerTransform(Transform):
 
 
 def _broadcast(shape, *values):
-    from ..base.shapes import broadcast_shapes
+    return Size(broadcast_shapes(tuple(shape), *(tuple(getattr(v, "shape", ())) for v in values)))
 
-    return broadcast_shapes(tuple(shape), *(tuple(getattr(v, "shape", ())) for v in values))
+
+def _of_vectors(shape):
+    if len(shape) < 1:
+        raise ValueError("Too few dimensions on input")
+    return shape
 
 
 class AffineTransform(Transform):
@@ -498,6 +503,11 @@ class SoftmaxTransform(_Alone):
     def _inverse(self, y):
         return y.log()
 
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return _of_vectors(shape)
+
+    inverse_shape = forward_shape
+
 
 class StickBreakingTransform(_Alone):
     """n numbers to n + 1 parts of a stick."""
@@ -525,10 +535,10 @@ class StickBreakingTransform(_Alone):
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(shape[:-1]) + (shape[-1] + 1,)
+        return tuple(shape[:-1]) + (_of_vectors(shape)[-1] + 1,)
 
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(shape[:-1]) + (shape[-1] - 1,)
+        return tuple(shape[:-1]) + (_of_vectors(shape)[-1] - 1,)
 
 
 class LowerCholeskyTransform(_Alone):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Self
 
@@ -11,7 +12,6 @@ from . import constraints
 from .constraints import Constraint
 from .distribution import Distribution
 from .utils import broadcast_all
-from .validation import demand_all
 
 __all__ = ["Uniform"]
 
@@ -22,24 +22,29 @@ class Uniform(Distribution):
     """Uniform in [low, high)."""
 
     has_rsample = True
-    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+
+    @property
+    def arg_constraints(self) -> dict[str, Constraint]:
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
     def __init__(self, low: Tensor | float, high: Tensor | float, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-        if self._validate_args:
-            demand_all(self.low < self.high, lambda: ValueError("Uniform is not defined when low>= high"))
 
     def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Self:
         return self._expanded(batch_shape, ("low", "high"), (), _instance)
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
         return constraints.interval(self.low, self.high)
 
     @property
     def mean(self) -> Tensor:
         return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        return math.nan * self.high
 
     @property
     def stddev(self) -> Tensor:

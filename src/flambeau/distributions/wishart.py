@@ -12,6 +12,7 @@ from ..core.bindings import function
 from ..core.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
+from .constraints import Constraint
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property
 
@@ -28,12 +29,15 @@ class Wishart(Distribution):
     """Of X = sum of ``df`` outer products of N(0, V) vectors; V by itself, its inverse or its Cholesky factor. Draws by Bartlett's
     decomposition (M. S. Bartlett, "On the theory of statistical regression", 1933)."""
 
-    arg_constraints = {
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-        "df": constraints.greater_than(0),
-    }
+    @property
+    def arg_constraints(self) -> dict[str, Constraint]:
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self._event_shape[-1] - 1),
+        }
+
     support = constraints.positive_definite
     has_rsample = True
 
