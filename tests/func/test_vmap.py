@@ -45,6 +45,29 @@ def test_chunks():
     assert torch.equal(vmap(lambda t: t, chunk_size=100)(x), x)
 
 
+def _written(row, i):
+    row = row.clone()
+    row[i] = row[0]
+    row[None, i] += 1
+    return row
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda row, i: row[i],
+        lambda row, i: row[..., i, None],
+        lambda row, i: row.view(2, 2)[i % 2, 0],
+        lambda row, i: row.view(2, 2)[i % 2, [0, 1]],
+        lambda row, i: x[:, i],
+        _written,
+    ],
+)
+def test_a_number_that_is_mapped_is_an_index(fn):
+    i = torch.tensor([2, 0, 3])
+    assert torch.equal(vmap(fn)(x, i), torch.stack([fn(row, k) for row, k in zip(x, i)]))
+
+
 def test_empty_batch():
     assert vmap(lambda t: t * 2)(torch.ones(0, 4)).shape == (0, 4)
 

@@ -333,3 +333,43 @@ def test_a_parametrization_moves_to_a_module_without_the_parameter():
     assert {"parametrizations.weight.original", "parametrizations.extra.original"} <= dict(
         target.named_parameters()
     ).keys()
+
+
+def test_a_post_hook_of_state_dict_returns_nothing():
+    module, other = nn.Linear(1, 1), {"w": 1}
+    handle = module.register_state_dict_post_hook(lambda m, state, prefix, metadata: other)
+    with pytest.raises(RuntimeError, match="state_dict post-hook must return None"):
+        module.state_dict()
+    handle.remove()
+    module._register_state_dict_hook(lambda m, state, prefix, metadata: other)
+    assert module.state_dict() is other
+
+
+def test_containers_change_in_place():
+    rows, chain = nn.ModuleList([nn.ReLU()]), nn.Sequential(nn.ReLU(), nn.Tanh())
+    assert rows.insert(0, nn.Tanh()) is None and chain.insert(0, nn.ELU()) is chain
+    same = chain
+    chain *= 2
+    assert chain is same and len(same) == 6 and same[3] is same[0]
+    with pytest.raises(ValueError, match="Non-positive"):
+        chain *= 0
+    with pytest.raises(AssertionError, match="should be of type"):
+        chain.insert(0, 3)
+
+
+def test_entries_that_are_none_are_no_parameters():
+    module = nn.Linear(1, 1, bias=False)
+    module.register_buffer("scale", None)
+    with pytest.raises(AttributeError, match="not an nn.Parameter"):
+        module.get_parameter("bias")
+    with pytest.raises(AttributeError, match="not a buffer"):
+        module.get_buffer("scale")
+
+
+def test_padded_sequences_own_their_memory_and_have_the_first_dtype():
+    padded = torch.arange(6.0).reshape(3, 2)
+    first, second = nn.utils.rnn.unpad_sequence(padded, torch.tensor([3, 1]))
+    first.zero_()
+    assert padded.sum() == 15 and second.tolist() == [1.0]
+    mixed = nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([1.5])])
+    assert mixed.dtype == torch.int64 and mixed.tolist() == [[1, 1], [2, 0]]

@@ -126,6 +126,44 @@ def test_step_hooks():
     assert log == ["pre", "post", "post"]
 
 
+def test_step_hooks_see_the_optimizer_among_the_arguments():
+    p, log = start(), []
+    optimizer = optim.SGD([p], lr=0.1)
+    handle = optimizer.register_step_pre_hook(lambda o, args, kwargs: log.append((args, kwargs)) or (args, kwargs))
+    assert isinstance(handle, torch.utils.hooks.RemovableHandle)
+    optimizer.register_step_post_hook(lambda o, args, kwargs: log.append((args, kwargs)))
+
+    def closure():
+        return p.sum()
+
+    optimizer.step(closure)
+    optimizer.step(closure=closure)
+    assert log == [((optimizer, closure), {})] * 2 + [((optimizer,), {"closure": closure})] * 2
+
+
+def test_rates_that_are_tensors_are_copied():
+    optimizer = optim.Adam([start()], lr=torch.tensor(0.5))
+    for make in (
+        lambda: optim.lr_scheduler.ExponentialLR(optimizer, 0.5),
+        lambda: optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0),
+    ):
+        schedule = make()
+        rates = schedule.get_last_lr()
+        optimizer.param_groups[0]["lr"].mul_(3)
+        assert rates[0] != optimizer.param_groups[0]["lr"]
+
+
+def test_get_lr_warns_outside_a_step():
+    for make in (
+        lambda o: optim.lr_scheduler.StepLR(o, 2),
+        lambda o: optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 2),
+        lambda o: optim.swa_utils.SWALR(o, 0.1),
+    ):
+        schedule = make(optim.SGD([start()], lr=0.1))
+        with pytest.warns(UserWarning, match="please use `get_last_lr"):
+            schedule.get_lr()
+
+
 SCHEDULES = [
     ("StepLR", dict(step_size=2), [0.1, 0.1, 0.01, 0.01, 0.001]),
     ("MultiStepLR", dict(milestones=[2, 3]), [0.1, 0.1, 0.01, 0.001, 0.001]),

@@ -14,6 +14,7 @@ from ..base.errors import ShapeMismatch
 from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
 from .device_memory import elements
+from .keys import TRANSFORM
 from .operator import namespace
 from .tensor import Tensor
 
@@ -24,9 +25,10 @@ BYTES_MASK = "indexing with dtype torch.uint8 is now deprecated, please use a dt
 
 
 def _is_index_tensor(x) -> bool:
-    return isinstance(x, (_C.TensorBase, np.ndarray)) and not (
-        isinstance(x, _C.TensorBase) and x._ndim == 0 and x._dtype.category == 1
-    )
+    if isinstance(x, _C.TensorBase) and x._ndim == 0 and x._dtype.category == 1:
+        # A whole number is read and selects, but one that vmap maps is another for each example.
+        return bool(x._keys & TRANSFORM)
+    return isinstance(x, (_C.TensorBase, np.ndarray))
 
 
 def _bound(v):

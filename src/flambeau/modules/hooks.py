@@ -67,6 +67,17 @@ class WithoutModule:
         return self.hook(*args)
 
 
+class InPlace:
+    """A hook for a state dict that returns nothing."""
+
+    def __init__(self, hook: Callable):
+        self.hook = hook
+
+    def __call__(self, module, *args):
+        if self.hook(module, *args) is not None:
+            raise RuntimeError("state_dict post-hook must return None")
+
+
 def add(hooks: OrderedDict, hook: Callable, prepend: bool = False, flagged=()) -> RemovableHandle:
     """Register ``hook``; the registries ``flagged`` note its id too."""
     handle = RemovableHandle(hooks, *flagged)

@@ -280,7 +280,10 @@ class Module(StateDict):
         if name not in module._parameters:
             kind = "is not an nn.Parameter" if hasattr(module, name) else None
             raise AttributeError(f"`{name}` {kind}" if kind else f"{type(module).__name__} has no attribute `{name}`")
-        return module._parameters[name]
+        found = module._parameters[name]
+        if found is None:
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return found
 
     def get_buffer(self, target: str) -> Tensor:
         path, _, name = target.rpartition(".")
@@ -288,7 +291,10 @@ class Module(StateDict):
         if name not in module._buffers:
             kind = "is not a buffer" if hasattr(module, name) else None
             raise AttributeError(f"`{name}` {kind}" if kind else f"{type(module).__name__} has no attribute `{name}`")
-        return module._buffers[name]
+        found = module._buffers[name]
+        if found is None:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return found
 
     # Traversal
 
@@ -516,9 +522,12 @@ class Module(StateDict):
         return _hooks.add(self._backward_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable):
-        return _hooks.add(self._state_dict_hooks, hook)
+        """``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict()``: changes it in place and returns None."""
+        return _hooks.add(self._state_dict_hooks, _hooks.InPlace(hook))
 
-    _register_state_dict_hook = register_state_dict_post_hook
+    def _register_state_dict_hook(self, hook: Callable):
+        """As :meth:`register_state_dict_post_hook`; what the hook returns takes the place of the dict."""
+        return _hooks.add(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable):
         return _hooks.add(self._state_dict_pre_hooks, hook)

@@ -8,7 +8,7 @@ from typing import SupportsFloat
 
 from flambeau.base.public import public_in
 from flambeau.optim.optimizer import Optimizer
-from flambeau.optim.schedule import LRScheduler, _attributes, _per_group, _set_attributes
+from flambeau.optim.schedule import LRScheduler, _attributes, _per_group, _set_attributes, rates_of
 
 __all__ = [
     "ChainedScheduler",
@@ -30,6 +30,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch > self.total_iters:
             return self._current()
         left = 1.0 - self.last_epoch / self.total_iters
@@ -56,6 +57,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_step()
         shape = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * shape for base in self.base_lrs]
 
@@ -80,7 +82,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
                 self.T_i = self.T_0 * self.T_mult**n
         self.last_epoch = math.floor(epoch)
-        self._set(self.get_lr())
+        self._set(self._rates(self.get_lr))
 
 
 @public_in("optim.lr_scheduler")
@@ -134,6 +136,7 @@ class CyclicLR(LRScheduler):
         return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)), "exp_range": self.gamma**x}[self.mode]
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -232,6 +235,7 @@ class OneCycleLR(LRScheduler):
         return (b - a) * t + a
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
@@ -325,12 +329,12 @@ class ChainedScheduler(LRScheduler):
         if any(s.optimizer is not optimizer for s in schedulers):
             raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer")
         self._schedulers, self.optimizer = schedulers, optimizer
-        self._last_lr = [g["lr"] for g in optimizer.param_groups]
+        self._last_lr = rates_of(optimizer)
 
     def step(self) -> None:  # type: ignore[override]
         for s in self._schedulers:
             s.step()
-        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+        self._last_lr = rates_of(self.optimizer)
 
     state_dict, load_state_dict = SequentialLR.state_dict, SequentialLR.load_state_dict
 
@@ -363,7 +367,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
         self.min_lrs = _per_group(min_lr, optimizer, "min_lrs")
         self.mode, self.threshold, self.threshold_mode, self.last_epoch = mode, threshold, threshold_mode, 0
-        self._last_lr = [g["lr"] for g in optimizer.param_groups]
+        self._last_lr = rates_of(optimizer)
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self._reset()
 
@@ -398,7 +402,7 @@ class ReduceLROnPlateau(LRScheduler):
                 if float(group["lr"]) - new > self.eps:
                     group["lr"] = new
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+        self._last_lr = rates_of(self.optimizer)
 
     def _check_groups(self) -> None:
         """A bound for each group, also for those that the optimizer got later."""

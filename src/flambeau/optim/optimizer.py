@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any
 
 from flambeau.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
+from flambeau.autograd.handles import RemovableHandle
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 
@@ -84,17 +85,17 @@ _global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
 def _register_global(hooks: OrderedDict, hook: Callable):
     for optimizer in list(_optimizers):
         optimizer._wrap_step()
-    handle = _Handle(hooks)
-    hooks[id(handle)] = hook
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
     return handle
 
 
-def register_optimizer_step_pre_hook(hook: Callable) -> _Handle:
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """``hook(optimizer, args, kwargs)`` before each step of every optimizer. Returns a handle with ``remove()``."""
     return _register_global(_global_optimizer_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable) -> _Handle:
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """``hook(optimizer, args, kwargs)`` after each step of every optimizer. Returns a handle with ``remove()``."""
     return _register_global(_global_optimizer_post_hooks, hook)
 
@@ -261,6 +262,8 @@ class Optimizer:
         plain = self.step
 
         def step(*args, **kwargs) -> Any:
+            # Hooks see the arguments of the method itself, as in PyTorch: the optimizer is the first.
+            args = (self, *args)
             for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
                 result = hook(self, args, kwargs)
                 if result is not None:
@@ -269,7 +272,7 @@ class Optimizer:
                             f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                         )
                     args, kwargs = result
-            out = plain(*args, **kwargs)
+            out = plain(*args[1:], **kwargs)
             for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
                 hook(self, args, kwargs)
             return out
@@ -277,36 +280,36 @@ class Optimizer:
         step._runs_hooks = True  # type: ignore[attr-defined]
         self.step = step
 
-    def register_step_pre_hook(self, hook: Callable) -> _Handle:
-        """``hook(optimizer, args, kwargs)`` before each step; may return new ``(args, kwargs)``. Returns a handle with ``remove()``."""
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """``hook(optimizer, args, kwargs)`` before each step; may return new ``(args, kwargs)``, in which the optimizer is the first."""
         return self._register(self._step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable) -> _Handle:
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """``hook(optimizer, args, kwargs)`` after each step. Returns a handle with ``remove()``."""
         return self._register(self._step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """``hook(optimizer)`` before ``state_dict()``."""
         return self._register_saving("before saving", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """``hook(optimizer, state_dict)`` after ``state_dict()``; may return another one."""
         return self._register_saving("after saving", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """``hook(optimizer, state_dict)`` before loading, on a shallow copy; may return another one."""
         return self._register_saving("before loading", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> _Handle:
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """``hook(optimizer)`` after loading."""
         return self._register_saving("after loading", hook, prepend)
 
     def _register_saving(self, when: str, hook: Callable, prepend: bool):
         hooks = self._saving_hooks.setdefault(when, OrderedDict())
-        handle = _Handle(hooks)
-        hooks[id(handle)] = hook
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
         if prepend:
-            hooks.move_to_end(id(handle), last=False)
+            hooks.move_to_end(handle.id, last=False)
         return handle
 
     def _run_saving(self, when: str, *given):
@@ -319,8 +322,8 @@ class Optimizer:
 
     def _register(self, hooks: OrderedDict, hook: Callable):
         self._wrap_step()
-        handle = _Handle(hooks)
-        hooks[id(handle)] = hook
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
         return handle
 
     # Saving
@@ -385,14 +388,6 @@ class Optimizer:
             lines += [""] * (i > 0) + [f"Parameter Group {i}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
-
-
-class _Handle:
-    def __init__(self, hooks: OrderedDict) -> None:
-        self._hooks = hooks
-
-    def remove(self) -> None:
-        self._hooks.pop(id(self), None)
 
 
 def _cast(param: Tensor, value, name: str):

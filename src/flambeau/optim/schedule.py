@@ -30,7 +30,7 @@ class LRScheduler:
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"].clone() if isinstance(group["lr"], Tensor) else group["lr"])
+                group.setdefault("initial_lr", _copy(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
@@ -38,7 +38,7 @@ class LRScheduler:
                     "the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
                 )
         self.optimizer = optimizer
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = [_copy(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         _note_steps(optimizer)
         self._step_count = 0
@@ -55,6 +55,11 @@ class LRScheduler:
 
     def get_lr(self) -> list[float]:
         raise NotImplementedError(f"{type(self).__name__}.get_lr() is not defined")
+
+    def _warn_outside_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            text = "To get the last learning rate computed by the scheduler, please use `get_last_lr()`."
+            warnings.warn(text, UserWarning, stacklevel=3)
 
     def get_last_lr(self) -> list[float]:
         """The rates set by the last step."""
@@ -77,17 +82,21 @@ class LRScheduler:
 
     def _update_lr(self, epoch: int | None = None) -> None:
         """Set the rates of the next epoch, or of ``epoch``."""
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self._rates(self.get_lr)
+        else:
+            self.last_epoch = epoch
+            rates = self._rates(getattr(self, "_get_closed_form_lr", None) or self.get_lr)
+        self._set(rates)
+
+    def _rates(self, get: Callable[[], list]) -> list:
+        """What a step sets: ``get_lr`` doesn't warn here."""
         self._get_lr_called_within_step = True
         try:
-            if epoch is None:
-                self.last_epoch += 1
-                rates = self.get_lr()
-            else:
-                self.last_epoch = epoch
-                rates = (getattr(self, "_get_closed_form_lr", None) or self.get_lr)()
+            return get()
         finally:
             self._get_lr_called_within_step = False
-        self._set(rates)
 
     def _set(self, rates: list) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates):
@@ -95,7 +104,7 @@ class LRScheduler:
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = rates_of(self.optimizer)
 
     def _current(self) -> list:
         return [group["lr"] for group in self.optimizer.param_groups]
@@ -106,6 +115,15 @@ class LRScheduler:
 
     def load_state_dict(self, state_dict: dict) -> None:
         self.__dict__.update(state_dict)
+
+
+def _copy(rate):
+    return rate.clone() if isinstance(rate, Tensor) else rate
+
+
+def rates_of(optimizer: Optimizer) -> list:
+    """The rates of the groups. NOTE: one that is a tensor is copied, for the next step overwrites it."""
+    return [_copy(group["lr"]) for group in optimizer.param_groups]
 
 
 def _note_steps(optimizer: Optimizer) -> None:

@@ -55,7 +55,8 @@ class _Numbered(Module):
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Module) -> Self:
+    def insert(self, index: int, module: Module) -> Any:
+        """NOTE: nothing comes back, as of a list's. Sequential gives itself."""
         modules = list(self._modules.values())
         if not isinstance(module, Module):
             raise TypeError(f"{type(module)} is not a Module subclass")
@@ -63,7 +64,6 @@ class _Numbered(Module):
             raise IndexError(f"Index out of range: {index}")
         modules.insert(index, module)
         self._renumber(modules)
-        return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
         for module in modules:
@@ -107,6 +107,17 @@ class Sequential(_Numbered):
         return Sequential(*(list(self) * times))
 
     __rmul__ = __mul__
+
+    def __imul__(self, times: int):
+        """More of the modules (the same ones) behind these: the container stays."""
+        more = self * times
+        return self.extend(list(more)[len(self) :])
+
+    def insert(self, index: int, module: Module) -> Self:
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        super().insert(index, module)
+        return self
 
     def __add__(self, other):
         if not isinstance(other, Sequential):

@@ -188,6 +188,8 @@ def pad_sequence(
     longest = max(s.shape[0] for s in sequences)
     rows = []
     for s in sequences:
+        # The first one's dtype and device are the result's: the others are copied into it.
+        s = s.to(sequences[0].device, sequences[0].dtype)
         more = longest - s.shape[0]
         if more:
             extra = s.new_full((more, *s.shape[1:]), padding_value)
@@ -200,7 +202,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     """The sequences of a padded tensor."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [s[:n] for s, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
+    return [s[:n].clone() for s, n in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
