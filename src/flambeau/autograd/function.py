@@ -200,6 +200,9 @@ class Function(metaclass=_Meta):
         False  # vmap runs forward and backward each under vmap, when the class defines no ``vmap`` of its own
     )
 
+    # Whether tensors in containers are results, too. Otherwise a tuple holds the results, and other containers pass as they are.
+    _nested_results = False
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
@@ -319,7 +322,11 @@ def _record_one(ctx, args, output) -> bool:
 
 def _record(cls, ctx, args, output):
     """Make ``ctx`` the node of the results."""
-    flat, spec = pytree.tree_flatten(output) if not isinstance(output, _C.TensorBase) else ([output], None)
+    nested = cls._nested_results and not isinstance(output, _C.TensorBase)
+    if nested:
+        flat, spec = pytree.tree_flatten(output)
+    else:
+        flat = [*output] if isinstance(output, tuple) else [output]
     inputs = {id(a): i for i, a in enumerate(args) if isinstance(a, _C.TensorBase)}
     dirty = set(map(id, ctx._dirty))
     for t in ctx._dirty:
@@ -369,7 +376,11 @@ def _record(cls, ctx, args, output):
             else:
                 o._storage._note_recorded()
                 set_history(o, ctx, k)
-    return outs[0] if spec is None else pytree.tree_unflatten(outs, spec)
+    if nested:
+        return pytree.tree_unflatten(outs, spec)
+    if not isinstance(output, tuple):
+        return outs[0]
+    return type(output)(*outs) if hasattr(output, "_fields") else tuple(outs)
 
 
 def _check_written_view(root, results) -> None:
@@ -451,7 +462,9 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """Kept for programs that name it: Function takes nested values itself."""
+    """Kept for programs that name it: a Function whose results may be nested."""
+
+    _nested_results = True
 
 
 def once_differentiable(fn):

@@ -59,6 +59,8 @@ def _function(op: OpOverload):
 
 
 class _Node(Function):
+    _nested_results = True
+
     @staticmethod
     def forward(ctx, run, again, *tensors):
         before = [t._writes for t in tensors]

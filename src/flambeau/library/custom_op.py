@@ -208,6 +208,8 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     kwonly = [a.name for a in op._schema.arguments if a.kwarg_only]
 
     class Generated(Function):
+        _nested_results = True
+
         @staticmethod
         def forward(spec, *flat):
             with excluding(K.AUTOGRAD):

@@ -24,7 +24,7 @@ from ..tracing.wrapping import CLASS_WRAPPERS
 from ..variables.base import MethodOf, Variable
 from ..variables.containers.lists import TupleVariable
 from ..variables.objects.class_object import ClassVariable
-from ..variables.tensors.tensor import TensorVariable, wrap_result
+from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
 from ..variables.values.constant import ConstantVariable
 from .subgraphs import Bodies, Body, SubgraphCall, Template, bound, fill, trace_body, variable_of
 
@@ -123,7 +123,7 @@ class ApplyVariable(Variable):
             unsupported("autograd-function", f"{name_of(cls)}.apply in forward mode with a generated vmap rule")
         if kwargs:
             unsupported("autograd-function", f"{name_of(cls)}.apply with keyword arguments")
-        template = Template(tx, callables=False)
+        template = Template(tx, callables=False, kept=True)
         pargs = tuple(template.of(a) for a in args)
         forward = ForwardTrace(tx, self.cls)
         stand_in, stand_in_jvp = StandIn(), StandIn()
@@ -131,6 +131,7 @@ class ApplyVariable(Variable):
             "forward": staticmethod(forward),
             "backward": staticmethod(stand_in),
             "generate_vmap_rule": cls.generate_vmap_rule,
+            "_nested_results": cls._nested_results,
         }
         if pushes:
             rules["jvp"] = staticmethod(stand_in_jvp)
@@ -210,7 +211,7 @@ class ForwardTrace:
             marked = [v for n in ("mark_dirty", "mark_non_differentiable") for v in shown.marks.get(n, ())]
             return tx.make_tuple([out, tx.make_tuple(self.shared), tx.make_tuple(marked)])
 
-        self.traced = trace_body(tx, run, inputs)
+        self.traced = trace_body(tx, run, inputs, kept=True)
         out, shared, marked = fill(self.traced.template, {"result": self.traced.values})
         dirty = len(shown.marks.get("mark_dirty", ()))
         self.marks = {"dirty": dirty, "materialize": shown.materialize}
@@ -289,7 +290,7 @@ class BackwardTrace(DerivativeTrace):
 
     def __init__(self, tx, cls: Variable, forward: ForwardTrace, value):
         super().__init__(tx, cls, forward)
-        self.outputs = pytree.tree_leaves(value)
+        self.outputs = results_of(cls.value, value)
 
     def saved(self):
         return self.forward.ctx.saved
@@ -317,7 +318,7 @@ class JvpTrace(DerivativeTrace):
 
     def __init__(self, tx, cls: Variable, forward: ForwardTrace, args: tuple, value):
         super().__init__(tx, cls, forward)
-        self.args, self.outputs = args, pytree.tree_leaves(value)
+        self.args, self.outputs = args, results_of(cls.value, value)
 
     def saved(self):
         return self.forward.ctx.saved_for_forward
@@ -330,6 +331,13 @@ class JvpTrace(DerivativeTrace):
         if made != len(self.outputs):  # the number is part of the error that it raises
             unsupported("autograd-function", f"jvp returned {made} tangents for {len(self.outputs)} outputs of forward")
         return traced
+
+
+def results_of(cls: type, output) -> list:
+    """What a gradient is given for, or None, in the order of backward's arguments."""
+    if cls._nested_results:
+        return pytree.tree_leaves(output)
+    return [*output] if isinstance(output, tuple) else [output]
 
 
 def is_differentiable(x) -> bool:
@@ -350,7 +358,7 @@ class AutogradCall(SubgraphCall):
         self.forward, self.backward, self.jvp = forward, backward, jvp
         self.once_differentiable = getattr(cls.backward, "once_differentiable", False)
         # The name shows in grad_fn.
-        rules: dict[str, Any] = {"generate_vmap_rule": cls.generate_vmap_rule}
+        rules: dict[str, Any] = {n: getattr(cls, n) for n in ("generate_vmap_rule", "_nested_results")}
         if cls.vmap is not Function.vmap:  # it runs plainly, at each call
             rules["vmap"] = staticmethod(lambda info, in_dims, call, *args: cls.vmap(info, in_dims[1:], *args))
         if jvp is not None:
@@ -361,8 +369,13 @@ class AutogradCall(SubgraphCall):
         args = fill(self.args, {"operand": list(operands)})
         if self.backward is None and tensor_queries.grad_enabled() and any(t.requires_grad for t in operands):
             # Captured where nothing was recorded, as another function's backward is, and now that one is differentiated.
-            return self.plain.apply(*args)
+            return self.plain.apply(*map(constant_of, args))
         return self.function.apply((self, subgraphs, lifted), *args)
+
+
+def constant_of(x):
+    """A container that was handed on while tracing, as ordinary code makes it."""
+    return x.variable.as_constant() if isinstance(x, Opaque) and x.variable.can_constant() else x
 
 
 class Replayed(Function):

@@ -29,6 +29,7 @@ from ..tracing.wrapping import FUNCTION_WRAPPERS, pin
 from ..variables.base import Lazy, Variable
 from ..variables.containers.dicts import DictVariable
 from ..variables.containers.lists import ListVariable, SequenceVariable, TupleVariable
+from ..variables.containers.sets import SetVariable
 from ..variables.contexts.managers import ModeWrapped, of_switch, switch_of
 from ..variables.functions.python_functions import FunctionVariable, PartialVariable, UserMethodVariable
 from ..variables.modules.module import ModuleVariable
@@ -73,12 +74,27 @@ def fill(template: Any, values: dict[str, list]) -> Any:
 
 
 class Template:
-    """Takes variables apart: tensors to operands, callables to bodies, the rest stays."""
+    """Takes variables apart: tensors to operands, callables to bodies, the rest stays.
 
-    def __init__(self, tx, callables: bool):
-        self.tx, self.callables = tx, callables
+    ``kept``: lists, dicts and sets stay themselves, for a function that hands them on as they are (others make new ones of their leaves).
+    Those with tensors of ``made``, the graph of a body whose results are taken apart, are made anew from the results.
+    """
+
+    def __init__(self, tx, callables: bool, kept: bool = False, made: fx.Graph | None = None):
+        self.tx, self.callables, self.kept, self.made = tx, callables, kept, made
         self.operands: list[TensorVariable] = []
         self.bodies: list[Variable] = []
+
+    def keeps(self, v: Variable) -> bool:
+        return self.kept and isinstance(v, ListVariable | DictVariable | SetVariable) and not self.has_made(v)
+
+    def has_made(self, v: Variable) -> bool:
+        v = v.real(self.tx) if isinstance(v, Lazy) else v
+        if isinstance(v, TensorVariable):
+            return v.node.graph is self.made
+        if isinstance(v, SequenceVariable):
+            return any(map(self.has_made, v.items(self.tx)))
+        return isinstance(v, DictVariable) and any(self.has_made(x) for _, x in v.pairs(self.tx))
 
     def of(self, v: Variable) -> Any:
         v = v.real(self.tx) if isinstance(v, Lazy) else v
@@ -95,6 +111,8 @@ class Template:
                 return Opaque(v)
             self.bodies.append(v)
             return Slot("body", len(self.bodies) - 1)
+        if self.keeps(v):
+            return Opaque(v)
         if isinstance(v, ListVariable):
             return [self.of(e) for e in v.items(self.tx)]
         if isinstance(v, SequenceVariable):
@@ -141,8 +159,8 @@ class Traced:
     effects: frozenset[str]
 
 
-def trace_body(tx, run: Callable[[list[TensorVariable]], Variable], inputs: list[Any]) -> Traced:
-    """Trace ``run``, which gets a variable for each tensor among ``inputs``, into a subgraph."""
+def trace_body(tx, run: Callable[[list[TensorVariable]], Variable], inputs: list[Any], kept: bool = False) -> Traced:
+    """Trace ``run``, which gets a variable for each tensor among ``inputs``, into a subgraph. ``kept``: see Template."""
     output = tx.output
     level = Level(CapturedGraph())
     variables = []
@@ -152,7 +170,7 @@ def trace_body(tx, run: Callable[[list[TensorVariable]], Variable], inputs: list
         variables.append(TensorVariable(node, value))
     with output.recorder.entered(level):
         result = run(variables)
-        template = Template(tx, callables=False)
+        template = Template(tx, callables=False, kept=kept, made=level.graph)
         made = as_results(template.of(result))
         nodes = [output.recorder.lift(v.node) for v in template.operands]
         values = [v.val for v in template.operands]
@@ -184,8 +202,8 @@ def variable_of(tx, value: Any, tensors: dict[int, TensorVariable]) -> Variable:
 class Callback:
     """Stands for a user function while the library's function runs on fake tensors."""
 
-    def __init__(self, tx, variable: Variable):
-        self.tx, self.variable = tx, variable
+    def __init__(self, tx, variable: Variable, kept: bool):
+        self.tx, self.variable, self.kept = tx, variable, kept
         self.__name__ = getattr(variable, "name", None) or "fn"
         self.calls: list[Traced] = []
 
@@ -201,7 +219,7 @@ class Callback:
                 {k: variable_of(tx, v, known) for k, v in kwargs.items()},
             )
 
-        traced = trace_body(tx, run, inputs)
+        traced = trace_body(tx, run, inputs, self.kept)
         self.calls.append(traced)
         return fill(traced.template, {"result": traced.values})
 
@@ -286,9 +304,9 @@ def runner(fn: Callable, args: tuple, kwargs: dict) -> Callable[[list[Callable],
     return run
 
 
-def record(tx, name: str, run, bodies: list[Variable], operands: list[TensorVariable]) -> Variable:
+def record(tx, name: str, run, bodies: list[Variable], operands: list[TensorVariable], kept: bool = False) -> Variable:
     """Run the library's function on fake tensors and put it into the graph."""
-    callbacks = [Callback(tx, b) for b in bodies]
+    callbacks = [Callback(tx, b, kept) for b in bodies]
     value = tx.output.checked_fake(name, run, [callbacks, [v.val for v in operands]])
     if is_transformed(value) and not any(c.calls for c in callbacks):
         return TransformVariable(name, lambda callables: run(callables, []), bodies)
@@ -309,12 +327,13 @@ def is_transformed(value) -> bool:
 
 def call_library(tx, fn, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     """A call of the library's ``fn`` with user functions among its arguments."""
-    template = Template(tx, callables=True)
+    kept = trace_rules.file_of(fn) == trace_rules.CHECKPOINT  # transforms make new containers of their leaves
+    template = Template(tx, callables=True, kept=kept)
     pargs = tuple(template.of(a) for a in args)
     pkwargs = {k: template.of(v) for k, v in kwargs.items()}
     if any(isinstance(v, NumpyNdarrayVariable) for v in template.operands):
         unsupported("numpy", f"{fn.__name__} of an ndarray", "NumPy arrays are not differentiated or mapped over.")
-    return record(tx, fn.__name__, runner(fn, pargs, pkwargs), template.bodies, template.operands)
+    return record(tx, fn.__name__, runner(fn, pargs, pkwargs), template.bodies, template.operands, kept)
 
 
 class TransformVariable(Variable):
