@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, gathers, reductions
+from . import arithmetic, arrays, gathers, places, reductions
 from .arithmetic import cast
 from .arrays import OnElements
 from .emitter import BOOL, F64, I64, Emitter, constant
@@ -348,7 +348,7 @@ FUNCTIONS = {
     np.eye: eye, np.identity: lambda e, place, n, dtype=None: eye(e, place, n, dtype=dtype), np.full: full, np.full_like: full,
     np.linalg.norm: norm, np.allclose: allclose,
     np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
-    np.diff: diff,
+    np.diff: diff, np.unravel_index: places.unravel_index, np.ravel_multi_index: places.ravel_multi_index,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,
     np.flip: flip(_flipped_axes), np.flipud: flip(_flipped_axis(0)), np.fliplr: flip(_flipped_axis(1)),
     np.array: array, np.asarray: asarray, np.arange: arange, np.transpose: transpose, np.ravel: ravel,

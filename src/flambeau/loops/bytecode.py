@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arithmetic, arrays, assembly, byte_strings, gathers, numpy_calls, reductions, tuples
+from . import arithmetic, arrays, assembly, byte_strings, gathers, generators, numpy_calls, reductions, tuples
 from . import bounds as between
 from .arrays import OnElements
 from .containers import Containers
@@ -207,6 +207,12 @@ class Instructions(InterpreterPart):
         self.containers.append(self.variables.read(COLLECTED), self.machine.pop())
         # This is what is sent.
         self.stack.append(Known(None))
+
+    def IS_SUMMED(self, inst):
+        """An element is about to be added to the sum that sum() makes."""
+        x = self.stack[-1]
+        if generators.COMPENSATED and not (isinstance(x, Scalar) and (x.weak is False or x.kind in "biu")):
+            raise Declined("a sum of Python's floats, which keeps what rounding loses")
 
     def SET_ADD(self, inst):
         value = self.machine.pop()

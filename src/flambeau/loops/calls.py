@@ -7,7 +7,8 @@ import types
 
 import numpy as np
 
-from . import arithmetic, arrays, assembly, byte_strings, complexes, draws, numpy_calls, reductions
+from ..base.records import replace
+from . import arithmetic, arrays, assembly, byte_strings, complexes, draws, generators, numpy_calls, reductions
 from .arrays import OnElements
 from .assembly import FUNCTIONS
 from .containers import Containers
@@ -33,6 +34,9 @@ from .values import (
 from .variables import Variables
 
 __all__ = ["Calls"]
+
+# Functions of Python's or NumPy's for which there is code here.
+OURS = frozenset((*FUNCTIONS, generators.given_back))
 
 
 class Calls(InterpreterPart):
@@ -67,14 +71,29 @@ class Calls(InterpreterPart):
         args, kwargs = args[:at], dict(zip(names, args[at:]))
         if isinstance(fn, Known) and isinstance(fn.value, types.BuiltinFunctionType) and fn.value in WRITTEN_OUT:
             fn = LocalFunction(WRITTEN_OUT[fn.value].__code__, ())
+        code = generators.on_list(fn.value, args, kwargs) if isinstance(fn, Known) else None
+        if code is not None:
+            fn = LocalFunction(code, ())
+            args = [self.variables.passing(a) if isinstance(a, Expression) else a for a in args]
+        if isinstance(fn, LocalFunction) and generators.is_generator(fn.code):
+            fn = self.consumed(fn)
         if isinstance(fn, LocalFunction):
             return self.inlining.enter(fn, args, kwargs)
         if isinstance(fn, Known) and (
-            fn.value is fn.origin or (isinstance(fn.value, types.FunctionType) and fn.value not in FUNCTIONS)
+            fn.value is fn.origin or (isinstance(fn.value, types.FunctionType) and fn.value not in OURS)
         ):  # a function made while tracing is known as capture's variable
             return self.inlining.enter(fn, args, kwargs)
         self.stack.append(self.call(fn, args, kwargs))
         return None
+
+    def consumed(self, fn: LocalFunction) -> LocalFunction:
+        """A generator's function, with the builtin that takes what it gives at once."""
+        found = generators.consumed(self.machine.insts, self.machine.at, self.stack)
+        if found is None:
+            raise Declined("a generator that no builtin function consumes at once")
+        consumer, place = found
+        self.stack[place] = Known(generators.given_back)
+        return replace(fn, consumer=consumer)
 
     def CALL_KW(self, inst):
         self.kw_names = tuple(item.value for item in self.machine.pop().items)
@@ -103,6 +122,8 @@ class Calls(InterpreterPart):
         if not isinstance(fn, Known):
             raise Declined(f"a call of a {type(fn).__name__.lower()}")
         f = fn.value
+        if f is generators.given_back:
+            return args[0]
         method = _ufunc_method(f)
         if method is not None:
             return self.ufunc_method(*method, args, kwargs)

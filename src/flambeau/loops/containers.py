@@ -32,8 +32,8 @@ class Changed(Exception):
 
 
 class Empty(Exception):
-    """An item is read of a container into which nothing has been put so far: what follows isn't reached yet. The text is why the region is declined
-    if that stays so."""
+    """An item is read of a container into which nothing has been put so far, or a variable to which nothing was assigned so far: what follows isn't
+    reached yet. The text is why the region is declined if that stays so."""
 
 
 @slotted

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.records import slotted
+from . import generators
 from .heaps import WRITTEN_OUT
 from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
@@ -23,13 +24,14 @@ from .variables import Variables
 __all__ = ["Callee", "Inlining"]
 
 DEEPEST = 8  # calls within calls
-_OURS = {f.__code__ for f in WRITTEN_OUT.values()}
+_OURS = {f.__code__ for f in WRITTEN_OUT.values()} | {*generators.ON_LISTS.values()}
 
 
 @slotted(frozen=False)
 class Callee:
     """A function as a loop calls it: what its names mean there, as in ``interpreter.Inputs``, and functions that give its
-    default values (described likewise), by name. ``cells``: what free variables are called in the function that has the loop."""
+    default values (described likewise), by name. ``cells``: what free variables are called in the function that has the loop. ``names``: variables of
+    a generator's function that its code doesn't have."""
 
     code: Any
     insts: tuple
@@ -37,6 +39,7 @@ class Callee:
     deref: Callable[[str], Any]
     defaults: dict[str, Callable[[], Any]]
     cells: dict[str, str] | None = None
+    names: frozenset[str] = frozenset()
 
     @property
     def constants(self) -> tuple:
@@ -59,7 +62,7 @@ class Inlining(InterpreterPart):
         base = self._place(fn)
         end, callee = self._callees[base][:2]
         code, prefix = callee.code, f"{base}:"
-        values = _bind(code, args, kwargs, callee.defaults)
+        values = {".0": (args[0], False)} if callee.names else _bind(code, args, kwargs, callee.defaults)
         for k, item in enumerate(self.stack):
             if isinstance(item, Expression):
                 self.stack[k] = self.variables.passing(item)
@@ -123,13 +126,27 @@ class Inlining(InterpreterPart):
             raise Declined("a function that a loop makes")
         cells = dict(zip(fn.code.co_freevars, fn.cells))
         insts = self.inputs.nested(fn.code)
+        names = frozenset()
+        if fn.consumer is not None:
+            insts, names = generators.folded(insts, fn.consumer), generators.NAMES
         if fn.code in _OURS:  # they read builtins only
             return Callee(fn.code, insts, lambda name: Known(getattr(builtins, name)), self.inputs.deref, {})
-        return Callee(fn.code, insts, self.inputs.load_global, lambda name: self.inputs.deref(cells[name]), {}, cells)
+        return Callee(
+            fn.code, insts, self.inputs.load_global, lambda name: self.inputs.deref(cells[name]), {}, cells, names
+        )
 
     def _callee_at(self, at: int) -> int | None:
         """The number of the call whose function instruction ``at`` is part of."""
         return next((base for base, (end, *_) in self._callees.items() if base <= at < end), None)
+
+    def read_at(self, at: int) -> frozenset[str]:
+        """Variables of the function that instruction ``at`` is part of which may be read there or later."""
+        base = self._callee_at(at)
+        if base is None or self.inputs.live is None:
+            return frozenset()
+        callee = self._callees[base][1]
+        live = callee.names or self.inputs.live(callee.code, at - base)
+        return frozenset(f"{base}:{name}" for name in live)
 
     @property
     def here(self) -> Inputs | Callee:

@@ -44,6 +44,7 @@ from .values import (
     ContainerType,
     Declined,
     Known,
+    PerhapsType,
     Scalar,
     ScalarType,
     State,
@@ -188,12 +189,21 @@ class Interpreter:
         if known == state:
             return
         few = self.joins.get(target, 0) < 8
-        new = state if known is None else known.joined(state, tuple(self.operands.thresholds) if few else ())
+        thresholds = tuple(self.operands.thresholds) if few else ()
+        new = state if known is None else known.joined(state, thresholds, self.perhaps(target))
         if new != known:
             self.joins[target] = self.joins.get(target, 0) + 1
             self.states[target] = new
             if target != self.region.exit and target not in todo:
                 todo.append(target)
+
+    def perhaps(self, target: int | None) -> frozenset[str]:
+        """Variables that are read at ``target`` or later, and may have no value there."""
+        if target is None:
+            return frozenset()
+        if target >= self.size:
+            return self.inlining.read_at(target)
+        return self.live(target) & self.variables.unset()
 
     def block(self, at: int) -> list[tuple[int, State]]:
         """Run one block; the edges out of it. In the final run the code is written, conversions on the edges included."""
@@ -269,7 +279,7 @@ class Interpreter:
         """Write the edge from block ``at``: what lies there in another type is converted."""
         e, want = self.e, self.states[target]
         for name, t in want.locals.items():
-            self.variables.convert(name, self.variables.types[name], t)
+            self.variables.convert(name, self.variables.types.get(name), t)
         for d, (value, t) in enumerate(zip(stack, want.stack)):
             if isinstance(t, ScalarType) and value.dtype != t.dtype:
                 value = arithmetic.met(e, value, t.dtype)
@@ -360,7 +370,7 @@ class Interpreter:
         ((target, state),) = self.iteration.start(self.names, self.inputs.local)
         self.variables.enter(state.locals)
         for name, t in self.states[target].locals.items():
-            self.variables.convert(name, state.locals[name], t)
+            self.variables.convert(name, state.locals.get(name), t)
         if turns:
             self._begin_anew(self.states[target])
         for d, value in enumerate(self.iteration.pending):
@@ -464,6 +474,8 @@ class Interpreter:
         if not self.inputs.rerunnable:
             return "something before it can't be done twice, should it end with an error"
         for name in sorted(self.carried):
+            if isinstance(self._carried_type(name), PerhapsType):
+                return f"{name} has no value before the first turn"
             rule = self.recurrences.get(name)
             if rule is None:
                 return f"{name} goes from turn to turn"
@@ -565,6 +577,9 @@ class Interpreter:
 
     def result(self, name: str, t, out: list) -> None:
         """Leave what is later used where the caller finds it."""
+        if isinstance(t, PerhapsType):
+            self.variables.require(name)
+            t = t.of
         if isinstance(t, TupleType):
             if "." not in name and name != RETURNED:
                 self.tuples.append((name, t))

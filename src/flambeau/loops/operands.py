@@ -31,7 +31,8 @@ class Inputs:
     ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for
     arrays: a description, or a call (Known, items) of enumerate or zip; None for while. ``turns(p)``: the number of turns modulo p, where
     that is known before. ``rerunnable``: nothing that has happened before the loop has an effect, so that all may run again plainly
-    when the loop meets an error. ``collects``: whether the loop is a comprehension's: ``local(COLLECTED)`` is the list, dict or set that it fills."""
+    when the loop meets an error. ``collects``: whether the loop is a comprehension's: ``local(COLLECTED)`` is the list, dict or set that it fills.
+    ``live(code, i)``: variables of a function that is called which may be read at or after its instruction i."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
@@ -44,6 +45,7 @@ class Inputs:
     turns: Callable[[int], int] | None = None
     nested: Callable[[Any], tuple] | None = None
     collects: bool = False
+    live: Callable[[Any, int], frozenset[str]] | None = None
 
 
 @slotted

@@ -25,6 +25,7 @@ from .values import (
     Known,
     Method,
     Null,
+    PerhapsType,
     ScalarType,
     Stream,
     TupleType,
@@ -186,6 +187,8 @@ def _slots(name: str, t) -> list[tuple[str, Type]]:
         return []
     if isinstance(t, ScalarType):
         return [(name, register_type(t.dtype)), *([(f"{name}.w", llvm.I8)] if t.weak is None else [])]
+    if isinstance(t, PerhapsType):
+        return [(f"{name}.is", llvm.I8), *_slots(name, t.of)]
     if isinstance(t, ViewType) and not t.owned:
         if t.whole is not None:
             return []

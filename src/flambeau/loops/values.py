@@ -26,7 +26,9 @@ __all__ = [
     "Known",
     "LocalFunction",
     "Method",
+    "NoValue",
     "Null",
+    "PerhapsType",
     "RETURNED",
     "Scalar",
     "ScalarType",
@@ -57,6 +59,13 @@ RETURNED = "@return"  # the variable that holds what the function returns, where
 
 class Declined(Exception):
     """The region can't be a native loop; the text says why."""
+
+
+class NoValue(Declined):
+    """A variable has no value before the loop."""
+
+    def __init__(self):
+        super().__init__("it may have no value")
 
 
 LLVM = {
@@ -234,10 +243,12 @@ class Known:
 
 @slotted
 class LocalFunction:
-    """A function that the loop makes: its code, and what its free variables are called where it is made."""
+    """A function that the loop makes: its code, and what its free variables are called where it is made. ``consumer``: the builtin that takes the
+    elements of a generator."""
 
     code: Any
     cells: tuple[str, ...]
+    consumer: Any = None
 
 
 @slotted
@@ -319,6 +330,13 @@ class Container:
     ptr: Operand
 
 
+@slotted
+class PerhapsType:
+    """A number, or no value yet: which of both, a slot of the variable's tells."""
+
+    of: ScalarType
+
+
 class _Conflict:
     """Different on different paths: reading it declines the region."""
 
@@ -364,6 +382,10 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
     known which it is, Python's int and float likewise in float; a value that isn't exact there is an error of the kernel."""
     if a == b:
         return a
+    if isinstance(a, PerhapsType) or isinstance(b, PerhapsType):
+        a, b = (t.of if isinstance(t, PerhapsType) else t for t in (a, b))
+        of = join(a, b, thresholds)
+        return PerhapsType(of) if isinstance(of, ScalarType) else CONFLICT
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         weak = a.weak if a.weak is b.weak else None
         if a.dtype == b.dtype:
@@ -411,11 +433,17 @@ class State:
     locals: dict[str, Any]
     stack: tuple[Any, ...] = ()
 
-    def joined(self, other: State, thresholds: tuple[int, ...]) -> State:
+    def joined(self, other: State, thresholds: tuple[int, ...], perhaps: frozenset[str] = frozenset()) -> State:
+        """``perhaps``: variables that may be read later, and have no value where they have no type."""
         if len(self.stack) != len(other.stack):
             raise Declined("paths meet with different stacks")
         names = self.locals.keys() & other.locals.keys()
+        types = {n: join(self.locals[n], other.locals[n], thresholds) for n in names}
+        for n in perhaps - names:
+            t = self.locals.get(n) or other.locals.get(n)
+            if isinstance(t, ScalarType | PerhapsType):
+                types[n] = t if isinstance(t, PerhapsType) else PerhapsType(t)
         return State(
-            {n: join(self.locals[n], other.locals[n], thresholds) for n in names},
+            types,
             tuple(join(x, y, thresholds) for x, y in zip(self.stack, other.stack)),
         )

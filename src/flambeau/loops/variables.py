@@ -12,7 +12,7 @@ from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays
 from .arguments import NULL
-from .containers import Containers, Given
+from .containers import Containers, Empty, Given
 from .emitter import I64
 from .machine import InterpreterPart, Machine
 from .operands import Operands
@@ -25,6 +25,8 @@ from .values import (
     Element,
     Expression,
     Method,
+    NoValue,
+    PerhapsType,
     Scalar,
     ScalarType,
     State,
@@ -91,6 +93,10 @@ class Variables(InterpreterPart):
             types[name] = type_of(value)
         return State(types)
 
+    def unset(self) -> frozenset[str]:
+        """Variables that have no value before the loop."""
+        return frozenset(name for name, what in self.initial.items() if isinstance(what, NoValue))
+
     def given_containers(self) -> list[str]:
         """Variables that held a list, dict or set before the loop."""
         return [name for name, what in self.initial.items() if isinstance(what, Given)]
@@ -154,13 +160,25 @@ class Variables(InterpreterPart):
         if name not in self.values:
             if name not in self.types:
                 reason = self.initial.get(name)
+                # Variables of functions that are called have none before.
+                if isinstance(reason, NoValue) or ":" in name:
+                    raise Empty(f"{name.rpartition(':')[2]}: it may have no value")
                 raise Declined(f"{name}: {reason}" if isinstance(reason, Declined) else f"{name} may have no value")
             if self.types[name] is CONFLICT:
                 raise Declined(f"{name} has different types on different paths")
-            self.values[name] = self.fetch(name, self.types[name])
+            t = self.types[name]
+            if isinstance(t, PerhapsType):
+                self.require(name)
+                t = self.types[name] = t.of
+            self.values[name] = self.fetch(name, t)
         if name == self.index and isinstance(self.values[name], Scalar) and self.values[name].dtype == I64:
             self.values[name] = replace(self.values[name], turn=0)
         return self.values[name]
+
+    def require(self, name: str) -> None:
+        """Leave the loop unless the variable has a value here."""
+        has = self.e.cmp("ne", self.e.get(f"{name}.is", llvm.I8), 0)
+        self.e.check(has, "RuntimeError", f"{name} has no value in a compiled loop{arithmetic.INSTEAD}")
 
     def write(self, name: str, value) -> None:
         e = self.e
@@ -198,6 +216,12 @@ class Variables(InterpreterPart):
     def convert(self, name: str, have, want) -> None:
         """Bring the slots of a variable from one type to another that holds it."""
         if want == have or want is CONFLICT:
+            return
+        if isinstance(want, PerhapsType):
+            if not isinstance(have, PerhapsType):
+                self.e.set(f"{name}.is", llvm.I8, llvm.constant(llvm.I8, int(have is not None)))
+            if have is not None:
+                self.convert(name, have.of if isinstance(have, PerhapsType) else have, want.of)
             return
         if isinstance(want, ScalarType):
             if want.dtype != have.dtype:

@@ -14,7 +14,7 @@ from ..loops import Declined, compile_region
 from ..loops.emitter import constant
 from ..loops.inlining import Callee
 from ..loops.operands import Inputs
-from ..loops.values import Known, Symbolic
+from ..loops.values import Known, NoValue, Symbolic
 
 __all__ = ["result_dtype"]
 
@@ -34,7 +34,7 @@ def result_dtype(function: Callable, dtypes: tuple[np.dtype, ...]) -> np.dtype |
 
     def local(name: str):
         if name not in given:
-            raise Declined("it may have no value")
+            raise NoValue
         return given[name]
 
     inputs = Inputs(

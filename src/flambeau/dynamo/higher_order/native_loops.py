@@ -23,7 +23,17 @@ from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
 from flambeau.loops.operands import Generator, Inputs, Items
 from flambeau.loops.region import find
-from flambeau.loops.values import COLLECTED, DONE, RETURNED, ContainerType, Known, Symbolic, TupleType, memory_type
+from flambeau.loops.values import (
+    COLLECTED,
+    DONE,
+    RETURNED,
+    ContainerType,
+    Known,
+    NoValue,
+    Symbolic,
+    TupleType,
+    memory_type,
+)
 
 from ...base.records import slotted
 from ..bytecode.instructions import decode, live_locals
@@ -238,7 +248,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
     def local(name):
         missing = name not in tx.locals or tx.locals[name] is None
         if missing or (name not in live and name != COLLECTED):
-            raise Declined("it may have no value")
+            raise NoValue
         v = tx.realize(tx.locals[name])
         if vary and _is_whole_number(v):
             return Symbolic(v.as_constant(), np.dtype(np.int64))
@@ -275,6 +285,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
         None if count is None else lambda period: _remainder(count, period),
         decode,
         COLLECTED in tx.locals,
+        live_locals,
     )
 
 
