@@ -12,6 +12,7 @@ typedef struct {
     PyObject *name, *module, *dict; /* module: where users find it, "torch" or one below; NULL is "torch" */
     vectorcallfunc vectorcall;
     PyObject *packet; /* of what a packet of operators does: the packet, which overrides are handed; or NULL */
+    PyObject *handed; /* what overrides are handed in its place; or NULL */
     char binds;     /* read from an instance of a class that holds it, it is a method, as functions in Python are */
 } FlbFunction;
 
@@ -145,7 +146,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
         int status = f->packet ? 0 : flb_autocast(self, args, nargsf, kwnames, &made);
         if (status) return status > 0 ? made : NULL;
         if (flb_unpack(args, n, kwnames, &tuple, &dict) < 0) return NULL;
-        PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, f->packet ? f->packet : self, tuple, dict, NULL);
+        PyObject *shown = f->packet ? f->packet : f->handed && f->handed != Py_None ? f->handed : self;
+        PyObject *r = PyObject_CallFunctionObjArgs(flb_override_handler, shown, tuple, dict, NULL);
         Py_DECREF(tuple);
         Py_DECREF(dict);
         return r;
@@ -187,6 +189,7 @@ static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
     Py_VISIT(f->overloads);
     Py_VISIT(f->outs);
     Py_VISIT(f->packet);
+    Py_VISIT(f->handed);
     Py_VISIT(f->dict);
     return 0;
 }
@@ -194,6 +197,7 @@ static int function_traverse(FlbFunction *f, visitproc visit, void *arg) {
 static int function_clear(FlbFunction *f) {
     Py_CLEAR(f->overloads);
     Py_CLEAR(f->outs);
+    Py_CLEAR(f->handed);
     Py_CLEAR(f->dict);
     return 0;
 }
@@ -269,6 +273,7 @@ static PyMemberDef function_members[] = {
      "called when native code doesn't choose the overload"},
     {"binds", T_BOOL, offsetof(FlbFunction, binds), 0,
      "whether it becomes a method when it is read from an instance of a class that holds it"},
+    {"handed", T_OBJECT, offsetof(FlbFunction, handed), 0, "what overrides are handed in its place, or None"},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(FlbFunction, vectorcall), READONLY, NULL},
     {NULL}};
 static PyGetSetDef function_getset[] = {

@@ -1,6 +1,7 @@
 /* flambeau._C: puts the parts together and exports FlbApi to the sibling extensions. */
 #define FLB_IMPORT_ARRAY
 #include "core/calls.h"
+#include "core/tensor_internal.h"
 
 int flb_init_dispatch(PyObject *module);
 int flb_init_allocator(PyObject *module), flb_init_places(PyObject *module), flb_init_events(PyObject *module), flb_init_masked(PyObject *module), flb_init_compare(PyObject *module);
@@ -68,6 +69,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__C(void) {
     import_array();
     if (PyType_Ready(&FlbStorage_Type) < 0 || PyType_Ready(&FlbTensor_Type) < 0) return NULL;
+    if (flb_init_operators() < 0) return NULL;
     FlbStorage_Type.tp_flags &=
         ~Py_TPFLAGS_IMMUTABLETYPE; /* core/storage.py adds the methods that are Python */
     PyObject *m = PyModule_Create(&definition);

@@ -977,5 +977,6 @@ PyMethodDef flb_tensor_functions[] = {
     {"configure", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS,
      "Tell the native core the Python classes it creates."},
     {"set_operators", flb_set_operators, METH_VARARGS,
-     "set_operators(forward, reflected, in_place, array): callables behind the Python operators."},
+     "set_operators(functions, asked, array, override_own): what computes each operator, by the name of Python's "
+     "method, and what is handed to overrides of the tensor whatever the other operand is."},
     {NULL}};

@@ -18,6 +18,7 @@ extern PyMethodDef flb_tensor_functions[], flb_dispatch_functions[];
 /* operators.c: the number slots and comparisons of a tensor, and the module's set_operators(). */
 extern PyNumberMethods flb_tensor_number;
 PyObject *flb_tensor_richcompare(PyObject *a, PyObject *b, int cmp);
+int flb_init_operators(void); /* once the type is ready */
 PyObject *flb_set_operators(PyObject *module, PyObject *args);
 
 PyObject *flb_from_array(PyObject *array);

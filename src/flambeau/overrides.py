@@ -162,12 +162,15 @@ def _names() -> dict:
     """Function -> qualified public name. Of a function that has several it is the last module's, and there its own before an alias."""
     names: dict = {}
     for path, space in _namespaces().items():
-        for n, f in sorted(_functions(path, space).items(), key=lambda item: (item[0] == item[1].__name__, item[0])):
-            name = f"{path}.{n}{'.__get__' if f.__name__ == '__get__' else ''}"
-            if n.startswith("_"):
-                names.setdefault(f, name)
-            else:
-                names[f] = name
+        found = _functions(path, space)
+        public = sorted((f.__name__ == n, n) for n, f in found.items() if n[0] != "_")
+        for _, n in public:
+            f = found[n]
+            names[f] = f"{path}.{n}{'.__get__' if f.__name__ == '__get__' else ''}"
+        for n in sorted(
+            (n for n in found if n[0] == "_"), reverse=True
+        ):  # of `__div__` and `__truediv__` the latter, as in PyTorch
+            names.setdefault(found[n], f"{path}.{n}{'.__get__' if found[n].__name__ == '__get__' else ''}")
     return names
 
 

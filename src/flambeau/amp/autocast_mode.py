@@ -14,6 +14,7 @@ from ..base import accelerator, dtypes
 from ..base.device import Device
 from ..base.public import public_in
 from ..core.operator import namespace
+from ..core.python_operators import function_of
 from ..core.tensor import Tensor
 from .state import Layer, current, state
 
@@ -86,7 +87,7 @@ class _Mode(Layer):
         others: they are cast one by one), False for the widest dtype among the arguments."""
         if not self.enabled:
             return None
-        name = getattr(func, "__name__", "")
+        name = getattr(function_of(func), "__name__", "")
         if name in self.lower:
             return self.dtype
         if name in self.float32:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import types
 
-import numpy as np
-
-from .. import _C
-from . import public, subscript
+from . import public, python_operators, subscript
 from .bindings import Binder, functions, new_function
-from .conversion import array_operand
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -94,101 +90,8 @@ def _renamed(fn, name):
     return made
 
 
-# Operators in place: the method that each calls.
-_IN_PLACE = {
-    "add": "add_",
-    "sub": "sub_",
-    "mul": "mul_",
-    "truediv": "div_",
-    "pow": "pow_",
-    "and": "bitwise_and_",
-    "or": "bitwise_or_",
-    "xor": "bitwise_xor_",
-    "lshift": "bitwise_left_shift_",
-    "rshift": "bitwise_right_shift_",
-    "floordiv": "floor_divide_",
-    "mod": "remainder_",
-}
-
-
 # Functions of torch.functional, which PyTorch has in Python.
 _IN_PYTHON = frozenset("atleast_1d atleast_2d atleast_3d cdist lu split stft unique unique_consecutive".split())
-
-
-def _reflected(name, fn):
-    fn.__name__ = name
-    return wrap_function(fn)
-
-
-def _invert(self):
-    if self._dtype.is_floating_point or self._dtype.is_complex:
-        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-    return namespace("aten").bitwise_not(self)
-
-
-def _divided_by(self, other):
-    """``other / self``, by the reciprocal, as PyTorch does it. An ndarray's product with it is NumPy's."""
-    aten = namespace("aten")
-    if isinstance(other, np.ndarray):
-        return aten.reciprocal(self) * other
-    return aten.reciprocal(self) if other == 1 else aten.mul(aten.reciprocal(self), other)
-
-
-def _forward_operators(m) -> dict:
-    """The function of each operator with a tensor on its left, from the methods ``m``."""
-    return {
-        "add": m["add"],
-        "sub": m["sub"],
-        "mul": m["mul"],
-        "truediv": m["div"],
-        "floordiv": m["floor_divide"],
-        "mod": m["remainder"],
-        "pow": m["pow"],
-        "matmul": m["matmul"],
-        "and": m["bitwise_and"],
-        "or": m["bitwise_or"],
-        "xor": m["bitwise_xor"],
-        "lshift": m["bitwise_left_shift"],
-        "rshift": m["bitwise_right_shift"],
-        "lt": m["lt"],
-        "le": m["le"],
-        "eq": m["eq"],
-        "ne": m["ne"],
-        "gt": m["gt"],
-        "ge": m["ge"],
-        "neg": m["neg"],
-        "abs": m["abs"],
-        "invert": _reflected("__invert__", _invert),
-    }
-
-
-def _reflected_operators(m) -> dict:
-    """The function of each operator with a tensor on its right, called with the tensor first."""
-    aten = namespace("aten")
-    return {
-        "add": m["add"],
-        "mul": m["mul"],
-        "and": m["bitwise_and"],
-        "or": m["bitwise_or"],
-        "xor": m["bitwise_xor"],
-        "lshift": _reflected("__rlshift__", lambda self, other: aten.bitwise_left_shift(other, self)),
-        "rshift": _reflected("__rrshift__", lambda self, other: aten.bitwise_right_shift(other, self)),
-        "lt": m["gt"],
-        "le": m["ge"],
-        "gt": m["lt"],
-        "ge": m["le"],
-        "eq": m["eq"],
-        "ne": m["ne"],
-        "sub": m["rsub"],
-        "truediv": _reflected("__rtruediv__", _divided_by),
-        "pow": _reflected(
-            "__rpow__",
-            lambda self, other: aten.pow(other, self),
-        ),
-        "floordiv": _reflected("__rfloordiv__", lambda self, other: aten.floor_divide(other, self)),
-        "mod": _reflected("__rmod__", lambda self, other: aten.remainder(other, self)),
-        "matmul": _reflected("__rmatmul__", lambda self, other: aten.matmul(other, self)),
-    }
 
 
 def attach() -> dict:
@@ -201,13 +104,8 @@ def attach() -> dict:
             setattr(Tensor, name, fn)
     m = methods
 
-    forward = _forward_operators(m)
-    in_place = {k: m[name] for k, name in _IN_PLACE.items() if name in m}
-    _C.set_operators(forward, _reflected_operators(m), in_place, array_operand)
-    Tensor.__invert__ = forward["invert"]  # what modes and subclasses are handed
-    Tensor.__rdiv__ = Tensor.__rtruediv__
+    python_operators.attach(m)
     Tensor.where = wrap_function(_where)
-    Tensor.__pos__ = m["positive"]
     Tensor.norm = wrap_function(norm)
     Tensor.T = property(lambda self: m["permute"](self, list(range(self._ndim))[::-1]))
     Tensor.H = property(lambda self: _adjoint(self, m))

@@ -11,6 +11,7 @@ from .bindings import Binder
 from .definition import Pointwise, View
 from .operator import Packet
 from .overrides import DisableTorchFunctionSubclass
+from .python_operators import function_of
 
 __all__ = ["FunctionRules", "body_of", "is_elementwise", "is_view", "name_of"]
 
@@ -23,18 +24,21 @@ _ALSO = frozenset(
     absolute_ arccos arcsin arctan arccosh arcsinh arctanh fix fix_ clip clip_ i0 i0_ isreal nan_to_num nan_to_num_ selu selu_ celu celu_ mish
     softsign hardswish hardsigmoid tanhshrink threshold threshold_ rrelu hardtanh gelu silu relu elu leaky_relu softplus true_divide multiply
     subtract divide true_divide_ multiply_ subtract_ divide_ ldexp float_power __invert__ __rpow__ __rtruediv__ __rfloordiv__ __rmod__
+    __rlshift__ __rrshift__
     """.split()
 )
 
 
 def name_of(func) -> str | None:
-    """The name of a public function, a method or an operator."""
+    """The name of a public function, a method or an operator; of Python's method for an operator, that of the function which computes it."""
+    func = function_of(func)
     packet = getattr(func, "overloadpacket", None)
     return getattr(packet, "__name__", None) or getattr(func, "__name__", None)
 
 
 def _definitions(func):
     """Definitions of the operators that it comes down to; of in-place forms, those of what they write."""
+    func = function_of(func)
     made_by = getattr(func, "impl", None)
     if isinstance(made_by, Binder):
         overloads = made_by.packet._overloads.values()

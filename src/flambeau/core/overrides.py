@@ -18,6 +18,7 @@ __all__ = [
     "has_torch_function",
     "overridable",
     "override",
+    "override_own",
     "relevant_types",
     "wrap_function",
     "wrap_native",
@@ -63,6 +64,11 @@ def override(func, args, kwargs):
     if getattr(func, "spells_out", False):
         args, kwargs = _spelled_out(func.impl, args, kwargs)
     return _override(func, relevant_types(args, kwargs) if _C.tls("function_disabled") == 0 else [], args, kwargs)
+
+
+def override_own(func, args):
+    """The same of an operator of which the class of the first operand alone is asked, besides modes. Called from native code."""
+    return _override(func, relevant_args(args[:1]) if _C.tls("function_disabled") == 0 else [], args, {})
 
 
 def _override(func, relevant, args, kwargs):

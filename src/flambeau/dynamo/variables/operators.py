@@ -13,7 +13,7 @@ import numpy as np
 from ..exc import UserRaises, unsupported
 from ..guards.source import ConstSource, ItemSource
 from ..numpy import numpy_bridge
-from ..rules.reflect import is_a, name_of
+from ..rules.reflect import dict_of, is_a, mro_of, name_of
 from ..tracing import world
 from .base import WHICH_NAN, Variable, contents_of, has_nan
 from .containers.deques import DequeVariable, combined_deque
@@ -283,6 +283,7 @@ def _repeated(tx, a: SequenceVariable, times: Variable) -> list[Variable]:
 
 
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
+SWAPPED = {fn: getattr(operator, REFLECTED[fn][1]) for fn in COMPARISONS}
 
 
 def binary(tx, fn, a: Variable, b: Variable) -> Variable:
@@ -568,6 +569,8 @@ def tensor_binary(tx, fn, a, b):
         own = special_binary(tx, fn, a, b)
         if own is not None:
             return own
+        if fn in SWAPPED and a.python_type() is not b.python_type() and issubclass(b.python_type(), a.python_type()):
+            a, b, fn = b, a, SWAPPED[fn]  # a derived class is asked first
     numpy = isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable)
     if fn in (operator.mod, operator.imod) and issubclass(a.python_type(), (str, bytes, bytearray)):
         unsupported("format", f"formatting {b!r}", "The text depends on tensor data.")
@@ -646,6 +649,12 @@ def reflected_first(tx, a, b, name) -> bool:
     return p is not q and issubclass(q, p) and world.class_attr(tx, p, name) is not world.class_attr(tx, q, name)
 
 
+def takes_functions(tx, v: ObjectVariable) -> bool:
+    """Whether the class of an object that is no tensor takes functions over. It is looked up without its metaclass's hooks before it is asked."""
+    said = any("__torch_function__" in dict_of(c) for c in mro_of(v.python_type()))
+    return said and tx.subclasses.interposes(tx.output, [v], {}) == "function"
+
+
 def object_binary(tx, fn, a, b):
     try:
         return _object_binary(tx, fn, a, b)
@@ -685,6 +694,8 @@ def _object_binary(tx, fn, a, b):
                 r = f.call(tx, [y], {})
                 if not declines(r):
                     return r
+        elif isinstance(x, TensorVariable) and takes_functions(tx, y):
+            return tx.output.call_in_graph(tx, "call_function", fn, [a, b], {})
     if isinstance(a, DerivedVariable) or isinstance(b, DerivedVariable):
         return binary(tx, base, contents_of(a), contents_of(b))
     of_numpy = any(isinstance(v, NumpyNdarrayVariable | ByteArrayVariable) for v in (a, b))
