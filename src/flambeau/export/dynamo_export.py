@@ -31,6 +31,7 @@ from ..fx.traceback import preserve_node_meta
 from ..proxy import make_fx
 from .constraints import Symbols
 from .dynamic_shapes import leaf_specs
+from .stand_ins import StandIns
 from .tracing import parameter_names
 
 __all__ = ["ExportResult", "export"]
@@ -104,6 +105,13 @@ def export(
         raise AssertionError("pre_dispatch=True can only be used when aten_graph=True")
 
     def inner(*args: Any, **kwargs: Any) -> ExportResult:
+        stand_ins = StandIns()
+        with stand_ins.within(getattr(f, "__self__", f)):
+            result = exported(*stand_ins.given(args), **stand_ins.given(kwargs))
+        stand_ins.put_back(result.graph_module)
+        return result
+
+    def exported(*args: Any, **kwargs: Any) -> ExportResult:
         recorder, events = _Recorder(), []
         dynamic = None if assume_static_by_default else True
         compiler = Compiler(recorder, "export", fullgraph=True, dynamic=dynamic)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from ..base import pytree
 from ..fx import Graph, GraphModule
 from .constraints import Checks
 from .decompositions import CustomDecompTable, decompose, default_decompositions
@@ -53,6 +54,11 @@ class ExportedProgram:
         self._ranges, self._checks, self._call_spec = ranges, checks, call_spec
         self._example_inputs = example_inputs
         self._modules = modules or []
+
+    def _exchange(self, fn: Callable[[Any], Any]) -> None:
+        """Hold ``fn(tensor)`` for each tensor."""
+        self._state, self._constants = ({k: fn(t) for k, t in held.items()} for held in (self._state, self._constants))
+        self._example_inputs = pytree.tree_map(fn, self._example_inputs)
 
     @property
     def graph_module(self) -> GraphModule:

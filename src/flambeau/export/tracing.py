@@ -32,6 +32,7 @@ from .graph_signature import (
     TensorArgument,
 )
 from .module_calls import ModuleCalls, argument
+from .stand_ins import StandIns
 from .structure import Structure
 
 __all__ = ["draft_export", "export", "parameter_names"]
@@ -71,7 +72,23 @@ def export(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module` or a function, got {type(mod)}.")
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("torch.export.export: prefer_deferred_runtime_asserts_over_guards is not built")
-    kwargs = dict(kwargs or {})
+    stand_ins = StandIns()
+    with stand_ins.within(mod):
+        program = _export(
+            mod,
+            stand_ins.given(args),
+            stand_ins.given(dict(kwargs or {})),
+            dynamic_shapes,
+            strict,
+            preserve_module_call_signature,
+        )
+    program._exchange(stand_ins.back)
+    return program
+
+
+def _export(
+    mod, args: tuple, kwargs: dict, dynamic_shapes, strict: bool, preserved: tuple[str, ...]
+) -> ExportedProgram:
     named = parameter_names(mod, args, kwargs)
     rows = leaf_specs(named, dynamic_shapes)
     leaves, in_spec = Structure.flatten((args, kwargs))
@@ -81,7 +98,7 @@ def export(
     with exporting():
         if strict:
             _capture(mod, args, kwargs, rows)
-        return _trace(mod, in_spec, leaves, rows, preserve_module_call_signature)
+        return _trace(mod, in_spec, leaves, rows, preserved)
 
 
 def draft_export(mod: Callable, args: tuple, kwargs=None, **options):

@@ -85,7 +85,8 @@ class ActiveModes:
         backend = compiler.backend
         hidden = trait(backend, "hides_operators")
         whole = self.transforms or SWITCHES["anomaly"]  # the operator that fails is to be named
-        plainly = hidden if self.dispatch else (hidden or trait(backend, "reads_memory")) and whole
+        without_data = any(isinstance(x, _C.TensorBase) and x._device.type == "meta" for x in examples)
+        plainly = hidden if self.dispatch or without_data else (hidden or trait(backend, "reads_memory")) and whole
         fn = gm.forward if plainly else compiler.call_backend(gm, examples)
         return without_function_modes(fn) if (self.function or self.autocast) and callable(fn) else fn
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from flambeau import _C
-from flambeau.base.device import META
 from flambeau.base.dtypes import may_overflow
 from flambeau.base.shapes import Size
 from flambeau.core.subscript import BYTES_MASK
@@ -923,12 +922,6 @@ def tensor_argument(tx, value, source):
             "conjugated-view",
             "a tensor whose elements are the conjugates or negatives of its memory",
             "Graphs are given plain memory: call resolve_conj() or resolve_neg() before.",
-        )
-    if value._device == META:
-        unsupported(
-            "meta-tensor",
-            "a tensor without data on the meta device",
-            "There is nothing to compute: the call runs plainly.",
         )
     return tx.output.add_input(value, source, ndarray=False)
 
