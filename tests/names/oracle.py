@@ -1,5 +1,5 @@
-"""Writes ``pytorch_2_13.json``, the public names of PyTorch's modules by module, and ``homes_2_13.json``, the public classes by ``__module__``.
-Run with an interpreter that has PyTorch.
+"""Writes ``pytorch_2_13.json``, the public names of PyTorch's modules by module, ``homes_2_13.json``, the public classes by ``__module__``, and
+``operators_2_13.json``, the operators by name that are found as functions of the root and as methods of Tensor. Run with an interpreter that has PyTorch.
 
 A public name is one of ``__all__`` where a module has it, else what doesn't begin with an underscore and isn't a module or something
 of another library. ``Tensor`` stands for the class. Names only: nothing is copied but the spelling.
@@ -57,6 +57,16 @@ def homes(names: dict[str, list[str]]) -> dict[str, list[str]]:
     return found
 
 
+def operators() -> dict[str, list[str]]:
+    """The names of ATen's operators that the root namespace has, and that Tensor has."""
+    torch = sys.modules["torch"]
+    path = Path(__file__).parents[2] / "src/flambeau/ops/aten_names.py"
+    table: dict = {}
+    exec(path.read_text(), table)
+    places = {"torch": torch, "Tensor": torch.Tensor}
+    return {place: sorted(n for n in table["NAMES"] if hasattr(space, n)) for place, space in places.items()}
+
+
 def written(name: str, table: dict[str, list[str]]) -> None:
     rows = ",\n".join(f"{json.dumps(k)}: {json.dumps(' '.join(v))}" for k, v in sorted(table.items()))
     Path(__file__).with_name(name).write_text("{\n" + rows + "\n}\n")
@@ -74,6 +84,7 @@ def main():
         except ImportError as error:
             print("absent:", path, error, file=sys.stderr)
     written("homes_2_13.json", homes(found))
+    written("operators_2_13.json", operators())
     found["Tensor"] = sorted(n for n in dir(torch.Tensor) if not n.startswith("_") or n.startswith("__"))
     written("pytorch_2_13.json", found)
     print(sum(map(len, found.values())), "names in", len(found), "modules")

@@ -6,6 +6,7 @@ import types
 
 from . import public, python_operators, subscript
 from .bindings import Binder, functions, new_function
+from .declare import is_public
 from .operator import namespace
 from .overrides import wrap_function
 from .tensor import Tensor
@@ -122,7 +123,11 @@ def attach() -> dict:
     for name in _IN_PYTHON & made.keys():
         made[name].binds = True
     return {
-        **{name: _second(name, made[other]) for name, other in SAME.items() if other in made},
+        **{
+            name: _second(name, made[other])
+            for name, other in SAME.items()
+            if other in made and is_public("function", name)
+        },
         **made,
         "norm": wrap_function(norm),
         **{n: wrap_function(f, binds=n in _IN_PYTHON) for n, f in public.FUNCTIONS.items()},

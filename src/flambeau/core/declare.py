@@ -35,6 +35,7 @@ __all__ = [
     "extern",
     "factory",
     "index",
+    "is_public",
     "pointwise",
     "random",
     "reduction",
@@ -44,6 +45,27 @@ __all__ = [
 
 # Names users call, by place. bindings.py turns them into functions and methods.
 EXPOSED: dict[str, dict[str, str]] = {"function": {}, "method": {}, "nn": {}, "special": {}, "linalg": {}, "fft": {}}
+
+# Names that would follow from the declarations, and that PyTorch has in the other of the two places alone, or by operator only.
+_ABSENT = {
+    "function": frozenset(
+        """
+absolute_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addr_ arctan2_ atan2_ baddbmm_ bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_
+bitwise_right_shift_ bitwise_xor_ copysign_ cumprod_ cumsum_ digamma_ div_ divide_ eq_ erfinv_ float_power_ floor_divide_ fmod_ ge_ greater_
+greater_equal_ gt_ heaviside_ hypot_ igamma_ igammac_ index_add_ index_copy_ index_fill_ index_reduce_ le_ lerp_ less_ less_equal_ lgamma_
+logical_and_ logical_not_ logical_or_ logical_xor_ lt_ masked_fill_ masked_scatter_ mul_ multiply_ mvlgamma_ ne_ nextafter_ not_equal_ pow_
+put_ remainder_ renorm_ scatter_ scatter_add_ scatter_reduce_ sgn_ sign_ sub_ subtract_ tril_ triu_ true_divide_
+_batch_norm_no_update _batch_norm_with_update _cdist_backward _cdist_forward _foreach_copy _native_batch_norm_legit_functional
+lift_fresh_copy native_dropout_backward
+""".split()
+    ),
+    "method": frozenset("copy fill rsub zero".split()),
+}
+
+
+def is_public(place: str, name: str) -> bool:
+    """Whether users find an operator by ``name`` in ``place``: not where PyTorch has none of that name."""
+    return name not in _ABSENT.get(place, ())
 
 
 COMPLEX = ("complex64", "complex128")  # for ``refuse``
@@ -98,8 +120,9 @@ def declare(
     namespace(ns)._register(op)
     public = name or opname
     for place in variants.split():
-        EXPOSED[place].setdefault(public, opname)
-        if inplace and place in ("function", "method"):
+        if is_public(place, public):
+            EXPOSED[place].setdefault(public, opname)
+        if inplace and place in ("function", "method") and is_public(place, public + "_"):
             EXPOSED[place].setdefault(public + "_", opname + "_")
     return op
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _C
-from .bindings import Binder, new_function
+from .bindings import new_function
 from .conversion import array_operand
 from .operator import namespace
 from .overrides import override_own, wrap_function
@@ -137,7 +137,7 @@ def attach(methods: dict) -> None:
         if callable(computed_by):
             computed_by.__name__ = name
             made = wrap_function(computed_by)
-        elif handed in (Handed.OWN, Handed.OWN_OF_ANY) and isinstance(methods[computed_by].impl, Binder):
+        elif handed in (Handed.OWN, Handed.OWN_OF_ANY):
             made = new_function(computed_by, method=True)
         else:
             made = methods[computed_by]
