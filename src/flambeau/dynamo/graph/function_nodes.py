@@ -40,7 +40,7 @@ def function_node(tx, f: NestedFunctionVariable):
             )
         else:
             contents.append(v.as_proxy())
-    if not all(map(fixed_value, [*f._defaults, *f._kwdefaults.values()])):
+    if f._kwdict is not None or not all(map(fixed_value, [*f._defaults, *f._kwdefaults.values()])):
         unsupported("closure", f"{f!r} has defaults that depend on the call and is passed into the graph")
     defaults = tuple(d.as_constant() for d in f._defaults)
     template = FunctionTemplate(

@@ -189,6 +189,12 @@ def known(tx, value):
     return tx.wrap_known(value)
 
 
+def is_property(tx, a, method: str) -> bool:
+    """Whether a descriptor's ``__get__``, ``__set__`` or ``__delete__`` is a property's. Its ``fget`` may be another object's than that calls:
+    ``property.fget.__get__(a)`` is the one."""
+    return trace_rules.is_a(a, property) and class_attr(tx, type(a), method) is property.__dict__[method]
+
+
 # -- instances --
 
 
@@ -232,10 +238,11 @@ def attribute(tx, owner, value, cls: type, source: Source | None, name: str, pen
         return dynamic(tx, owner, value, source, name)
     a = class_attr(tx, cls, name)
     if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType) and is_data_descriptor(tx, a):
-        if type(a) is property:
-            if a.fget is None:
-                tx.raise_user(AttributeError(f"property {name!r} of {name_of(cls)!r} object has no getter"))
-            return fallback(tx, owner, cls, name, lambda: tx.wrap_function(a.fget).call(tx, [owner], {}), hooks)
+        if is_property(tx, a, "__get__"):
+            getter = property.fget.__get__(a)
+            if getter is None:
+                tx.raise_user(AttributeError(f"property {name!r} of {qualname_of(cls)!r} object has no getter"))
+            return fallback(tx, owner, cls, name, lambda: tx.wrap_function(getter).call(tx, [owner], {}), hooks)
         if trace_rules.is_a(a, C_DESCRIPTORS):
             written = pending(name) if pending is not None else None
             if written is not None and written is not DELETED:

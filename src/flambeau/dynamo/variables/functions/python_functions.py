@@ -175,6 +175,9 @@ class UserFunctionVariable(FunctionVariable):
         if d is None:
             tx.output.guard(base, "ID_MATCH", None)
             return {}
+        known = tx.output.objects.by_id.get(id(d))
+        if known is not None:  # it may have been written to
+            return {k.as_constant(): v for k, v in known.unwrap().pairs(tx)}
         tx.output.guard(base, "DICT_KEYS", tuple(d))
         return {k: Lazy(v, KeySource(base, k)) for k, v in d.items()}
 
@@ -252,6 +255,7 @@ class NestedFunctionVariable(FunctionVariable):
         self.code, self.globals, self.name = code, globals, name
         self._defaults: list[Variable] = []
         self._kwdefaults: dict[str, Variable] = {}
+        self._kwdict: Variable | None = None  # ``__kwdefaults__``, where somebody has asked for it or set it
         self._closure: list[CellVariable] = []
         self.attributes: dict[str, Variable] = {}
         self._plain: types.FunctionType | None = None
@@ -286,7 +290,9 @@ class NestedFunctionVariable(FunctionVariable):
         return self._defaults
 
     def kwdefaults(self, tx):
-        return self._kwdefaults
+        if self._kwdict is None:
+            return self._kwdefaults
+        return {k.as_constant(): v for k, v in self._kwdict.unwrap().pairs(tx)}
 
     def closure(self, tx):
         return self._closure
@@ -310,11 +316,12 @@ class NestedFunctionVariable(FunctionVariable):
             return FunctionDict(self)
         if name == "__get__":
             return MethodOf(self, name)
-        if name in ("__defaults__", "__kwdefaults__"):
-            parts = self._defaults if name == "__defaults__" else self._kwdefaults
-            if not parts:
-                return ConstantVariable(None)
-            return tx.make_tuple(parts) if name == "__defaults__" else tx.make_dict(parts)
+        if name == "__defaults__":
+            return tx.make_tuple(self._defaults) if self._defaults else ConstantVariable(None)
+        if name == "__kwdefaults__":
+            if self._kwdict is None and self._kwdefaults:
+                self._kwdict = tx.make_dict(self._kwdefaults)
+            return ConstantVariable(None) if self._kwdict is None else self._kwdict
         if name == "__code__":
             return tx.wrap_known(self.code)
         unsupported("getattr", f"reading {name} of {self!r}")
@@ -323,14 +330,28 @@ class NestedFunctionVariable(FunctionVariable):
         return name in self.attributes or has_item(types.FunctionType, name)
 
     def setattr(self, tx, name, value):
-        self.attributes[name] = value
+        given = value.unwrap()
+        none = given.is_constant() and given.as_constant() is None
+        if name == "__defaults__" and (none or given.python_type() is tuple):
+            self._defaults = [] if none else list(given.items(tx))
+        elif name == "__kwdefaults__" and (none or given.python_type() is dict):
+            self._kwdict, self._kwdefaults = None if none else value, {}
+        elif name in NestedFunctionVariable.PARTS:
+            unsupported("setattr", f"writing {name} of {self!r}", "It says what a call of the function does.")
+        else:
+            self.attributes[name] = value
+
+    PARTS = (
+        *("__defaults__", "__kwdefaults__", "__code__", "__closure__", "__globals__", "__builtins__"),
+        *("__class__", "__dict__", "__call__", "__get__"),
+    )
 
     def plain(self) -> types.FunctionType:
         """The real function, when nothing of it depends on the call."""
         if self._plain is not None:
             return self._plain
-        if not all(map(fixed, (c.contents for c in self._closure))) or not all(
-            map(fixed, [*self._defaults, *self._kwdefaults.values()])
+        if self._kwdict is not None or not all(
+            map(fixed, [*(c.contents for c in self._closure), *self._defaults, *self._kwdefaults.values()])
         ):
             unsupported("closure", f"{self!r} closes over values of the graph and is passed into it")
         closure = tuple(types.CellType(c.contents.unwrap().as_constant()) for c in self._closure) or None
@@ -360,7 +381,7 @@ class NestedFunctionVariable(FunctionVariable):
             cg.all(self._defaults)
             cg.emit("BUILD_TUPLE", len(self._defaults))
             flags |= 1
-        if self._kwdefaults:
+        if self._kwdefaults and self._kwdict is None:
             for k, v in self._kwdefaults.items():
                 cg.load_const(k)
                 cg(v)
@@ -392,7 +413,8 @@ class NestedFunctionVariable(FunctionVariable):
                 cg.emit("LOAD_FAST", c) if flags == 8 else cg.load_const(None)
 
             cg.call_function(types.FunctionType, push, 5)
-        for k, v in self.attributes.items():
+        kwdefaults = {} if self._kwdict is None else {"__kwdefaults__": self._kwdict}
+        for k, v in {**kwdefaults, **self.attributes}.items():
             cg(v)
             cg.emit("COPY", 2)
             cg.emit("STORE_ATTR", k)
@@ -448,6 +470,7 @@ class PartialVariable(Variable):
         super().__init__(source)
         self.fn, self.args, self.kwargs = fn, args, kwargs
         self.attributes: dict[str, Variable] = {}  # of one made while tracing
+        self._keywords: Variable | None = None  # ``keywords``, where somebody has asked for it
         self.value: functools.partial | None = None  # the one that existed before
 
     def python_type(self):
@@ -467,8 +490,14 @@ class PartialVariable(Variable):
 
     def call(self, tx, args, kwargs):
         real = [a.real(tx) if isinstance(a, Lazy) else a for a in self.args]
-        kw = {k: v.real(tx) if isinstance(v, Lazy) else v for k, v in self.kwargs.items()}
+        kw = {k: v.real(tx) if isinstance(v, Lazy) else v for k, v in self.keywords(tx).items()}
         return self.fn.call(tx, [*real, *args], {**kw, **kwargs})
+
+    def keywords(self, tx) -> dict[str, Variable]:
+        known = self._keywords
+        if known is None and self.value is not None:
+            known = tx.output.objects.by_id.get(id(self.value.keywords))
+        return self.kwargs if known is None else {k.as_constant(): v for k, v in known.unwrap().pairs(tx)}
 
     def getattr(self, tx, name):
         if name == "func":
@@ -476,7 +505,11 @@ class PartialVariable(Variable):
         if name == "args":
             return tx.make_tuple(self.args)
         if name == "keywords":
-            return tx.make_dict(self.kwargs)
+            if self._keywords is None and self.value is not None and self.source is not None:
+                self._keywords = tx.wrap(self.value.keywords, GetAttrSource(self.source, name))
+            elif self._keywords is None:
+                self._keywords = tx.make_dict(self.kwargs)
+            return self._keywords
         if name in self.attributes:
             return self.attributes[name]
         return super().getattr(tx, name)
@@ -494,14 +527,16 @@ class PartialVariable(Variable):
         )
 
     def reconstruct(self, cg):
+        keywords = self.kwargs if self._keywords is None else self.keywords(current())
+
         def push():
             cg(self.fn)
             cg.all(self.args)
-            cg.all(self.kwargs.values())
+            cg.all(keywords.values())
 
         cg.push_callable(lambda: cg.load_const(functools.partial))
         push()
-        cg.call(1 + len(self.args) + len(self.kwargs), tuple(self.kwargs))
+        cg.call(1 + len(self.args) + len(keywords), tuple(keywords))
         for k, v in self.attributes.items():
             cg.emit("COPY", 1)
             cg(v)

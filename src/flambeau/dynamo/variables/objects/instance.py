@@ -12,7 +12,7 @@ from ...exc import UserRaises, unsupported
 from ...guards.source import ConstSource, InstanceDictSource
 from ...guards.tree import type_item
 from ...rules import trace_rules
-from ...rules.reflect import dict_of, error_name_of, name_of
+from ...rules.reflect import dict_of, error_name_of, name_of, qualname_of
 from ...tracing import world
 from ...tracing.world import ABSENT
 from ...tracing.wrapping import WRAPPERS, pin
@@ -108,10 +108,11 @@ class ObjectVariable(Variable):
         a = self.class_attr(tx, name)
         if in_c_struct(a):
             unsupported("setattr", f"setting {name} of {self!r}", "It is kept by a class of the interpreter.")
-        if trace_rules.is_a(a, property):
-            if a.fset is None:
-                tx.raise_user(AttributeError(f"property {name!r} of {name_of(self.cls)!r} object has no setter"))
-            tx.wrap_function(a.fset).call(tx, [self, value], {})
+        if world.is_property(tx, a, "__set__"):
+            setter = property.fset.__get__(a)
+            if setter is None:
+                tx.raise_user(AttributeError(f"property {name!r} of {qualname_of(self.cls)!r} object has no setter"))
+            tx.wrap_function(setter).call(tx, [self, value], {})
             return
         if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType):
             put = world.class_attr(tx, type(a), "__set__")
@@ -173,10 +174,11 @@ class ObjectVariable(Variable):
         a = self.class_attr(tx, name)
         if name in ("__class__", "__dict__") or in_c_struct(a):
             unsupported("delattr", f"deleting {name} of {self!r}", "It is kept by a class of the interpreter.")
-        if trace_rules.is_a(a, property):
-            if a.fdel is None:
-                tx.raise_user(AttributeError(f"property {name!r} of {name_of(self.cls)!r} object has no deleter"))
-            tx.wrap_function(a.fdel).call(tx, [self], {})
+        if world.is_property(tx, a, "__delete__"):
+            deleter = property.fdel.__get__(a)
+            if deleter is None:
+                tx.raise_user(AttributeError(f"property {name!r} of {qualname_of(self.cls)!r} object has no deleter"))
+            tx.wrap_function(deleter).call(tx, [self], {})
             return
         if a is not ABSENT and not trace_rules.is_a(a, types.FunctionType | types.MemberDescriptorType):
             drop = world.class_attr(tx, type(a), "__delete__")

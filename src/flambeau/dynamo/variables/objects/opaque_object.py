@@ -7,7 +7,8 @@ import types
 import numpy as np
 
 from ...exc import unsupported
-from ...rules.reflect import by_identity, name_of
+from ...guards.source import GetAttrSource
+from ...rules.reflect import IMMUTABLE, by_identity, flags_of, name_of, type_item
 from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import WRAPPERS, pin
@@ -29,6 +30,10 @@ class OpaqueVariable(HeldVariable):
         return self.value
 
     def getattr(self, tx, name):
+        if self.source is not None and is_c_method(type(self.value), name):  # whichever object it is, the call is plain
+            return SkippedFunctionVariable(
+                getattr(self.value, name), *self.says_of(name), source=GetAttrSource(self.source, name)
+            )
         self.pinned(tx)
         if name == "state" and isinstance(self.value, np.random.BitGenerator):
             unsupported("numpy-random", "the state of a bit generator", "Draws of the graph come before it is read.")
@@ -39,10 +44,16 @@ class OpaqueVariable(HeldVariable):
         if callable(value):
             if type(value) is types.MethodWrapperType and type(self.value) is types.GetSetDescriptorType:
                 return tx.wrap_c_callable(value)
-            return SkippedFunctionVariable(
-                value, "c-method", f"call to {name_of(type(self.value))}.{name}", "It is implemented in C."
-            )
+            return SkippedFunctionVariable(value, *self.says_of(name))
         return world.library_attr(tx, self, self.value, self.source, name)
+
+    def says_of(self, name: str) -> tuple[str, str, str]:
+        return "c-method", f"call to {name_of(type(self.value))}.{name}", "It is implemented in C."
+
+
+def is_c_method(cls: type, name: str) -> bool:
+    """Whether a name of the class's objects is a method that nobody can replace."""
+    return bool(flags_of(cls) & IMMUTABLE) and isinstance(type_item(cls, name), types.MethodDescriptorType)
 
 
 @WRAPPERS.row("other object")
