@@ -716,6 +716,19 @@ def _python_math_of_two(external: str):
     return call
 
 
+def _finite_python_math(external: str):
+    """A function of two finite numbers, whose result is finite where Python doesn't raise."""
+
+    def call(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+        x, y = cast(e, x, F64, True), cast(e, y, F64, True)
+        out = e.external(external, llvm.DOUBLE, x.v, y.v)
+        for v in (x.v, y.v, out):
+            e.check(e.cmp("olt", e.intrinsic("fabs", v), math.inf), "ValueError", "math domain error")
+        return Scalar(F64, True, out)
+
+    return call
+
+
 def _of_floats(test):
     """A test of floats that is the same for all integers."""
 
@@ -766,6 +779,47 @@ def rounded(e: Emitter, x: Scalar) -> Scalar:
     if x.kind in "iu":
         return Scalar(x.dtype, False, x.v, x.bounds)
     return _one(np.rint, None, "rint")(e, x)
+
+
+def rounded_to(e: Emitter, x: Scalar, digits: Scalar) -> Scalar:
+    """round(x, digits) and np.round(x, digits) of NumPy's floats."""
+    if x.dtype != F64 or x.weak is not False or type(digits.const) is not int or abs(digits.const) > 15:
+        raise Declined("round() to digits, of other numbers than NumPy's floats")
+    factor = 10.0 ** abs(digits.const)
+    up, down = ("fmul", "fdiv") if digits.const >= 0 else ("fdiv", "fmul")
+    return Scalar(F64, False, e.op(down, e.intrinsic("rint", e.op(up, x.v, factor)), factor))
+
+
+def item(e: Emitter, x: Scalar) -> Scalar:
+    """``x.item()`` of a number of NumPy's."""
+    if x.weak is not False or x.kind not in "bif" or x.dtype.itemsize not in (1, 2, 4, 8):
+        raise Declined("item() of this number")
+    return cast(e, x, {"b": BOOL, "i": I64, "f": F64}[x.kind], True)
+
+
+def is_integer(e: Emitter, x: Scalar) -> Scalar:
+    if x.kind != "f":
+        raise Declined("is_integer() of an integer")
+    whole = e.cmp("oeq", e.intrinsic("floor", x.v), x.v)
+    return Scalar(BOOL, True, e.op("and", whole, e.cmp("olt", e.intrinsic("fabs", x.v), math.inf)))
+
+
+def _of_python(x: Scalar, what: str) -> None:
+    if x.dtype != I64 or x.weak is not True:
+        raise Declined(f"{what} of other numbers than Python's integers")
+
+
+def bit_length(e: Emitter, x: Scalar) -> Scalar:
+    _of_python(x, "bit_length()")
+    size = e.abs(x.v)
+    return Scalar(
+        I64, True, e.op("sub", 64, e.external("llvm.ctlz.i64", llvm.I64, size, llvm.constant(llvm.I1, False))), (0, 64)
+    )
+
+
+def bit_count(e: Emitter, x: Scalar) -> Scalar:
+    _of_python(x, "bit_count()")
+    return Scalar(I64, True, e.intrinsic("ctpop", e.abs(x.v)), (0, 64))
 
 
 def clip(e: Emitter, x: Scalar, low: Scalar, high: Scalar) -> Scalar:
@@ -825,6 +879,10 @@ MATH = {
     math.hypot: _python_math_of_two("hypot"),
     np.round: rounded, np.around: rounded,
     math.atan: _python_math("atan", "atan"),
+    math.atanh: _python_math("atanh", "atanh", ("olt", 1.0), magnitude=True),
+    math.acosh: _python_math("acosh", "acosh", ("uge", 1.0)),
+    math.pow: _finite_python_math("pow"), math.fmod: _finite_python_math("fmod"),
+    **complexes.PYTHONS,
     math.fabs: _python_math("fabs", None),
     math.floor: _python_math("floor", None, integer=True),
     math.ceil: _python_math("ceil", None, integer=True),

@@ -323,7 +323,34 @@ def norm(e: Emitter, place: str, x) -> Scalar:
     return arithmetic.MATH[np.sqrt](e, reductions.reduce(e, "sum", squares))
 
 
+def cross(e: Emitter, place: str, a, b):
+    """Of two vectors of three."""
+    given = [arrays.as_expression(e, x) for x in (a, b)]
+    if not all(isinstance(x, Expression) and x.ndim == 1 and x.dtype.kind in "if" for x in given):
+        raise Declined("np.cross of other things than two vectors")
+    for x in given:
+        if x.sizes[0] != 3:
+            e.check(
+                e.cmp("eq", x.sizes[0], 3),
+                "ValueError",
+                f"np.cross of vectors of another size than 3{arithmetic.INSTEAD}",
+            )
+    (a0, a1, a2), (b0, b1, b2) = [[x.element((integer(k),)) for k in range(3)] for x in given]
+
+    def apart(p, q, r, s):
+        return arithmetic.binary(e, "-", arithmetic.binary(e, "*", p, q), arithmetic.binary(e, "*", r, s))
+
+    return array(e, place, Tuple((apart(a1, b2, a2, b1), apart(a2, b0, a0, b2), apart(a0, b1, a1, b0))))
+
+
 def allclose(e: Emitter, place: str, a, b, rtol=None, atol=None) -> Scalar:
+    out = isclose(e, place, a, b, rtol, atol)
+    if isinstance(out, Expression):
+        out = reductions.reduce(e, "all", out)
+    return replace(out, weak=True)
+
+
+def isclose(e: Emitter, place: str, a, b, rtol=None, atol=None):
     rtol, atol = constant(1e-5) if rtol is None else rtol, constant(1e-8) if atol is None else atol
     if not all(isinstance(t, Scalar) and t.kind in "if" for t in (rtol, atol)):
         raise Declined("np.allclose with such tolerances")
@@ -338,15 +365,12 @@ def allclose(e: Emitter, place: str, a, b, rtol=None, atol=None) -> Scalar:
     given = [arrays.as_expression(e, x) for x in (a, b)]
     if any(x.dtype not in (np.float64, np.int64, np.int32) for x in given):
         raise Declined("np.allclose of such numbers")
-    out = arrays.elementwise(e, OnElements(e, close), *given)
-    if isinstance(out, Expression):
-        out = reductions.reduce(e, "all", out)
-    return replace(out, weak=True)
+    return arrays.elementwise(e, OnElements(e, close), *given)
 
 
 FUNCTIONS = {
     np.eye: eye, np.identity: lambda e, place, n, dtype=None: eye(e, place, n, dtype=dtype), np.full: full, np.full_like: full,
-    np.linalg.norm: norm, np.allclose: allclose,
+    np.linalg.norm: norm, np.allclose: allclose, np.isclose: isclose, np.cross: cross,
     np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
     np.diff: diff, np.unravel_index: places.unravel_index, np.ravel_multi_index: places.ravel_multi_index,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,

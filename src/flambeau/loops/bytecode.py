@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arithmetic, arrays, assembly, byte_strings, gathers, generators, numpy_calls, reductions, tuples
+from . import arithmetic, arrays, assembly, byte_strings, gathers, generators, numpy_calls, places, reductions, tuples
 from . import bounds as between
 from .arrays import OnElements
 from .containers import Containers
@@ -159,6 +159,8 @@ class Instructions(InterpreterPart):
 
     def CONTAINS_OP(self, inst):
         c, key = self.machine.pop(), self.machine.pop()
+        if isinstance(c, Known) and type(c.value) is frozenset:
+            c = self.constant(tuple(c.value))
         if byte_strings.is_bytes(c):
             c = Tuple(tuple(map(constant, c.value)))
         found = self.containers.contains(c, key) if isinstance(c, Container) else self._among(key, c)
@@ -288,6 +290,12 @@ class Instructions(InterpreterPart):
     def UNARY_NEGATIVE(self, inst):
         self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.negate), self.machine.pop()))
 
+    def UNARY_POSITIVE(self, inst):
+        v = self.machine.number()
+        if v.kind not in "if":
+            raise Declined("+ of this value")
+        self.stack.append(v)
+
     def UNARY_INVERT(self, inst):
         self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.invert), self.machine.pop()))
 
@@ -310,7 +318,11 @@ class Instructions(InterpreterPart):
         if byte_strings.is_bytes(owner):
             return byte_strings.subscript(self.e, owner.value, key)
         if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
+            if not -len(owner.items) <= key.const < len(owner.items):
+                raise Declined("a subscript past the end of a tuple")
             return owner.items[key.const]
+        if isinstance(owner, Tuple) and isinstance(key, Scalar):
+            return places.chosen(self.e, owner.items, key, "list" if owner.listed else "tuple")
         if isinstance(owner, Tuple) and isinstance(key, Slice):
             ends = [
                 None if k == Known(None) else getattr(k, "const", None) or 0 for k in (key.start, key.stop, key.step)
@@ -435,10 +447,12 @@ class Instructions(InterpreterPart):
             return Known(owner.dtype)
         if name in ("real", "imag") and isinstance(owner, (Scalar, ArrayView, Expression)):
             return arrays.part(self.e, owner, name)
+        if isinstance(owner, Scalar) and name in ("item", "is_integer", "bit_length", "bit_count"):
+            return Method(owner, name)
         if name in ("conj", "conjugate") and isinstance(owner, (Scalar, ArrayView, Expression)):
             return Method(owner, name)
         if isinstance(owner, (ArrayView, Expression)) and (
-            name in reductions.REDUCTIONS or name in numpy_calls.METHODS or name in ("copy", "astype", "dot")
+            name in reductions.REDUCTIONS or name in numpy_calls.METHODS or name in ("copy", "astype", "dot", "nonzero")
         ):
             return Method(owner, name)
         raise Declined(f"the attribute {name} of a {type(owner).__name__.lower()}")

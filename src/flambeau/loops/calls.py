@@ -8,12 +8,24 @@ import types
 import numpy as np
 
 from ..base.records import replace
-from . import arithmetic, arrays, assembly, byte_strings, complexes, draws, generators, numpy_calls, reductions
+from . import (
+    arithmetic,
+    arrays,
+    assembly,
+    byte_strings,
+    complexes,
+    draws,
+    gathers,
+    generators,
+    numpy_calls,
+    places,
+    reductions,
+    written_out,
+)
 from .arrays import OnElements
 from .assembly import FUNCTIONS
 from .containers import Containers
 from .emitter import constant
-from .heaps import WRITTEN_OUT
 from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
@@ -69,9 +81,7 @@ class Calls(InterpreterPart):
         names, self.kw_names = self.kw_names, ()
         at = len(args) - len(names)
         args, kwargs = args[:at], dict(zip(names, args[at:]))
-        if isinstance(fn, Known) and isinstance(fn.value, types.BuiltinFunctionType) and fn.value in WRITTEN_OUT:
-            fn = LocalFunction(WRITTEN_OUT[fn.value].__code__, ())
-        code = generators.on_list(fn.value, args, kwargs) if isinstance(fn, Known) else None
+        code = self.written_out(fn.value, args, kwargs) if isinstance(fn, Known) else None
         if code is not None:
             fn = LocalFunction(code, ())
             args = [self.variables.passing(a) if isinstance(a, Expression) else a for a in args]
@@ -85,6 +95,12 @@ class Calls(InterpreterPart):
             return self.inlining.enter(fn, args, kwargs)
         self.stack.append(self.call(fn, args, kwargs))
         return None
+
+    def written_out(self, f, args: list, kwargs: dict):
+        """The code of a builtin function that is written out for these arguments."""
+        if not isinstance(f, types.BuiltinFunctionType):
+            return None
+        return written_out.written_out(f, args, kwargs) or generators.on_list(f, args, kwargs)
 
     def consumed(self, fn: LocalFunction) -> LocalFunction:
         """A generator's function, with the builtin that takes what it gives at once."""
@@ -185,6 +201,10 @@ class Calls(InterpreterPart):
             return self.reduction(fn.name, fn.owner, *args, **kwargs)
         if kwargs:
             raise Declined(f"{fn.name}() with keyword arguments")
+        if fn.name in _OF_NUMBERS and isinstance(fn.owner, Scalar) and not args:
+            return _OF_NUMBERS[fn.name](e, fn.owner)
+        if fn.name == "nonzero" and not args:
+            return gathers.nonzero(e, f"nonzero@{self.machine.at}", fn.owner)
         if fn.name == "copy":
             return arrays.as_dtype(e, fn.owner, fn.owner.dtype)
         if fn.name == "astype":
@@ -196,6 +216,14 @@ class Calls(InterpreterPart):
         e = self.e
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
             return arithmetic.choose(e, f is max, args)
+        if len(args) == 1 and isinstance(args[0], Tuple) and all(isinstance(a, Scalar) for a in args[0].items):
+            made = places.of_items(e, f, list(args[0].items))
+            if made is not None:
+                return made
+        if f is np.where and len(args) == 1:
+            return gathers.nonzero(e, f"where@{self.machine.at}", *args)
+        if f is round and len(args) == 2:
+            return arithmetic.rounded_to(e, *args)
         if f is set and not args:
             return self.containers.create(self.machine.at, "set")
         if f is len and isinstance(args[0], Container):
@@ -284,6 +312,14 @@ _ON_NUMBERS = {
     float: arithmetic.to_float,
     bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
     abs: arithmetic.absolute,
+}
+
+
+_OF_NUMBERS = {
+    "item": arithmetic.item,
+    "is_integer": arithmetic.is_integer,
+    "bit_length": arithmetic.bit_length,
+    "bit_count": arithmetic.bit_count,
 }
 
 

@@ -7,6 +7,7 @@ multiply-add, so elements of those differ in the last place.
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy as np
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from .emitter import BOOL, F64, Emitter
-from .values import Declined, Scalar, libm, register_type
+from .values import Declined, Scalar, Tuple, libm, register_type
 
 __all__ = [
     "MATH",
+    "PYTHONS",
     "absolute",
     "absolute_of_element",
     "conjugate",
@@ -268,3 +270,45 @@ def is_nan(e: Emitter, s: Scalar) -> Scalar:
 def is_finite(e: Emitter, s: Scalar) -> Scalar:
     re, im = (e.cmp("olt", e.intrinsic("fabs", v), math.inf) for v in parts(e, s.v))
     return Scalar(BOOL, False, e.op("and", re, im))
+
+
+def _python_math(name: str):
+    """A function of the module cmath: of a finite number, with a finite result; else the loop ends, and Python says what it is."""
+
+    def call(e: Emitter, s: Scalar) -> Scalar:
+        z = _finite(e, python_complex(e, s))
+        return _finite(e, Scalar(C128, True, _by_libm(name)(e, z, C128)))
+
+    return call
+
+
+def _finite(e: Emitter, z: Scalar) -> Scalar:
+    e.check(is_finite(e, z).v, "ValueError", "math domain error")
+    return z
+
+
+def phase(e: Emitter, s: Scalar) -> Scalar:
+    re, im = parts(e, python_complex(e, s).v)
+    return Scalar(F64, True, e.external(libm("atan2", re.type), re.type, im, re))
+
+
+def polar(e: Emitter, s: Scalar) -> Tuple:
+    z = _finite(e, python_complex(e, s))
+    return Tuple((Scalar(F64, True, absolute(e, z)), phase(e, z)))
+
+
+def rect(e: Emitter, r: Scalar, phi: Scalar) -> Scalar:
+    from .arithmetic import cast
+
+    r, phi = cast(e, r, F64, True), cast(e, phi, F64, True)
+    turned = [e.op("fmul", r.v, e.external(name, r.v.type, phi.v)) for name in ("cos", "sin")]
+    return _finite(e, Scalar(C128, True, made(e, *turned)))
+
+
+PYTHONS = {
+    **{getattr(cmath, f): _python_math(f"c{f}") for f in ("exp", "sqrt", "log", "sin", "cos", "sinh", "cosh", "tanh")},
+    cmath.phase: phase,
+    cmath.polar: polar,
+    cmath.rect: rect,
+}
+"""Function of the module cmath -> function(emitter, numbers)."""

@@ -6,6 +6,7 @@ joins that of the loop.
 from __future__ import annotations
 
 import copy
+import math
 import sys
 
 from ..base.records import slotted
@@ -84,6 +85,11 @@ FOLDS = {
     sum: Fold(
         (_constant(0), _store(MADE)),
         (Step("IS_SUMMED"), _store(ITEM), _load(MADE), _load(ITEM), Step("BINARY_OP", 0), _store(MADE)),
+        _load(MADE),
+    ),
+    math.prod: Fold(
+        (_constant(1), _store(MADE)),
+        (_store(ITEM), _load(MADE), _load(ITEM), Step("BINARY_OP", 5), _store(MADE)),
         _load(MADE),
     ),
     min: _least("<"),
@@ -170,6 +176,13 @@ def _sum(a):
     return made
 
 
+def _prod(a):
+    made = 1
+    for x in a:
+        made = made * x
+    return made
+
+
 def _min(a):
     made = a[0]
     for k in range(1, len(a)):
@@ -202,7 +215,7 @@ def _all(a):
     return True
 
 
-_WRITTEN_OUT = {sum: _sum, min: _min, max: _max, any: _any, all: _all}
+_WRITTEN_OUT = {sum: _sum, math.prod: _prod, min: _min, max: _max, any: _any, all: _all}
 ON_LISTS = {f: g.__code__ for f, g in _WRITTEN_OUT.items()}
 """Builtins -> the code of what they do of a list, or of an array's elements."""
 

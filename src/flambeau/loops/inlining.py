@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import builtins
 import copy
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 from ..base.records import slotted
 from . import generators
-from .heaps import WRITTEN_OUT
+from .emitter import constant
 from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
 from .recursion import Recursion
 from .region import blocks_of
 from .values import RETURNED, Declined, Expression, Known, LocalFunction
 from .variables import Variables
+from .written_out import CODES
 
 __all__ = ["Callee", "Inlining"]
 
 DEEPEST = 8  # calls within calls
-_OURS = {f.__code__ for f in WRITTEN_OUT.values()} | {*generators.ON_LISTS.values()}
+_OURS = {*CODES, *generators.ON_LISTS.values()}
 
 
 @slotted(frozen=False)
@@ -130,7 +132,9 @@ class Inlining(InterpreterPart):
         if fn.consumer is not None:
             insts, names = generators.folded(insts, fn.consumer), generators.NAMES
         if fn.code in _OURS:  # they read builtins only
-            return Callee(fn.code, insts, lambda name: Known(getattr(builtins, name)), self.inputs.deref, {})
+            defaults = getattr(CODES.get(fn.code), "__kwdefaults__", None) or {}
+            given = {name: functools.partial(constant, v) for name, v in defaults.items()}
+            return Callee(fn.code, insts, lambda name: Known(getattr(builtins, name)), self.inputs.deref, given)
         return Callee(
             fn.code, insts, self.inputs.load_global, lambda name: self.inputs.deref(cells[name]), {}, cells, names
         )
