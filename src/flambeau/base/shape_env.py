@@ -160,7 +160,8 @@ class ShapeEnv:
         self.hint_overrides: dict[Symbol, int] = {}  # sizes that the compiler is to optimise for
         self._count = {"s": 0, "u": 0, "zf": 0, "zuf": 0}
         self._seen: dict[Any, bool] = {}
-        self.frozen = False  # no guards any more: for looking at a finished trace
+        # What was taken for granted of a finished trace (``assuming``); None while a program is traced.
+        self.assumed: list[Any] | None = None
         self.allow_data_dependent_sizes = self.allow_data_dependent_numbers = True
 
     @contextlib.contextmanager
@@ -413,6 +414,25 @@ class ShapeEnv:
         if s.hi != INF:
             yield s.hi - value
 
+    @contextlib.contextmanager
+    def assuming(self):
+        """For whoever reads a finished trace, whose guards stand: what is asked and doesn't follow from them is answered as it is for the examples.
+        Gives the list of those relations: what is made holds only where they do."""
+        before, self.assumed = self.assumed, []
+        try:
+            yield self.assumed
+        finally:
+            self.assumed = before
+
+    @contextlib.contextmanager
+    def examples(self, values: dict[Any, Any]):
+        """Within the block symbols have these example values."""
+        before, self.hints = self.hints, {**self.hints, **values}
+        try:
+            yield
+        finally:
+            self.hints = before
+
     # -- questions -----------------------------------------------------------------------------------------------------
     def evaluate_expr(self, expr):
         """The value of an expression of a SymInt or SymBool as a number, remembered as a guard."""
@@ -444,11 +464,15 @@ class ShapeEnv:
             if self.oblivious and self.size_like and self._guess(r) is found:
                 return found  # so it is for all sizes but 0 and 1, of which shape rules don't ask
             fact = r if found else R.negate(r)
-            if not self.frozen:
-                line = self.where()
-                self.guards.append(Guard(fact, line, type(fact) is Rel and fact.args[0] == "=="))
-                if _LOG.on:
-                    _LOG("eval %r [guard added] %s", fact, line or "")
+            if self.assumed is not None:
+                # Not learned: the trace holds for other sizes, too.
+                if fact not in self.assumed:
+                    self.assumed.append(fact)
+                return found
+            line = self.where()
+            self.guards.append(Guard(fact, line, type(fact) is Rel and fact.args[0] == "=="))
+            if _LOG.on:
+                _LOG("eval %r [guard added] %s", fact, line or "")
             self.learn(fact)
         self._seen[r] = found
         return found
@@ -490,7 +514,7 @@ class ShapeEnv:
             self.evaluate(R.float_op("eq", e, value))
             if value == 0:
                 self.evaluate(R.float_op("eq", R.float_op("sign", e), math.copysign(1.0, value)))
-            if isinstance(e, FloatSymbol):
+            if isinstance(e, FloatSymbol) and self.assumed is None:
                 self.replacements[e] = value
         return value
 

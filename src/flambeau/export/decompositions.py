@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 from collections.abc import Callable
@@ -57,34 +58,27 @@ def _opened(op: OpOverload, *args, **kwargs) -> Any:
 
 def decompose(
     gm: GraphModule, signature: ExportGraphSignature, table: dict[Any, Callable] | None
-) -> tuple[GraphModule, ExportGraphSignature]:
-    """The graph without writes, and its signature."""
+) -> tuple[GraphModule, ExportGraphSignature, list[Any]]:
+    """The graph without writes, its signature, and what it takes for granted of symbolic sizes beyond the program's constraints."""
     nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]
     fakes = [n.meta["val"] for n in nodes]
     mode = next((v.fake_mode for v in fakes if isinstance(v, FakeTensor)), None)
     env = mode.shape_env if mode is not None else None
-    frozen = env is not None and env.frozen
 
     def run(*inputs):
         return list(_Again(gm).run(*inputs))
 
-    if env is not None:
-        env.frozen = True  # the constraints stand
-    try:
-        with preserve_node_meta():
-            traced = trace(
-                run,
-                fakes,
-                joint=False,
-                decompositions=table,
-                names=[n.name for n in nodes],
-                fake_mode=mode,
-                whole=True,
-                keeps=None if table is None else lambda op: op not in table and op.overloadpacket not in table,
-            )
-    finally:
-        if env is not None:
-            env.frozen = frozen
+    with preserve_node_meta(), contextlib.nullcontext([]) if env is None else env.assuming() as assumed:
+        traced = trace(
+            run,
+            fakes,
+            joint=False,
+            decompositions=table,
+            names=[n.name for n in nodes],
+            fake_mode=mode,
+            whole=True,
+            keeps=None if table is None else lambda op: op not in table and op.overloadpacket not in table,
+        )
     spread(traced)
     traced.gm._class_name = type(traced.gm).__name__ = "GraphModule"
     written = [signature.input_specs[i] for i in traced.mutated]
@@ -92,7 +86,7 @@ def decompose(
     specs = [*new[: len(written)], *map(copy.copy, signature.output_specs)]
     for spec, made in zip(specs[len(written) :], new[len(written) :]):
         spec.arg = made.arg if isinstance(made.arg, TensorArgument) else spec.arg
-    return traced.gm, ExportGraphSignature(copy.deepcopy(signature.input_specs), specs)
+    return traced.gm, ExportGraphSignature(copy.deepcopy(signature.input_specs), specs), assumed
 
 
 class _Again(Interpreter):

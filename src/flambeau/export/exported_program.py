@@ -164,14 +164,15 @@ class ExportedProgram:
         table = decomp_table.materialize() if isinstance(decomp_table, CustomDecompTable) else decomp_table
         return self._with(*decompose(self._gm, self._signature, table))
 
-    def _with(self, gm: GraphModule, signature: ExportGraphSignature) -> ExportedProgram:
+    def _with(self, gm: GraphModule, signature: ExportGraphSignature, assumed: list[Any]) -> ExportedProgram:
+        checks = dataclasses.replace(self._checks, guards=[*self._checks.guards, *((r, None) for r in assumed)])
         return ExportedProgram(
             gm,
             signature,
             dict(self._state),
             dict(self._constants),
             self._ranges,
-            self._checks,
+            checks,
             self._call_spec,
             self._example_inputs,
             [ModuleCallEntry(m.fqn, None, m.same_as) for m in self._modules if "@" not in m.fqn],

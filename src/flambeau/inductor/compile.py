@@ -7,6 +7,7 @@ import functools
 import logging
 import time
 from collections import Counter
+from typing import Any
 
 from ..base import accelerator
 from ..base.enums import Out
@@ -15,6 +16,7 @@ from ..base.records import made_by, slotted
 from ..base.shape_env import shape_rules
 from ..fx.graph_facts import facts_of
 from . import debug, metrics, on_host
+from .assumptions import Assuming
 from .codegen.kernel import write_kernel
 from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
 from .ir.notes import Note
@@ -87,14 +89,20 @@ def compile_graph(gm, example_inputs=None, **_unused):
     inputs as positional tensors and returns the list of its outputs. ``gm.facts`` (GraphFacts): outputs that
     overwrite an input, as ``output_aliases`` allow, are None in the list; ``info.orders`` tells how free outputs lie where it isn't as
     ``meta["val"]`` says (output -> dimensions, the outermost in memory first)."""
-    start = time.perf_counter()
     if _GIVEN.on:
         _GIVEN("%s", gm.print_readable(print_output=False))
-    facts = facts_of(gm)
     elsewhere = on_host.devices_of(gm)
     if elsewhere:
         return _elsewhere(gm, elsewhere)
-    with looking_only(gm):
+    graph, assumed = _compile_once(gm)
+    return graph if not assumed else Assuming(gm, graph, assumed, _env_of(gm), _compile_once)
+
+
+def _compile_once(gm) -> tuple[Any, list[Any]]:
+    """The native graph, and what it takes for granted of symbolic sizes."""
+    start = time.perf_counter()
+    facts = facts_of(gm)
+    with _assuming(gm) as assumed:
         program = decompose_graph(gm)
         output_aliases = facts.output_aliases
         written = donate(program, output_aliases)
@@ -107,7 +115,8 @@ def compile_graph(gm, example_inputs=None, **_unused):
     metrics.generated_kernel_count += launches
     entry = facts.entry
     _CACHING("compiled %s", entry or "a graph that isn't kept on disk")
-    if entry is not None and autotune.is_whole(info.choices):  # else a later process goes on measuring
+    # What a graph takes for granted isn't kept with it. Where choices are still measured a later process goes on.
+    if entry is not None and not assumed and autotune.is_whole(info.choices):
         remember(entry, facts.output_aliases, graph, len(made.nodes), launches)
     debug.dump(gm, program, made, info)
     for observer in list(debug.observers):
@@ -132,7 +141,7 @@ def compile_graph(gm, example_inputs=None, **_unused):
     _INDUCTOR(
         "compiled %d kernels: %s", len(info.kernels), ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in info.times.items())
     )
-    return graph
+    return graph, assumed
 
 
 def _elsewhere(gm, devices):
@@ -150,7 +159,7 @@ def _elsewhere(gm, devices):
         return (
             on_host.OnHost(compile_graph(host), gm, device) if host is not None else lambda *inputs: list(gm(*inputs))
         )
-    with looking_only(gm):
+    with _assuming(gm):
         program = decompose_graph(gm)
         program.free, program.orders = (), {}  # results lie as their shape rules say
         graph = compile_on_device(program, device)
@@ -189,19 +198,20 @@ compile_graph.recall = recalled
 compile_graph.chooses_orders = True
 
 
+def _env_of(gm):
+    """The environment of a graph's symbolic sizes; None where it has none."""
+    return next((n.env for node in gm.graph.nodes for n in _numbers(node.meta.get("val"))), None)
+
+
 @contextlib.contextmanager
-def looking_only(gm):
-    """Questions about the symbolic sizes of a graph are answered, and leave no guard: the trace is over."""
-    env = next((n.env for node in gm.graph.nodes for n in _numbers(node.meta.get("val"))), None)
+def _assuming(gm):
+    """Questions about the symbolic sizes of a graph are answered, and leave no guard, since the trace is over: the list of what was assumed."""
+    env = _env_of(gm)
     if env is None:
-        yield
+        yield []
         return
-    before, env.frozen = env.frozen, True
-    try:
-        with shape_rules(env):
-            yield
-    finally:
-        env.frozen = before
+    with shape_rules(env), env.assuming() as assumed:
+        yield assumed
 
 
 def _numbers(val):

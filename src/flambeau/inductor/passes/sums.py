@@ -63,12 +63,14 @@ def _plain_add(call) -> bool:
 
 def _terms(call, readers) -> list[OpCall]:
     """The products, or the column sums, that a sum consists of; none where it is anything else."""
-    if not (isinstance(call, OpCall) and call.what == "call" and _plain_add(call)):
+    if not (isinstance(call, OpCall) and call.what == "call" and _plain_add(call) and _is_fixed(call.val)):
         return []
     out, todo = [], [call]
     while todo:
         c = todo.pop()
-        if not isinstance(c, OpCall) or c.val.shape != call.val.shape or c.val.dtype is not call.val.dtype:
+        if not isinstance(c, OpCall) or not _is_fixed(c.val):
+            return []
+        if c.val.shape != call.val.shape or c.val.dtype is not call.val.dtype:
             return []
         if c is not call and (c.uses != 1 or readers.get(id(c)) != 1):
             return []
@@ -76,13 +78,15 @@ def _terms(call, readers) -> list[OpCall]:
             todo += c.args
         else:
             out.append(c)
-    if any(type(n) is not int for n in call.val.shape):
-        return []
     if all(c.target is aten.mm.default for c in out):
         return out if all(_depth(c) <= DEPTH for c in out) else []
     same = all(c.target is aten.sum.dim_IntList and c.args[1:] == out[0].args[1:] and not c.kwargs for c in out)
     over_rows = same and [*out[0].args[1]] == [0] and all(c.args[0].val.ndim == 2 for c in out)
-    return out if over_rows and all(type(n) is int for c in out for n in c.args[0].val.shape) else []
+    return out if over_rows and all(_is_fixed(c.args[0].val) for c in out) else []
+
+
+def _is_fixed(val) -> bool:
+    return all(type(n) is int for n in val.shape)
 
 
 def _depth(mm) -> int | float:
