@@ -1,4 +1,5 @@
-"""What compiling costs, beside PyTorch: ``python benchmarks/capture.py --torch-python PATH [--rows TEXT] [--rounds N] [--out FILE]``.
+"""What compiling costs, beside PyTorch: ``python benchmarks/capture.py --torch-python PATH [--rows TEXT] [--rounds N]
+[--out FILE] [--into DOCUMENT]``.
 
 The rows are calls of small compiled functions, guards, capture with the backend "eager", an optimizer's step over 100
 parameters plain and as one graph, and first calls in fresh processes with an empty and with a filled cache folder. In every round each row is
@@ -22,6 +23,8 @@ from statistics import median
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+
+import report  # noqa: E402
 
 ROWS: dict[str, object] = {}
 FIRST: dict[str, object] = {}
@@ -268,7 +271,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--first-rounds", type=int, default=1, help="rounds of first calls (0: leave them out)")
     parser.add_argument("--seconds", type=float, default=110, help="a first call that takes longer is left empty")
-    parser.add_argument("--out", type=Path, help="also write the table here")
+    report.add_options(parser)
     parser.add_argument("--worker", metavar="PEER", help=argparse.SUPPRESS)
     parser.add_argument("--first", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -350,9 +353,7 @@ def main() -> None:
         + f"\n\nThe fixed loop took {unit * 1e3:.2f} ms at best, {slower:.2f} times that in the median.\n"
     )
     text += "".join(f"Not measured: {note}\n" for note in dict.fromkeys(notes))
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    report.publish(text, options)
 
 
 if __name__ == "__main__":

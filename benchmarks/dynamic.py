@@ -1,7 +1,7 @@
 """Programs whose sizes and numbers vary: how often they are compiled, what the first call of a dynamic graph costs, a call, and a kernel.
 
-``python benchmarks/dynamic.py`` measures flambeau; ``--torch-python PATH`` measures PyTorch of that interpreter beside it. Of a kernel, the
-static and the dynamic one are called in turn, and the median of the ratios of neighbours is quoted."""
+``python benchmarks/dynamic.py [--out FILE] [--into DOCUMENT]`` measures flambeau; ``--torch-python PATH`` measures PyTorch of that interpreter
+beside it. Of a kernel, the static and the dynamic one are called in turn, and the median of the ratios of neighbours is quoted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import sys
 import time
 import types
 from pathlib import Path
+
+import report
 
 GPT = Path(__file__).resolve().parents[1] / "src/flambeau/examples/gpt.py"
 
@@ -246,6 +248,7 @@ def main():
     parser.add_argument("--torch-python", help="an interpreter that has PyTorch")
     parser.add_argument("--peer", default="flambeau", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    report.add_options(parser)
     args = parser.parse_args()
     ours = measure(args.peer)
     if args.json:
@@ -259,9 +262,9 @@ def main():
         if done.returncode:
             sys.exit(done.stderr)
         theirs = json.loads(done.stdout.splitlines()[-1])
-    print("| what | flambeau | torch |\n| --- | --- | --- |")
-    for what, value in ours.items():
-        print(f"| {what} | {value} | {theirs.get(what, '')} |")
+    lines = ["| what | flambeau | torch |", "| --- | --- | --- |"]
+    lines += [f"| {what} | {value} | {theirs.get(what, '')} |" for what, value in ours.items()]
+    report.publish("\n".join(lines), args)
 
 
 if __name__ == "__main__":

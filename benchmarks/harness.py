@@ -1,4 +1,5 @@
-"""Compare flambeau with PyTorch and NumPy: ``python benchmarks/harness.py --torch-python PATH [--rows TEXT] [--rounds N] [--out FILE]``.
+"""Compare flambeau with PyTorch and NumPy: ``python benchmarks/harness.py --torch-python PATH [--rows TEXT] [--rounds N]
+[--out FILE] [--into DOCUMENT]``.
 
 Each peer is a worker process. In every round each case is asked of every peer in turn, so that noise of the machine meets all sides;
 the table gives medians over the rounds and the ratio flambeau / peer (below 1, flambeau is ahead). First calls run in fresh processes:
@@ -10,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -22,6 +22,7 @@ WORKER = str(HERE / "worker.py")
 CACHE_VARIABLES = ("FLAMBEAU_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 
 sys.path.insert(0, str(HERE))
+import report  # noqa: E402
 from cases import CASES, FIRST  # noqa: E402
 
 
@@ -133,7 +134,7 @@ def main() -> None:
     parser.add_argument("--rows", default="", metavar="TEXT", help="only cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the repeated cases")
     parser.add_argument("--first-rounds", type=int, default=1, help="rounds of the first calls (0: leave them out)")
-    parser.add_argument("--out", type=Path, help="also write the table here")
+    report.add_options(parser)
     options = parser.parse_args()
 
     pythons = {"flambeau": sys.executable, "numpy": sys.executable}
@@ -163,12 +164,10 @@ def main() -> None:
             notes += [f"{name} ({worker.peer}): {error}" for name, error in worker.errors.items()]
             worker.close()
 
-    text = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n\n{table(rows, list(pythons))}\n"
+    text = table(rows, list(pythons)) + "\n"
     if notes:
         text += "\nNot measured:\n" + "".join(f"- {note}\n" for note in dict.fromkeys(notes))
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    report.publish(text, options)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Kernels of common networks, forward and backward, each in three sizes, beside PyTorch: ``python kernels.py [--rows TEXT] [--rounds N] [--threads N]
-[--mode eager|compiled] [--sizes 3]``, in an interpreter that has both.
+[--mode eager|compiled] [--sizes 3] [--out FILE] [--into DOCUMENT]``, in an interpreter that has both.
 
-Both sides run in one process and in alternation; the table gives the least time of each over the rounds, and the ratio flambeau / PyTorch (eager,
-which is the faster one for a single kernel nearly always). Below it stand the geometric mean and the rows above 1.3.
+Both sides run in one process and in alternation, and the least time of each over the rounds counts. The table gives the ratio flambeau / PyTorch
+(eager, which is the faster one for a single kernel nearly always) of each size; below it stand the geometric mean and the rows at 1 or above.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import math
 import os
 import sys
 from time import perf_counter, process_time
+
+import report
+from peers import geometric_mean
 
 KERNELS: dict[str, list] = {}
 
@@ -338,14 +341,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--mode", choices=("eager", "compiled"), default="compiled")
     parser.add_argument("--sizes", type=int, default=3)
+    report.add_options(parser)
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     peers = [importlib.import_module(name) for name in ("flambeau", "torch")]
     for peer in peers:
         peer.set_num_threads(options.threads)
-    print(f"flambeau {options.mode} beside PyTorch eager, {options.threads} threads, milliseconds\n")
-    print("| kernel | size | flambeau | PyTorch | ratio |\n| --- | --- | --- | --- | --- |")
-    ratios, slow = [], []
+    ratios: dict[str, list[float]] = {}
+    slow = []
     clock = process_time if options.threads == 1 else perf_counter  # what other programs do doesn't count
     for name, (make, sizes) in KERNELS.items():
         if options.rows not in name:
@@ -356,15 +359,27 @@ def main() -> None:
                 if a is None:
                     continue
                 x, y = least(a, b, options.rounds, clock)
-                ratios.append(x / y)
-                row = f"{name}{what} | {'x'.join(map(str, size))}"
-                if x > 1.3 * y:
-                    slow.append(row.replace(" |", ","))
-                print(f"| {row} | {x * 1e3:.3g} | {y * 1e3:.3g} | {x / y:.2f} |", flush=True)
+                ratios.setdefault(name + what, []).append(x / y)
+                row = f"{name}{what}, {'x'.join(map(str, size))}"
+                print(f"  {row}: {x * 1e3:.3g} ms, PyTorch {y * 1e3:.3g}, {x / y:.2f}", file=sys.stderr)
+                if x >= y:
+                    slow.append(f"| {row} | {x * 1e3:.3g} | {y * 1e3:.3g} | {x / y:.2f} |")
     if not ratios:
         sys.exit(f"no kernel's name holds {options.rows!r}")
-    print(f"\nGeometric mean of {len(ratios)} rows: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}.")
-    print(f"Above 1.3: {'; '.join(slow) or 'none'}.")
+    every = [ratio for row in ratios.values() for ratio in row]
+    lines = [
+        f"flambeau {options.mode} beside PyTorch eager, {options.threads} thread{'s' * (options.threads > 1)}. "
+        f"Geometric mean of {len(every)} ratios: {geometric_mean(every):.2f}; {len(slow)} are at 1 or above.",
+        "",
+        "| kernel | by size, from small to large |",
+        "| --- | --- |",
+        *(f"| {row} | {', '.join(f'{ratio:.2f}' for ratio in of)} |" for row, of in ratios.items()),
+        "",
+        "| at 1 or above | flambeau, ms | PyTorch, ms | ratio |",
+        "| --- | --- | --- | --- |",
+        *slow,
+    ]
+    report.publish("\n".join(lines), options)
 
 
 if __name__ == "__main__":

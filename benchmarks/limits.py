@@ -1,4 +1,5 @@
-"""How near kernels come to what the machine can do: ``python limits.py [--rounds N] [--rows TEXT]``, one thread, processor time.
+"""How near kernels come to what the machine can do: ``python limits.py [--rounds N] [--rows TEXT] [--out FILE] [--into DOCUMENT]``,
+one thread, processor time.
 
 Matrix products as a share of the peak, which is measured by a loop of multiply-adds on registers; kernels that only move memory as a multiple of
 the time that ``memcpy`` takes to read and write as many bytes, and of the best copy's: ``memcpy`` or our own, which stores past the cache. A limit is
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import sys
 from functools import partial
 from time import process_time
 
@@ -17,6 +19,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import llvmlite.binding as llvm  # noqa: E402
 import numpy as np  # noqa: E402
+import report  # noqa: E402
 
 import flambeau as torch  # noqa: E402
 
@@ -128,6 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--rows", default="", help="only rows whose name has this in it")
+    report.add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     loop, operations = peak_loop()
@@ -146,12 +150,18 @@ def main() -> None:
             f"| {m}x{n}x{k} | {rates[0]:.0f} | {rates[0] / peak:.2f} | {rates[1]:.0f} | {rates[1] / peak:.2f} |"
         )
     if lines:
-        print(f"Peak: {max(peaks):.0f} GFLOP/s (multiply-adds on registers, float32).\n")
-        print(
-            "| rows x columns x sum | A B, GFLOP/s | of the peak | A W^T, GFLOP/s | of the peak |\n| --- | --- | --- | --- | --- |"
-        )
-        print("\n".join(lines), "\n")
-    print("| kernel | GB/s | time / memcpy, eager | compiled | compiled / best copy |\n| --- | --- | --- | --- | --- |")
+        lines = [
+            f"Peak: {max(peaks):.0f} GFLOP/s (multiply-adds on registers, float32).",
+            "",
+            "| rows x columns x sum | A B, GFLOP/s | of the peak | A W^T, GFLOP/s | of the peak |",
+            "| --- | --- | --- | --- | --- |",
+            *lines,
+            "",
+        ]
+    lines += [
+        "| kernel | GB/s | time / memcpy, eager | compiled | compiled / best copy |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for name, (fn, tensors) in moves().items():
         if options.rows not in name:
             continue
@@ -163,7 +173,9 @@ def main() -> None:
         calls = partial(np.copyto, target, source.numpy()), partial(copy, source), partial(fn, *tensors)
         move, stream, eager, fast = least(options.rounds, *calls, partial(compiled, *tensors))
         ratios = f"{eager / move:.2f} | {fast / move:.2f} | {fast / min(move, stream):.2f}"
-        print(f"| {name} | {moved / fast / 1e9:.1f} | {ratios} |", flush=True)
+        lines.append(f"| {name} | {moved / fast / 1e9:.1f} | {ratios} |")
+        print(lines[-1], file=sys.stderr)
+    report.publish("\n".join(lines), options)
 
 
 if __name__ == "__main__":

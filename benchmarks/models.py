@@ -9,7 +9,7 @@ resident size during one less that before it, caches emptied.
 Rows are written to ``--out`` as they are done, and a row that is there already isn't measured again: the same command goes on where it ended.
 After ``--minutes`` no row is begun. ``--rows TEXT,TEXT`` takes those whose name contains one of the texts, ``--peers`` some peers only.
 ``--threads N`` keeps every peer on N processors, ``--cpu-time`` counts processor time (for a machine with other work, with one thread).
-``--into docs/measurements/performance.md`` puts the table of ``--out`` into the document; with ``--rounds 0`` nothing is measured before.
+``--into docs/measurements/networks.md`` puts the table of ``--out`` into the document; with ``--rounds 0`` nothing is measured before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import gc
 import importlib
 import json
 import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -31,8 +30,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import numpy as np  # noqa: E402
+import report  # noqa: E402
 from networks import DECODERS, NETWORKS, state, with_state  # noqa: E402
-from peers import Peer, described, geometric_mean, put_into  # noqa: E402
+from peers import Peer, described, geometric_mean  # noqa: E402
 
 PEERS = ("flambeau eager", "flambeau compiled", "torch eager", "torch compiled", "jax compiled")
 STEPS = 3  # whose losses are compared
@@ -242,13 +242,8 @@ def main() -> None:
         if options.out:
             options.out.write_text(json.dumps(rows, indent=1))
         print(f"  {name}, {perf_counter() - started:.0f} s", file=sys.stderr)
-    threads = (
-        f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores{', processor time' if options.cpu_time else ''}"
-    )
-    text = f"{platform.machine()}, {threads}, Python {platform.python_version()}\n\n{table(rows)}\n"
-    print(text)
-    if options.into:
-        put_into(options.into, "models.py", text)
+    # --out has the rows themselves.
+    report.publish(table(rows), argparse.Namespace(out=None, into=options.into))
 
 
 if __name__ == "__main__":

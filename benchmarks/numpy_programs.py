@@ -9,7 +9,7 @@ call of a program is timed apart, in the same process. A peer that needs longer 
 ``--quick`` takes one short round, waits half a minute at most and asks torch only for programs without Python loops over arrays (the others it
 unrolls), twenty minutes at most (``--minutes``). ``--processor`` is for machines that others use too: the least processor time of a call, on one
 core. ``--peer-cache`` keeps what Numba and JAX compile in a folder, so that a later run spends its time on measuring.
-``--into docs/measurements/performance.md`` puts the table into the document.
+``--into docs/measurements/numpy_programs.md`` puts the table into the document, between marks that name the files, too.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
 import os
-import platform
 import sys
 import tempfile
 import types
@@ -31,12 +29,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import numpy as np  # noqa: E402
+import report  # noqa: E402
 from harness import environment, unit  # noqa: E402
 from numpy_suite import PROGRAMS  # noqa: E402
-from peers import LEFT_OUT, Peer, described, geometric_mean, put_into  # noqa: E402
+from peers import LEFT_OUT, Peer, described, geometric_mean  # noqa: E402
 
 SPAN = 0.2  # seconds of one measurement, about
-NAME = "numpy_programs.py"
 
 
 # ---- a peer ----------------------------------------------------------------------------------------------------------------
@@ -246,8 +244,7 @@ def main() -> None:
     parser.add_argument(
         "--minutes", type=float, help="after so long only flambeau and numpy are asked; with --quick 18"
     )
-    parser.add_argument("--out", type=Path, help="also write the table here")
-    parser.add_argument("--into", type=Path, help="also put the table into this document, between its marks")
+    report.add_options(parser)
     parser.add_argument("--table", type=Path, help="measure nothing: the table is that of an earlier --out, for --into")
     parser.add_argument("--processor", action="store_true", help="the least processor time on one core, see above")
     parser.add_argument("--peer-cache", type=Path, metavar="FOLDER", help="keep what Numba and JAX compile here")
@@ -256,8 +253,9 @@ def main() -> None:
         return worker(options.worker, options.span, options.processor)
     if options.processor:
         on_one_core()
+    mark = f"{Path(__file__).name} {options.files}".strip()
     if options.table:
-        return put_into(options.into, NAME, options.table.read_text())
+        return report.put_into(options.into, mark, options.table.read_text())
     started, minutes = perf_counter(), options.minutes or (18 if options.quick else math.inf)
     span = SPAN / 4 if options.quick else SPAN
     rounds = options.rounds or (1 if options.quick else 5)
@@ -295,13 +293,7 @@ def main() -> None:
             print(f"  {name}", file=sys.stderr)
         for peer in peers:
             peer.close()
-        head = f"{platform.machine()}, {multiprocessing.cpu_count()} cores, Python {platform.python_version()}"
-        text = f"{head}\n\n{table(values, peers)}\n"
-    print(text)
-    if options.out:
-        options.out.write_text(text)
-    if options.into:
-        put_into(options.into, NAME, text)
+    report.publish(table(values, peers), options, mark)
 
 
 if __name__ == "__main__":

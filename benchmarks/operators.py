@@ -1,6 +1,6 @@
 """Operators one by one: flambeau eager and compiled, beside PyTorch eager and NumPy, small and large inputs.
 
-    python benchmarks/operators.py --torch-python /path/to/python --out table.md [--only REGEX] [--rounds 5]
+    python benchmarks/operators.py --torch-python /path/to/python [--only REGEX] [--rounds 5] [--out FILE] [--into DOCUMENT]
 
 A case is one line of ``CASES``: a name, an expression on the inputs in words that both libraries share, the NumPy expression (or None) and the
 inputs' shapes, small and large. Each library runs in a worker of its own (this file with ``--worker``); the rounds of both alternate, each is the
@@ -18,6 +18,7 @@ import sys
 import time
 
 import numpy as np
+import report
 
 V = ((64,), (1 << 20,))  # vectors
 M = ((16, 16), (1024, 1024))  # matrices
@@ -182,7 +183,7 @@ def main() -> None:
     p.add_argument("--torch-python", default=sys.executable, help="an interpreter that has PyTorch")
     p.add_argument("--only", default="")
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--out", default=None)
+    report.add_options(p)
     a = p.parse_args()
     if a.worker:
         worker(a.worker)
@@ -215,7 +216,7 @@ def main() -> None:
             )
             if isinstance(t, float) and isinstance(e, float) and e / t > 2:
                 over.append(f"{name} {rows[-1][1]} ({e / t:.1f})")
-            print(*rows[-1], sep="  ", flush=True)
+            print(*rows[-1], sep="  ", file=sys.stderr)
     lines = [
         "| operator | size | PyTorch µs | eager µs | compiled µs | NumPy µs | eager / PyTorch | compiled / PyTorch |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -223,9 +224,7 @@ def main() -> None:
         "",
         "Eager over twice PyTorch's time: " + (", ".join(over) or "none") + ".",
     ]
-    if a.out:
-        with open(a.out, "w", encoding="utf-8") as f:
-            f.write("\n".join(lines) + "\n")
+    report.publish("\n".join(lines), a)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A peer in a process of its own that answers JSON requests line by line, and what tables are put into documents with."""
+"""A peer in a process of its own that answers JSON requests line by line."""
 
 from __future__ import annotations
 
@@ -73,13 +73,3 @@ def described(error: Exception) -> str:
 def geometric_mean(values) -> float:
     values = list(values)
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
-def put_into(document: Path, program: str, text: str) -> None:
-    """Replace what is between the marks of ``program`` in a document. ValueError when it has none."""
-    marks = f"<!-- {program}: begin -->", f"<!-- {program}: end -->"
-    before, _, rest = document.read_text().partition(marks[0])
-    _, mark, after = rest.partition(marks[1])
-    if not mark:
-        raise ValueError(f"{document} has no marks {' and '.join(marks)}")
-    document.write_text(f"{before}{marks[0]}\n{text.strip()}\n{marks[1]}{after}")

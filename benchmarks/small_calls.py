@@ -1,6 +1,7 @@
 """Small calls of nearly every operator, eager, beside PyTorch: what a call costs, three sizes, float32 and float64.
 
-    python benchmarks/small_calls.py --torch-python /path/to/python [--only REGEX] [--out table.md] [--rounds 5] [--above 1.5]
+    python benchmarks/small_calls.py --torch-python /path/to/python [--only REGEX] [--rounds 5] [--above 1.5]
+        [--out FILE] [--into DOCUMENT]
 
 ``CALLS`` has an expression a name, in words that both libraries share, on the inputs that ``inputs`` makes for a size. Both run in workers of
 their own, whose rounds alternate; a round is the least of some repetitions. The table has the names whose ratio is above ``--above`` at some size, in
@@ -10,16 +11,16 @@ microseconds, the greatest first, and above it the geometric means.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import math
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import time
 import warnings
+
+import report
 
 SIZES, KINDS = (4, 16, 64), ("float32", "float64")
 
@@ -178,10 +179,10 @@ def main() -> None:
     parser.add_argument("--torch-python")
     parser.add_argument("--worker")
     parser.add_argument("--only", default="")
-    parser.add_argument("--out")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=0.004, help="seconds of a round")
     parser.add_argument("--above", type=float, default=1.5)
+    report.add_options(parser)
     options = parser.parse_args()
     if options.worker:
         return worker(options.worker)
@@ -209,11 +210,8 @@ def main() -> None:
                 ours, theirs = (statistics.median(t[k] for t in times) for k in (0, 1))
                 rows.append((name, n, kind, ours * 1e6, theirs * 1e6))
     mean = lambda part: math.exp(statistics.fmean(math.log(r[3] / r[4]) for r in part))  # noqa: E731
-    command = "python " + " ".join(sys.argv)
     lines = [
-        f"{datetime.date.today()}, {platform.processor() or platform.machine()}, one thread, `{command}`: {len({r[0] for r in rows})} calls.",
-        "",
-        "Geometric mean of the ratios to PyTorch: "
+        f"{len({r[0] for r in rows})} calls, one thread. Geometric mean of the ratios to PyTorch: "
         + ", ".join(
             f"{n} x {n} {mean([r for r in rows if r[1] == n]):.2f}" for n in SIZES if any(r[1] == n for r in rows)
         )
@@ -225,11 +223,7 @@ def main() -> None:
     slow = sorted((r for r in rows if r[3] / r[4] > options.above), key=lambda r: -r[3] / r[4])
     lines += [f"| `{r[0]}` | {r[1]} | {r[2]} | {r[3]:.1f} | {r[4]:.1f} | {r[3] / r[4]:.2f} |" for r in slow]
     lines += [f"not measured: `{f[0]}` {f[1]} {f[2]}: {f[3]}" for f in failed]
-    text = "\n".join(lines) + "\n"
-    if options.out:
-        with open(options.out, "w") as file:
-            file.write(text)
-    print(text)
+    report.publish("\n".join(lines), options)
 
 
 if __name__ == "__main__":

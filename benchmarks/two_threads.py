@@ -1,5 +1,5 @@
-"""What two threads gain over one in parallel native loops: ``python benchmarks/two_threads.py [--rounds N] [--out FILE]``, on an idle machine of two
-cores or more, about a minute.
+"""What two threads gain over one in parallel native loops: ``python benchmarks/two_threads.py [--rounds N] [--out FILE]
+[--into DOCUMENT]``, on an idle machine of two cores or more, about a minute.
 
 Loops of turns that take about 10 microseconds or more each, in numbers from few to many. The ideal, in each round measured beside them: two
 processes that run the same loop, each half of its turns, as far as the machine lets both cores run at once. The best of many short calls counts,
@@ -18,6 +18,7 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np  # noqa: E402
+import report  # noqa: E402
 from peers import geometric_mean  # noqa: E402
 
 import flambeau as torch  # noqa: E402
@@ -139,7 +140,7 @@ def measure(name: str, turns: int, rounds: int) -> tuple[float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--out", type=Path)
+    report.add_options(parser)
     options = parser.parse_args()
     lines = ["| loop | turns | of, µs | one thread / two | one / two processes |", "| --- | --- | --- | --- | --- |"]
     gains = []
@@ -148,11 +149,9 @@ def main() -> None:
             one, two, ideal = measure(name, turns, options.rounds)
             gains.append(one / two)
             lines.append(f"| {name} | {turns} | {one / turns * 1e6:.0f} | {one / two:.2f} | {one / ideal:.2f} |")
-            print(lines[-1], flush=True)
+            print(lines[-1], file=sys.stderr)
     lines += ["", f"Least gain {min(gains):.2f}, geometric mean {geometric_mean(gains):.2f}."]
-    print(lines[-1])
-    if options.out:
-        options.out.write_text("\n".join(lines) + "\n")
+    report.publish("\n".join(lines), options)
 
 
 if __name__ == "__main__":
