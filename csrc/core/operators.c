@@ -89,6 +89,23 @@ static PyObject *foreign(const Slot *slot, PyObject *x, PyObject *y) {
     if (own_override(slot, x, y, &r)) return foreign_refuses(r);
     Py_RETURN_NOTIMPLEMENTED;
 }
+/* The operator of x and y, given as they stand in the program, was refused by the overrides that were asked: they
+ * may take the reflected one, which the interpreter doesn't try between tensors, for both have one slot. */
+static PyObject *or_reflected(PyObject *result, int op, PyObject *x, PyObject *y, int forward) {
+    if (result || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
+    PyObject *type, *value, *traceback, *r, *operands[2] = {x, y};
+    PyErr_Fetch(&type, &value, &traceback);
+    int asked = flb_any_override(operands, 2);
+    if (asked == 0) return PyErr_Restore(type, value, traceback), NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    if (asked < 0) return NULL;
+    if (forward && !compares(op) && PyObject_TypeCheck(y, &FlbTensor_Type) &&
+        own_override(&reflected_ops[op], y, x, &r))
+        return foreign_refuses(r);
+    Py_RETURN_NOTIMPLEMENTED;
+}
 static PyObject *binary(int op, PyObject *a, PyObject *b) {
     const Slot *slot;
     PyObject *x, *y, *r;
@@ -98,7 +115,7 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
         slot = &reflected_ops[op], x = b, y = a;
     }
     if (op == OP_EQ && own_override(slot, x, y, &r))
-        return PyObject_TypeCheck(y, &FlbTensor_Type) ? r : foreign_refuses(r);
+        return foreign_refuses(r);
     int array = PyArray_Check(y);
     int ok = !slot->function ? 0
         : array              ? compares(op) || slot == &reflected_ops[OP_DIV]
@@ -110,7 +127,7 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
     PyObject *args[3] = {NULL, x, y};
     r = PyObject_Vectorcall(slot->function, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     Py_XDECREF(made);
-    return or_foreign(r, made ? x : y);
+    return or_reflected(or_foreign(r, made ? x : y), op, x, y, slot == &forward_ops[op]);
 }
 /* NotImplemented for foreign operands: Python goes on with the operator that isn't in place, then with the
  * operand's own. */

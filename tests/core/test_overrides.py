@@ -1,5 +1,7 @@
 """``__torch_function__``: modes, subclasses, duck-typed arguments."""
 
+import operator
+
 import pytest
 
 import flambeau as torch
@@ -337,3 +339,38 @@ def test_a_tensor_of_a_tensor_is_a_view_with_its_history():
         assert type(made) is cls and made._base is a and made.requires_grad
         (made * 3).sum().backward()
         assert a.grad.tolist() == [3, 3]
+
+
+class Refuses(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+REFLECTED = "sub truediv floordiv mod pow matmul lshift rshift".split()
+
+
+@pytest.mark.parametrize("name", [*REFLECTED, "add", "mul", "and_", "or_", "xor"])
+def test_operators_that_are_refused(name):
+    reflected = f"__r{name.rstrip('_')}__"
+
+    class Reflected(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "reflected" if func is getattr(torch.Tensor, reflected) else NotImplemented
+
+    operation = getattr(operator, name)
+    for left in (Refuses(), torch.ones(1)):
+        if name in REFLECTED:
+            assert operation(left, Reflected()) == "reflected"
+        else:
+            with pytest.raises(TypeError, match="unsupported operand"):
+                operation(left, Reflected())
+    with pytest.raises(TypeError, match="unsupported operand"):
+        operation(Refuses(), Refuses())
+
+
+def test_comparisons_that_are_refused():
+    assert (Refuses() == Refuses()) is False and (Refuses() != Refuses()) is True
+    with pytest.raises(TypeError, match="not supported between instances"):
+        Refuses() < Refuses()  # noqa: B015

@@ -480,3 +480,45 @@ def test_a_kernel_of_the_program_is_given_none_for_a_tensor():
     assert torch.ops.given_none.second.default(None, torch.ones(1)).item() == 1
     with pytest.raises(RuntimeError, match="Expected a proper Tensor but got None"):
         torch.ops.aten.sin.default(None)
+
+
+class _Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g / 2
+
+
+def test_opcheck_finds_kernels_that_record_below_autograd():
+    lib = Library("opcheck_keys", "FRAGMENT")
+    for name, key in (("right", "Autograd"), ("wrong", "CPU")):
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x.clone(), "Meta")
+        lib.impl(name, _Halved.apply, key)
+    lib.impl("right", lambda x: x.clone(), "CPU")
+    x = torch.ones(3, requires_grad=True)
+    assert set(opcheck(torch.ops.opcheck_keys.right.default, (x,)).values()) == {"SUCCESS"}
+    with pytest.raises(AssertionError, match="does not have an autograd kernel"):
+        opcheck(torch.ops.opcheck_keys.wrong.default, (x,))
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert [has(f"opcheck_keys::{n}", "Autograd") for n in ("right", "wrong")] == [True, False]
+
+
+def test_opcheck_of_aliases():
+    lib = Library("opcheck_aliases", "FRAGMENT")
+    lib.define("write(Tensor(a!) x, Tensor[] rest) -> Tensor(a!)")
+    lib.impl("write", lambda x, rest: x.sin_(), "CPU")
+    lib.impl("write", lambda x, rest: x, "Meta")
+    lib.define("silent(Tensor x) -> Tensor")
+    lib.impl("silent", lambda x: x[:], "CompositeExplicitAutograd")
+    ops = torch.ops.opcheck_aliases
+    checks = opcheck(ops.write.default, (torch.ones(3), [torch.ones(1)]), raise_exception=False)
+    assert set(checks.values()) == {"SUCCESS"}
+    checks = opcheck(ops.silent.default, (torch.ones(3),), raise_exception=False)
+    assert "not defined to alias output" in str(checks.pop("test_schema")) and set(checks.values()) == {"SUCCESS"}
+    with torch._subclasses.FakeTensorMode():
+        x = torch.ones(3)
+        assert ops.write(x, []) is x

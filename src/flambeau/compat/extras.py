@@ -29,6 +29,7 @@ refuses: replay step_unsupported
 """,
     "+distributions.transforms": "from distributions.transforms: _InverseTransform=_Inverse _clipped_sigmoid=_sigmoid",
     "+fake.fake_tensor": "from compat.queries: is_fake\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException\n"
+    "from base.errors: UnsupportedFakeTensorException=Uncaptured\n"
     "from fake.converter: FakeCopyMode unset_fake_temporarily maybe_get_fake_mode",
     "+fake": "from testing.cross_ref: CrossRefFakeMode\nfrom base.errors: DynamicOutputShapeException UnsupportedOperatorException",
     "+dynamo.exc": "class: TensorifyScalarRestartAnalysis\nfrom dynamo.exc: UncapturedHigherOrderOpError=Unsupported\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from typing import Any
 
 from .. import _C
 from ..base.device import CPU, META, as_device
@@ -131,6 +132,21 @@ def is_small(t) -> bool:
     """Whether the size is known, and a constant of it is kept."""
     n = t.numel()
     return isinstance(n, int) and n <= LIMIT
+
+
+def _returned(func, values: list, made: Any) -> Any:
+    """The results, those that the schema says are a written argument as that argument."""
+    if not func._schema.is_mutable or made is None:
+        return made
+    written = {
+        a.alias_info.before_set: x for a, x in zip(func._schema.arguments, values) if a.is_write and a.type == "Tensor"
+    }
+    several = isinstance(made, (list, tuple))
+    out = [
+        written.get(r.alias_info.before_set, t) if r.alias_info is not None and r.alias_info.is_write else t
+        for r, t in zip(func._schema.returns, made if several else [made])
+    ]
+    return (type(made)(out) if not hasattr(made, "_fields") else type(made)(*out)) if several else out[0]
 
 
 class FakeTensorMode(TorchDispatchMode):
@@ -303,7 +319,7 @@ class FakeTensorMode(TorchDispatchMode):
                 f"{func} has no meta (fake) rule: register one with register_fake"
             ) from None
         base = values[0] if func._schema.is_view and isinstance(values[0], _C.TensorBase) else None
-        made = self._wrap(metas, None if base is None else base._counter)
+        made = _returned(func, values, self._wrap(metas, None if base is None else base._counter))
         if base is not None and func.tracks_views:
             rest = tuple(values[1:])
             for k, t in enumerate(made if isinstance(made, (list, tuple)) else [made]):

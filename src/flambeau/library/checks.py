@@ -8,6 +8,7 @@ from ..compiler import compile
 from ..core.operator import OpOverload
 from ..testing.cross_ref import CrossRefFakeMode
 from ..testing.schema_check import SchemaCheckMode
+from . import fallback
 
 __all__ = ["OpCheckError", "opcheck"]
 
@@ -34,9 +35,29 @@ def _autograd(op, args, kwargs):
     tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, _C.TensorBase)]
     if not any(t._requires_grad for t in tensors) or op._schema.is_mutable:
         return
+    if isinstance(op.overrides.get("autograd"), fallback.Fallback):
+        _without_autograd(op, args, kwargs)
+        return
     outputs = [o for o in tree_flatten(op(*args, **kwargs))[0] if isinstance(o, _C.TensorBase) and o._requires_grad]
     if outputs:
         sum(o.sum() for o in outputs).backward()
+
+
+def _without_autograd(op, args, kwargs) -> None:
+    """OpCheckError for an operator without an autograd kernel whose kernel for a backend records all the same."""
+    given = {id(x) for x in tree_flatten((args, kwargs))[0]}
+    before = fallback.get_mode()
+    fallback.set_mode("nothing")
+    try:
+        results = tree_flatten(op(*args, **kwargs))[0]
+    finally:
+        fallback.set_mode(before)
+    if any(isinstance(o, _C.TensorBase) and o._requires_grad and id(o) not in given for o in results):
+        raise OpCheckError(
+            f"{op.name()}: at least one output of this operator has requires_grad=True but the operator does not have an autograd kernel "
+            "defined at an autograd key (e.g. DispatchKey::Autograd): a kernel for a backend that records gradients gives others in compiled "
+            "code. Register the autograd.Function for 'Autograd', or use register_autograd."
+        )
 
 
 def _fake(op, args, kwargs):

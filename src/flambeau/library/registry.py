@@ -432,7 +432,8 @@ def has_kernel(qualname: str, key: str) -> bool:
     """Whether the operator has something of its own for a dispatch key: a kernel, a derivative, shapes, or what it is made of."""
     op = find(qualname)
     if key in _AUTOGRAD:
-        return "autograd" in op.overrides or (op.namespace == "aten" and not decomposed(op))
+        own = op.overrides.get("autograd")
+        return (own is not None and not isinstance(own, Fallback)) or (op.namespace == "aten" and not decomposed(op))
     if key == "Meta":
         return "meta" in op.overrides
     if key in ("CompositeImplicitAutograd", *_EXPLICIT):
