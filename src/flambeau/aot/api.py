@@ -30,6 +30,7 @@ from .compiled_function import Plan, Ways
 from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import consuming_callable, plain_callable, wrap
 from .tracing import RunsAsItIs, trace
+from .varying_sizes import VaryingSizes
 
 __all__ = ["aot_function", "aot_module", "aot_module_simplified", "nop"]
 
@@ -243,13 +244,14 @@ def aot_function(
     partition_fn: Callable | None = None,
     decompositions: Any = None,
     inference_compiler: Callable | None = None,
+    dynamic: bool = False,
     **_ignored,
 ) -> Callable:
     """Compile ``fn`` of nested tensors. Compiled at the first call for each combination of shapes, dtypes and gradient
-    requirements.
+    requirements. ``dynamic``: sizes are symbols in the graphs, and what they assume of them decides where another compilation is needed.
     """
     compilers = Compilers(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
-    cache: dict[Any, tuple[Callable, Any]] = {}
+    cache: dict[Any, list[tuple[Callable, Any, VaryingSizes | None]]] = {}
 
     @functools.wraps(fn if not isinstance(fn, GraphModule) else fn.forward)
     def compiled(*args, **kwargs):
@@ -257,8 +259,9 @@ def aot_function(
             return fn(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         unique, positions = _deduplicate(leaves)
-        key = (spec, tuple(positions), process_state.key(), *map(_key, unique))
-        found = cache.get(key)
+        key = (spec, tuple(positions), process_state.key(), *map(_form if dynamic else _key, unique))
+        entries = cache.setdefault(key, [])
+        found = next((e for e in entries if e[2] is None or e[2].fit(unique)), None)
         if found is None:
             out_spec: list[Any] = []
 
@@ -268,9 +271,11 @@ def aot_function(
                 out_spec[:] = [structure]
                 return out
 
-            call = compile_flat(flat, unique, compilers)
-            found = cache[key] = (call, out_spec[0])
-        call, structure = found
+            sizes = VaryingSizes(unique) if dynamic else None
+            call = compile_flat(flat, unique if sizes is None else sizes.examples, compilers)
+            found = (call, out_spec[0], sizes)
+            entries.append(found)
+        call, structure, _ = found
         return pytree.tree_unflatten(list(call(*unique)), structure)
 
     return compiled
@@ -292,6 +297,13 @@ def _deduplicate(leaves: list[Any]) -> tuple[list[Any], list[int]]:
 def _key(x: Any):
     if isinstance(x, _C.TensorBase):
         return (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad, x.is_leaf)
+    return (type(x), x)
+
+
+def _form(x: Any):
+    """What tells arguments apart whose sizes may be others."""
+    if isinstance(x, _C.TensorBase):
+        return (x.ndim, x.dtype, x.device, x.requires_grad, x.is_leaf)
     return (type(x), x)
 
 
