@@ -31,7 +31,7 @@ class VaryingSizes:
                 e = want.expr if isinstance(want, SymInt) else want
                 symbol = _symbol(e)
                 if symbol is not None:
-                    if values.setdefault(symbol, got) != got:
+                    if got < 2 or not symbol.lo <= got <= symbol.hi or values.setdefault(symbol, got) != got:
                         return False
                 else:
                     derived.append((e, got))
