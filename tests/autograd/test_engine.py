@@ -126,3 +126,10 @@ def test_a_product_that_a_hook_keeps_isnt_taken(keep):
         before = torch.as_tensor(kept[-1]).clone()
         weight.grad.add_(1)
         assert torch.equal(torch.as_tensor(kept[-1]), before)
+
+
+def test_grad_asks_for_inputs():
+    x = torch.ones(2, requires_grad=True)
+    for outputs in ([], (x * 2).sum()):
+        with pytest.raises(RuntimeError, match="`inputs` argument to `grad\\(\\)` cannot be empty"):
+            torch.autograd.grad(outputs, [])

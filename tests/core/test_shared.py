@@ -225,3 +225,25 @@ def test_pickles_hold_the_bytes():
     x = torch.ones(3).share_memory_()
     y = pickle.loads(pickle.dumps(x))
     assert y.tolist() == [1, 1, 1] and not y.is_shared()
+
+
+def test_storages_are_cast_filled_and_copied():
+    typed = torch.arange(3.0).storage()
+    assert typed.float() is typed and typed.int().tolist() == [0, 1, 2] and typed.int().dtype is torch.int32
+    assert torch.UntypedStorage([1, 0, 255]).float().tolist() == [1.0, 0.0, 255.0]
+    assert torch.UntypedStorage([1, 0, 255]).bool().tolist() == [True, False, True]
+    x = torch.zeros(2)
+    x.storage().fill_(3)
+    assert x.tolist() == [3, 3] and x.storage().type() == "torch.FloatStorage"
+    x.storage().copy_(torch.tensor([7.0, 8.0]).storage())
+    assert x.tolist() == [7, 8] and x.storage().cpu().data_ptr() == x.data_ptr()
+
+
+def test_storages_are_not_resized_under_their_tensors():
+    x = torch.arange(4.0)
+    storage = x.untyped_storage()
+    storage.resize_(16)
+    for size in (0, 32):
+        with pytest.raises(RuntimeError, match="not resizable"):
+            storage.resize_(size)
+    assert not storage.resizable() and x.tolist() == [0, 1, 2, 3]

@@ -227,3 +227,19 @@ def test_samples_that_make_no_batch_are_named(samples, kind, text):
 def test_nothing_has_no_random_order(make):
     with pytest.raises(ValueError, match="num_samples should be a positive integer value, but got num_samples=0"):
         make([])
+
+
+class _Reported(data.IterableDataset):
+    def __iter__(self):
+        return iter(range(9))
+
+    def __len__(self):
+        return 3
+
+
+def test_a_stream_is_warned_of_by_the_length_of_its_dataset():
+    loader = data.DataLoader(_Reported(), 2)
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match="was reported to be 3.* but [45] samples") as caught:
+        assert len(list(loader)) == 5
+    assert len(caught) == 2

@@ -31,6 +31,29 @@ REFUSED = {
         "found 2-D and 3-D",
     ),
     "sum of lazy parameters": (lambda: nn.LazyLinear(2).weight + 1, "uninitialized parameter"),
+    "a window that reaches nothing": (
+        lambda: fl.istft(fl.ones(3, 4, dtype=fl.complex64), 4, window=fl.zeros(4)),
+        "window overlap add min",
+    ),
+    "attention of vectors": (
+        lambda: F.scaled_dot_product_attention(fl.ones(3), fl.ones(3), fl.ones(3)),
+        "at least 2 dimensional",
+    ),
+    "sparse gradients of maxima": (
+        lambda: nn.EmbeddingBag(5, 3, mode="max", sparse=True)(fl.tensor([0]), fl.tensor([0])),
+        "does not support sparse weights",
+    ),
+    "frequencies of maxima": (
+        lambda: nn.EmbeddingBag(5, 3, mode="max", scale_grad_by_freq=True)(fl.tensor([0]), fl.tensor([0])),
+        "does not support scaling",
+    ),
+    "channels to shuffle": (
+        lambda: F.pixel_shuffle(fl.ones(1, 5, 2, 2), 2),
+        "'channel' dimension .* is not divisible by 4",
+    ),
+    "sizes of unflatten": (lambda: fl.ones(6).unflatten(0, (4, -1)), "don't multiply up to the size of dim 0"),
+    "no sizes of unflatten": (lambda: fl.ones(6).unflatten(0, ()), "must be non-empty"),
+    "channels of instance norm": (lambda: nn.InstanceNorm2d(3, affine=True)(fl.ones(2, 4, 3, 3)), "size at dim=1 to"),
     "nothing to pack": (
         lambda: nn.utils.rnn.pack_padded_sequence(fl.ones(0, 0), fl.tensor([], dtype=fl.int64)),
         "empty tensor",
@@ -79,3 +102,9 @@ def test_a_copy_into_a_meta_parameter_warns():
     layer = nn.Linear(2, 2, device="meta")
     with pytest.warns(UserWarning, match="which is a no-op"):
         layer.load_state_dict(nn.Linear(2, 2).state_dict())
+
+
+@pytest.mark.parametrize("sizes", [5, "ab", (2, 2.5), (("b", 2),)])
+def test_sizes_of_unflatten_are_numbers(sizes):
+    with pytest.raises(TypeError, match="unflattened_size must be"):
+        nn.Unflatten(1, sizes)

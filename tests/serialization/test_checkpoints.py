@@ -334,3 +334,12 @@ def test_both_ways_with_pytorch():
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run([sys.executable, "-c", BESIDE], env=env, capture_output=True, text=True, timeout=100)
     assert done.stdout == "ok\n", done.stderr
+
+
+def test_two_objects_in_one_stream_are_refused():
+    stream = io.BytesIO()
+    torch.save(torch.ones(2), stream)
+    torch.save(torch.zeros(2), stream)
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match="several archives"):
+        torch.load(stream)

@@ -201,6 +201,8 @@ def grad(
             materialize_grads=materialize_grads,
         )
     outputs, inputs = _tensors(outputs), _tensors(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     create, unused = (
         create_graph is not False and _flag(create_graph),
         allow_unused is not False and _flag(allow_unused),

@@ -23,9 +23,9 @@ def get_rng_state():
     return default_generator.get_state()
 
 
-def set_rng_state(state) -> None:
+def set_rng_state(new_state) -> None:
     """Put the state that ``get_rng_state`` gave back into the default generator."""
-    default_generator.set_state(state)
+    default_generator.set_state(new_state)
 
 
 def initial_seed() -> int:

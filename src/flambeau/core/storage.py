@@ -202,6 +202,17 @@ def _device(self) -> Device:
     return META if self.owner is None else CPU
 
 
+def resize_(self, size: int) -> None:
+    """NOTE: the memory is an array's, and tensors hold views of it: it neither grows nor is it given back under them."""
+    if size != self.nbytes():
+        raise RuntimeError("Trying to resize storage that is not resizable")
+
+
+Storage.resize_, Storage.resizable = resize_, lambda self: False
+Storage.type = lambda self: "torch.storage.UntypedStorage"
+Storage.new = lambda self: _make(Storage, 0, device=self.device)
+Storage.is_sparse = Storage.is_sparse_csr = False
+Storage.filename = None
 Storage.device = property(_device)
 Storage.is_cuda = property(lambda self: self.device_memory is not None)
 Storage.cpu, Storage.cuda, Storage.to = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from .. import _C
 from ..base import dtypes
 from ..base.dtypes import DType
 from ..base.public import public_in
-from .storage import seen
+from .storage import Storage, seen
 
 __all__ = ["TypedStorage"]
 
@@ -85,6 +87,47 @@ class TypedStorage:
     def clone(self):
         return type(self)(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
 
+    def fill_(self, value):
+        self[:] = value
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        """Take over the bytes of another storage, of any dtype."""
+        self._untyped_storage.copy_(source.untyped(), non_blocking)
+        return self
+
+    def cpu(self):
+        return self.to("cpu")
+
+    def to(self, device, non_blocking: bool = False):
+        """Itself, or a copy on the device."""
+        moved = self._untyped_storage.to(device)
+        return self if moved is self._untyped_storage else type(self)(wrap_storage=moved, dtype=self.dtype)
+
+    def type(self, dtype=None, non_blocking: bool = False):
+        """The name of the class for elements of this dtype."""
+        if dtype is not None:
+            raise NotImplementedError(
+                f"TypedStorage.type(): a storage of another dtype is made by .{dtype}() and its kin"
+            )
+        return f"torch.{self.pickle_storage_type()}"
+
+    def pickle_storage_type(self) -> str:
+        return f"{self.dtype.scalar_type}Storage"
+
+    def resizable(self) -> bool:
+        return self._untyped_storage.resizable()
+
+    def resize_(self, size: int):
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    def is_pinned(self, device=None) -> bool:
+        return self._untyped_storage.is_pinned(device)
+
+    @property
+    def filename(self):
+        return self._untyped_storage.filename
+
     def is_shared(self) -> bool:
         return self._untyped_storage.is_shared()
 
@@ -98,6 +141,27 @@ class TypedStorage:
 
     def __reduce__(self):
         return _typed, (self._untyped_storage, self.dtype)
+
+
+def _cast(target: DType):
+    def cast(self) -> TypedStorage:
+        """The elements as numbers of another dtype; of the same one, the storage itself. The elements of an untyped one are its bytes."""
+        if isinstance(self, TypedStorage):
+            if self.dtype is target:
+                return self
+            elements = self._elements
+        else:
+            elements = seen(self)
+        return TypedStorage(elements.astype(target.np), dtype=target)
+
+    return cast
+
+
+# ``storage.float()``, ``storage.complex_double()``, ...
+for _dtype in dtypes.ALL:
+    if _dtype not in dtypes.LATE:
+        for _owner in (TypedStorage, Storage):
+            setattr(_owner, re.sub("(?<=[a-z])(?=[A-Z])", "_", _dtype.scalar_type).lower(), _cast(_dtype))
 
 
 def _typed(storage, dtype: DType) -> TypedStorage:

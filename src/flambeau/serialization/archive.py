@@ -21,6 +21,11 @@ def _broken(why: str) -> RuntimeError:
     return RuntimeError(f"PytorchStreamReader failed reading zip archive: {why}")
 
 
+def _begins_archive(file) -> bool:
+    file.seek(0)
+    return file.read(4) == b"PK\x03\x04"
+
+
 class Archive:
     """Records of an archive, by name below its top folder. RuntimeError for what isn't a sound archive."""
 
@@ -33,6 +38,12 @@ class Archive:
             raise _broken(f"failed finding central directory ({error})") from None
         if not names:
             raise _broken("it has no records")
+        # Behind a second archive's directory the first one is out of sight: a stream that objects were saved to one after the other.
+        first = min(info.header_offset for info in self.zip.infolist())
+        if first > 0 and _begins_archive(file):
+            raise _broken(
+                "the file holds several archives, one behind the other: save each object to a file of its own"
+            )
         self.prefix = names[0].split("/")[0]
         for name in names:
             parts = name.split("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flambeau.base.symint import SymInt
 from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 
@@ -41,8 +42,16 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
-        self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
+        for at, size in enumerate(unflattened_size):
+            if not isinstance(size, int | SymInt):
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {at}"
+                )
+        self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)

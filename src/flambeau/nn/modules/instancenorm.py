@@ -41,7 +41,7 @@ class _InstanceNorm(_NormBase):
         x = input.unsqueeze(0) if input.dim() == self.ranks[0] else input
         if x.size(1) != self.num_features and self.affine:
             raise ValueError(
-                f"expected input's size at dim={input.dim() - len(self.ranks)} to match num_features ({self.num_features}), but got: {x.size(1)}."
+                f"expected input's size at dim={input.dim() - self.ranks[0]} to match num_features ({self.num_features}), but got: {x.size(1)}."
             )
         out = F.instance_norm(
             x,

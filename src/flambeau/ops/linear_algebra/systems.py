@@ -709,7 +709,7 @@ def linalg_tensorsolve(self, other, dims):
     n = math.prod(result)
     if n != other.numel() or math.prod(self.shape[: other.ndim]) != n:
         raise RuntimeError(
-            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]) == other.numel(), but got "
             f"{n} != {math.prod(self.shape[: other.ndim])}"
         )
     flat = aten.reshape.default(self, [n, n])

@@ -42,6 +42,11 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: {key.dtype} and "
             f"value.dtype: {value.dtype} instead."
         )
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.ndim} key.dim: {key.ndim} and "
+            f"value.dim: {value.ndim} instead."
+        )
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise RuntimeError(
             f"scaled_dot_product_attention: query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)} don't fit: "

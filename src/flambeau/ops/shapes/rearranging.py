@@ -269,7 +269,14 @@ def tensor_split_by_tensor(self, tensor_indices_or_sections, dim):
 @composite("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
 def unflatten(self, dim, sizes):
     d = normalize_dim(dim, self.ndim)
-    sizes = infer_size(sizes, self.shape[d])
+    if len(sizes) == 0:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        sizes = infer_size(sizes, self.shape[d])
+    except RuntimeError:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({self.shape[d]}) in the input tensor"
+        ) from None
     return aten.view.default(self, [*self.shape[:d], *sizes, *self.shape[d + 1 :]])
 
 
@@ -496,6 +503,11 @@ def pixel_shuffle(self, upscale_factor):
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
         )
     r, (c, h, w) = upscale_factor, self.shape[-3:]
+    if c % (r * r) != 0:
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={c} is not divisible by {r * r}"
+        )
     x = aten.reshape.default(self, [*self.shape[:-3], c // (r * r), r, r, h, w])
     b = self.ndim - 3
     x = aten.clone.default(

@@ -216,7 +216,9 @@ def split(v, split_size, dim):
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = v.dim(dim)
     n = v.shape[d]
-    if split_size < 0 or (split_size == 0 and n):
+    if split_size == 0 and n:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
+    if split_size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     # The number of pieces is asked for, not the sizes: a graph for one number of them serves all sizes that give it.
     count = max(int(-(-n // split_size)), 1) if split_size else 1

@@ -6,6 +6,7 @@ import math
 
 from ...base import dtypes
 from ...core.declare import composite
+from ...core.device_memory import elements
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
 from ..creation.factories import OPTIONS
@@ -261,6 +262,12 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     end = start + length if length is not None else total - n_fft // 2 if center else total
     y = aten.slice.Tensor(y, 1, start, min(end, total))
     envelope = aten.slice.Tensor(envelope, 1, start, min(end, total))
+    known = elements(envelope)
+    if known is not None and known.size and abs(known).min() < 1e-11:
+        raise RuntimeError(
+            f"istft({list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={win}): window overlap add min: the sum of the squared windows "
+            "is 0 at some places, which nothing can be divided by"
+        )
     y = aten.div.Tensor(y, envelope)
     if end > total:
         y = aten.constant_pad_nd.default(y, [0, end - total], 0)

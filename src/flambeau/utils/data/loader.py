@@ -246,7 +246,6 @@ class _BaseDataLoaderIter:
         self._base_seed = draw_seed(loader.generator)
         self._indices = iter(loader._index_sampler)
         self._yielded = 0
-        self._warned = False
         self._pin = pinned if loader.pin_memory and accelerator.count() else lambda batch: batch
 
     def __iter__(self):
@@ -261,10 +260,8 @@ class _BaseDataLoaderIter:
         if (
             loader._dataset_kind == _DatasetKind.Iterable
             and loader._IterableDataset_len_called is not None
-            and self._yielded > (n := len(loader))
-            and not self._warned
+            and self._yielded > (n := loader._IterableDataset_len_called)
         ):
-            self._warned = True
             warnings.warn(
                 f"Length of IterableDataset {loader.dataset} was reported to be {n}(when accessing len(dataloader)), but {self._yielded} samples "
                 "have been fetched. ",
