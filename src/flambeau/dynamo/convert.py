@@ -49,7 +49,7 @@ from .exc import (
     UserError,
     UserErrorType,
 )
-from .graph import tensor_queries
+from .graph import glances, tensor_queries
 from .graph.output_graph import OutputGraph
 from .guards.advice import advice
 from .guards.dynamic import Seen
@@ -440,6 +440,7 @@ class Compiler(_frame.Context):
             output = OutputGraph(self, func.__code__, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
             output.recorder.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
+            output.of_numpy = all(type(a) in glances.ARGUMENTS for a in args)
             output.unroll = unroll
             output.modes = modes
             output.outer_exception = outer

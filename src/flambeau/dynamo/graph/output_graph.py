@@ -104,6 +104,8 @@ class OutputGraph:
         """Among the inputs of the graph."""
         self.stand_ins = subclass_operations.StandIns()
         self.unroll = True
+        # Whether the frame was given NumPy's arrays and numbers alone.
+        self.of_numpy = False
         # Whether the frame has no graph break, as far as is known: classes are made by its captured code.
         self.whole = False
         """Take the elements of iterators that existed before, as far as they are known."""

@@ -25,6 +25,7 @@ from ..bytecode.versions import PY312, PY313
 from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, TraceAgain, Unsupported, UserRaises, unsupported
 from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
+from ..graph.glances import only_glances
 from ..guards.source import ConstSource
 from ..higher_order import comprehensions, nested_regions, recursion
 from ..higher_order.element_loops import is_element_loop
@@ -735,6 +736,8 @@ class RootFrame(Frame):
         self.output.release()
 
     def emit_return(self) -> None:
+        if only_glances(self):
+            raise SkipForGood("it only looks at arrays, or changes a few of their elements: NumPy is faster")
         value = self.stack[-1]
         kept = {n: v for n, v in self.locals.items() if closes_with(v, self) and not n.startswith(STACK_ARGUMENT)}
         self.instructions = self.output.emission.emit(

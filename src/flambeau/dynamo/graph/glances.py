@@ -1,0 +1,62 @@
+"""Small functions that only look at NumPy arrays, or change a few elements: a graph for that costs more than NumPy itself."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from flambeau.loops.bytecode import binary_name
+
+from ..bytecode.instructions import decode
+
+__all__ = ["ARGUMENTS", "only_glances"]
+
+# Instructions of such a function, elements that it may copy.
+SHORT, FEW = 60, 256
+ARGUMENTS = (np.ndarray, np.int64, np.float64, np.bool_, int, float, complex, bool)
+"""Classes of arguments whose subscripts and attributes run no code of the program's."""
+SUBSCRIPTS = (operator.getitem, operator.setitem)
+
+
+def only_glances(tx) -> bool:
+    """Whether the frame ``tx``, which is about to return and was called by code that runs plainly, is such a function, whatever the next call
+    gives it: it has no branches and calls nothing, and its graph has nothing but views, elements and small parts of arrays."""
+    output = tx.output
+    if (
+        tx.fullgraph
+        or tx.suspends
+        or tx.break_at is not None
+        or not output.of_numpy
+        or tx.code in output.compiler.top_codes
+    ):
+        return False
+    insts = decode(tx.code)
+    if len(insts) > SHORT or any(i.target is not None or i.name.startswith("CALL") or _is_in_place(i) for i in insts):
+        return False
+    graph = output.recorder.graph
+    if not graph.holds_arrays or graph.carries or output.modes.transforms:
+        return False
+    return all(_is_glance(n) for n in graph.nodes if n.op not in ("placeholder", "output"))
+
+
+def _is_in_place(inst) -> bool:
+    """``x += y`` of large arrays is worth a graph."""
+    return inst.name == "BINARY_OP" and binary_name(inst).endswith("=")
+
+
+def _is_glance(node) -> bool:
+    val = node.meta.get("val")
+    if node.op == "call_function" and node.target in SUBSCRIPTS:
+        return val is None or _is_small(val) or _is_view(node, val)
+    return node.op.startswith("call") and (_is_view(node, val) or (node.target == "clone" and _is_small(val)))
+
+
+def _is_small(val) -> bool:
+    return all(type(n) is int for n in val.shape) and val.numel() <= FEW
+
+
+def _is_view(node, val) -> bool:
+    first = next(iter(node.all_input_nodes), None)
+    of = None if first is None else first.meta.get("val")
+    return hasattr(val, "_storage") and hasattr(of, "_storage") and val._storage is of._storage
