@@ -158,3 +158,29 @@ def test_calls_in_bodies_have_the_operators_around_them():
             if n.op.startswith("call"):
                 stacks[n.name] = [name for name, _ in n.meta["source_fn_stack"]]
     assert stacks["sin"] == ["cond", "cond", "sin"] and stacks["add"] == ["cond", "add"]
+
+
+def test_topological_orders():
+    from flambeau.fx.passes.tools_common import legalize_graph, stable_topological_sort
+
+    for sort, want in (
+        (legalize_graph, ["x", "y", "a", "b", "c", "output"]),
+        (stable_topological_sort, ["x", "a", "y", "b", "c", "output"]),
+    ):
+        graph = fx.Graph()
+        x = graph.placeholder("x")
+        a = graph.create_node("call_function", torch.sin, (x,), name="a")
+        y = graph.placeholder("y")
+        b = graph.create_node("call_function", torch.cos, (y,), name="b")
+        graph.output(graph.create_node("call_function", torch.add, (a, b), name="c"))
+        b.append(a) if sort is legalize_graph else None
+        gm = fx.GraphModule({}, graph)
+        y.append(b)
+        out = sort(gm)
+        assert out is gm and [n.name for n in gm.graph.nodes] == want
+        assert torch.equal(gm(torch.ones(1), torch.ones(1)), torch.ones(1).sin() + torch.ones(1).cos())
+    graph = fx.Graph()
+    a = graph.create_node("call_function", torch.sin, (), name="a")
+    a.args = (graph.create_node("call_function", torch.sin, (a,), name="b"),)
+    with pytest.raises(RuntimeError, match="cycles"):
+        legalize_graph(fx.GraphModule({}, graph))

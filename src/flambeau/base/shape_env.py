@@ -33,6 +33,7 @@ __all__ = [
     "ShapeEnv",
     "check",
     "check_creatable",
+    "current_env",
     "check_index",
     "check_is_size",
     "check_not_implemented",
@@ -651,6 +652,11 @@ def about_layout(shape):
     """Context manager: what is asked about ``shape`` decides on a layout, as in shape rules. Sizes that may be 0 or 1 are taken not to be."""
     env = next((n.env for n in shape if type(n) is SymInt), None)
     return _nothing if env is None else shape_rules(env)
+
+
+def current_env() -> ShapeEnv | None:
+    """The environment whose symbols stand for what depends on data, while shape rules run."""
+    return _active.env
 
 
 def data_dependent_size(what: str, hi=INF):

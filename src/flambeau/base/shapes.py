@@ -106,6 +106,22 @@ def same_shape(a, b) -> bool:
     return len(a) == len(b) and tuple(a) == tuple(b)
 
 
+def _differ(a, b, dim: int) -> bool:
+    """Whether two sizes that aren't 1 differ. Where only data tells, they are taken to be equal, and the program checks it when it runs."""
+    if type(a) is SymInt or type(b) is SymInt:
+        env = (a if type(a) is SymInt else b).env
+        same = compare("eq", *(n.expr if type(n) is SymInt else n for n in (a, b)))
+        if type(same) is bool:
+            return not same
+        if env.known(same) is None and env.is_unbacked(env.simplify(same)):
+            env.expect(same, _MISMATCH.format(a=a, b=b, dim=dim))
+            return False
+    return a != b
+
+
+_MISMATCH = "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+
+
 def broadcast_shapes(*shapes) -> tuple[int, ...]:
     """Common shape. RuntimeError in PyTorch's words when there is none."""
     ndim = max(map(len, shapes), default=0)
@@ -118,12 +134,12 @@ def broadcast_shapes(*shapes) -> tuple[int, ...]:
     for shape in shapes:
         for i, n in enumerate(reversed(shape)):
             d = ndim - 1 - i
-            if out[d] is not n and not (is_symbolic(n) and statically_equal(n, out[d])) and n != 1 and out[d] != n:
-                if out[d] != 1:
-                    raise RuntimeError(
-                        f"The size of tensor a ({out[d]}) must match the size of tensor b ({n}) at non-singleton dimension {d}"
-                    )
+            if out[d] is n or (is_symbolic(n) and statically_equal(n, out[d])) or n == 1:
+                continue
+            if out[d] == 1:
                 out[d] = n
+            elif _differ(out[d], n, d):
+                raise RuntimeError(_MISMATCH.format(a=out[d], b=n, dim=d))
     return tuple(out)
 
 

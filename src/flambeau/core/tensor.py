@@ -302,6 +302,8 @@ class Tensor(_C.TensorBase):
     @property
     def data(self):
         """The same memory without autograd history. Writes to it are not counted as writes to this tensor (``_version``)."""
+        if self._keys & K.PYTHON and type(self).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
+            return aten.detach.default(self)  # a class that does the operators itself does this one, too
         return _C.data(self, type(self) if not self._flags & K.PARAMETER else Tensor)
 
     @data.setter

@@ -11,7 +11,7 @@ from ...base import dtypes, order, select
 from ...base.dtypes import sortable
 from ...base.kernels import Order
 from ...base.records import replace
-from ...base.shape_env import data_dependent_size
+from ...base.shape_env import current_env, data_dependent_size
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
@@ -21,8 +21,20 @@ from ...core.promotion import refused
 aten = namespace("aten")
 
 
+def _count_of_nonzero(self):
+    """How many elements hold: one symbol for a fake tensor while nothing is written to it."""
+    known = getattr(self, "__dict__", None)
+    if known is None or self._inference:
+        return data_dependent_size("nonzero", math.prod(self.shape))
+    version, n = known.get("_count_of_nonzero", (None, None))
+    if version != self._version or n.env is not current_env():
+        n = data_dependent_size("nonzero", math.prod(self.shape))
+        known["_count_of_nonzero"] = self._version, n
+    return n
+
+
 def _nonzero_meta(self):
-    n = data_dependent_size("nonzero", math.prod(self.shape))
+    n = _count_of_nonzero(self)
     return TensorMeta(
         (n, self.ndim), (1, n), dtypes.int64, self.device
     )  # the coordinates of one dimension lie together, as in PyTorch

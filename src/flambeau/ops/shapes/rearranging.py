@@ -8,7 +8,7 @@ from ...base import dtypes
 from ...base.device import CPU
 from ...base.errors import AllocationError
 from ...base.memory_format import contiguous_format
-from ...base.shape_env import data_dependent_size
+from ...base.shape_env import check_creatable, data_dependent_size
 from ...base.shapes import broadcast_shapes, infer_size, normalize_dim, same_shape
 from ...base.symint import is_int
 from ...core.declare import composite, explicit, extern
@@ -120,6 +120,7 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
 
 def _repeat_meta(repeats, output_size):
     n = data_dependent_size("repeat_interleave") if output_size is None else output_size
+    check_creatable(n, (n,))
     return TensorMeta((n,), (1,), repeats.dtype, repeats.device)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base.memory_format import contiguous_format, has_format
+from ...base.shape_env import check
 from ...base.shapes import is_contiguous
 from ...core.declare import explicit
 from ...core.definition import TensorMeta
@@ -57,9 +58,8 @@ explicit("prim::layout(Tensor a) -> Layout", meta=lambda t: strided, has_out=Fal
 
 @explicit("_assert_scalar(Scalar self, str assert_msg) -> ()", has_out=False, tags=("has_side_effects",))
 def assert_scalar(self, assert_msg):
-    """RuntimeError with the message when the number is 0 or false."""
-    if not self:
-        raise RuntimeError(assert_msg)
+    """RuntimeError with the message when the number is 0 or false. What is symbolic is true from here on."""
+    check(self, assert_msg)
 
 
 assert_scalar.override("lower", lambda lowering, val, self, assert_msg: lowering.assertion(val, self, assert_msg))
