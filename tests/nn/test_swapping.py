@@ -205,3 +205,29 @@ def test_live_views_refuse(asks):
     alias = p.detach()
     torch.utils.swap_tensors(p, y)
     assert y.tolist() == alias.tolist() == [1, 1] and y.requires_grad is asks
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+    def right_inverse(self, x):
+        return x / 2
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_parametrizations_keep_the_identity_of_buffers(swap):
+    torch.__future__.set_swap_module_params_on_conversion(swap)
+    try:
+        model = nn.Linear(2, 2)
+        model.register_buffer("b", torch.ones(2))
+        kept = model.weight, model.b
+        for name in ("weight", "b"):
+            torch.nn.utils.parametrize.register_parametrization(model, name, Doubled())
+        assert model.parametrizations.weight.original is kept[0] and model.parametrizations.b.original is kept[1]
+        assert model.b.tolist() == [1, 1] and kept[1].tolist() == [0.5, 0.5]
+        for name in ("weight", "b"):
+            torch.nn.utils.parametrize.remove_parametrizations(model, name, leave_parametrized=True)
+        assert model.weight is kept[0] and model.b is kept[1] and model.b.tolist() == [1, 1]
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)

@@ -11,6 +11,7 @@ from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.modules.parameter import Parameter
+from flambeau.modules.swapping import exchange, is_wrapper, swaps
 from flambeau.nn.modules.container import ModuleDict, ModuleList
 
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
@@ -30,6 +31,14 @@ def cached() -> Iterator[None]:
         _caching[0] -= 1
         if not _caching[0]:
             _cache.clear()
+
+
+def _set(original: Tensor, value: Any) -> None:
+    """Give a tensor the data of another. One that wraps others, or where that is asked for, is exchanged, so that its class may change."""
+    if swaps() or (isinstance(original, Tensor) and is_wrapper(original)):
+        exchange(original, value)
+    else:
+        original.data = value
 
 
 class ParametrizationList(ModuleList):
@@ -66,13 +75,13 @@ class ParametrizationList(ModuleList):
             )
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
+            if new is not original:  # which keeps its identity
+                with no_grad():
+                    _set(original, new.detach() if hasattr(new, "detach") else new)
             if isinstance(original, Parameter):
-                if new is not original:
-                    with no_grad():
-                        original.data = new.detach() if hasattr(new, "detach") else new
                 self.original = original
             else:
-                self.register_buffer("original", new)
+                self.register_buffer("original", original)
         else:
             for k, part in enumerate(new):
                 if isinstance(original, Parameter):
@@ -93,7 +102,7 @@ class ParametrizationList(ModuleList):
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 value = module.right_inverse(value)
             for original, part in zip(self._originals(), (value,) if self.is_tensor else value):
-                original.data = part.detach()
+                _set(original, part.detach())
 
     def forward(self) -> Tensor:
         x = self[0](*self._originals())
@@ -221,7 +230,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         if leave_parametrized:
             with no_grad():
                 value = getattr(module, tensor_name)
-            original.data = value.detach()
+            _set(original, value.detach())
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         original = Parameter(value.detach()) if any(isinstance(p, Parameter) for p in made._originals()) else value
@@ -256,5 +265,5 @@ def transfer_parametrizations_and_params(
         for p in from_module.parametrizations[name]:
             register_parametrization(to_module, name, p)
         for a, b in zip(to_module.parametrizations[name]._originals(), from_module.parametrizations[name]._originals()):
-            a.data = b.detach().clone()
+            _set(a, b.detach().clone())
     return to_module
