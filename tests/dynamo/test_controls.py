@@ -280,3 +280,30 @@ def test_settings_of_pytorch_have_a_meaning_or_refuse():
     with pytest.raises(AttributeError, match="does not exist"):
         config.no_such_setting = 1
     assert not hasattr(config, "generate_pycode")
+
+
+def test_a_disabled_module_keeps_its_hooks_to_itself():
+    import copy
+    import pickle
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.last = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.last(self.inner(torch.sin(x)))
+
+    model, graphs = Outer(), []
+    model.inner.register_forward_pre_hook(lambda module, args: (args[0].sigmoid(),))
+    model.inner.register_forward_hook(lambda module, args, out: out.exp())
+    x = torch.randn(4)
+    want = model(x)
+    model.inner = torch._dynamo.disable(model.inner, reason="asked for")
+    run = torch.compile(model, backend=lambda gm, ex: graphs.append([n.target for n in gm.graph.nodes]) or gm)
+    assert torch.equal(run(x), want) and torch.equal(model(x), want)
+    assert len(graphs) == 2 and torch.sin in graphs[0] and torch.nn.functional.linear in graphs[1]
+    plain = torch._dynamo.disable(torch.nn.Linear(2, 2))
+    for other in (copy.deepcopy(plain), pickle.loads(pickle.dumps(plain))):
+        assert torch.equal(other(torch.ones(2)), plain(torch.ones(2)))
+        assert other.forward._torchdynamo_orig_callable.__self__ is other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import inspect
 import types
@@ -88,6 +89,7 @@ def disable(fn=None, recursive: bool = True, *, reason: str | None = None, wrapp
         while "_compiler" in vars(fn):  # what compile() made of a module
             fn = fn._orig_mod
         fn.forward = disable(fn.forward, reason=reason)
+        fn._compiled_call = disable(_with_hooks, reason=reason)
         return fn
     if not callable(fn):
         raise TypeError(f"torch._dynamo.disable expects a callable, got {type(fn).__name__}")
@@ -97,6 +99,20 @@ def disable(fn=None, recursive: bool = True, *, reason: str | None = None, wrapp
     out._torchdynamo_disable_msg = reason
     out._torchdynamo_orig_callable = fn
     return out
+
+
+def _disabled(fn, reason):
+    return disable(fn, reason=reason)
+
+
+copyreg.pickle(
+    _frame.DisabledFunction, lambda f: (_disabled, (f._torchdynamo_orig_callable, f._torchdynamo_disable_msg))
+)
+
+
+def _with_hooks(module, *args, **kwargs):
+    """The call of a disabled module: its hooks are no more captured than its forward."""
+    return module._call_impl(*args, **kwargs)
 
 
 def innermost(fn):
