@@ -405,3 +405,27 @@ def test_large_numbers_end_at_once(row):
     fn, x, expected = BOUNDED[row]
     for f in (fn, torch.compile(fn)):
         np.testing.assert_allclose(f(torch.tensor(x, dtype=torch.float64)).numpy(), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [[1.0], [2.0]], 1.0, [[1.0, 2.0]]])
+def test_values_of_fewer_dimensions_are_added_at_every_place(values):
+    """One index of two dimensions into a vector: NumPy 2.4's np.add.at reads memory beyond such values."""
+    at, values = torch.tensor([[0, 3], [3, 1]]), torch.tensor(values)
+    expected = torch.zeros(4)
+    for k, v in zip(at.flatten().tolist(), values.expand(2, 2).flatten().tolist()):
+        expected[k] += v
+    assert torch.equal(torch.zeros(4).index_put((at,), values, accumulate=True), expected)
+    assert torch.equal(torch.zeros(4).index_put_((at,), values, accumulate=True), expected)
+    compiled = torch.compile(lambda x: x.index_put((at,), values, accumulate=True))
+    assert torch.equal(compiled(torch.zeros(4)), expected)
+
+
+def test_a_truth_value_as_index_is_written_as_a_view():
+    x = torch.zeros(2, 2)
+    x[True] = torch.tensor(3.25, dtype=torch.float64)
+    assert x.tolist() == [[3.25] * 2] * 2 and x._version == 1
+    x[False] = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    assert x.tolist() == [[3.25] * 2] * 2 and x._version == 1
+    scalar = torch.tensor(1.0)
+    scalar[True] = 2
+    assert scalar == 2

@@ -181,7 +181,13 @@ _PLACES = (bool_, int64)  # dtypes of index tensors that need no preparation
 
 def setitem(self, key, value):
     """Write into the part that ``key`` selects. The general way: csrc/core/subscript.c knows the common keys."""
-    if isinstance(key, _C.TensorBase) and 0 < key._ndim <= self._ndim and key._dtype in _PLACES:
+    if key is False:
+        # Nothing is selected, and nothing asks whether the value would fit.
+        return
+    if key is True:
+        # All of it: a value is written as into a view, of any dtype.
+        x, tensors = aten.unsqueeze.default(self, 0), {}
+    elif isinstance(key, _C.TensorBase) and 0 < key._ndim <= self._ndim and key._dtype in _PLACES:
         x, tensors = self, {0: key}
     else:
         x, tensors = _steps(self, key)

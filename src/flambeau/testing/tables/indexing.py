@@ -13,6 +13,18 @@ row("gather", [call(f(3, 4), 1, i(3, 2, high=4)), call(f(3, 4), 0, i(2, 4, high=
     lambda x, d, k: np.take_along_axis(x[:k.shape[0]] if d in (1, -1) else x[:, :k.shape[1]], k, d) if x.ndim else x)
 row("index_select", [call(f(3, 4), 0, i(5, high=3)), call(f(3, 4), 1, i(2, high=4)), call(T(f(4, 3)), -1, i(2, high=4)), call(f(3, 4), 0, i(0))],
     lambda x, d, k: np.take(x, k, d))
+
+
+def _put(x, indices, values, accumulate=False):
+    out, key = np.array(x), tuple(slice(None) if a is None else a for a in indices)
+    if accumulate:
+        # All values by themselves: NumPy's own broadcasting reads beyond them for one index of several dimensions.
+        np.add.at(out, key, np.array(np.broadcast_to(values, out[key].shape)))
+    else:
+        out[key] = values
+    return out
+
+
 _unique = np.array([[0, 2, 1], [1, 0, 3]])
 row("scatter.src scatter_add", [call(f(2, 4), 1, _unique, f(2, 3)), call(f(4, 3), 0, _unique, f(3, 3)), call(T(f(4, 2)), -1, _unique, f(2, 3))],
     [None, None])
@@ -30,7 +42,8 @@ row("index.Tensor", [call(f(3, 4), [i(2, high=3)]), call(f(3, 4), [None, i(2, 2,
                      call(T(f(4, 3)), [i(2, 1, high=3), i(2, high=4)])],
     lambda x, k: x[tuple(slice(None) if a is None else a for a in k)])
 row("index_put", [call(f(3, 4), [i(2, high=3)], f(2, 4), True), call(f(3, 4), [np.array([0, 2])], f(4)), call(f(3, 4), [b(3, 4)], f()), call(f(3, 4), [None, np.array([1, 3])], f(3, 2)),
-                  call(f(3, 4), [np.array([0, 2]), np.array([1, 1])], f(2))], None)
+                  call(f(3, 4), [np.array([0, 2]), np.array([1, 1])], f(2)), call(f(4), [i(2, 3, high=4)], f(3), True), call(f(4), [i(2, 2, high=4)], f(), True)],
+    _put)
 row("masked_select", [call(f(2, 3), b(2, 3)), call(f(2, 3), b(3))], lambda x, m: x[np.broadcast_to(m, x.shape)])
 row("masked_scatter", [call(f(2, 3), np.array([True, False, True]), f(6))], None)
 row("nonzero", [call(f(2, 3)), call(b(2, 3)), call(i(5, high=2))], lambda x: np.argwhere(x), grad=())
