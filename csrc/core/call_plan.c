@@ -678,8 +678,9 @@ static int read_operand(PyObject *t, Operand *o, int n_slots, int n_dims) {
 }
 /* The inner loop a step names: ("ufunc", ufunc, type numbers), ("cast", from, to), ("copy", itemsize),
  * ("select", itemsize);
- * ("gather",), ("scatter", how, type number): reads and writes by index. */
-static int read_loop(PyObject *spec, Step *s) {
+ * ("gather",), ("scatter", how, type number): reads and writes by index. `ufunc` and `type` are told of a ufunc
+ * of two operands that have the type of its result. */
+static int read_loop(PyObject *spec, Step *s, const char **ufunc, int *type) {
     const char *what;
     PyObject *a = NULL, *b = NULL;
     if (!PyTuple_Check(spec)) return PyErr_SetString(PyExc_TypeError, "a call plan's loop is a tuple"), -1;
@@ -713,6 +714,7 @@ static int read_loop(PyObject *spec, Step *s) {
             if (same && u->functions[i]) {
                 s->fn = u->functions[i];
                 s->data = u->data ? ((void *const *)u->data)[i] : NULL;
+                if (n == 3 && types[0] == types[1] && types[1] == types[2]) *ufunc = u->name, *type = (int)types[0];
                 return 0;
             }
         }
@@ -737,7 +739,9 @@ static int read_step(PyObject *t, Step *s, int n_slots) {
     if (!PyArg_ParseTuple(t, "OOOOO!O!n", &loop, &dims, &inner, &steps, &PyTuple_Type, &operands,
                           &PyTuple_Type, &loads, &s->block))
         return -1;
-    if (read_loop(loop, s) < 0) return -1;
+    const char *ufunc = NULL;
+    int type = -1;
+    if (read_loop(loop, s, &ufunc, &type) < 0) return -1;
     if ((s->n_dims = read_sizes(dims, s->dims, R_DIMS)) < 0 ||
         (s->n_inner = read_sizes(inner, s->inner, 4)) < 0 || read_sizes(steps, s->steps, 12) < 0)
         return -1;
@@ -746,6 +750,8 @@ static int read_step(PyObject *t, Step *s, int n_slots) {
     s->n_loads = (int)PyTuple_GET_SIZE(loads);
     if (s->n_operands > R_OPERANDS || s->n_loads > R_LOADS || s->n_operands != reads)
         return PyErr_SetString(PyExc_ValueError, "a call plan's step has other operands than its loop"), -1;
+    PyUFuncGenericFunction own = ufunc && s->n_inner == 1 ? flb_own_loop(ufunc, type, s->steps) : NULL;
+    if (own) s->fn = own;
     if (s->kind != S_LOOPS && s->block < 1)
         return PyErr_SetString(PyExc_ValueError, "reads and writes by index move at least a byte"), -1;
     for (int i = 0; i < s->n_dims; i++)

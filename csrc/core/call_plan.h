@@ -112,6 +112,9 @@ int flb_call_plan_call(struct FlbOperator *op, PyObject *const *values, PyObject
 PyUFuncGenericFunction flb_cast_loop(int from, int to);
 PyUFuncGenericFunction flb_select_loop(int itemsize);
 PyUFuncGenericFunction flb_copy_loop(int itemsize);
+/* In place of the ufunc's: of "maximum" and "minimum" where the steps are those of elements side by side and a
+ * number, of "gcd" and "lcm"; NULL: there is none. */
+PyUFuncGenericFunction flb_own_loop(const char *ufunc, int type, const npy_intp *steps);
 /* call_plan_index.c: 0: an index is out of bounds. */
 int flb_call_plan_gather(const Step *s, char **slots);
 int flb_call_plan_scatter(const Step *s, char **slots);

@@ -27,7 +27,7 @@ _PATIENCE = 64  # times R_OFTEN calls that could gain something, in a process wi
 _FAST = OWN | {
     np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.sqrt, np.negative, np.absolute, np.square, np.floor, np.ceil, np.trunc,
     np.rint, np.isnan, np.isinf, np.isfinite, np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and,
-    np.logical_or, np.logical_not, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.matmul,
+    np.logical_or, np.logical_not, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.matmul, np.gcd, np.lcm,
 }  # fmt: skip
 
 
