@@ -108,11 +108,16 @@ static int relations_hold(const Sizes *p, PyObject **slots, Number *values, int 
             break;
         case P_FLOORDIV:
         case P_MOD: {
-            if (!b->i || b->i == -1) {
+            Wide q, r = 0;
+            /* The least number has no negative: C's own division by -1 would trap. */
+            if (!b->i || (b->i == -1 && __builtin_sub_overflow((Wide)0, a->i, &q))) {
                 *failing = relation;
                 return 0;
             }
-            Wide q = a->i / b->i, r = a->i % b->i;
+            if (b->i != -1) {
+                q = a->i / b->i;
+                r = a->i % b->i;
+            }
             if (r && ((r < 0) != (b->i < 0))) {
                 q--;
                 r += b->i;

@@ -188,7 +188,9 @@ class Emission:
         examples = [i.example if env is None else i.node.meta["val"] for i in keep]
         if region is not None:
             examples = [x.detach() if tensor_queries.is_tensor(x) else x for x in examples]
-        grad = tensor_queries.grad_enabled()
+        # As the graph is called: where a break is inside a region, the trace is in its mode.
+        grad, inference = tensor_queries.grad_enabled(), tensor_queries.inference_enabled()
+        tensor_queries.set_inference(bool(output.process.field("inference")))
         tensor_queries.set_grad_enabled(output.initial_grad and region is None)
         if env is not None and (output.shapes.has_data_numbers or output.draws or output.python_draws):
             env.allow_data_dependent_numbers = True  # what a generator gives may be a Python number
@@ -206,6 +208,7 @@ class Emission:
             raise BackendCompilerFailed(output.compiler.backend, e).with_traceback(e.__traceback__) from e
         finally:
             self.compile_seconds = time.perf_counter() - start
+            tensor_queries.set_inference(inference)
             tensor_queries.set_grad_enabled(grad)
 
     def _guarded_against_errors(self, fn: Callable, arrays: bool, keep: list[GraphInput]):

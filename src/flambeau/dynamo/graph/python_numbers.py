@@ -17,7 +17,7 @@ from flambeau.base.symint import FUNCTIONS, SymFloat, SymInt, sym_float, sym_int
 
 from ..exc import unsupported
 
-__all__ = ["fitting", "operands", "result"]
+__all__ = ["error_of", "fitting", "operands", "result"]
 
 WORD = 1 << 63  # what is below it in absolute value is an integer of 64 bits
 DOUBLE = 1 << 53  # what is below it in absolute value is a floating-point number exactly
@@ -29,6 +29,8 @@ COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, 
 QUOTIENTS = {operator.truediv, operator.itruediv}
 DIVISIONS = {*QUOTIENTS, operator.floordiv, operator.mod, operator.ifloordiv, operator.imod, divmod}
 POWERS = {operator.pow, operator.ipow, pow}
+SHIFTS = {operator.lshift, operator.rshift, operator.ilshift, operator.irshift}
+OF_BITS = {*SHIFTS, operator.and_, operator.or_, operator.xor, operator.iand, operator.ior, operator.ixor}
 MATH = {sym_sqrt, *FUNCTIONS.values()}
 CUTS = {sym_int, math.floor, math.ceil, math.trunc}
 Check = Callable[[Any], None]  # takes a condition that the graph is to check
@@ -134,6 +136,8 @@ def operands(fn, numbers: list, check: Check) -> list | None:
     """The operands of ``fn`` (numbers, some of them symbolic), such that kernels give what Python gives without an error. None where ``fn``
     has to be given plain numbers."""
     floats = any(isinstance(n, (float, SymFloat)) for n in numbers)
+    if floats and fn in OF_BITS:
+        return None
     if fn in CUTS and isinstance(numbers[0], SymFloat):  # what kernels cut is computed from integers
         f = numbers[0]
         given = any(s in f.env.hints for s in R.symbols(f.expr) if isinstance(s, R.FloatSymbol))
@@ -149,7 +153,25 @@ def operands(fn, numbers: list, check: Check) -> list | None:
             check(nonzero)
         elif not nonzero:
             return None
+    if fn in SHIFTS and isinstance(numbers[1], SymInt):
+        counts = numbers[1] >= 0
+        if numbers[1].env.is_unbacked(numbers[1].expr):
+            check(counts)
+        elif not counts:
+            return None
+    elif fn in SHIFTS and numbers[1] < 0:
+        raise ValueError("negative shift count")
     return numbers
+
+
+def error_of(fn, numbers: list, error: Exception) -> Exception:
+    """The error with Python's words for numbers of these types, of which ``error`` tells the kind."""
+    examples = [n.hint if isinstance(n, (SymInt, SymFloat)) else n for n in numbers]
+    try:
+        fn(*examples)
+    except Exception as own:
+        return own if type(own) is type(error) else error
+    return error
 
 
 def result(fn, numbers: list, out, check: Check):

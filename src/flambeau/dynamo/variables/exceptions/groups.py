@@ -13,7 +13,8 @@ from .exception import ExceptionVariable, make_exception
 
 __all__ = ["match", "to_raise"]
 
-KEPT = ("__cause__", "__context__", "__suppress_context__", "__notes__")
+ORIGIN = ("__cause__", "__context__")  # tell, with the traceback, where an exception comes from; notes don't
+KEPT = (*ORIGIN, "__suppress_context__", "__notes__")
 
 
 def is_group(v: Variable) -> bool:
@@ -103,7 +104,7 @@ def to_raise(tx, original: Variable, excs: list[Variable]) -> Variable:
 
 def same_origin(v: ExceptionVariable, original: ExceptionVariable) -> bool:
     """Whether the exception is a part of the original one, and not one that a block raised."""
-    return v.raised == original.raised and all(v.written.get(n) is original.written.get(n) for n in KEPT)
+    return v.raised == original.raised and all(v.written.get(n) is original.written.get(n) for n in ORIGIN)
 
 
 def leaves_of(tx, v: ExceptionVariable) -> list[Variable]:

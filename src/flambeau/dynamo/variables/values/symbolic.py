@@ -307,7 +307,7 @@ def arithmetic(tx, fn, args) -> Variable | None:
         return None
     if tx.output.draws:
         _as_python(tx, fn, args, numbers)
-    fn = FUNCTIONS.get(fn, fn)
+    given, fn = fn, FUNCTIONS.get(fn, fn)
     if fn not in _LOGIC:
         numbers = [_counted(tx, n) for n in numbers]
     try:
@@ -319,7 +319,7 @@ def arithmetic(tx, fn, args) -> Variable | None:
         out = _ask(lambda ns: fn(*ns), numbers)
         out = python_numbers.result(fn, numbers, out, tx.output.shapes.check_number)
     except (ZeroDivisionError, OverflowError, ValueError) as e:
-        tx.raise_user(e)
+        tx.raise_user(python_numbers.error_of(given, [_plain(a) for a in args], e))
     except TypeError:
         return None
     if isinstance(out, tuple):
