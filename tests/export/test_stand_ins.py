@@ -78,3 +78,13 @@ def test_compiled_meta_tensors(backend):
     assert out.device.type == "meta" and out.shape == (5, 3)
     out.sum().backward()
     assert model.linear.weight.grad.device.type == "meta"
+
+
+def test_inputs_are_the_caller_s_own():
+    def f(x):
+        x.append(x[0] + 1)
+        return x[-1]
+
+    given = [torch.ones(2)]
+    torch._dynamo.export(f)(given)
+    assert len(given) == 2

@@ -72,7 +72,9 @@ class StandIns:
                         table[name] = fake
 
     def given(self, tree: Any) -> Any:
-        """A container of inputs with what stands for them."""
+        """A container of inputs with what stands for them; the container itself, which the program may write to, where nothing does."""
+        if all(self.of(x) is x for x in pytree.tree_leaves(tree)):
+            return tree
         return pytree.tree_map(self.of, tree)
 
 
