@@ -26,11 +26,31 @@ def mean_of_nothing(v):
     return np.nanmean(v * np.nan)
 
 
+def mean_of_no_elements(v):
+    return np.mean(v[:0])
+
+
+def average_of_no_rows(v):
+    return np.average(v[:6].reshape(2, 3)[:0], axis=0)
+
+
+def median_of_no_elements(v):
+    return np.median(v[7:])
+
+
+def weighted_average_of_nothing(v):
+    return np.average(v[:0], weights=v[:0])
+
+
+def average_of_empty_rows(v):
+    return np.average(v[:0].reshape(0, 3), axis=1)
+
+
 def with_numbers_drawn(v):
     return np.polyfit(v * 0 + np.random.random(), v, 2)
 
 
-PROGRAMS = [covariance, fit, masked_sum, mean_of_nothing]
+PROGRAMS = [covariance, fit, masked_sum, mean_of_nothing, mean_of_no_elements, average_of_no_rows, median_of_no_elements]
 
 
 def told(call, action):
@@ -63,6 +83,17 @@ def test_as_an_error(fn):
         with warnings.catch_warnings(), pytest.raises(Warning):
             warnings.simplefilter("error")
             call(V)
+
+
+@pytest.mark.parametrize("fn", [weighted_average_of_nothing, average_of_empty_rows])
+def test_averages_of_nothing_raise_what_numpy_raises(fn):
+    compiled = torch.compile(fn)
+    with pytest.raises(ZeroDivisionError) as want:
+        fn(V)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError) as got:
+            compiled(V)
+        assert str(got.value) == str(want.value)
 
 
 def test_where_the_graph_has_drawn_it_is_told_of_the_function():

@@ -111,9 +111,9 @@ def _run(call: str, arrays) -> Any:
     return f(*(value(a, arrays) for a in args), **{k: value(v, arrays) for k, v in kwargs.items()})
 
 
-_CAUGHT = ("error", None, Warning, re.compile(r"flambeau\.numpy\.(graph_calls|byte_arrays)$"), 0)
+_CAUGHT = ("error", None, Warning, re.compile(r"flambeau\.numpy\.(graph_calls|byte_arrays)$|numpy\."), 0)
 _SILENT = ("ignore", *_CAUGHT[1:])
-"""Filters for what NumPy would show as a warning of this module's, which is where it sees the call."""
+"""Filters for what NumPy would show as a warning of this module's, which is where it sees the call, or of its own (np.mean of nothing)."""
 
 
 class Warned(RuntimeError):

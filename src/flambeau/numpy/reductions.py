@@ -122,6 +122,10 @@ def _count(x, axes, left_out=0):
     return n
 
 
+def _is_without_elements(x) -> bool:
+    return any(type(n) is int and n == 0 for n in x.shape)
+
+
 @implements(np.mean, method="mean")
 def mean(
     a: ArrayLike,
@@ -206,6 +210,8 @@ def average(
     if returned:
         raise TypeError("np.average with returned=True")
     x = as_tensor(a)
+    if _is_without_elements(x):
+        raise TypeError("np.average of nothing, of which NumPy warns or raises")
     if weights is None:
         return mean(x, axis, keepdims=keepdims)
     w = as_tensor(weights)
