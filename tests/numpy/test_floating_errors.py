@@ -618,3 +618,58 @@ def test_integers_divided_by_zero_in_native_loops(f, dtype):
     assert want[1] and told(torch.compile(f), a, b, action="default") == want
     assert told(torch.compile(f), a, b + 1, action="error") == told(f, a, b + 1)
     assert counters["stats"]["native_loops"] > before
+
+
+def _sum(a):
+    s = a[0]
+    for _ in range(200):
+        s = s + a[1]
+    return s
+
+
+def _products(a):
+    out = np.zeros(200, a.dtype)
+    for i in range(200):
+        out[i] = a[0] * a[1] - a[2]
+    return out
+
+
+def _generator(a):
+    t = a[0]
+    for _ in range(200):
+        t = t * np.uint32(1664525) + np.uint32(1013904223)
+    return t
+
+
+def _signs(a):
+    out = np.zeros(200, a.dtype)
+    for i in range(200):
+        out[i] = abs(a[0]) // a[1] + -a[2]
+    return out
+
+
+LEAST = -(2**63)
+
+
+@pytest.mark.parametrize(
+    "f, given",
+    [
+        (_sum, np.array([2**62] * 2)), (_sum, np.array([100, 77], np.uint8)), (_sum, np.array([1, 2])),
+        (_products, np.array([2**40, 2**40, 1])), (_products, np.array([2**20, 2**20, 1], np.int32)), (_products, np.array([1, 2, 3], np.uint16)),
+        (_products, np.array([3, 4, 5])), (_generator, np.array([7], np.uint32)), (_signs, np.array([LEAST, 1, 1])),
+        (_signs, np.array([LEAST + 1, -1, 1])), (_signs, np.array([-5, 1, LEAST])), (_signs, np.array([-5, 2, 3])),
+    ],
+)  # fmt: skip
+def test_native_loops_tell_of_integers_that_wrap_around(f, given):
+    """Where errors are told exactly."""
+    with torch._dynamo.config.patch(numpy_floating_point_errors="exact"):
+        torch._dynamo.reset()
+        compiled = torch.compile(f)
+        heard = []
+        for call in (f, compiled, compiled):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                result = call(given)
+            heard.append((repr(result), [(w.category, str(w.message)) for w in told]))
+    torch._dynamo.reset()
+    assert heard[1] == heard[2] == heard[0]

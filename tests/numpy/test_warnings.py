@@ -50,7 +50,15 @@ def with_numbers_drawn(v):
     return np.polyfit(v * 0 + np.random.random(), v, 2)
 
 
-PROGRAMS = [covariance, fit, masked_sum, mean_of_nothing, mean_of_no_elements, average_of_no_rows, median_of_no_elements]
+PROGRAMS = [
+    covariance,
+    fit,
+    masked_sum,
+    mean_of_nothing,
+    mean_of_no_elements,
+    average_of_no_rows,
+    median_of_no_elements,
+]
 
 
 def told(call, action):

@@ -11,7 +11,19 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arithmetic, arrays, assembly, byte_strings, gathers, generators, numpy_calls, places, reductions, tuples
+from . import (
+    arithmetic,
+    arrays,
+    assembly,
+    byte_strings,
+    gathers,
+    generators,
+    numpy_calls,
+    places,
+    reductions,
+    tuples,
+    wrapping,
+)
 from . import bounds as between
 from .arrays import OnElements
 from .containers import Containers
@@ -263,6 +275,8 @@ class Instructions(InterpreterPart):
         if isinstance(a, Tuple) or isinstance(b, Tuple):
             raise Declined(f"{text} of a tuple")
         out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
+        if self.inlining.inputs.tells_wrapping and all(isinstance(v, Scalar) for v in (a, b, out)):
+            wrapping.note(self.e, op, a, b, out)
         if inplace and isinstance(a, ArrayView):
             if not arrays.may_hold(a.dtype, out.dtype):
                 raise Declined(f"{text} would change the dtype of an array")
@@ -288,7 +302,11 @@ class Instructions(InterpreterPart):
         self.stack.append(constant((a == b) != bool(inst.arg)))
 
     def UNARY_NEGATIVE(self, inst):
-        self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.negate), self.machine.pop()))
+        v = self.machine.pop()
+        out = arrays.elementwise(self.e, OnElements(self.e, arithmetic.negate), v)
+        if self.inlining.inputs.tells_wrapping and isinstance(out, Scalar):
+            wrapping.note_negative(self.e, v, out)
+        self.stack.append(out)
 
     def UNARY_POSITIVE(self, inst):
         v = self.machine.number()

@@ -20,6 +20,7 @@ from . import (
     numpy_calls,
     places,
     reductions,
+    wrapping,
     written_out,
 )
 from .arrays import OnElements
@@ -239,7 +240,10 @@ class Calls(InterpreterPart):
         if f in (np.iinfo, np.finfo) and len(args) == 1:
             return Known(f(_dtype(args[0])))
         if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
-            return _ON_NUMBERS[f](e, *args)
+            out = _ON_NUMBERS[f](e, *args)
+            if f is abs and args[0].kind == "i" and self.inlining.inputs.tells_wrapping:
+                wrapping.note_negative(e, args[0], out)
+            return out
         if f is round and len(args) == 1 and isinstance(args[0], Scalar):
             return arithmetic.to_int(e, arithmetic.MATH[np.rint](e, args[0]) if args[0].kind == "f" else args[0])
         if f is complex and args and all(isinstance(a, Scalar) for a in args):

@@ -13,6 +13,7 @@ from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
+from . import wrapping
 from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
 from .containers import CHAIN
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, SMALL_BUFFER, Emitter
@@ -125,6 +126,8 @@ def _begin(e: Emitter, given: KernelArguments, out: Operand | None) -> list[Inst
         code.write(NULL, code.place(llvm.PTR, limbo, k))
     if ("@work", llvm.I64) in e.slots:
         code.write(0, e.slots["@work", llvm.I64])
+    if wrapping.SLOT in e.slots:
+        code.write(llvm.constant(llvm.I8, 0), e.slots[wrapping.SLOT])
     if out is not None:
         code.named("%errors", "getelementptr", llvm.PTR, out, integer(e.results), flags="i64")
     return code.out
@@ -134,6 +137,7 @@ def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
     """Give buffers back, and return the number of the error, or tell it to the other turns."""
     code = Code(e.names, [])
     code.label(CLEANUP)
+    wrapping.raise_flag(code, e)
     if e.helpers:
         for name in owned:
             slot = e.slot(f"{name}.b", llvm.PTR)

@@ -32,7 +32,8 @@ class Inputs:
     arrays: a description, or a call (Known, items) of enumerate or zip; None for while. ``turns(p)``: the number of turns modulo p, where
     that is known before. ``rerunnable``: nothing that has happened before the loop has an effect, so that all may run again plainly
     when the loop meets an error. ``collects``: whether the loop is a comprehension's: ``local(COLLECTED)`` is the list, dict or set that it fills.
-    ``live(code, i)``: variables of a function that is called which may be read at or after its instruction i."""
+    ``live(code, i)``: variables of a function that is called which may be read at or after its instruction i. ``tells_wrapping``: whether the kernel
+    tells of NumPy's integers that wrap around, see wrapping.py."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
@@ -46,6 +47,7 @@ class Inputs:
     nested: Callable[[Any], tuple] | None = None
     collects: bool = False
     live: Callable[[Any, int], frozenset[str]] | None = None
+    tells_wrapping: bool = False
 
 
 @slotted

@@ -286,6 +286,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
         decode,
         COLLECTED in tx.locals,
         live_locals,
+        config.numpy_floating_point_errors == "exact",
     )
 
 
