@@ -64,7 +64,7 @@ KNOBS = {
     "skipfiles_inline_module_allowlist": Knob(None, "deprecated, without effect"),
     "numpy_floating_point_errors": Knob(
         "auto",
-        "NumPy's warnings of divisions by zero and their kin: auto (where Python shows a warning once, not of each call), exact (of each, and of integers in native loops), off",
+        "NumPy's warnings of divisions by zero and their kin: auto (where Python shows one once, not of each call), exact (loops' integers too), off",
         ("FLAMBEAU_NUMPY_FLOATING_POINT_ERRORS",),
     ),
     "numpy_default_float": Knob("float64", "default floating dtype of NumPy factories in captured code"),
