@@ -120,7 +120,7 @@ class Asked(TorchFunctionMode):
         self.log = []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        same = [n for n in ("mul", "add", "rsub", "eq", "__getitem__") if func is getattr(torch.Tensor, n)]
+        same = [n for n in ("mul", "add", "__rsub__", "eq", "__getitem__") if func is getattr(torch.Tensor, n)]
         numbers = [a for a in args if isinstance(a, (int, float))]
         self.log.append((getattr(func, "__name__", "?"), same, numbers, sorted(kwargs or {})))
         return func(*args, **(kwargs or {}))
