@@ -429,3 +429,10 @@ def test_a_truth_value_as_index_is_written_as_a_view():
     scalar = torch.tensor(1.0)
     scalar[True] = 2
     assert scalar == 2
+
+
+def test_boundaries_without_elements():
+    for shape in ((4, 0), (0, 3), (2, 0, 3)):
+        found = torch.searchsorted(torch.ones(shape), torch.ones(shape))
+        assert found.shape == shape and found.dtype == torch.int64
+    assert torch.searchsorted(torch.ones(2, 0), torch.ones(2, 3)).tolist() == [[0] * 3] * 2

@@ -190,3 +190,22 @@ def test_tangents_are_the_gradients(row):
     np.testing.assert_allclose(tangent.numpy(), want, rtol=1e-12)
     (compiled,) = flambeau.autograd.grad(flambeau.compile(lambda t: f(t))(leaf).sum(), leaf, allow_unused=True)
     np.testing.assert_allclose(want if compiled is None else compiled.numpy(), want, rtol=1e-6, atol=1e-300)
+
+
+_HOLOMORPHIC = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid sqrt rsqrt reciprocal square sinc"
+).split()
+
+
+@pytest.mark.parametrize("name", _HOLOMORPHIC)
+def test_complex_derivatives_in_all_quadrants(name):
+    """Roots and logarithms have cuts: a formula that holds to the right of the origin may have the other sign to the left."""
+    fn, step = getattr(flambeau, name), 1e-6
+    z = flambeau.tensor(
+        [a + b * 1j for a in (-2.3, -0.6, 0.4, 1.7) for b in (-1.9, -0.35, 0.25, 2.1)], dtype=flambeau.complex128
+    )
+    slope = (fn(z + step) - fn(z - step)) / (2 * step)
+    x = z.clone().requires_grad_()
+    (gradient,) = flambeau.autograd.grad(fn(x), x, flambeau.ones_like(z))
+    flambeau.testing.assert_close(gradient, slope.conj().resolve_conj(), rtol=1e-6, atol=1e-6)
+    flambeau.testing.assert_close(flambeau.func.jvp(fn, (z,), (flambeau.ones_like(z),))[1], slope, rtol=1e-6, atol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...base import select
@@ -64,7 +66,8 @@ def _places(sequence, values, out_int32, right, side, sorter):
         return select.search(sequence, values, side == "right", kind)
     if sequence.ndim == 1:
         return np.asarray(np.searchsorted(sequence, values, side)).astype(kind)
-    rows, wanted = sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1])
+    count = math.prod(sequence.shape[:-1])
+    rows, wanted = sequence.reshape(count, sequence.shape[-1]), values.reshape(count, values.shape[-1])
     out = [np.searchsorted(r, v, side) for r, v in zip(rows, wanted)]
     return np.array(out, kind).reshape(values.shape)
 
