@@ -32,3 +32,11 @@ def test_gradients(case, dtype):
     x = a.to(dtype).clone().requires_grad_()
     f(x).sum().backward()
     assert torch.allclose(x.grad, want.to(dtype), atol=1e-12)
+
+
+def test_rows_with_nan_are_all_distinct():
+    x = torch.tensor([float("nan"), 0, 0, float("nan"), 1])
+    for values in (x, torch.stack([x, x], 1)):
+        found, places, counts = torch.unique(values, dim=0, return_inverse=True, return_counts=True)
+        assert len(found) == 4 and counts.tolist() == [2, 1, 1, 1] and places.tolist() == [2, 0, 0, 3, 1]
+        torch.testing.assert_close(found[places], values, equal_nan=True)

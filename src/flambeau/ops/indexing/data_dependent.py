@@ -253,7 +253,9 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
     dim = normalize_dim(dim, self.ndim)
     if not has_rows(self, dim):
         return self.copy(), np.empty(0, np.int64), np.empty(0, np.int64)
-    values, inverse, counts = np.unique(sortable(self), return_inverse=True, return_counts=True, axis=dim)
+    values, inverse, counts = np.unique(
+        sortable(self), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+    )
     return values.astype(self.dtype), inverse.reshape(-1), counts
 
 
