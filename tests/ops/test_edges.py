@@ -436,3 +436,17 @@ def test_boundaries_without_elements():
         found = torch.searchsorted(torch.ones(shape), torch.ones(shape))
         assert found.shape == shape and found.dtype == torch.int64
     assert torch.searchsorted(torch.ones(2, 0), torch.ones(2, 3)).tolist() == [[0] * 3] * 2
+
+
+def test_parts_of_complex_numbers_are_replaced_by_themselves():
+    inf, nan, big = math.inf, math.nan, torch.finfo(torch.float32).max
+    x = torch.tensor([[complex(inf, 0), complex(nan, 1)], [complex(2, -inf), complex(nan, nan)]])
+    expected = torch.tensor([[complex(big, 0), 1j], [complex(2, -big), 0j]])
+    assert torch.equal(torch.nan_to_num(x), expected) and torch.equal(torch.nan_to_num(x.mT), expected.mT)
+    assert torch.equal(torch.nan_to_num(x.conj()), expected.conj()) and torch.equal(x.clone().nan_to_num_(), expected)
+    given = torch.tensor([[8 + 0j, 7 + 1j], [2 + 9j, 7 + 7j]])
+    assert torch.equal(torch.nan_to_num(x, 7.0, 8.0, 9.0), given)
+    assert torch.equal(torch.compile(lambda t: torch.nan_to_num(t, 7.0, 8.0, 9.0))(x), given)
+    leaf = x.clone().requires_grad_()
+    torch.view_as_real(torch.nan_to_num(leaf)).sum().backward()
+    assert torch.equal(torch.view_as_real(leaf.grad), torch.isfinite(torch.view_as_real(x)).float())

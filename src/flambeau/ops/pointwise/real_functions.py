@@ -168,16 +168,19 @@ _replace = pointwise(
     inplace=True,
 )
 def nan_to_num(self, nan, posinf, neginf):
-    """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity."""
+    """Infinities become the largest numbers of the dtype unless others are given; integers have neither nan nor infinity. Of complex numbers each
+    part is taken by itself."""
     if self.dtype.category < 2:
         return aten.clone.default(self)
-    limits = dtypes.finfo(self.dtype)
-    return _replace(
-        self,
+    limits = dtypes.finfo(self.dtype.to_real())
+    parts = aten.view_as_real.default(aten.resolve_conj.default(self)) if self.dtype.is_complex else self
+    out = _replace(
+        parts,
         0.0 if nan is None else nan,
         limits.max if posinf is None else posinf,
         limits.min if neginf is None else neginf,
     )
+    return aten.view_as_complex.default(out) if self.dtype.is_complex else out
 
 
 @pointwise("atan2(Tensor self, Tensor other) -> Tensor", numbers=False, promote="float")
