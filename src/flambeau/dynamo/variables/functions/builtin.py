@@ -467,8 +467,8 @@ def _(tx, args, kwargs):
     fn, *given = args
     if never_called(fn):
         tx.raise_user(TypeError("the first argument must be callable"))
-    if isinstance(inner := tx.realize(fn).unwrap(), PartialVariable) and inner.is_merged():
-        fn, given, kwargs = inner.fn, [*inner.args, *given], {**inner.kwargs, **kwargs}
+    if isinstance(inner := tx.realize(fn).unwrap(), PartialVariable) and inner.is_merged(tx):
+        fn, given, kwargs = inner.fn, [*inner.args, *given], {**inner.keywords(tx), **kwargs}
     return PartialVariable(fn, given, kwargs)
 
 

@@ -465,6 +465,14 @@ def callee(fn: Variable) -> set:
     return {function, types.MethodType(function, owner)} if callable(function) and owner is not None else {function}
 
 
+def merges(p: functools.partial) -> bool:
+    return functools.partial(p).func is not p
+
+
+def stays_inside(p: functools.partial) -> bool:
+    return not merges(p)
+
+
 class PartialVariable(Variable):
     def __init__(self, fn: Variable, args: list[Variable], kwargs: dict[str, Variable], source=None):
         super().__init__(source)
@@ -476,11 +484,14 @@ class PartialVariable(Variable):
     def python_type(self):
         return functools.partial
 
-    def is_merged(self) -> bool:
+    def is_merged(self, tx) -> bool:
         """Whether a partial of this one is one of its function: where it has no attributes of its own. Asked of functools, as to look at
         the attributes would make a dict of them."""
         if self.value is not None:
-            return functools.partial(self.value).func is not self.value
+            merged = merges(self.value)
+            if self.source is not None:
+                tx.output.guard(self.source, "CALL", merges if merged else stays_inside)
+            return merged
         return self.source is None and not self.attributes
 
     def setattr(self, tx, name, value):
