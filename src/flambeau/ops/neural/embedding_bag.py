@@ -67,10 +67,8 @@ def _rows(h, weight, indices, offsets, scale, mode, sparse, per_sample_weights, 
     return h.bags(weight, indices, offsets, mode, per_sample_weights, max(padding_idx, -1))
 
 
-def _bags(
-    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
-):
-    total, bags = indices.shape[0], offsets.shape[0] - (1 if include_last_offset else 0)
+def _check_offsets(offsets, total: int) -> None:
+    """RuntimeError for offsets that aren't integers, or, where their elements are there, that don't begin at 0 or end behind the last index."""
     if offsets.dtype.category != 1:
         raise RuntimeError(
             "Expected tensor for argument #2 'offsets' to have one of the following scalar types: Long, Int; "
@@ -87,6 +85,24 @@ def _bags(
             raise RuntimeError(
                 f"offsets[-1] can not be greater than input's length {total} but got offsets[-1] of {known[-1]}"
             )
+
+
+def _greatest(rows, bag, bags: int, kept):
+    """The greatest element of each bag's rows, by columns, and its row; ``kept``: rows that count, None for all."""
+    member = aten.eq.Tensor(
+        aten.unsqueeze.default(bag, 0), aten.unsqueeze.default(aten.arange.default(bags, device=bag.device), 1)
+    )
+    if kept is not None:
+        member = aten.logical_and.default(member, aten.unsqueeze.default(kept, 0))
+    each = aten.where.ScalarOther(aten.unsqueeze.default(member, 2), aten.unsqueeze.default(rows, 0), -math.inf)
+    return aten.max.dim(each, 1)
+
+
+def _bags(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
+    total, bags = indices.shape[0], offsets.shape[0] - (1 if include_last_offset else 0)
+    _check_offsets(offsets, total)
     # The first bag begins at 0, or an index has no bag; none begins behind the last index: a read that is checked, of the value itself.
     offsets = aten.gather.default(
         aten.arange.default(total + 1, dtype=offsets.dtype, device=offsets.device), 0, offsets
@@ -116,19 +132,12 @@ def _bags(
         kept = aten.ne.Scalar(indices, padding_idx)
         counts = aten._to_copy.default(kept, dtype=indices.dtype)
     sizes = aten.index_add.default(aten.new_zeros.default(counts, [bags]), 0, bag, counts)
-    if mode == 2:
-        if per_sample_weights is not None:
-            raise RuntimeError(
-                "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
-            )
-    if mode == 2 and total:
-        member = aten.eq.Tensor(
-            aten.unsqueeze.default(bag, 0), aten.unsqueeze.default(aten.arange.default(bags, device=bag.device), 1)
+    if mode == 2 and per_sample_weights is not None:
+        raise RuntimeError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
         )
-        if padding_idx is not None:
-            member = aten.logical_and.default(member, aten.unsqueeze.default(kept, 0))
-        each = aten.where.ScalarOther(aten.unsqueeze.default(member, 2), aten.unsqueeze.default(rows, 0), -math.inf)
-        values, where = aten.max.dim(each, 1)
+    if mode == 2 and total:
+        values, where = _greatest(rows, bag, bags, None if padding_idx is None else kept)
         empty = aten.unsqueeze.default(aten.eq.Scalar(sizes, 0), 1)
         return aten.where.ScalarSelf(empty, 0.0, values), bag, sizes, where
     if per_sample_weights is not None:
