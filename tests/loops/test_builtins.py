@@ -23,7 +23,9 @@ GROUPS = {
               "math.prod(k + 1 for k in range(i % 6))"],
     "numbers": ["round(x[i], 2)", "round(x[i] * 1000, -1)", "x[i].item()", "x[i].is_integer()", "np.isclose(x[i], 0.5, atol=0.1)"],
     "arrays": ["(x[:i] > 0.5).nonzero()[0].size", "np.where(x[:i] > 0.5)[0].sum()", "np.isclose(x[: i + 1], 0.5, 0.1).sum()",
-               "np.cross(np.array([x[i], 1.0, 2.0]), np.array([1.0, 0.0, x[i]]))[1]", "np.cross(x[:3], x[i : i + 3])[2]"],
+               "np.cross(np.array([x[i], 1.0, 2.0]), np.array([1.0, 0.0, x[i]]))[1]", "np.cross(x[:3], x[i : i + 3])[2]",
+               "np.polyval(x[:4], x[i])", "np.polyval([1, 2, 3], i)", "np.polyval(x[:3], 1j * x[i]).imag",
+               "np.concatenate(([np.inf], x[:i]))[i]", "np.hstack((x[:i], [1.0, 2.0]))[-2]"],
 }  # fmt: skip
 ERRORS = ["math.factorial(3 - i)", "math.isqrt(5 - i)", "math.comb(4, 3 - i)", "divmod(3, 5 - i)[0]", "pow(3, 2, 5 - i)", "math.fmod(1.0, 5.0 - i)",
           "math.pow(5.0 - i, 0.5)", "cmath.log(5 - i).real", "cmath.exp(i * 100).real", "(1, 2, 3)[i]", "math.factorial(i)",
@@ -57,3 +59,18 @@ def test_agrees(group):
 @pytest.mark.parametrize("expression", ERRORS)
 def test_errors_are_pythons(expression):
     check(_loop([expression]), X)
+
+
+def backwards(table, steps):
+    """A condition whose first half leads into the loop by a jump."""
+    i, j = len(table) - 1, len(table[0]) - 1
+    while i > 0 or j > 0:
+        steps[i, j] += 1
+        if i > 0 and (j == 0 or table[i - 1, j] < table[i, j - 1]):
+            i -= 1
+        else:
+            j -= 1
+
+
+def test_a_while_loop_that_a_jump_leads_into_is_native():
+    check(backwards, np.random.default_rng(1).random((6, 7)), np.zeros((6, 7)))

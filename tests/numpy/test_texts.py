@@ -1,9 +1,12 @@
 """Programs as texts about numerical methods have them, compiled as they are: values, types, errors and what is written into arguments."""
 
 import pytest
-from texts import PROGRAMS
+import texts
+import texts_of_algorithms
 
 from flambeau.testing.loops import check
+
+PROGRAMS = [*texts.PROGRAMS, *texts_of_algorithms.PROGRAMS]
 
 
 @pytest.mark.parametrize("f, arguments", PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))

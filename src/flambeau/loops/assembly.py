@@ -17,8 +17,11 @@ from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Slice,
 __all__ = ["FUNCTIONS"]
 
 
-def _parts(e: Emitter, x) -> list[Expression]:
-    given = [arrays.as_expression(e, p) for p in x.items] if isinstance(x, Tuple) else []
+def _parts(e: Emitter, place: str, x) -> list[Expression]:
+    """What is put together; lists of numbers are arrays."""
+    items = x.items if isinstance(x, Tuple) else ()
+    made = [array(e, f"{place}.{k}", p) if isinstance(p, Tuple) else p for k, p in enumerate(items)]
+    given = [arrays.as_expression(e, p) for p in made]
     parts = [p for p in given if isinstance(p, Expression)]
     if not parts or len(parts) != len(given) or len({p.ndim for p in parts}) != 1:
         raise Declined("a concatenation of these values")
@@ -33,7 +36,7 @@ def _axis(axis, ndim: int) -> int:
 
 
 def concatenate(e: Emitter, place: str, parts, axis=0) -> ArrayView:
-    parts = _parts(e, parts)
+    parts = _parts(e, place, parts)
     axis = _axis(axis, parts[0].ndim)
     dtype = np.result_type(*(p.dtype for p in parts))
     total: Size = 0
@@ -54,18 +57,18 @@ def concatenate(e: Emitter, place: str, parts, axis=0) -> ArrayView:
 
 
 def hstack(e: Emitter, place: str, parts) -> ArrayView:
-    return concatenate(e, place, parts, 0 if _parts(e, parts)[0].ndim == 1 else 1)
+    return concatenate(e, place, parts, 0 if _parts(e, place, parts)[0].ndim == 1 else 1)
 
 
 def vstack(e: Emitter, place: str, parts) -> ArrayView:
-    rows = _parts(e, parts)
+    rows = _parts(e, place, parts)
     if rows[0].ndim > 1:
         return concatenate(e, place, parts)
     return stack(e, place, parts)
 
 
 def stack(e: Emitter, place: str, parts, axis=0) -> ArrayView:
-    parts = _parts(e, parts)
+    parts = _parts(e, place, parts)
     axis = _axis(axis, parts[0].ndim + 1)
 
     def opened(p: Expression) -> Expression:
@@ -368,9 +371,33 @@ def isclose(e: Emitter, place: str, a, b, rtol=None, atol=None):
     return arrays.elementwise(e, OnElements(e, close), *given)
 
 
+def polyval(e: Emitter, place: str, p, x) -> Scalar:
+    """Of a number, by Horner's rule."""
+    p = array(e, place, p) if isinstance(p, Tuple) else arrays.as_expression(e, p)
+    if (
+        not isinstance(p, Expression | ArrayView)
+        or p.ndim != 1
+        or not isinstance(x, Scalar)
+        or "b" in (p.dtype.kind, x.kind)
+    ):
+        raise Declined("np.polyval of these values")
+    p = arrays.as_expression(e, p)
+    dtype = np.promote_types(p.dtype, x.dtype)
+    if dtype not in (I64, F64, np.complex128):
+        raise Declined("np.polyval of such numbers")
+    e.check(e.cmp("sgt", p.sizes[0], 0), "ValueError", f"np.polyval without coefficients{arithmetic.INSTEAD}")
+    x, t, slot = cast(e, x, dtype, False), arithmetic.register_type(dtype), f"polynomial@{place}"
+    e.set(slot, t, cast(e, constant(0), dtype, False).v)
+    for indices in e.loop(p.sizes):
+        made = arithmetic.binary(e, "*", Scalar(dtype, False, e.get(slot, t)), x)
+        made = arithmetic.binary(e, "+", made, cast(e, p.element(indices), dtype, False))
+        e.set(slot, t, made.v)
+    return Scalar(dtype, False, e.get(slot, t))
+
+
 FUNCTIONS = {
     np.eye: eye, np.identity: lambda e, place, n, dtype=None: eye(e, place, n, dtype=dtype), np.full: full, np.full_like: full,
-    np.linalg.norm: norm, np.allclose: allclose, np.isclose: isclose, np.cross: cross,
+    np.linalg.norm: norm, np.allclose: allclose, np.isclose: isclose, np.cross: cross, np.polyval: polyval,
     np.concatenate: concatenate, np.hstack: hstack, np.vstack: vstack, np.stack: stack, np.roll: roll, np.tensordot: tensordot, np.outer: outer,
     np.diff: diff, np.unravel_index: places.unravel_index, np.ravel_multi_index: places.ravel_multi_index,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,

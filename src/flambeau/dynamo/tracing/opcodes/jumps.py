@@ -51,7 +51,7 @@ class Jumps:
             self.ip = inst.target
         self.pop()
         if self.ip in native_loops.loop_starts(self.code):
-            native_loops.try_while(self, again=self.ip != inst.index + 1)
+            native_loops.try_while(self, again=self.ip <= inst.index)
 
     def _asserts_tensor(self) -> bool:
         """Whether the jump is an ``assert`` of a tensor and the graph checks it."""
