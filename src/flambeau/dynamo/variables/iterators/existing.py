@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+from ...bytecode.instructions import in_loop
 from ...exc import unsupported
 from ...guards.source import CallSource, ItemSource
 from ...rules.reflect import ABSENT, instance_dict, name_of, type_item
@@ -49,7 +50,8 @@ class ExistingIteratorVariable(IteratorVariable):
         return True
 
     def advance(self, tx):
-        if not tx.output.unroll or type(self.value) not in PEEKABLE:
+        known = tx.output.unroll or not in_loop(tx.root.code, tx.root.inst.index)
+        if not known or type(self.value) not in PEEKABLE:
             unsupported("iterate", f"iterating over a {name_of(self.cls)}", "Its elements are not known while tracing.")
         if self.known is None:
             left = CallSource(self.source, remaining, "remaining")
@@ -64,7 +66,8 @@ class ExistingIteratorVariable(IteratorVariable):
             # Of an object that is derived from a container, the elements are a variable of their own.
             if any(id(v) in tx.side_effects.modified for v in (over, getattr(over, "contents", None))):
                 unsupported("iterate", f"iterating over a {self.cls.__name__}", "What it iterates over was written.")
-        tx.root.unrolled = True
+        if in_loop(tx.root.code, tx.root.inst.index):
+            tx.root.unrolled = True
         self.taken += 1
         return self.known[self.taken - 1].real(tx) if self.taken <= len(self.known) else None
 
