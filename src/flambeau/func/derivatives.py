@@ -144,9 +144,14 @@ def pick(args, argnums):
     return args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
 
 
+def remade(x):
+    """The value with containers of its own: as in PyTorch the function gets no container of its caller's."""
+    return x if isinstance(x, _C.TensorBase) else pytree.tree_map(lambda leaf: leaf, x)
+
+
 def put(args, argnums, new):
     """``args`` with the chosen ones replaced."""
-    args = list(args)
+    args = list(map(remade, args))
     for k, x in [(argnums, new)] if isinstance(argnums, int) else zip(argnums, new):
         args[k] = x
     return args
@@ -178,7 +183,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         at = check_argnums(argnums, len(args))
         d = Differentiated(pick(args, at))
         with enable_grad():
-            value, aux = split_aux(func(*put(args, at, d.inputs), **kwargs), has_aux, api)
+            value, aux = split_aux(func(*put(args, at, d.inputs), **remade(kwargs)), has_aux, api)
             if not isinstance(value, _C.TensorBase):
                 raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(value)}")
             if value._ndim != 0:
