@@ -1,6 +1,7 @@
 /* Elements under a mask, places of what isn't zero, runs, counts of numbers: results whose size depends on values, of arrays in C order.
  * None: not for these arrays. What another thread writes meanwhile changes values, and no size. */
 #include "core/calls.h"
+#include "core/counts.h"
 
 enum { MOST_DIMS = 64 };
 typedef struct {
@@ -15,13 +16,16 @@ typedef struct {
         return found;                                                                                         \
     }                                                                                                         \
     static void places_##T(const char *a, int nd, const npy_intp *dims, int64_t *to, npy_intp count) {        \
-        npy_intp index[MOST_DIMS] = {0}, k = 0, last = dims[nd - 1];                           \
+        npy_intp index[MOST_DIMS] = {0}, k = 0, last = dims[nd - 1];                                          \
         for (; k < count;) {                                                                                  \
+            npy_intp before = k;                                                                              \
+            int64_t *line = to + (nd - 1) * count;                                                            \
             for (npy_intp j = 0; j < last && k < count; j++) {                                                \
-                for (int d = 0; d < nd - 1; d++) to[d * count + k] = index[d];                                \
-                to[(nd - 1) * count + k] = j;                                                                 \
+                line[k] = j;                                                                                  \
                 k += ((const T *)a)[j] != 0;                                                                  \
             }                                                                                                 \
+            for (int d = 0; d < nd - 1; d++)                                                                  \
+                for (npy_intp i = before; i < k; i++) to[d * count + i] = index[d];                           \
             a += last * (npy_intp)sizeof(T);                                                                  \
             int d = nd - 2;                                                                                   \
             for (; d >= 0 && ++index[d] == dims[d]; d--) index[d] = 0;                                        \
@@ -232,21 +236,19 @@ static PyObject *put_at(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
 static PyArrayObject *made_of(npy_intp n, int type) {
     return (PyArrayObject *)PyArray_SimpleNew(1, &n, type);
 }
-/* bincount(array): how often each of 0, 1, ... occurs in a line of int64. */
-static PyObject *bincount(PyObject *m, PyObject *o) {
-    if (!in_c_order(o) || PyArray_NDIM((PyArrayObject *)o) != 1 || PyArray_DESCR((PyArrayObject *)o)->type_num != NPY_INT64)
-        Py_RETURN_NONE;
-    const int64_t *x = (const int64_t *)PyArray_BYTES((PyArrayObject *)o);
-    npy_intp n = PyArray_SIZE((PyArrayObject *)o);
-    int64_t most = -1, least = 0;
-    for (npy_intp i = 0; i < n; i++) most = x[i] > most ? x[i] : most, least = x[i] < least ? x[i] : least;
+/* bincount(least, array): how often each of 0, 1, ... occurs in a line of int64, for `least` numbers or more. */
+static PyObject *bincount(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
+    PyArrayObject *a = nargs == 2 && in_c_order(args[1]) ? (PyArrayObject *)args[1] : NULL;
+    if (!a || PyArray_NDIM(a) != 1 || PyArray_DESCR(a)->type_num != NPY_INT64) Py_RETURN_NONE;
+    int64_t most = PyLong_AsLongLong(args[0]), least = 0;
+    if (most == -1 && PyErr_Occurred()) return NULL;
+    const int64_t *x = (const int64_t *)PyArray_BYTES(a);
+    npy_intp n = PyArray_SIZE(a);
+    most--;
+    flb_range_of(x, n, &least, &most);
     if (!n || least < 0 || most >= (1 << 24)) Py_RETURN_NONE; /* Python's kernel says what is wrong */
     PyArrayObject *made = made_of(most + 1, NPY_INT64);
-    if (!made) return NULL;
-    int64_t *to = (int64_t *)PyArray_BYTES(made);
-    memset(to, 0, (size_t)(most + 1) * sizeof *to);
-    for (npy_intp i = 0; i < n; i++)
-        if (x[i] >= 0 && x[i] <= most) to[x[i]]++; /* other threads may write meanwhile */
+    if (made) flb_count(x, n, (int64_t *)PyArray_BYTES(made), most + 1);
     return (PyObject *)made;
 }
 
@@ -291,7 +293,8 @@ failed:
 }
 
 static PyMethodDef functions[] = {
-    {"bincount", bincount, METH_O, "bincount(array): how often each number of a line occurs; None: not for this array."},
+    {"bincount", (PyCFunction)(void (*)(void))bincount, METH_FASTCALL,
+     "bincount(least, array): how often each number of a line occurs, for so many numbers or more; None: not for this array."},
     {"runs", runs, METH_O,
      "runs(line): (the first of each run of equal elements, the run of each, how long each is); None: not for this line."},
     {"put_mask", (PyCFunction)(void (*)(void))put_mask, METH_FASTCALL,

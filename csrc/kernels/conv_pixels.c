@@ -16,27 +16,32 @@
 #if !defined(__x86_64__)
 int flb_pixels_can(const Conv *c, int what) { return 0; }
 int flb_pixels_fits(const Conv *c, int what) { return 0; }
+int flb_pixels_makes_planes(const Conv *c, int what) { return 0; }
 int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
 #else
 #include "kernels/conv_lanes.h"
 
-#define HIGH 8        /* rows of a tile */
-#define MOST_LANES 3  /* vectors of a tile */
-#define ROWS 192      /* places whose sums stay in cache */
-#define DEEP 160      /* rows of a panel in a slice of the sum: a slice stays in the first-level cache */
+#define MOST_LANES 4  /* vectors of a tile */
+#define ROWS 192      /* places whose sums stay in cache: a multiple of all tiles' rows */
+#define DEEP 480      /* vectors of a panel in a slice of the sum: a slice stays in the first-level cache */
 #define PLACES 128    /* places of a sum of the weight's gradient */
 #define PIECES 8      /* at least, where there is so much to do */
 #define MOST_TAPS 343 /* a kernel of 7 by 7 by 7 */
 #define WORTH 350
+#define SINGLE 1.15   /* time of a tile of single vectors, beside that of others */
 #define FEW 96        /* places of all images */
 
 /* ---- the register kernels ------------------------------------------------------------------------------ */
 
 #define EACH _Pragma("GCC unroll 16") for
 
+/* Rows of a tile by its vectors, of places and of the weight's outputs: so many sums that their latency is hidden, and as
+ * few loads as there are registers for. */
+static const int rows_of[MOST_LANES + 1] = {0, 12, 12, 8, 6}, outputs_of[MOST_LANES + 1] = {0, 16, 12, 8, 6};
+
 /* sum (HIGH, NV vectors) = (+) rows of taps [t0, t1), channels [c0, c1) times rows of b. Tap t of row r begins
  * at from[t * ROWS + r]. */
-#define PRODUCT(NV)                                                                                     \
+#define PRODUCT(HIGH, NV)                                                                               \
     WIDE static void product##NV(const float *const *from, int64_t t0, int64_t t1, int64_t c0, int64_t c1, \
                                  const float *b, float *sum, int more) {                                \
         V s[HIGH][NV];                                                                                  \
@@ -55,17 +60,18 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
         EACH(int r = 0; r < HIGH; r++)                                                                  \
         EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                   \
     }
-PRODUCT(1)
-PRODUCT(2)
-PRODUCT(3)
+PRODUCT(12, 1)
+PRODUCT(12, 2)
+PRODUCT(8, 3)
+PRODUCT(6, 4)
 typedef void (*Product)(const float *const *, int64_t, int64_t, int64_t, int64_t, const float *, float *, int);
-static const Product products[MOST_LANES] = {product1, product2, product3};
+static const Product products[MOST_LANES] = {product1, product2, product3, product4};
 
 /* sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at from[p] + at; of the last
  * one the lanes in `last`. */
-#define WEIGH(NV)                                                                                        \
-    WIDE static void weigh##NV(int64_t n, const float *const *from, int64_t at, const float *y, float *sum, \
-                               __mmask16 last) {                                                         \
+#define WEIGH(HIGH, NV)                                                                                  \
+    WIDE static void weigh##HIGH##x##NV(int64_t n, const float *const *from, int64_t at, const float *y, \
+                                        float *sum, __mmask16 last) {                                    \
         V s[HIGH][NV];                                                                                   \
         EACH(int r = 0; r < HIGH; r++)                                                                   \
         EACH(int v = 0; v < NV; v++) s[r][v] = (V){0};                                                   \
@@ -80,11 +86,22 @@ static const Product products[MOST_LANES] = {product1, product2, product3};
         EACH(int r = 0; r < HIGH; r++)                                                                   \
         EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] += s[r][v];                                   \
     }
-WEIGH(1)
-WEIGH(2)
-WEIGH(3)
+WEIGH(16, 1)
+WEIGH(12, 1)
+WEIGH(12, 2)
+WEIGH(8, 1)
+WEIGH(8, 2)
+WEIGH(8, 3)
+WEIGH(6, 1)
+WEIGH(6, 2)
+WEIGH(6, 3)
+WEIGH(6, 4)
 typedef void (*Weigh)(int64_t, const float *const *, int64_t, const float *, float *, __mmask16);
-static const Weigh weighers[MOST_LANES] = {weigh1, weigh2, weigh3};
+/* By the vectors of a whole tile, and those that are there. */
+static const Weigh weighers[MOST_LANES][MOST_LANES] = {{weigh16x1},
+                                                       {weigh12x1, weigh12x2},
+                                                       {weigh8x1, weigh8x2, weigh8x3},
+                                                       {weigh6x1, weigh6x2, weigh6x3, weigh6x4}};
 #undef EACH
 
 /* ---- what is to be done -------------------------------------------------------------------------------- */
@@ -109,6 +126,8 @@ typedef struct {
     int64_t size[3], result[3], step[3], by[3]; /* places of both */
     int64_t across, down, along; /* strides of the weight: a channel of the result, of the source, a tap */
     int64_t lanes, panels, all;  /* vectors of a panel, panels of a group, taps */
+    int tile;                    /* rows of a tile, or outputs */
+    int planar;                  /* the result is in C order */
     int64_t blocks, cut, cuts;   /* blocks of places (of one phase after the other); panels of a piece */
     Phase *phases;
     int64_t count; /* of phases */
@@ -273,6 +292,29 @@ WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, 
     }
 }
 
+/* The same to a result in C order, whose only phase has all places: turned, sixteen by sixteen. */
+WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
+                              const float *sums) {
+    int64_t channels = j->high * j->groups, wide = j->lanes * L, left = least(wide, j->high - o0);
+    const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
+    for (int64_t p = p0, run; p < p1; p += run, sums += run * wide) {
+        int64_t n = p / f->places, at = p % f->places;
+        run = least(least(L, f->places - at), p1 - p);
+        __mmask16 there = (__mmask16)((1u << run) - 1);
+        for (int64_t v = 0; v < left; v += L) {
+            int64_t lanes = least(L, left - v);
+            __mmask16 in = (__mmask16)((1u << lanes) - 1);
+            __m512 add = bias ? _mm512_maskz_loadu_ps(in, bias + v) : _mm512_setzero_ps(), r[L];
+            for (int i = 0; i < L; i++) r[i] = i < run ? _mm512_loadu_ps(sums + i * wide + v) : _mm512_setzero_ps();
+            if (bias)
+                for (int i = 0; i < L; i++) r[i] = _mm512_add_ps(r[i], add);
+            turn(r);
+            float *to = j->to + (n * channels + group * j->high + o0 + v) * f->places + at;
+            for (int64_t o = 0; o < lanes; o++) _mm512_mask_storeu_ps(to + o * f->places, there, r[o]);
+        }
+    }
+}
+
 /* Piece i: a block of places of a phase, for a cut of the panels of a group. */
 static void product_range(void *context, int64_t begin, int64_t end) {
     Job *j = context;
@@ -286,15 +328,15 @@ static void product_range(void *context, int64_t begin, int64_t end) {
     }
     float *sums = (float *)(((uintptr_t)(from + most * ROWS) + 63) & ~(uintptr_t)63);
     /* Channels of a tap in a slice, or several taps whole. */
-    int64_t channels = ceil_div(j->depth, ceil_div(j->depth, DEEP)),
-            taps = channels < j->depth ? 1 : DEEP / (j->depth ? j->depth : 1);
+    int64_t deep = DEEP / j->lanes, channels = ceil_div(j->depth, ceil_div(j->depth, deep)),
+            taps = channels < j->depth ? 1 : deep / (j->depth ? j->depth : 1);
     if (taps < 1) taps = 1;
     for (int64_t i = begin; i < end; i++) {
         int64_t cut = i % j->cuts, block = i / j->cuts % j->blocks, group = i / j->cuts / j->blocks;
         const Phase *f = j->phases;
         for (int64_t here; block >= (here = ceil_div(f->places * c->images, ROWS)); f++) block -= here;
         int64_t p0 = block * ROWS, p1 = least(p0 + ROWS, f->places * c->images),
-                rows = ceil_div(p1 - p0, HIGH) * HIGH;
+                rows = ceil_div(p1 - p0, j->tile) * j->tile;
         fill(j, f, group, 0, f->known, p0, p1, from, ROWS);
         for (int64_t t = 0; t < f->known; t++)
             for (int64_t r = p1 - p0; r < rows; r++) from[t * ROWS + r] = j->zeros;
@@ -304,11 +346,11 @@ static void product_range(void *context, int64_t begin, int64_t end) {
             for (int64_t t = 0; t < f->known; t += taps)
                 for (int64_t k = 0; k < j->depth; k += channels) {
                     int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
-                    for (int64_t r = 0; r < rows; r += HIGH)
+                    for (int64_t r = 0; r < rows; r += j->tile)
                         products[j->lanes - 1](from + r, t, t1, k, k1, b, sums + r * wide, t || k);
                     b += (t1 - t) * (k1 - k) * wide;
                 }
-            store(j, f, group, p0, p1, panel * wide, sums);
+            (j->planar ? store_planes : store)(j, f, group, p0, p1, panel * wide, sums);
         }
     }
     flb_api->free(from);
@@ -316,12 +358,13 @@ static void product_range(void *context, int64_t begin, int64_t end) {
 
 /* ---- the gradient of the weight --------------------------------------------------------------------------- */
 
-/* Cotangents (place, output) in tiles of outputs: (tile, place, HIGH), zero behind the last output. */
-WIDE static void tile_outputs(const float *y, int64_t ld, int64_t places, int64_t outputs, float *to) {
-    for (int64_t o = 0; o < outputs; o += HIGH) {
-        __mmask8 in = (__mmask8)((1u << least(HIGH, outputs - o)) - 1);
-        for (int64_t p = 0; p < places; p++, to += HIGH)
-            _mm256_storeu_ps(to, _mm256_maskz_loadu_ps(in, y + p * ld + o));
+/* Cotangents (place, output) in tiles of outputs: (tile, place, high), zero behind the last output. */
+WIDE static void tile_outputs(const float *y, int64_t ld, int64_t places, int64_t outputs, int64_t high, float *to) {
+    __mmask16 tile = (__mmask16)((1u << high) - 1);
+    for (int64_t o = 0; o < outputs; o += high) {
+        __mmask16 in = (__mmask16)((1u << least(high, outputs - o)) - 1);
+        for (int64_t p = 0; p < places; p++, to += high)
+            _mm512_mask_storeu_ps(to, tile, _mm512_maskz_loadu_ps(in, y + p * ld + o));
     }
 }
 
@@ -346,7 +389,7 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
         memset(sums, 0, (last - first) * j->high_cut * wide * sizeof(float));
         for (int64_t p0 = 0; p0 < all; p0 += PLACES) {
             int64_t p1 = least(p0 + PLACES, all), tap = -1;
-            tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0, tiles);
+            tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0, j->tile, tiles);
             for (int64_t pair = first; pair < last; pair++) {
                 int64_t k = pair % j->panels * wide, left = j->depth - k;
                 int64_t nv = left < wide ? ceil_div(left, L) : j->lanes;
@@ -356,8 +399,8 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
                     fill(j, f, group, tap, tap + 1, p0, p1, from, 0);
                 }
                 float *to = sums + (pair - first) * j->high_cut * wide;
-                for (int64_t o = 0; o < o1 - o0; o += HIGH, to += HIGH * nv * L)
-                    weighers[nv - 1](p1 - p0, from, k, tiles + o * (p1 - p0), to, in);
+                for (int64_t o = 0; o < o1 - o0; o += j->tile, to += j->tile * nv * L)
+                    weighers[j->lanes - 1][nv - 1](p1 - p0, from, k, tiles + o * (p1 - p0), to, in);
             }
         }
         for (int64_t pair = first; pair < last; pair++) {
@@ -395,6 +438,20 @@ int flb_pixels_fits(const Conv *c, int what) {
          out * c->outputs * per * taps >= WORTH * (c->channels * in + c->outputs * out));
 }
 
+int flb_pixels_makes_planes(const Conv *c, int what) {
+    return what == CONV_FORWARD ? !c->ylast
+        : what == CONV_INPUT    ? !c->xlast && c->stride[0] * c->stride[1] * c->stride[2] == 1
+                                : 0;
+}
+
+/* The vectors of a panel that leave the fewest unused; single ones load as many rows for a product each. */
+static int lanes_for(int64_t vectors) {
+    int best = MOST_LANES;
+    for (int n = MOST_LANES; n > 1; n--)
+        if (ceil_div(vectors, n) * n < ceil_div(vectors, best) * best) best = n;
+    return vectors * SINGLE < ceil_div(vectors, best) * best ? 1 : best;
+}
+
 int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
     int64_t per = c->channels / c->groups, made = c->outputs / c->groups,
             taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
@@ -420,8 +477,8 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     /* Panels are as wide as it takes to share the vectors out evenly. Sums of the weight run over channels of
      * the input. */
     int64_t vectors = ceil_div(what == CONV_WEIGHT ? per : j.high, L);
-    j.panels = ceil_div(vectors, MOST_LANES), j.lanes = ceil_div(vectors, j.panels);
-    j.panels = ceil_div(vectors, j.lanes);
+    j.lanes = lanes_for(vectors), j.panels = ceil_div(vectors, j.lanes);
+    j.tile = (what == CONV_WEIGHT ? outputs_of : rows_of)[j.lanes], j.planar = flb_pixels_makes_planes(c, what);
     size_t tables = ceil_div(j.count * sizeof(Phase) + taps * sizeof(Tap), 64) * 64,
            zeros = ceil_div(j.depth + L, L) * L * sizeof(float),
            panels = what == CONV_WEIGHT ? 0 : c->groups * j.panels * j.lanes * L * taps * j.depth * sizeof(float);
@@ -435,7 +492,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     if (what == CONV_WEIGHT) {
         /* Outputs are cut first: a set of taps copies its outputs' cotangents. */
         int64_t cuts = least(ceil_div(PIECES, c->groups), ceil_div(made, 32));
-        j.high_cut = ceil_div(ceil_div(made, cuts), HIGH) * HIGH, j.high_cuts = ceil_div(made, j.high_cut);
+        j.high_cut = ceil_div(ceil_div(made, cuts), j.tile) * j.tile, j.high_cuts = ceil_div(made, j.high_cut);
         j.pairs = taps * j.panels, j.sets = least(j.pairs, ceil_div(PIECES, c->groups * j.high_cuts));
         int64_t total = c->groups * j.sets * j.high_cuts;
         flb_parallel(weight_range, &j, total, (int64_t)(2e5 * total / flops) + 1);

@@ -1,5 +1,4 @@
-/* Running extremes with their places, running logarithms of sums of exponentials, places in sorted sequences,
- * counts of equal intervals. Arrays are in C order; nan is the greatest of all numbers, and a running extreme
+/* Running extremes with their places, running logarithms of sums of exponentials, counts of equal intervals. Arrays are in C order; nan is the greatest of all numbers, and a running extreme
  * that has met it stays. */
 #include "runtime/graph.h"
 #include "runtime/levels.h"
@@ -154,58 +153,6 @@ FLB_KERNEL(logcumsumexp) {
     Exponentials e = {.from = v->source.ptr, .to = v->made.ptr, .f64 = n->f64 != 0};
     int64_t outer = cut(&v->source, n->dim, &e.n, &e.inner);
     if (outer && e.n && e.inner) flb_parallel(exponentials, &e, outer * e.inner, 1 + 1000 / e.n);
-    return 0;
-}
-
-/* ---- places in sorted sequences ------------------------------------------------------------------------ */
-
-typedef struct {
-    const char *sequence, *values;
-    char *to;
-    int64_t length, row; /* of a sequence; values for each of them, 0: one sequence for all */
-    int kind, right, narrow;
-} Search;
-
-#define BEFORE_FLOAT(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
-#define BEFORE(a, b) ((a) < (b))
-#define SEARCH(name, T, BEFORE)                                                                            \
-    static void name(const Search *s, int64_t begin, int64_t end) {                                        \
-        for (int64_t i = begin; i < end; i++) {                                                            \
-            const T *base = (const T *)s->sequence + (s->row ? i / s->row * s->length : 0), *first = base; \
-            T x = ((const T *)s->values)[i];                                                               \
-            int64_t left = s->length;                                                                      \
-            while (left > 0) { /* without branches on data */                                              \
-                int64_t half = left / 2;                                                                   \
-                int further = s->right ? !BEFORE(x, base[half]) : BEFORE(base[half], x);                   \
-                base = further ? base + half + 1 : base;                                                   \
-                left = further ? left - half - 1 : half;                                                   \
-            }                                                                                              \
-            if (s->narrow) ((int32_t *)s->to)[i] = (int32_t)(base - first);                                \
-            else ((int64_t *)s->to)[i] = base - first;                                                     \
-        }                                                                                                  \
-    }
-SEARCH(search_f32, float, BEFORE_FLOAT)
-SEARCH(search_f64, double, BEFORE_FLOAT)
-SEARCH(search_i64, int64_t, BEFORE)
-
-static void search(void *context, int64_t begin, int64_t end) {
-    const Search *s = context;
-    (s->kind == ELEMENT_F32 ? search_f32 : s->kind == ELEMENT_F64 ? search_f64 : search_i64)(s, begin, end);
-}
-
-FLB_KERNEL(search) {
-    const View *x = &v->values;
-    Search s = {.sequence = v->sequence.ptr,
-                .values = x->ptr,
-                .to = v->places.ptr,
-                .kind = (int)n->element,
-                .right = n->right != 0,
-                .narrow = n->narrow != 0};
-    int64_t total = 1;
-    for (int d = 0; d < x->ndim; d++) total *= x->shape[d];
-    s.length = v->sequence.shape[v->sequence.ndim - 1];
-    s.row = v->sequence.ndim > 1 ? x->shape[x->ndim - 1] : 0;
-    if (total) flb_parallel(search, &s, total, 2000);
     return 0;
 }
 

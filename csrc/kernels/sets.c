@@ -1,7 +1,8 @@
-/* Places of what isn't zero, runs of equal rows, counts, repetitions, histograms by edges: results whose
+/* Runs of equal rows, counts of numbers, repetitions, histograms by edges: results whose
  * sizes depend on data. A first kernel counts, a graph's bind step makes a size of that (launch.c), a second
  * one writes. Arrays are in C order where nothing else is said. */
 #include "runtime/graph.h"
+#include "core/counts.h"
 #include "kernels/order_keys.h"
 #include <math.h>
 #include <string.h>
@@ -17,49 +18,6 @@ FLB_KERNEL(expect) {
     int64_t told = given ? *(const int64_t *)v->told.ptr : 0, x = given ? told - n->number : n->number;
     int holds = n->sign == SIGN_EQUAL ? x == 0 : n->sign == SIGN_UNEQUAL ? x != 0 : x >= 0;
     if (!holds && !status[0]) status[1] = told, status[2] = n->number, status[0] = n->failure + 1;
-    return 0;
-}
-
-FLB_KERNEL(count) {
-    const uint8_t *x = (const uint8_t *)v->truths.ptr;
-    int64_t total = elements(&v->truths), found = 0, i = 0;
-    while (i < total) { /* sums of bytes that can't overflow */
-        int64_t end = total - i < 1 << 15 ? total : i + (1 << 15);
-        uint32_t part = 0;
-        for (; i < end; i++) part += x[i] != 0;
-        found += part;
-    }
-    *(int64_t *)v->count.ptr = found;
-    return 0;
-}
-
-FLB_KERNEL(nonzero) {
-    const uint8_t *x = (const uint8_t *)v->truths.ptr;
-    int64_t room = v->coordinates.shape[0], total = elements(&v->truths), found = 0;
-    int ndim = v->truths.ndim;
-    if (ndim > 64 || v->coordinates.ndim != 2) return 0;
-    int64_t at[64] = {0}, last = ndim ? v->truths.shape[ndim - 1] : 1, row_step = v->coordinates.strides[0],
-            step = v->coordinates.strides[1];
-    char *to = v->coordinates.ptr;
-    for (int64_t row = 0; last && row < total && found < room; row += last) {
-        for (int64_t k = 0; k < last && found < room; k++) {
-            if (k + 8 <= last) {
-                uint64_t eight;
-                memcpy(&eight, x + row + k, 8);
-                if (!eight) {
-                    k += 7;
-                    continue;
-                }
-            }
-            if (!x[row + k]) continue;
-            for (int d = 0; d < ndim - 1; d++) *(int64_t *)(to + d * step) = at[d];
-            if (ndim) *(int64_t *)(to + (ndim - 1) * step) = k;
-            to += row_step, found++;
-        }
-        for (int d = ndim - 2; d >= 0 && ++at[d] == v->truths.shape[d]; d--) at[d] = 0;
-    }
-    for (; found < room; found++, to += row_step)
-        for (int d = 0; d < ndim; d++) *(int64_t *)(to + d * step) = n->fill;
     return 0;
 }
 
@@ -262,12 +220,8 @@ FLB_KERNEL(mode) {
 /* ---- counts and repetitions ---------------------------------------------------------------------------- */
 
 FLB_KERNEL(bincount_size) {
-    const int64_t *x = (const int64_t *)v->line.ptr;
     int64_t total = elements(&v->line), most = n->least - 1, least = 0;
-    for (int64_t i = 0; i < total; i++) {
-        most = x[i] > most ? x[i] : most;
-        least = x[i] < least ? x[i] : least;
-    }
+    flb_range_of((const int64_t *)v->line.ptr, total, &least, &most);
     if (least < 0 && !status[0]) status[1] = least, status[2] = total, status[0] = n->negative + 1;
     *(int64_t *)v->size.ptr = least < 0 || most == INT64_MAX ? 0 : most + 1;
     return 0;
@@ -276,13 +230,14 @@ FLB_KERNEL(bincount_size) {
 FLB_KERNEL(bincount) {
     const int64_t *x = (const int64_t *)v->line.ptr;
     int64_t total = elements(&v->line), bins = v->counts.shape[0];
-    char *to = v->counts.ptr;
-    memset(to, 0, (size_t)bins * 8);
-    for (int64_t i = 0; i < total; i++) {
-        if ((uint64_t)x[i] >= (uint64_t)bins) continue;
-        if (flb_given(&v->weights)) ((double *)to)[x[i]] += ((const double *)v->weights.ptr)[i];
-        else ((int64_t *)to)[x[i]]++;
+    if (!flb_given(&v->weights)) {
+        flb_count(x, total, (int64_t *)v->counts.ptr, bins);
+        return 0;
     }
+    double *to = (double *)v->counts.ptr;
+    memset(to, 0, (size_t)bins * sizeof *to);
+    for (int64_t i = 0; i < total; i++)
+        if ((uint64_t)x[i] < (uint64_t)bins) to[x[i]] += ((const double *)v->weights.ptr)[i];
     return 0;
 }
 

@@ -85,3 +85,21 @@ def test_masks_among_other_keys():
         expected = n[tuple(k.numpy() if isinstance(k, torch.Tensor) else k for k in key)]
         for _ in range(3):
             assert np.array_equal(x[key].numpy(), expected)
+
+
+def test_large_and_counts():
+    """Above the sizes from which other operators run compiled kernels, rows of several elements, and counts by turns."""
+    x = drawn((300, 250), torch.float32)
+    mask = x > 0
+    for part in (mask, mask[:, 0]):
+        assert all(np.array_equal(x[part].numpy(), x.numpy()[part.numpy()]) for _ in range(3))
+    assert all(np.array_equal(x.nonzero().numpy(), np.argwhere(x.numpy())) for _ in range(3))
+    numbers = np.random.default_rng(0).integers(0, 90, 70001)
+    for n in (0, 1, 3, 359, 360, 363, 70001):
+        for least in (0, 5, 91, 3000):
+            want = np.bincount(numbers[:n], minlength=least)
+            for _ in range(3):
+                assert np.array_equal(torch.bincount(torch.from_numpy(numbers[:n]), minlength=least).numpy(), want)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="non-negative"):
+            torch.bincount(torch.tensor([1, -1]), minlength=4)

@@ -28,7 +28,7 @@ from ..core.promotion import check_scalars, compute_dtype, operand_indices, resu
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
-from .backend import PRODUCTS, _spread, compiled, kernel_of
+from .backend import PRODUCTS, compiled, kernel_of
 from .contraction import SMALL
 from .pointwise import _WIDE
 from .program import LARGE, REFUSED, WRITTEN, NotPlanned, PlanValue, Program, bytes_of, narrow, value_meta
@@ -136,7 +136,7 @@ def _whole(op: OpOverload, values):
         return _after_shapes(op, values)
     if "counted" in op.overrides:  # a native function of the arrays, or None: how large the result is, they say
         fn = op.overrides["counted"](*values)
-        return None if fn is None or _spread(values) >= LARGE else _C.Kernel(fn, (), arrays=True)
+        return None if fn is None else _C.Kernel(fn, (), arrays=True)
     if "arrays" in op.overrides and op.overrides["keep_fused"](*values):
         return _of_arrays(op, values)
     if "streamed" in op.overrides:

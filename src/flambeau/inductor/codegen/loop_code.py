@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...base.expr import Expr, Var, coefficient, mod, substitute, variable
-from ..assembly.dtypes import itemsize
+from ..assembly.dtypes import compute_type, itemsize
 from ..assembly.instructions import I1, I64, PTR, Instruction, Operand, integer
-from ..ir.values import Value, Values, loaded_atoms, walk
+from ..ir.values import Value, Values, loaded_atoms, walk, weight
+from ..machine.processor import holds_lines
 from .access import Access
 from .addressing import Addresses
 from .prefetch import LINE
 from .scopes import Lanes, Scope, Scopes
 
 __all__ = ["Loops", "Segment", "can_mask", "forwards"]
+
+EXTREMES = ("maximum", "minimum")
+EXTREME_BYTES = 256  # of accumulators side by side
 
 COUNTER = Operand('asm "", "=r,0"', PTR)
 
@@ -131,7 +135,7 @@ class Loops:
 
     def segments(self, nodes) -> list[Segment]:
         """What together covers the vector variable."""
-        v, lanes, limits = self.lanes.along, self.row_lanes, self.kernel.limits
+        v, lanes, limits = self.lanes.along, self._lanes_for(nodes), self.kernel.limits
         end = self.end(v)
         if lanes == 1:
             return [Segment(0, end, 1)]
@@ -155,10 +159,23 @@ class Loops:
                 at = whole
             if at == n:
                 break
-            lanes = min(lanes // 2, 8) if lanes > 8 else lanes // 2 if lanes > 4 else 1
+            lanes = 16 if lanes > 32 else min(lanes // 2, 8) if lanes > 8 else lanes // 2 if lanes > 4 else 1
         if at < n:
             out.append(Segment(at, n, 1))
         return out
+
+    def _lanes_for(self, nodes) -> int:
+        """The lanes of a loop: more than usual where all it does is find extremes, whose comparisons wait for one another longer than sums do."""
+        v = self.lanes.along
+        if (
+            type(v.extent) is Expr
+            or not holds_lines()
+            or any(n.combine not in EXTREMES or not n.reduction for n in nodes)
+        ):
+            return self.row_lanes
+        parts = walk(*(n.value for n in nodes))
+        lanes = EXTREME_BYTES // (len(nodes) * max(itemsize(compute_type(x.dtype)) for x in parts if x.op != "index"))
+        return lanes if self.row_lanes < lanes <= v.extent and weight(parts) <= 4 * len(nodes) else self.row_lanes
 
     def _peeled(self, nodes, segments: list[Segment]) -> list[Segment]:
         """The segments, or, where a store past the cache begins anywhere, what is left to the next border of a cache line, whole vectors from

@@ -94,6 +94,11 @@ def take(lowering, x, indices, val) -> LazyTensor:
     """``x[indices]``."""
     if 0 in x.sizes:
         raise NotLowered("indexing an empty tensor")
+    mask, *others = indices
+    if mask is not None and mask.dtype is dtypes.bool_ and all(t is None for t in others):
+        found = data_sizes.chosen(lowering, val, x, mask)
+        if found is not None:
+            return found
     indices = data_sizes.masked(lowering, x.sizes, indices, lambda at: val.shape[at])
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index")
     return lowering.lazy(

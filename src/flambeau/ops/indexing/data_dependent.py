@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -367,7 +368,10 @@ def bincount(self, weights, minlength):
 
 
 bincount.override(
-    "counted", lambda self, weights, minlength: _C.bincount if weights is None and not minlength else None
+    "counted",
+    lambda self, weights, minlength: (
+        partial(_C.bincount, minlength) if weights is None and 0 <= minlength < 1 << 24 else None
+    ),
 )
 bincount.override(
     "lower",

@@ -152,6 +152,18 @@ def test_searches_and_histograms_beside_numpy(dtype):
     for right in (False, True):
         got = torch.searchsorted(s, x, right=right)
         np.testing.assert_array_equal(got.numpy(), np.searchsorted(s.numpy(), x.numpy(), "right" if right else "left"))
+    for n in (0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 200):
+        for right in (False, True):
+            got = torch.searchsorted(s[:n], x, right=right, out_int32=n % 2 == 0)
+            np.testing.assert_array_equal(
+                got.numpy(), np.searchsorted(s[:n].numpy(), x.numpy(), "right" if right else "left")
+            )
+            # nan stands last and is found behind all numbers, and behind nan from the right.
+            padded = torch.cat([s[:n].nan_to_num(0), torch.full((2,), torch.nan, dtype=dtype)]).sort()[0]
+            np.testing.assert_array_equal(
+                torch.searchsorted(padded, x, right=right).numpy(),
+                np.searchsorted(padded.numpy(), x.numpy(), "right" if right else "left"),
+            )
     y = x.nan_to_num(0, 9, -9)
     for bins, low, high in ((7, 0, 0), (64, -20, 20), (1, -1, 1)):
         want = np.histogram(y.double().numpy(), bins, (low, high) if low != high else None)[0]

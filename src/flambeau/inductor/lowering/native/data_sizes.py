@@ -21,7 +21,7 @@ from ...assembly.dtypes import compute_type
 from ...ir.nodes import BufferKind, ExternCall, Region, dense_strides
 from ...ir.sizes import lone_symbol, size, sizes
 from ...ir.values import short
-from ..lazy import broadcast_coords
+from ..lazy import LazyTensor, broadcast_coords, strides_of
 from .launch import Native, as_dtype, launch
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "assertion",
     "bind",
     "bincount",
+    "chosen",
     "by_edges",
     "columns",
     "item",
@@ -200,10 +201,30 @@ def masked(lowering, shape, indices, count, text: str = ""):
     return [*indices[:at], *columns(lowering, region, size(n), mask.device), *indices[at + 1 :]]
 
 
+def chosen(lowering, val, x, mask) -> LazyTensor | None:
+    """What lies in ``x`` where a mask of its first dimensions holds, as rows one after the other; None for other masks and results."""
+    rest = x.sizes[mask.ndim :]
+    alike = (
+        mask.ndim
+        and len(x.sizes) >= mask.ndim
+        and all(size(m - n) == 0 for m, n in zip(mask.sizes, x.sizes, strict=False))
+    )
+    strides = strides_of(val)
+    if not alike or 0 in x.sizes or any(type(n) is not int for n in rest) or strides != dense_strides(sizes(val.shape)):
+        return None
+    region, source = _truth(lowering, mask), lowering.contiguous(x)
+    bind(lowering, _counted(lowering, region, val.device), val.shape[0])
+    out = ResultSpec(sizes(val.shape), strides, x.dtype, val.device)
+    row = math.prod(rest) * x.dtype.itemsize
+    return launch(lowering, kernels.chosen, [source, region], [out], math.prod(region.shape), bytes=row)[0]
+
+
 def selected(lowering, val, x, mask):
     """masked_select."""
     if mask.dtype is not dtypes.bool_:
         raise NotImplementedError("a mask of another dtype is refused")
+    if (found := chosen(lowering, val, x, mask)) is not None:
+        return found
     shape = tuple(_broadcast(x.sizes, mask.sizes))
     wide = lowering.lazy(shape, dtypes.bool_, lambda c: mask.at(broadcast_coords(c, mask.sizes)), device=val.device)
     region = _truth(lowering, wide)
