@@ -2872,7 +2872,7 @@ def sparse_compressed_tensor(
 sparse_coo: Any
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Any = None,
     *,

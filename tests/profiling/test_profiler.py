@@ -284,7 +284,7 @@ REFUSED = [
     (lambda: profile().events(), RuntimeError, "didn't finish"),
     (lambda: profile().export_stacks("x"), RuntimeError, "with_stack=True"),
     (lambda: profile().export_memory_timeline("x"), NotImplementedError, "memory_timeline"),
-    (lambda: schedule(wait=1, warmup=1, active=0), ValueError, "active must be positive"),
+    (lambda: schedule(wait=1, warmup=1, active=0), AssertionError, "active=0 .need > 0"),
 ]
 
 

@@ -412,3 +412,11 @@ def test_conj():
     assert torch.equal(x.to_sparse().conj().to_dense(), x.conj()) and not x.to_sparse().conj().is_conj()
     with pytest.raises(TypeError, match="Use Tensor.to_dense"):
         x.to_sparse().conj().numpy(force=True)
+
+
+def test_a_size_alone():
+    for x in (torch.sparse_coo_tensor((2, 3)), torch.sparse_coo_tensor(size=(2, 3))):
+        assert x.shape == (2, 3) and x._nnz() == 0 and torch.equal(x.to_dense(), torch.zeros(2, 3))
+    for given in ({}, {"indices": torch.zeros(1, 0, dtype=torch.int64), "size": (2,)}, {"values": torch.ones(1)}):
+        with pytest.raises(TypeError):
+            torch.sparse_coo_tensor(**given)

@@ -75,10 +75,13 @@ def schedule(
     skip_first_wait: int = 0,
 ) -> Callable[[int], ProfilerAction]:
     """What to do at each step: skip ``skip_first`` steps; then, over and over (``repeat`` times, 0: for ever), wait, warm up, record for
-    ``active`` steps. The last of these saves. With ``skip_first_wait`` the first cycle has no wait. Raises ValueError for numbers that make no
-    cycle."""
+    ``active`` steps. The last of these saves. With ``skip_first_wait`` the first cycle has no wait. Raises AssertionError for numbers that make
+    no cycle."""
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
-        raise ValueError("Invalid profiler schedule arguments: active must be positive, the others not negative")
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), "
+            f"repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+        )
     if warmup == 0:
         warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
 

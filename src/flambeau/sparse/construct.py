@@ -85,7 +85,7 @@ def _counted(size):
 
 
 def sparse_coo_tensor(
-    indices,
+    indices=None,
     values=None,
     size=None,
     *,
@@ -100,8 +100,8 @@ def sparse_coo_tensor(
 
     ``size``: inferred from the largest index unless given. RuntimeError for indices outside of it, or numbers that don't agree.
     """
-    if values is None and size is None:
-        size = _counted(tuple(indices))
+    if values is None and (indices is None) != (size is None):
+        size = _counted(tuple(indices if size is None else size))
         return aten._sparse_coo_tensor_with_dims_and_tensors.default(
             len(size),
             0,
@@ -110,6 +110,8 @@ def sparse_coo_tensor(
             aten.zeros.default([0], dtype=dtype),
             is_coalesced=len(size) > 0,
         )
+    if indices is None or values is None:
+        raise TypeError("sparse_coo_tensor(): indices and values are given together, or a size alone")
     (i,), v = _tensors([indices], values, dtype, device)
     if i.dtype.category > 1:
         i = to(i, int64)
