@@ -240,3 +240,15 @@ def test_matrices_are_as_lapack_leaves_them(name):
     b = torch.randn(2, 4, 3)
     assert fn(a, b).stride() == strides
     assert torch.compile(fn)(a, b).stride() == strides
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_one_volume_is_pooled_in_its_format(last):
+    format = torch.channels_last_3d if last else torch.contiguous_format
+    x = torch.randn(1, 3, 4, 4, 4).contiguous(memory_format=format)[0]
+    want, places = torch.nn.functional.max_pool3d(x.contiguous(), 2, return_indices=True)
+    for pool in (torch.nn.functional.max_pool3d, torch.compile(torch.nn.functional.max_pool3d)):
+        got, at = pool(x, 2, return_indices=True)
+        assert torch.equal(got, want) and torch.equal(at, places) and torch.equal(pool(x, 2), want)
+        for t in (got, at, pool(x, 2)):
+            assert t.stride() == ((1, 12, 6, 3) if last else (8, 4, 2, 1))

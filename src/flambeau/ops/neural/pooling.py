@@ -6,12 +6,14 @@ the derivative goes.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from ...base import dtypes
-from ...base.shapes import normalize_dim, spread
+from ...base.memory_format import channels_last_3d, contiguous_format, has_format
+from ...base.shapes import is_contiguous, normalize_dim, spread
 from ...core.declare import COMPLEX, INTEGERS, composite, explicit
-from ...core.images import as_image
+from ...core.images import as_image, as_images
 from ...core.layouts import image_format, strides_of
 from ...core.operator import namespace
 from ...core.quantized import is_quantized, through_values
@@ -175,6 +177,28 @@ def _pool_of_two(forward, backward):
         return lowering.max_pool_backward(val, backward.name(), grad_output, indices)
 
 
+def _of_volumes(n: int):
+    """Of three dimensions: (C, D, H, W) is one volume, and lies channels last where a batch of it does. Of two, a body as it is."""
+
+    def wrap(fn):
+        batched = as_images(fn, 0, False, None)
+
+        def run(self, *rest):
+            if self.ndim != 4 or 0 in self.shape:
+                return batched(self, *rest)
+            x = aten.unsqueeze.default(self, 0)
+            last = not is_contiguous(x.shape, strides_of(x)) and has_format(x.shape, strides_of(x), channels_last_3d)
+            format = channels_last_3d if last else contiguous_format
+            made = fn(x, *rest)
+            if isinstance(made, (tuple, list)):
+                return tuple(aten.squeeze.dim(as_image(t, format), 0) for t in made)
+            return aten.squeeze.dim(as_image(made, format), 0)
+
+        return functools.wraps(fn)(run) if n == 3 else fn
+
+    return wrap
+
+
 def _max_pool_with_indices(n):
     name = f"max_pool{n}d_with_indices"
 
@@ -183,8 +207,9 @@ def _max_pool_with_indices(n):
         "-> (Tensor, Tensor)",
         variants="nn",
         has_out=False,
-        images=0,
+        images=None if n == 3 else 0,
     )
+    @_of_volumes(n)
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
         windows, kernel, stride, padding, dilation, counts = _max_parts(
             self, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d"
@@ -259,8 +284,9 @@ def _max_pool(n):
         "-> Tensor",
         refuse=(*(INTEGERS if n == 1 else ["bool"]), *COMPLEX),
         variants="function",
-        images=0,
+        images=None if n == 3 else 0,
     )
+    @_of_volumes(n)
     def max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
         if n == 2 and self.dtype in _TEMPLATES:
             return _with_indices[2](self, kernel_size, stride, padding, dilation, ceil_mode)[0]
