@@ -162,5 +162,12 @@ def test_weights_of_losses():
     assert F.huber_loss(a, b, reduction="none", weight=w).tolist() == [0.125, 5.0, 7.5]
     assert F.huber_loss(a, b, weight=w).item() == pytest.approx(12.625 / 3)
     assert F.mse_loss(a, b, weight=w).item() == pytest.approx(45.25 / 6)
+    rows, ones = torch.tensor([1.0, 2.0, 5.0]), torch.zeros(3)
+    weights = torch.tensor([1.0, 2.0, 3.0])
+    assert F.l1_loss(rows, ones, weight=weights).item() == pytest.approx(20 / 6)
+    assert F.l1_loss(rows, ones, reduction="sum", weight=weights).item() == 20
+    assert F.l1_loss(rows, ones, reduction="none", weight=weights).tolist() == [1, 4, 15]
+    with pytest.raises(ValueError, match="must have the same size"):
+        F.l1_loss(rows, ones, weight=torch.ones(2))
     with pytest.raises(ValueError, match="same size"):
         F.huber_loss(a, b, weight=w[:2])

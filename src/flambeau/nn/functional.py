@@ -433,7 +433,12 @@ def mse_loss(
     code = _loss_reduction(size_average, reduce, reduction)
     if weight is None:
         return _mse_loss(input, target, code)
-    weighted = _weighted(_mse_loss(input, target, 0), weight)
+    return _weighted_mean(_mse_loss(input, target, 0), weight, code)
+
+
+def _weighted_mean(losses, weight, code):
+    """``losses`` by ``weight``: each, their sum, or their mean by the sum of the weights."""
+    weighted = _weighted(losses, weight)
     return weighted if code == 0 else weighted.sum() if code == 2 else weighted.sum() / weight.sum()
 
 
@@ -446,16 +451,21 @@ def _weighted(losses, weight):
 
 @overridable
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """Mean of |input - target|.
+    """Mean of |input - target|, by ``weight``, of the input's size.
 
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(1.)
     """
     input, target = _of_one_size("l1_loss", input, target)
     code = _loss_reduction(size_average, reduce, reduction)
-    return _l1_loss(input, target, code)
+    return _l1_loss(input, target, code) if weight is None else _weighted_mean(_l1_loss(input, target, 0), weight, code)
 
 
 @overridable

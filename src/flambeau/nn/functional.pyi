@@ -395,6 +395,7 @@ def l1_loss(
     size_average: _bool | None = None,
     reduce: _bool | None = None,
     reduction: _str = "mean",
+    weight: _Tensor | None = None,
 ) -> _Tensor: ...
 def layer_norm(
     input: _Tensor,
