@@ -25,10 +25,27 @@ FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from,
     for (int64_t i = 0; i < n; i++) to[i] = (Key)(of(((const T *)line)[i]) ^ flip); \
     break;
 
-FAST static void NAME(keys)(const char *line, int kind, Key flip, int64_t n, Key *to) {
+BY_LEVEL(static void, NAME(keys), (const char *line, int kind, Key flip, int64_t n, Key *to), (line, kind, flip, n, to)) {
     switch (kind) { ELEMENTS_OF_WIDTH(KEYS_ONLY) }
 }
 #undef KEYS_ONLY
+
+/* How many keys are smaller than one, and equal to it. */
+BY_LEVEL(static void, NAME(beside), (const Key *keys, int64_t n, Key key, int64_t *smaller, int64_t *equal), (keys, n, key, smaller, equal)) {
+    *smaller = *equal = 0;
+    for (int64_t from = 0; from < n; from += 1 << 30) {
+        int64_t to = n - from < 1 << 30 ? n : from + (1 << 30);
+        Key less = 0, same = 0; /* as wide as a key, so that a vector counts */
+        for (int64_t i = from; i < to; i++) less += keys[i] < key, same += keys[i] == key;
+        *smaller += (int64_t)less, *equal += (int64_t)same;
+    }
+}
+/* The bits that all keys have, and that any has. */
+BY_LEVEL(static void, NAME(bits), (const Key *keys, int64_t n, Key *in_all, Key *in_any), (keys, n, in_all, in_any)) {
+    Key all = keys[0], any = keys[0];
+    for (int64_t i = 0; i < n; i++) all &= keys[i], any |= keys[i];
+    *in_all = all, *in_any = any;
+}
 
 /* How many of up to RANKED keys are smaller than each: all pairs are compared, a vector at a time. `key` and `rank` have room for `whole`, a
  * multiple of 16; behind the keys stands the greatest one. Their highest bit is turned, so that signed comparisons order them. */
@@ -45,10 +62,9 @@ BY_LEVEL(static void, NAME(ranks), (const Signed *key, int64_t whole, Signed *ra
 
 /* The rank that a median has in a line with nans, which are the greatest. */
 static int64_t NAME(middle)(const Order *o, const Key *keys, int64_t n) {
-    int64_t nans = 0;
+    int64_t nans = 0, others;
     if (o->what == ORDER_RANK) return o->k;
-    if (flb_is_floating(o->kind))
-        for (int64_t i = 0; i < n; i++) nans += keys[i] == (Key) ~(Key)0;
+    if (flb_is_floating(o->kind)) NAME(beside)(keys, n, (Key) ~(Key)0, &others, &nans);
     if (o->what == ORDER_MEDIAN) return nans ? n - nans : (n - 1) / 2;
     return nans == n ? 0 : (n - nans - 1) / 2;
 }
@@ -120,8 +136,8 @@ FAST static Key NAME(key_of_some)(const Key *keys, int64_t n, int64_t rank) {
 FAST static Key NAME(key_at)(const Key *keys, Key *b, int64_t n, int64_t rank) {
     uint32_t count[2048];
     while (n > RANKED) {
-        Key all = keys[0], any = keys[0];
-        for (int64_t i = 0; i < n; i++) all &= keys[i], any |= keys[i];
+        Key all, any;
+        NAME(bits)(keys, n, &all, &any);
         if (all == any) return keys[0];
         int bits = n < 2048 ? 8 : 11, top = 63 - __builtin_clzll((unsigned long long)(all ^ any)), shift = top < bits ? 0 : top + 1 - bits;
         Key mask = ((Key)1 << bits) - 1;
@@ -142,14 +158,14 @@ FAST static Key NAME(key_at)(const Key *keys, Key *b, int64_t n, int64_t rank) {
 
 /* One element of a line; `a` and `b` have room for its keys. */
 FAST static void NAME(one)(const Order *o, const char *line, Key flip, Key *a, Key *b, char *values, char *places) {
-    int64_t n = o->n, less = 0, i = 0;
+    int64_t n = o->n, less, equal, i = 0;
 #ifndef LONG
     int item = item_of[o->kind];
 #endif
     NAME(keys)(line, o->kind, flip, n, a);
     int64_t wanted = NAME(middle)(o, a, n);
     Key key = NAME(key_at)(a, b, n, wanted);
-    for (int64_t j = 0; j < n; j++) less += a[j] < key;
+    NAME(beside)(a, n, key, &less, &equal);
     for (wanted -= less; a[i] != key || wanted--; i++)
         ;
     PUT_ANY(0, i);
