@@ -91,3 +91,14 @@ def test_common_divisors_and_multiples(dtype):
     x = torch.from_numpy(a)
     same_bits(often(lambda: torch.gcd(x[:, ::2], x[1, ::2])), np.gcd(a[:, ::2], a[1, ::2]))
     same_bits(often(lambda: torch.gcd(x, torch.tensor(12, dtype=x.dtype))), np.gcd(a, np.dtype(dtype).type(12)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 700])
+def test_the_first_greatest_element_and_nans(dtype, n):
+    a = (of_floats if dtype.startswith("f") else of_integers)(n, dtype)
+    for b in (a, a[::-1].copy(), np.full_like(a, 3), np.nan_to_num(a, nan=2)):
+        x = torch.from_numpy(b)
+        assert often(lambda: torch.argmax(x)).item() == int(np.argmax(b))  # noqa: B023
+        assert often(lambda: torch.argmin(x)).item() == int(np.argmin(b))  # noqa: B023
+        assert often(lambda: torch.argmax(x[::2])).item() == int(np.argmax(b[::2]))  # noqa: B023
