@@ -101,13 +101,17 @@ class Operands:
 
 
 def run(operands, epilogue, patch, fused=True):
-    """(results of the compiled program, its source). The way is chosen as if it had been measured."""
+    """(results of the compiled program, its source). The way is chosen as if it had been measured; a graph that the disk keeps has the way of the case
+    that compiled it."""
     seen = []
     torch._dynamo.reset()
     patch.setattr(autotune, "recalled", lambda key, names: operands.way if key.startswith("convolution") else "usual")
     debug.listeners.append(seen.append)
     try:
-        with config.patch(planes_bytes=0, epilogue_fusion=fused, max_autotune=True):
+        with (
+            config.patch(planes_bytes=0, epilogue_fusion=fused, max_autotune=True),
+            torch._functorch.config.patch(enable_autograd_cache=False),
+        ):
             out = torch.compile(lambda o: epilogue(o.convolution(), o), dynamic=False)(operands)
     finally:
         debug.listeners.pop()
