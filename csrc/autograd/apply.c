@@ -92,8 +92,8 @@ int flb_op_apply(FlbNode *base, PyObject **cts, PyObject **grads) {
     return flb_formula_apply(node, cts, grads);
 }
 
-/* Give a cotangent the shape and dtype of the tensor that the edge leads to: sum over broadcast dimensions, cast.
- * Replaces *grad. */
+/* Give a cotangent the shape and dtype of the tensor that the edge leads to: sum over broadcast dimensions,
+ * cast. Replaces *grad. */
 int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
     FlbNode *to = edge->node;
     FlbTensor *g = (FlbTensor *)*grad, *leaf = NULL;
@@ -129,7 +129,8 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
             ? 0
             : PyObject_RichCompareBool(have, shape, Py_EQ);
         if (same > 0 && Py_TYPE(from) != &FlbOpNode_Type && g->device != device)
-            same = PyObject_RichCompareBool(g->device, device, Py_EQ); /* a program's own backward may have moved it */
+            same = PyObject_RichCompareBool(g->device, device,
+                                            Py_EQ); /* a program's own backward may have moved it */
         if (same) {
             Py_DECREF(shape);
             return same < 0 ? -1 : 0;
@@ -137,8 +138,9 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
     }
     PyObject *name = flb_node_name(from), *nr = PyLong_FromLong(i);
     PyObject *made = name && nr
-        ? flb_library_call(fit_slow, (PyObject *[]){*grad, shape, dtype, device, name, nr,
-                                                     Py_TYPE(from) == &FlbOpNode_Type ? Py_False : Py_True},
+        ? flb_library_call(fit_slow,
+                           (PyObject *[]){*grad, shape, dtype, device, name, nr,
+                                          Py_TYPE(from) == &FlbOpNode_Type ? Py_False : Py_True},
                            7)
         : NULL;
     Py_DECREF(shape);

@@ -6,8 +6,8 @@
  * again. */
 #include "autograd/autograd.h"
 
-static PyObject *add_op = NULL;         /* aten.add.Tensor */
-static PyObject *add_inplace_op = NULL; /* aten.add_.Tensor */
+static PyObject *add_op = NULL;                                          /* aten.add.Tensor */
+static PyObject *add_inplace_op = NULL;                                  /* aten.add_.Tensor */
 static PyObject *hook_result_checker = NULL, *hook_count_checker = NULL; /* autograd/hook_results.py */
 static PyObject *copy_for = NULL; /* autograd/record.py: a copy of a gradient in the layout of its leaf */
 static PyObject *clone_op = NULL, *detach_op = NULL, *ones_like_op = NULL;
@@ -220,10 +220,13 @@ static int same_size(FlbTensor *a, FlbTensor *b) {
 /* Whether what a hook returned may replace the gradient `before`, NULL for none that came. */
 static int check_result(PyObject *hook, PyObject *before, PyObject *got) {
     if (before == got) return 0;
-    if (before && flb_plain(before) && flb_plain(got) && ((FlbTensor *)before)->dtype == ((FlbTensor *)got)->dtype &&
-        ((FlbTensor *)before)->device == ((FlbTensor *)got)->device && same_size((FlbTensor *)before, (FlbTensor *)got) == 1)
+    if (before && flb_plain(before) && flb_plain(got) &&
+        ((FlbTensor *)before)->dtype == ((FlbTensor *)got)->dtype &&
+        ((FlbTensor *)before)->device == ((FlbTensor *)got)->device &&
+        same_size((FlbTensor *)before, (FlbTensor *)got) == 1)
         return 0;
-    PyObject *r = PyObject_CallFunctionObjArgs(hook_result_checker, hook, before ? before : Py_None, got, NULL);
+    PyObject *r =
+        PyObject_CallFunctionObjArgs(hook_result_checker, hook, before ? before : Py_None, got, NULL);
     Py_XDECREF(r);
     return r ? 0 : -1;
 }
@@ -284,9 +287,7 @@ static int node_hooks(PyObject *hooks, PyObject **values, int n, PyObject *resul
     Py_XDECREF(list);
     return r;
 }
-static int node_pre_hooks(PyObject *hooks, PyObject **cts, int n) {
-    return node_hooks(hooks, cts, n, NULL);
-}
+static int node_pre_hooks(PyObject *hooks, PyObject **cts, int n) { return node_hooks(hooks, cts, n, NULL); }
 static int node_post_hooks(PyObject *hooks, PyObject **grads, int n, PyObject **cts, int n_cts) {
     PyObject *results = tuple_of(cts, n_cts);
     int r = results ? node_hooks(hooks, grads, n, results) : -1;
@@ -366,10 +367,12 @@ static Py_ssize_t held_by_storage(FlbTensor *t, PyObject *array) {
  * array. The product that is a weight's gradient comes as such, transposed twice. */
 static int is_rest_of_root(FlbTensor *t) {
     FlbView *v = flb_view(t);
-    if (!v || Py_REFCNT(v) != 1 || v->steps || Py_REFCNT(v->root) != 1 || !flb_plain((PyObject *)v->root)) return 0;
+    if (!v || Py_REFCNT(v) != 1 || v->steps || Py_REFCNT(v->root) != 1 || !flb_plain((PyObject *)v->root))
+        return 0;
     return !v->root->autograd && !(v->root->flags & FLB_REQUIRES_GRAD) && t->storage &&
         t->storage == v->root->storage && Py_REFCNT(t->storage) == 2 &&
-        PyArray_BASE((PyArrayObject *)t->array) == v->root->array && Py_REFCNT(v->root->array) == 2 + held_by_storage(t, v->root->array);
+        PyArray_BASE((PyArrayObject *)t->array) == v->root->array &&
+        Py_REFCNT(v->root->array) == 2 + held_by_storage(t, v->root->array);
 }
 /* Whether the leaf may keep this very tensor as its gradient: nobody else has it or its memory, and it is
  * laid out like the leaf. Such a view becomes a tensor of its own. */
@@ -452,8 +455,11 @@ static int accumulate(Run *r, FlbAccumulate *node, PyObject **slot) {
         for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(list); i++) {
             PyObject *got = PyObject_CallOneArg(PyList_GET_ITEM(list, i), (PyObject *)leaf);
             bad = got ? 0 : -1;
-            if (got && got != Py_None && (bad = check_result(PyList_GET_ITEM(list, i), (PyObject *)leaf, got)) == 0)
-                bad = (PyErr_SetString(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None."), -1);
+            if (got && got != Py_None &&
+                (bad = check_result(PyList_GET_ITEM(list, i), (PyObject *)leaf, got)) == 0)
+                bad = (PyErr_SetString(PyExc_RuntimeError,
+                                       "Tensor post accumulate grad hooks should return None."),
+                       -1);
             Py_XDECREF(got);
         }
         Py_XDECREF(list);
@@ -722,7 +728,8 @@ static PyObject *py_run(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     }
     return out;
 }
-/* backward_sequence(): the number of the node that runs in this thread, -1 outside of a backward pass and in a leaf. */
+/* backward_sequence(): the number of the node that runs in this thread, -1 outside of a backward pass and in
+ * a leaf. */
 static PyObject *py_sequence(PyObject *m, PyObject *unused) {
     return PyLong_FromLongLong(current && current->running ? (long long)current->running->sequence_nr : -1);
 }
@@ -738,12 +745,13 @@ static PyObject *py_reaches(PyObject *m, PyObject *node) {
     return PyBool_FromLong(i >= 0 && (current->tasks[i].needed || current->tasks[i].capture >= 0));
 }
 static PyObject *py_configure(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"add", "add_inplace", "clone", "detach", "ones_like", "zeros", "copy_for",
-                            "check_result", "check_count", NULL};
-    PyObject *v[9], **to[9] = {&add_op, &add_inplace_op, &clone_op, &detach_op, &ones_like_op, &make_zeros, &copy_for,
-                               &hook_result_checker, &hook_count_checker};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOO", names, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
-                                     &v[6], &v[7], &v[8]))
+    static char *names[] = {"add",   "add_inplace", "clone",        "detach",      "ones_like",
+                            "zeros", "copy_for",    "check_result", "check_count", NULL};
+    PyObject *v[9], **to[9] = {&add_op,    &add_inplace_op,      &clone_op,
+                               &detach_op, &ones_like_op,        &make_zeros,
+                               &copy_for,  &hook_result_checker, &hook_count_checker};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOO", names, &v[0], &v[1], &v[2], &v[3], &v[4],
+                                     &v[5], &v[6], &v[7], &v[8]))
         return NULL;
     for (int i = 0; i < 9; i++) Py_XSETREF(*to[i], Py_NewRef(v[i]));
     Py_RETURN_NONE;
@@ -773,7 +781,8 @@ PyMethodDef flb_engine_functions[] = {
     {"backward_reaches", py_reaches, METH_O,
      "backward_reaches(node): whether a gradient may come to the node in the pass that is running."},
     {"backward_waits_for_one", py_waits_for_one, METH_O,
-     "backward_waits_for_one(node): whether the node gets one cotangent in the pass that is running, and it hasn't "
+     "backward_waits_for_one(node): whether the node gets one cotangent in the pass that is running, and it "
+     "hasn't "
      "come."},
     {"backward_keeps", py_keeps, METH_NOARGS,
      "backward_keeps(): whether saved values may be asked for after the pass that is running in this thread; "

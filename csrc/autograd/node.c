@@ -197,7 +197,8 @@ static int python_apply(FlbNode *self, PyObject **cts, PyObject **grads) {
         if (g == Py_None) continue;
         if (!PyObject_TypeCheck(g, &FlbTensor_Type)) {
             PyObject *name = flb_node_name(self);
-            PyErr_Format(PyExc_RuntimeError, "expected Variable or None (got %s) as gradient %zd of function %U",
+            PyErr_Format(PyExc_RuntimeError,
+                         "expected Variable or None (got %s) as gradient %zd of function %U",
                          Py_TYPE(g)->tp_name, i, name);
             Py_XDECREF(name);
             Py_DECREF(fast);
@@ -266,7 +267,9 @@ static PyObject *node_repr(FlbNode *n) {
 }
 static PyObject *node_name(FlbNode *n, PyObject *unused) { return flb_node_name(n); }
 /* node_count(): the number that the next node gets. */
-static PyObject *node_count(PyObject *m, PyObject *unused) { return PyLong_FromUnsignedLongLong(next_sequence); }
+static PyObject *node_count(PyObject *m, PyObject *unused) {
+    return PyLong_FromUnsignedLongLong(next_sequence);
+}
 static PyObject *node_sequence(FlbNode *n, PyObject *unused) {
     return PyLong_FromUnsignedLongLong(n->sequence_nr);
 }
@@ -360,9 +363,11 @@ static PyObject *node_apply(FlbNode *n, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *node_call(FlbNode *n, PyObject *args, PyObject *kwargs) {
     if (kwargs && PyDict_GET_SIZE(kwargs))
         return PyErr_SetString(PyExc_TypeError, "a node takes no keyword arguments"), NULL;
-    PyObject *apply = PyObject_GetAttr((PyObject *)n, str_apply), *out = apply ? PyObject_CallObject(apply, args) : NULL;
+    PyObject *apply = PyObject_GetAttr((PyObject *)n, str_apply),
+             *out = apply ? PyObject_CallObject(apply, args) : NULL;
     Py_XDECREF(apply);
-    if (out && PyTuple_Check(out) && PyTuple_GET_SIZE(out) == 1) Py_SETREF(out, Py_NewRef(PyTuple_GET_ITEM(out, 0)));
+    if (out && PyTuple_Check(out) && PyTuple_GET_SIZE(out) == 1)
+        Py_SETREF(out, Py_NewRef(PyTuple_GET_ITEM(out, 0)));
     return out;
 }
 static void op_node_drop(FlbOpNode *n);
@@ -717,7 +722,8 @@ static PyObject *py_part_leaf(PyObject *m, PyObject *arg) {
     ((FlbLeaf *)t->autograd)->accumulator = NULL;
     return Py_NewRef(node);
 }
-/* outdate(a, b): whoever saved one of the tensors finds that it was written to, whichever of the memories it has. */
+/* outdate(a, b): whoever saved one of the tensors finds that it was written to, whichever of the memories it
+ * has. */
 static PyObject *py_outdate(PyObject *m, PyObject *args) {
     PyObject *a, *b;
     if (!PyArg_ParseTuple(args, "O!O!", &FlbTensor_Type, &a, &FlbTensor_Type, &b)) return NULL;
@@ -734,17 +740,21 @@ static PyObject *py_set_handle(PyObject *m, PyObject *cls) {
     Py_RETURN_NONE;
 }
 PyMethodDef flb_node_functions[] = {
-    {"node_count", node_count, METH_NOARGS, "node_count(): the number that the next node of a backward graph gets."},
+    {"node_count", node_count, METH_NOARGS,
+     "node_count(): the number that the next node of a backward graph gets."},
     {"gradient_edge", py_gradient_edge, METH_O,
      "gradient_edge(tensor): (node, number) a cotangent of it goes to, or None."},
     {"set_history", py_set_history, METH_VARARGS,
      "set_history(tensor, node, nr): the tensor is result nr of node."},
-    {"leaf_hooks", py_leaf_hooks, METH_VARARGS, "leaf_hooks(tensor, post, hooks=None): the dict of hooks of a leaf, which becomes `hooks`."},
+    {"leaf_hooks", py_leaf_hooks, METH_VARARGS,
+     "leaf_hooks(tensor, post, hooks=None): the dict of hooks of a leaf, which becomes `hooks`."},
     {"part_leaf", py_part_leaf, METH_O,
      "part_leaf(tensor): the node by which graphs reach a leaf, or None; graphs to come make another."},
     {"outdate", py_outdate, METH_VARARGS,
-     "outdate(a, b): who saved one of the tensors finds that it was written to, whichever of the two memories it has."},
-    {"set_hook_handle", py_set_handle, METH_O, "set_hook_handle(fn): fn(hooks, hook) adds a hook to a dict and gives its handle."},
+     "outdate(a, b): who saved one of the tensors finds that it was written to, whichever of the two "
+     "memories it has."},
+    {"set_hook_handle", py_set_handle, METH_O,
+     "set_hook_handle(fn): fn(hooks, hook) adds a hook to a dict and gives its handle."},
     {NULL}};
 int flb_init_node(PyObject *module) {
     if (!(str_apply = PyUnicode_InternFromString("apply")) ||

@@ -521,13 +521,16 @@ done:
 
 static int refuse_written_view(const FlbView *v) {
     int inference = v->creation == VIEW_INFERENCE;
-    PyErr_Format(PyExc_RuntimeError,
-                 "A view was created in %s mode and is being modified inplace %s. Given that this use case is ambiguous "
-                 "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
-                 "either both inside the %s block (if you don't want the inplace to be tracked) or both outside (if you "
-                 "want the inplace to be tracked).",
-                 inference ? "inference" : "no_grad", inference ? "in normal mode" : "with grad mode enabled",
-                 inference ? "inference_mode" : "no_grad");
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "A view was created in %s mode and is being modified inplace %s. Given that this use case is "
+        "ambiguous "
+        "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+        "either both inside the %s block (if you don't want the inplace to be tracked) or both outside (if "
+        "you "
+        "want the inplace to be tracked).",
+        inference ? "inference" : "no_grad", inference ? "in normal mode" : "with grad mode enabled",
+        inference ? "inference_mode" : "no_grad");
     return -1;
 }
 int flb_check_view_written(FlbTensor *t) {

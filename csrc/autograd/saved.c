@@ -11,7 +11,8 @@ static PyObject *replay_steps = NULL; /* replay(root, steps): the steps of a vie
 
 /* ---- saving -------------------------------------------------------------------------------------------- */
 
-/* Says of the error that a hook raised that it is the program's: it is never taken for one of the graph that was running. */
+/* Says of the error that a hook raised that it is the program's: it is never taken for one of the graph that
+ * was running. */
 static void raised_by_program(void) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -385,7 +386,8 @@ int flb_view_is_strided(FlbTensor *base) {
 
 /* `out` is the view op(base, *rest) (item `which` of it, or None); op and rest NULL when both are plain. */
 int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest, PyObject *which) {
-    /* Nothing will ever be recorded of an inference tensor, so what is seen of it is no view, as in PyTorch. */
+    /* Nothing will ever be recorded of an inference tensor, so what is seen of it is no view, as in PyTorch.
+     */
     if (flb_inference_used && flb_is_inference(base)) return 0;
     FlbView *above = flb_view(base);
     FlbTensor *root = above ? above->root : base;
@@ -413,8 +415,8 @@ int flb_note_view(FlbTensor *out, FlbTensor *base, PyObject *op, PyObject *rest,
     v->generation = above && above->generation < storage->recorded ? above->generation : storage->recorded;
     const FlbTls *tls = flb_tls();
     v->creation = above && above->creation ? above->creation
-                  : tls->inference         ? VIEW_INFERENCE
-                  : tls->grad_enabled      ? VIEW_PLAIN
+        : tls->inference                   ? VIEW_INFERENCE
+        : tls->grad_enabled                ? VIEW_PLAIN
                                            : VIEW_NO_GRAD;
     PyObject_GC_Track(v);
     Py_XSETREF(out->autograd, (PyObject *)v);

@@ -262,9 +262,7 @@ static int bind_value(FlbOperator *op, const Parameter *p, PyObject *o, PyObject
             *value = Py_NewRef(Py_None);
             return YES;
         }
-        ok = t == &PyBool_Type                          ? YES
-            : number || is_tensor(o) || plain_other(o) ? NO
-                                                       : UNSURE;
+        ok = t == &PyBool_Type ? YES : number || is_tensor(o) || plain_other(o) ? NO : UNSURE;
         break;
     case P_STR:
         ok = t == &PyUnicode_Type ? YES : number || is_tensor(o) || plain_other(o) ? NO : UNSURE;

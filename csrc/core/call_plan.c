@@ -467,8 +467,8 @@ static int run_again(PyObject *call_plan, FlbOperator *op, const Description *d,
                      PyObject **result) {
     Description now;
     Py_ssize_t n = op->n_parameters;
-    if (call_plan == Py_None || !flb_describe(&now, NULL, op->by_type, op->factors, values, n) || now.n != d->n ||
-        memcmp(now.words, d->words, d->n * 8))
+    if (call_plan == Py_None || !flb_describe(&now, NULL, op->by_type, op->factors, values, n) ||
+        now.n != d->n || memcmp(now.words, d->words, d->n * 8))
         return 0;
     return run(call_plan, (PyObject *)op, &now, values, n, result);
 }
@@ -486,8 +486,8 @@ static int worth(const Description *d) {
     }
     return 1 + (int)(most >> 10 < R_OFTEN ? most >> 10 : R_OFTEN);
 }
-/* A description has come up R_OFTEN times: Python may have a compiled graph for it. The next call finds it. NotImplemented:
- * not yet. */
+/* A description has come up R_OFTEN times: Python may have a compiled graph for it. The next call finds it.
+ * NotImplemented: not yet. */
 static int compile_often(FlbOperator *self, PyObject *call_plan, Description *d, PyObject *const *values) {
     PyObject *handler = flb_call_compiler, *made = NULL;
     if (!handler || handler == Py_None) return 0;
@@ -526,7 +526,8 @@ static int numbers_of(PyObject *o, npy_intp *to) {
     if (!PyList_CheckExact(o) && !PyTuple_Check(o)) return -1;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     for (Py_ssize_t i = 0; i < n && n <= R_DIMS; i++)
-        if (PySequence_Fast_GET_ITEM(o, i) == Py_None || !number(PySequence_Fast_GET_ITEM(o, i), 0, to + i)) return -1;
+        if (PySequence_Fast_GET_ITEM(o, i) == Py_None || !number(PySequence_Fast_GET_ITEM(o, i), 0, to + i))
+            return -1;
     return n <= R_DIMS ? (int)n : -1;
 }
 /* Sizes, strides and a first element, all inside the memory. 0: what is wrong with them is told elsewhere. */
@@ -541,8 +542,8 @@ static int view_by_strides(FlbOperator *op, FlbTensor *base, PyObject *const *va
     low += offset, high = low;
     for (int i = 0; i < view.n_dims; i++) {
         npy_intp reach;
-        if (view.dims[i] < 1 || __builtin_mul_overflow(view.dims[i] - 1, view.strides[i], &reach) || reach < -room ||
-            reach > room)
+        if (view.dims[i] < 1 || __builtin_mul_overflow(view.dims[i] - 1, view.strides[i], &reach) ||
+            reach < -room || reach > room)
             return 0;
         if (reach < 0) low += reach;
         else high += reach;
@@ -554,8 +555,8 @@ static int view_by_strides(FlbOperator *op, FlbTensor *base, PyObject *const *va
     *result = make_views(&plan, base, (PyObject *)op, values, op->n_parameters);
     return *result ? 1 : -1;
 }
-/* One index, or a slice, along one dimension of a plain tensor: the numbers are others at every call, so there is
- * no plan for each. 0: what is wrong with them is told elsewhere. */
+/* One index, or a slice, along one dimension of a plain tensor: the numbers are others at every call, so
+ * there is no plan for each. 0: what is wrong with them is told elsewhere. */
 static int view_by_numbers(FlbOperator *op, Description *d, PyObject *const *values, PyObject **result) {
     FlbTensor *base = d->tensors[0];
     PyArrayObject *a = (PyArrayObject *)base->array;
@@ -607,8 +608,7 @@ int flb_call_plan_call(FlbOperator *self, PyObject *const *values, PyObject **re
             uint32_t before = generation;
             int status = compile_often(self, call_plan, &d, values);
             /* This call runs the same code as those before it: the general way may add in another order. */
-            if (!status && before == generation)
-                status = run_again(call_plan, self, &d, values, result);
+            if (!status && before == generation) status = run_again(call_plan, self, &d, values, result);
             Py_DECREF(call_plan);
             return status;
         }
@@ -678,8 +678,8 @@ static int read_operand(PyObject *t, Operand *o, int n_slots, int n_dims) {
 }
 /* The inner loop a step names: ("ufunc", ufunc, type numbers), ("cast", from, to), ("copy", itemsize),
  * ("select", itemsize);
- * ("gather",), ("scatter", how, type number): reads and writes by index. `ufunc` and `type` are told of a ufunc
- * of two operands that have the type of its result. */
+ * ("gather",), ("scatter", how, type number): reads and writes by index. `ufunc` and `type` are told of a
+ * ufunc of two operands that have the type of its result. */
 static int read_loop(PyObject *spec, Step *s, const char **ufunc, int *type) {
     const char *what;
     PyObject *a = NULL, *b = NULL;
@@ -714,7 +714,8 @@ static int read_loop(PyObject *spec, Step *s, const char **ufunc, int *type) {
             if (same && u->functions[i]) {
                 s->fn = u->functions[i];
                 s->data = u->data ? ((void *const *)u->data)[i] : NULL;
-                if (n == 3 && types[0] == types[1] && types[1] == types[2]) *ufunc = u->name, *type = (int)types[0];
+                if (n == 3 && types[0] == types[1] && types[1] == types[2])
+                    *ufunc = u->name, *type = (int)types[0];
                 return 0;
             }
         }
@@ -874,7 +875,8 @@ fail:
     return NULL;
 }
 static PyMemberDef call_plan_members[] = {
-    {"kept", T_OBJECT, offsetof(FlbCallPlan, keep), READONLY, "(steps, constants), or None for either"}, {NULL}};
+    {"kept", T_OBJECT, offsetof(FlbCallPlan, keep), READONLY, "(steps, constants), or None for either"},
+    {NULL}};
 PyTypeObject FlbCallPlan_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.CallPlan",
     .tp_basicsize = sizeof(FlbCallPlan),
@@ -902,8 +904,10 @@ static PyObject *py_made_by_numbers(PyObject *m, PyObject *args) {
 }
 static PyMethodDef functions[] = {
     {"made_by_numbers", py_made_by_numbers, METH_VARARGS,
-     "made_by_numbers(op, how): \"strides\": op(tensor, sizes, strides, offset, ...) is a view inside the memory of a plain tensor.\n"
-     "\"order\": op(tensor, format) of a plain tensor in that order is the tensor. Both are then made without a call plan."},
+     "made_by_numbers(op, how): \"strides\": op(tensor, sizes, strides, offset, ...) is a view inside the "
+     "memory of a plain tensor.\n"
+     "\"order\": op(tensor, format) of a plain tensor in that order is the tensor. Both are then made "
+     "without a call plan."},
     {"forget_call_plans", py_forget_call_plans, METH_NOARGS,
      "Something that call plans depend on changed (the default dtype): none made so far is used again."},
     {NULL}};

@@ -75,7 +75,8 @@ void flb_call_plans_clear(FlbCallPlans *r);
 int flb_call_plans_traverse(FlbCallPlans *r, visitproc visit, void *arg);
 
 enum { R_TABLE = 64, R_PROBES = 8 };
-/* Calls of one description after which its call plan is compiled, where that gains something; a call of many elements counts for more. */
+/* Calls of one description after which its call plan is compiled, where that gains something; a call of many
+ * elements counts for more. */
 enum { R_OFTEN = 32 };
 
 typedef struct CallPlanEntry {
@@ -112,8 +113,8 @@ int flb_call_plan_call(struct FlbOperator *op, PyObject *const *values, PyObject
 PyUFuncGenericFunction flb_cast_loop(int from, int to);
 PyUFuncGenericFunction flb_select_loop(int itemsize);
 PyUFuncGenericFunction flb_copy_loop(int itemsize);
-/* In place of the ufunc's: of "maximum" and "minimum" where the steps are those of elements side by side and a
- * number, of "gcd" and "lcm"; NULL: there is none. */
+/* In place of the ufunc's: of "maximum" and "minimum" where the steps are those of elements side by side and
+ * a number, of "gcd" and "lcm"; NULL: there is none. */
 PyUFuncGenericFunction flb_own_loop(const char *ufunc, int type, const npy_intp *steps);
 /* call_plan_index.c: 0: an index is out of bounds. */
 int flb_call_plan_gather(const Step *s, char **slots);

@@ -36,8 +36,8 @@ typedef struct FlbOperator {
     uint8_t ready;       /* prepare() ran */
     uint8_t numbers;     /* Python numbers may stand for tensors when there is one tensor: 1 not for the first
                             argument, 2 for any */
-    uint8_t by_numbers;  /* BY_INDEX, BY_SLICE, BY_STRIDES: a view by numbers, made without a call plan; BY_ORDER: the
-                            tensor itself where its elements lie in C order */
+    uint8_t by_numbers;  /* BY_INDEX, BY_SLICE, BY_STRIDES: a view by numbers, made without a call plan;
+                            BY_ORDER: the tensor itself where its elements lie in C order */
     uint8_t factory;     /* makes a tensor on the current device, takes requires_grad */
     uint8_t call_plans_on, programs, is_view, one_tensor, pure,
         loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
@@ -56,9 +56,10 @@ extern PyObject
 extern PyObject *flb_override_handler; /* override(function, args, kwargs) -> result; core/overrides.py */
 extern PyObject *flb_dispatch_handler; /* dispatch(op, keys, args, kwargs) -> result; core/dispatch.py */
 extern PyObject *flb_prepare_handler;  /* prepare(op): gives op its parameters; core/bindings.py */
-extern PyObject *flb_call_compiler; /* compile_plan(op, values, plan) -> Kernel, None or NotImplemented; eager/often.py */
-extern PyObject *flb_call_planner;     /* make_plan(op, values) -> CallPlan or None; eager/call_plans.py */
-extern PyObject *flb_device_handler;   /* as_device(str or int); core/bindings.py */
+extern PyObject
+    *flb_call_compiler; /* compile_plan(op, values, plan) -> Kernel, None or NotImplemented; eager/often.py */
+extern PyObject *flb_call_planner;   /* make_plan(op, values) -> CallPlan or None; eager/call_plans.py */
+extern PyObject *flb_device_handler; /* as_device(str or int); core/bindings.py */
 extern PyObject
     *flb_python_handler; /* python_key(op, keys, args, kwargs): the general way; core/dispatch.py */
 extern PyObject *flb_check_handler; /* checked(op, result, mode, args, kwargs); core/dispatch.py */
@@ -91,8 +92,9 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs);
 /* Arguments as given to an operator, to values[n_parameters] (borrowed). 0: they don't fit. */
 int flb_bind_exact(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
                    PyObject **values);
-/* Arguments that a program gave to an overload; values as bound, NULL where they couldn't be. -1 with PyTorch's error for what its schema doesn't
- * take; 0 for what surely fits and for the package's own calls, 1 for what may fit. */
+/* Arguments that a program gave to an overload; values as bound, NULL where they couldn't be. -1 with
+ * PyTorch's error for what its schema doesn't take; 0 for what surely fits and for the package's own calls, 1
+ * for what may fit. */
 int flb_check_overload(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
                        PyObject *const *values);
 /* Such a call of what may fit has failed: its error becomes PyTorch's where an argument is at fault. */
@@ -117,7 +119,8 @@ FlbFloating *flb_floating(void); /* of this thread */
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 int flb_any_override(PyObject *const *args, Py_ssize_t n); /* -1: exception */
-int flb_packet_overridden(PyObject *const *args, Py_ssize_t n); /* the same of a call of a packet; -1: exception */
+int flb_packet_overridden(PyObject *const *args,
+                          Py_ssize_t n); /* the same of a call of a packet; -1: exception */
 int flb_operators_seen(
     void); /* whether a function mode is on that sees operators called by name: any but an autocast */
 int flb_arguments_override(PyObject *const *args, Py_ssize_t n); /* modes aside */
@@ -142,7 +145,8 @@ int flb_init_fake(PyObject *module), flb_init_layout(PyObject *module);
 /* A call on fake tensors whose shapes are known already, or are after it: 1 done, 0 not mine, -1 exception.
  */
 int flb_fake_call(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result);
-/* Whether a number can be a Scalar: an int of at most 64 bits, one without a sign too. Else the error is PyTorch's. */
+/* Whether a number can be a Scalar: an int of at most 64 bits, one without a sign too. Else the error is
+ * PyTorch's. */
 static inline int flb_scalar_fits(PyObject *o) {
     int overflow;
     if (!PyLong_Check(o)) return 1;

@@ -6,17 +6,19 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TURNS 4       /* tables that are counted in by turns: equal numbers in a row don't wait for each other */
+#define TURNS 4 /* tables that are counted in by turns: equal numbers in a row don't wait for each other */
 #define BY_TURNS 2048 /* bins of such tables at most: they stay in the first-level cache */
 
 /* Widens [least, most] to what lies in x. */
-BY_LEVEL(static inline void, flb_range_of, (const int64_t *x, int64_t n, int64_t *least, int64_t *most), (x, n, least, most)) {
+BY_LEVEL(static inline void, flb_range_of, (const int64_t *x, int64_t n, int64_t *least, int64_t *most),
+         (x, n, least, most)) {
     int64_t low = *least, high = *most;
     for (int64_t i = 0; i < n; i++) high = x[i] > high ? x[i] : high, low = x[i] < low ? x[i] : low;
     *least = low, *most = high;
 }
 
-/* counts[k] = how many of x are k; numbers beyond the bins (other threads may write meanwhile) are left out. */
+/* counts[k] = how many of x are k; numbers beyond the bins (other threads may write meanwhile) are left out.
+ */
 static void flb_count(const int64_t *x, int64_t n, int64_t *counts, int64_t bins) {
     int64_t i = 0;
     memset(counts, 0, (size_t)bins * sizeof *counts);

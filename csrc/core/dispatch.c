@@ -9,8 +9,8 @@
 #include "core/stack.h"
 
 PyObject *flb_override_handler = NULL, *flb_describe_handler = NULL, *flb_dispatch_handler = NULL,
-         *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_call_compiler = NULL, *flb_device_handler = NULL,
-         *flb_python_handler = NULL, *flb_check_handler = NULL;
+         *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_call_compiler = NULL,
+         *flb_device_handler = NULL, *flb_python_handler = NULL, *flb_check_handler = NULL;
 PyTypeObject *flb_dtype_class = NULL, *flb_format_class = NULL;
 int64_t (*flb_sequence)(PyObject *node) = NULL;
 int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) = NULL;
@@ -72,7 +72,8 @@ PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObje
 /* ---- what the arguments say ---------------------------------------------------------------------------- */
 
 enum { FAILED_SCAN = 0 };
-/* Some argument is of a class with __torch_function__: for calls of operators by name only, flb_scan() leaves it out. */
+/* Some argument is of a class with __torch_function__: for calls of operators by name only, flb_scan() leaves
+ * it out. */
 #define OVERRIDES (1u << 10)
 static inline int scan_tensor(FlbTensor *t, uint32_t *keys) {
     uint32_t k = t->keys;
@@ -322,7 +323,8 @@ static PyObject *call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
     return r;
 }
 static int in_device_memory(PyObject *o) {
-    if (PyObject_TypeCheck(o, &FlbTensor_Type)) return ((FlbTensor *)o)->storage && ((FlbTensor *)o)->storage->device_memory;
+    if (PyObject_TypeCheck(o, &FlbTensor_Type))
+        return ((FlbTensor *)o)->storage && ((FlbTensor *)o)->storage->device_memory;
     if (!PyList_Check(o) && !PyTuple_Check(o)) return 0;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     for (Py_ssize_t i = 0; i < n; i++)
@@ -334,10 +336,12 @@ static int on_device(const FlbOperator *op, PyObject *const *values) {
         if (values[i] && in_device_memory(values[i])) return 1;
     return 0;
 }
-/* Calls on tensors without elements are a compiler's, and on the way down from one key to the next a call is met again:
- * neither is an event. */
+/* Calls on tensors without elements are a compiler's, and on the way down from one key to the next a call is
+ * met again: neither is an event. */
 static PyObject *recorded_call(FlbOperator *op, uint32_t keys, PyObject *const *values) {
-    if ((keys & FLB_FUNCTIONALIZE) || ((keys & NO_DATA) && !on_device(op, values)) || flb_event_inside((PyObject *)op)) return call(op, keys, values);
+    if ((keys & FLB_FUNCTIONALIZE) || ((keys & NO_DATA) && !on_device(op, values)) ||
+        flb_event_inside((PyObject *)op))
+        return call(op, keys, values);
     FlbOpen open;
     flb_event_begin(&open, EVENT_OPERATOR, (PyObject *)op);
     if (flb_events & EVENTS_SHAPES) flb_event_inputs(&open, values, op->n_parameters);
@@ -517,8 +521,9 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch", "quiet",  "prepare",    "make_plan", "device",   "python",
-                            "checked",  "dtype",    "format", "allocation", "noting",    "describe", "compile_plan", "overload", NULL};
+    static char *names[] = {"override", "dispatch",     "quiet",    "prepare", "make_plan",  "device",
+                            "python",   "checked",      "dtype",    "format",  "allocation", "noting",
+                            "describe", "compile_plan", "overload", NULL};
     PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL,
              *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL,
              *often = NULL, *overload = NULL;

@@ -1,9 +1,9 @@
-/* The recorder (events.h). Events are rows of one array, in the order in which they began; a row knows the row
- * that was open around it on its thread. All of it is used with the GIL held, but for the count of bytes, which
- * is the thread's own.
+/* The recorder (events.h). Events are rows of one array, in the order in which they began; a row knows the
+ * row that was open around it on its thread. All of it is used with the GIL held, but for the count of bytes,
+ * which is the thread's own.
  *
- * A run ends while events are open on other threads, or on this one: an open event knows the run it belongs to,
- * and what comes after that run is dropped. */
+ * A run ends while events are open on other threads, or on this one: an open event knows the run it belongs
+ * to, and what comes after that run is dropped. */
 #define _GNU_SOURCE
 #include "core/events.h"
 #include "core/tensor_internal.h"
@@ -68,7 +68,8 @@ static Event *new_event(int kind, PyObject *what) {
     }
     if (!thread_number) thread_number = PyThread_get_thread_native_id();
     Event *e = &events[n_events++];
-    *e = (Event){.what = Py_NewRef(what), .kind = kind, .parent = open_now(), .sequence = -1, .thread = thread_number};
+    *e = (Event){
+        .what = Py_NewRef(what), .kind = kind, .parent = open_now(), .sequence = -1, .thread = thread_number};
     return e;
 }
 
@@ -79,7 +80,8 @@ void flb_event_begin(FlbOpen *open, int kind, PyObject *what) {
     open->index = e ? e - events : -1;
     if (!e) return;
     if (flb_events & EVENTS_STACKS) {
-        PyObject *stack = stack_now(); /* NOTE: may run the collector, and that anything: `e` may have moved */
+        PyObject *stack =
+            stack_now(); /* NOTE: may run the collector, and that anything: `e` may have moved */
         if (open->run == run && open->index < n_events) events[open->index].stack = stack;
         else Py_XDECREF(stack);
         if (open->run != run) return;
@@ -91,7 +93,9 @@ void flb_event_begin(FlbOpen *open, int kind, PyObject *what) {
     e->begin = flb_event_now();
 }
 
-static Event *opened(FlbOpen *open) { return open->index >= 0 && open->run == run ? &events[open->index] : NULL; }
+static Event *opened(FlbOpen *open) {
+    return open->index >= 0 && open->run == run ? &events[open->index] : NULL;
+}
 
 /* A value that can be kept: numbers, texts, shapes of tensors (with their dtype), and lists of these. */
 static PyObject *kept(PyObject *o, int depth) {
@@ -172,7 +176,8 @@ static PyObject *events_start(PyObject *m, PyObject *arg) {
     long flags = PyLong_AsLong(arg);
     if (flags == -1 && PyErr_Occurred()) return NULL;
     if (flb_events) return PyErr_SetString(PyExc_RuntimeError, "events are being recorded already"), NULL;
-    if (flags < 0 || flags > 15) return PyErr_SetString(PyExc_ValueError, "flags are a number from 0 to 15"), NULL;
+    if (flags < 0 || flags > 15)
+        return PyErr_SetString(PyExc_ValueError, "flags are a number from 0 to 15"), NULL;
     run++;
     flb_events = (int)flags | EVENTS_ON;
     Py_RETURN_NONE;
@@ -180,21 +185,20 @@ static PyObject *events_start(PyObject *m, PyObject *arg) {
 static PyObject *or_none(PyObject *o) { return o ? o : Py_None; }
 
 /* What Python sees of an event; profiling/recorded.py makes a tree of them. */
-static PyStructSequence_Field row_fields[] = {
-    {"kind", "a Kind of profiling/recorded.py"},
-    {"what", "the operator, node, graph or name"},
-    {"begin", "nanoseconds"},
-    {"end", "nanoseconds"},
-    {"parent", "the place of the event that it began in, or -1"},
-    {"thread", "the thread's number"},
-    {"sequence", "the number that a call and its node share"},
-    {"bytes", "bytes taken less bytes given back"},
-    {"index", "of a step: its place in the graph"},
-    {"count", "of a step: how many places it stands for"},
-    {"inputs", "shapes and values of arguments, or None"},
-    {"result", "shape of the result, or None"},
-    {"stack", "frames of Python, or None"},
-    {NULL}};
+static PyStructSequence_Field row_fields[] = {{"kind", "a Kind of profiling/recorded.py"},
+                                              {"what", "the operator, node, graph or name"},
+                                              {"begin", "nanoseconds"},
+                                              {"end", "nanoseconds"},
+                                              {"parent", "the place of the event that it began in, or -1"},
+                                              {"thread", "the thread's number"},
+                                              {"sequence", "the number that a call and its node share"},
+                                              {"bytes", "bytes taken less bytes given back"},
+                                              {"index", "of a step: its place in the graph"},
+                                              {"count", "of a step: how many places it stands for"},
+                                              {"inputs", "shapes and values of arguments, or None"},
+                                              {"result", "shape of the result, or None"},
+                                              {"stack", "frames of Python, or None"},
+                                              {NULL}};
 static PyStructSequence_Desc row_description = {"flambeau._C.EventRow", "One event of the native recorder.",
                                                 row_fields, 13};
 static PyTypeObject *row_type;
@@ -217,10 +221,10 @@ static PyObject *events_stop(PyObject *m, PyObject *unused) {
     for (int64_t i = 0; rows && i < n; i++) {
         Event *e = &old[i];
         int open = !e->end;
-        PyObject *row =
-            row_of(Py_BuildValue("iOLLLkLLLLOOO", e->kind, e->what, e->begin ? e->begin : end, open ? end : e->end,
-                                 e->parent, e->thread, e->sequence, open ? 0 : e->bytes, e->index, e->count,
-                                 or_none(e->inputs), or_none(e->result), or_none(e->stack)));
+        PyObject *row = row_of(Py_BuildValue("iOLLLkLLLLOOO", e->kind, e->what, e->begin ? e->begin : end,
+                                             open ? end : e->end, e->parent, e->thread, e->sequence,
+                                             open ? 0 : e->bytes, e->index, e->count, or_none(e->inputs),
+                                             or_none(e->result), or_none(e->stack)));
         if (row) PyList_SET_ITEM(rows, i, row);
         else Py_CLEAR(rows);
     }
@@ -253,7 +257,8 @@ static PyMethodDef functions[] = {
     {"events_start", events_start, METH_O,
      "events_start(flags): record what runs; 2: shapes of arguments, 4: Python's stacks, 8: memory."},
     {"events_stop", events_stop, METH_NOARGS, "events_stop() -> (rows, how many were lost); see EventRow."},
-    {"event_begin", event_begin, METH_VARARGS, "event_begin(kind, name, inputs=()) -> handle, None while nothing is recorded."},
+    {"event_begin", event_begin, METH_VARARGS,
+     "event_begin(kind, name, inputs=()) -> handle, None while nothing is recorded."},
     {"event_end", event_end, METH_O, "event_end(handle): the event has ended."},
     {NULL}};
 

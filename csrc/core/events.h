@@ -8,7 +8,16 @@
 
 enum { EVENTS_ON = 1, EVENTS_SHAPES = 2, EVENTS_STACKS = 4, EVENTS_MEMORY = 8 };
 /* autograd's profiler reads these numbers: core/events.py. */
-enum { EVENT_OPERATOR, EVENT_NODE, EVENT_GRAPH, EVENT_STEP, EVENT_RANGE, EVENT_LOOP, EVENT_COLLECTIVE, EVENT_DEVICE };
+enum {
+    EVENT_OPERATOR,
+    EVENT_NODE,
+    EVENT_GRAPH,
+    EVENT_STEP,
+    EVENT_RANGE,
+    EVENT_LOOP,
+    EVENT_COLLECTIVE,
+    EVENT_DEVICE
+};
 
 extern int flb_events; /* EVENTS_ON and what is kept beside the times; 0: nothing is recorded */
 

@@ -37,9 +37,10 @@ enum {
 
 typedef struct FlbStorage {
     PyObject_HEAD
-    PyObject *owner;   /* object that owns the memory (an ndarray), or NULL */
-    PyObject *device_memory; /* memory of another device (flambeau._device.Memory), or NULL; owner is NULL then */
-    Py_ssize_t nbytes; /* only when owner is NULL */
+    PyObject *owner; /* object that owns the memory (an ndarray), or NULL */
+    PyObject
+        *device_memory; /* memory of another device (flambeau._device.Memory), or NULL; owner is NULL then */
+    Py_ssize_t nbytes;  /* only when owner is NULL */
     Py_ssize_t version;
     Py_ssize_t recorded; /* writes to this memory that autograd recorded: views made before have to take over
                             its history */

@@ -5,15 +5,17 @@
 
 typedef struct {
     PyObject_HEAD
-    PyObject *impl;                 /* called when there are no overloads, or native code can't tell which */
-    PyObject *list;                 /* list() -> the overloads in order of declaration; or NULL */
-    PyObject *overloads;            /* tuple of Operators, or NULL: not asked for yet */
-    PyObject *outs;                 /* for each of them the one that writes a result into `out`, or None; or NULL */
+    PyObject *impl;      /* called when there are no overloads, or native code can't tell which */
+    PyObject *list;      /* list() -> the overloads in order of declaration; or NULL */
+    PyObject *overloads; /* tuple of Operators, or NULL: not asked for yet */
+    PyObject *outs;      /* for each of them the one that writes a result into `out`, or None; or NULL */
     PyObject *name, *module, *dict; /* module: where users find it, "torch" or one below; NULL is "torch" */
     vectorcallfunc vectorcall;
-    PyObject *packet; /* of what a packet of operators does: the packet, which overrides are handed; or NULL */
+    PyObject
+        *packet; /* of what a packet of operators does: the packet, which overrides are handed; or NULL */
     PyObject *handed; /* what overrides are handed in its place; or NULL */
-    char binds;     /* read from an instance of a class that holds it, it is a method, as functions in Python are */
+    char binds; /* read from an instance of a class that holds it, it is a method, as functions in Python are
+                 */
 } FlbFunction;
 
 /* A tuple of operators, and of None where `gaps`, that list(written) gives. */
@@ -62,9 +64,10 @@ static PyObject *for_user(FlbOperator *op, PyObject *result) {
     Py_DECREF(plain);
     return result;
 }
-/* 1: done. 0: ask Python. -1: exception. `out`: the tensor that the result goes to, or NULL; args don't have it. */
-static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject *out,
-                         PyObject **result) {
+/* 1: done. 0: ask Python. -1: exception. `out`: the tensor that the result goes to, or NULL; args don't have
+ * it. */
+static int call_overload(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                         PyObject *out, PyObject **result) {
     if (!f->overloads && learn_overloads(f) < 0) return -1;
     if (out && !f->outs && learn_outs(f) < 0) return -1;
     PyObject *overloads = Py_NewRef(f->overloads); /* the call may define others */
@@ -110,8 +113,8 @@ done:
     return status;
 }
 /* As call_overload, for a call that names one tensor `out`. */
-static int call_with_out(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Py_ssize_t at,
-                         PyObject **result) {
+static int call_with_out(FlbFunction *f, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                         Py_ssize_t at, PyObject **result) {
     PyObject *rest[MAX_ARGUMENTS], *names = NULL, *out = args[n + at];
     Py_ssize_t more = PyTuple_GET_SIZE(kwnames) - 1;
     if (n + more > MAX_ARGUMENTS) return 0;
@@ -126,7 +129,8 @@ static int call_with_out(FlbFunction *f, PyObject *const *args, Py_ssize_t n, Py
     Py_XDECREF(names);
     return status;
 }
-/* The place of `out` among the keywords where it is a tensor; -1: it isn't there, -2: Python knows what it is. */
+/* The place of `out` among the keywords where it is a tensor; -1: it isn't there, -2: Python knows what it
+ * is. */
 static Py_ssize_t find_out(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
         if (flb_is_out(PyTuple_GET_ITEM(kwnames, i)))
@@ -152,7 +156,8 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
         Py_DECREF(dict);
         return r;
     }
-    if (f->packet && flb_tls()->function_modes) { /* autocast is below torch functions, and casts for packets too */
+    if (f->packet &&
+        flb_tls()->function_modes) { /* autocast is below torch functions, and casts for packets too */
         PyObject *made;
         int status = flb_autocast(self, args, nargsf, kwnames, &made);
         if (status) return status > 0 ? made : NULL;

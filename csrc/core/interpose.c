@@ -211,8 +211,8 @@ static PyObject *py_past_overrides(PyObject *m, PyObject *const *args, Py_ssize_
     if (n < 1) return PyErr_SetString(PyExc_TypeError, "past_overrides(fn, ...)"), NULL;
     return flb_library_call(args[0], args + 1, n - 1);
 }
-/* What a handler (func, types, args=(), kwargs=None) is called with: the positional arguments, a new tuple, or
- * NULL with an error. `kwargs` is borrowed, NULL for none. */
+/* What a handler (func, types, args=(), kwargs=None) is called with: the positional arguments, a new tuple,
+ * or NULL with an error. `kwargs` is borrowed, NULL for none. */
 static PyObject *handler_arguments(PyObject *args, const char *handler, PyObject **func, PyObject **kwargs) {
     PyObject *types, *positional = NULL, *named = Py_None;
     if (!PyArg_ParseTuple(args, "OO|OO", func, &types, &positional, &named)) return NULL;
@@ -251,22 +251,21 @@ static PyObject *py_disabled_dispatch(PyObject *m, PyObject *args) {
     Py_DECREF(tuple);
     return r;
 }
-static PyMethodDef functions[] = {{"operators_seen", py_operators_seen, METH_NOARGS,
-                                   "Whether a function mode is on that sees calls of operators by name."},
-                                  {"has_override", (PyCFunction)(void (*)(void))py_has_override,
-                                   METH_FASTCALL,
-                                   "has_override($module, /, *arguments)\n--\n\n"
-                                   "Whether a function mode or an argument overrides __torch_function__."},
-                                  {"past_overrides", (PyCFunction)(void (*)(void))py_past_overrides,
-                                   METH_FASTCALL,
-                                   "past_overrides($module, fn, /, *arguments)\n--\n\n"
-                                   "The library's own call of fn: operators that it calls by name ask no class "
-                                   "of their arguments."},
-                                  {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS,
-                                   "__torch_function__ that overrides nothing."},
-                                  {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS,
-                                   "__torch_dispatch__ of classes that have none."},
-                                  {NULL}};
+static PyMethodDef functions[] = {
+    {"operators_seen", py_operators_seen, METH_NOARGS,
+     "Whether a function mode is on that sees calls of operators by name."},
+    {"has_override", (PyCFunction)(void (*)(void))py_has_override, METH_FASTCALL,
+     "has_override($module, /, *arguments)\n--\n\n"
+     "Whether a function mode or an argument overrides __torch_function__."},
+    {"past_overrides", (PyCFunction)(void (*)(void))py_past_overrides, METH_FASTCALL,
+     "past_overrides($module, fn, /, *arguments)\n--\n\n"
+     "The library's own call of fn: operators that it calls by name ask no class "
+     "of their arguments."},
+    {"_disabled_torch_function_impl", py_disabled_function, METH_VARARGS,
+     "__torch_function__ that overrides nothing."},
+    {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS,
+     "__torch_dispatch__ of classes that have none."},
+    {NULL}};
 int flb_init_interpose(PyObject *module) {
     str_torch_function = PyUnicode_InternFromString("__torch_function__");
     str_torch_dispatch = PyUnicode_InternFromString("__torch_dispatch__");

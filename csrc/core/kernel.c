@@ -9,9 +9,9 @@ struct FlbKernel {
                      these */
     PyObject *numbers; /* tuple: the numbers of the call it was made for, which the description only knows by
                           type */
-    PyObject *otherwise; /* a call plan for calls that it isn't for; or NULL */
-    int target;          /* the tensor that the result is written to, and that is returned; or -1 */
-    uint8_t checked; /* an error goes the general way, which words it */
+    PyObject *otherwise;         /* a call plan for calls that it isn't for; or NULL */
+    int target;                  /* the tensor that the result is written to, and that is returned; or -1 */
+    uint8_t checked;             /* an error goes the general way, which words it */
     uint8_t many, arrays, quiet; /* quiet: as kernels run, NumPy's floating-point warnings off */
 };
 typedef struct FlbKernel Kernel;
@@ -29,7 +29,8 @@ static PyObject *written(Kernel *k, const Description *d, PyObject *got) {
         PyArray_CopyInto((PyArrayObject *)target->array, (PyArrayObject *)((FlbTensor *)made)->array) < 0;
     Py_DECREF(got);
     if (bad) {
-        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a compiled graph returns the list of its results");
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "a compiled graph returns the list of its results");
         return NULL;
     }
     flb_count_write(storage);
@@ -68,7 +69,8 @@ int flb_kernel_run(PyObject *self, const Description *d, PyObject **result) {
 }
 
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"fn", "numbers", "many", "arrays", "quiet", "checked", "target", "otherwise", NULL};
+    static char *names[] = {"fn",      "numbers", "many",      "arrays", "quiet",
+                            "checked", "target",  "otherwise", NULL};
     PyObject *fn, *numbers, *otherwise = Py_None;
     int many = 0, arrays = 0, quiet = 0, checked = 0, target = -1;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|$ppppiO", names, &fn, &PyTuple_Type, &numbers, &many,
@@ -109,11 +111,13 @@ PyTypeObject FlbKernel_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._C.Kernel",
     .tp_basicsize = sizeof(Kernel),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Kernel(fn, numbers, *, many, arrays, quiet, checked, target, otherwise): calls of one description are "
+    .tp_doc = "Kernel(fn, numbers, *, many, arrays, quiet, checked, target, otherwise): calls of one "
+              "description are "
               "fn(*tensors) -> list of results; with arrays\n"
               "fn(*ndarrays) -> ndarray or None. numbers: those of the call it is for; others go to the "
               "operator's kernel.\n"
-              "quiet: fn runs with NumPy's floating-point warnings off, as kernels do. checked: an error of fn goes "
+              "quiet: fn runs with NumPy's floating-point warnings off, as kernels do. checked: an error of "
+              "fn goes "
               "the general way, which words it.\n"
               "target: the tensor (by number) that the one result is written to, and that is returned. "
               "otherwise: a CallPlan for calls it isn't for.",

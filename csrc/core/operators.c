@@ -32,8 +32,8 @@ enum {
 static const char *op_names[N_OPS] = {"add", "sub", "mul", "truediv", "floordiv", "mod",   "pow", "matmul",
                                       "and", "or",  "xor", "lshift",  "rshift",   "lt",    "le",  "eq",
                                       "ne",  "gt",  "ge",  "neg",     "abs",      "invert"};
-/* What computes an operator, and what overrides of the tensor are asked with whatever the other operand is, or
- * NULL. */
+/* What computes an operator, and what overrides of the tensor are asked with whatever the other operand is,
+ * or NULL. */
 typedef struct {
     PyObject *function, *asked;
 } Slot;
@@ -47,8 +47,7 @@ static int compares(int op) { return op >= OP_LT && op <= OP_NE; }
 /* -1: the class's own lookup raised something else than AttributeError. A number is no matrix. */
 static int operand_ok(int op, PyObject *o) {
     if (PyObject_TypeCheck(o, &FlbTensor_Type)) return 1;
-    int number =
-        PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyArray_IsScalar(o, Generic);
+    int number = PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyArray_IsScalar(o, Generic);
     if (number) return op != OP_MATMUL;
     int r = flb_class_has(Py_TYPE(o), "__torch_function__");
     return r ? r : flb_class_has(Py_TYPE(o), "__sym__");
@@ -73,8 +72,8 @@ static PyObject *or_foreign(PyObject *result, PyObject *operand) {
     if (overrides < 0) return NULL;
     Py_RETURN_NOTIMPLEMENTED;
 }
-/* What the class of x, or a function mode, says to the operator: 1 and `result`, which is NULL with an exception
- * set. 0: neither is asked. */
+/* What the class of x, or a function mode, says to the operator: 1 and `result`, which is NULL with an
+ * exception set. 0: neither is asked. */
 static int own_override(const Slot *slot, PyObject *x, PyObject *y, PyObject **result) {
     if (!slot->asked) return 0;
     int asked = flb_any_override(&x, 1);
@@ -89,8 +88,9 @@ static PyObject *foreign(const Slot *slot, PyObject *x, PyObject *y) {
     if (own_override(slot, x, y, &r)) return foreign_refuses(r);
     Py_RETURN_NOTIMPLEMENTED;
 }
-/* The operator of x and y, given as they stand in the program, was refused by the overrides that were asked: they
- * may take the reflected one, which the interpreter doesn't try between tensors, for both have one slot. */
+/* The operator of x and y, given as they stand in the program, was refused by the overrides that were asked:
+ * they may take the reflected one, which the interpreter doesn't try between tensors, for both have one slot.
+ */
 static PyObject *or_reflected(PyObject *result, int op, PyObject *x, PyObject *y, int forward) {
     if (result || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
     PyObject *type, *value, *traceback, *r, *operands[2] = {x, y};
@@ -114,12 +114,9 @@ static PyObject *binary(int op, PyObject *a, PyObject *b) {
     } else {
         slot = &reflected_ops[op], x = b, y = a;
     }
-    if (op == OP_EQ && own_override(slot, x, y, &r))
-        return foreign_refuses(r);
+    if (op == OP_EQ && own_override(slot, x, y, &r)) return foreign_refuses(r);
     int array = PyArray_Check(y);
-    int ok = !slot->function ? 0
-        : array              ? compares(op) || slot == &reflected_ops[OP_DIV]
-                             : operand_ok(op, y);
+    int ok = !slot->function ? 0 : array ? compares(op) || slot == &reflected_ops[OP_DIV] : operand_ok(op, y);
     if (ok < 0) return NULL;
     if (!ok) return foreign(slot, x, y);
     PyObject *made = array && compares(op) ? y = PyObject_CallOneArg(array_operand, y) : NULL;
@@ -145,8 +142,8 @@ static PyObject *unary(int op, PyObject *a) { return PyObject_CallOneArg(forward
     static PyObject *slot_##NAME(PyObject *a, PyObject *b) { return binary(OP, a, b); }
 #define INPLACE(NAME, OP) \
     static PyObject *slot_i##NAME(PyObject *a, PyObject *b) { return inplace(OP, a, b); }
-/* A class takes `__iadd__` for the concatenation of a sequence as well, whose result stands, NotImplemented too:
- * here is all that `+=` asks. */
+/* A class takes `__iadd__` for the concatenation of a sequence as well, whose result stands, NotImplemented
+ * too: here is all that `+=` asks. */
 static PyObject *slot_iadd(PyObject *a, PyObject *b) {
     PyObject *r = inplace(OP_ADD, a, b);
     if (r != Py_NotImplemented) return r;
@@ -268,7 +265,8 @@ PyObject *flb_set_operators(PyObject *m, PyObject *args) {
         return NULL;
     Py_XSETREF(array_operand, Py_NewRef(convert));
     Py_XSETREF(override_own, Py_NewRef(own));
-    if (set_slots(forward_ops, "", functions, asked) < 0 || set_slots(reflected_ops, "r", functions, asked) < 0 ||
+    if (set_slots(forward_ops, "", functions, asked) < 0 ||
+        set_slots(reflected_ops, "r", functions, asked) < 0 ||
         set_slots(inplace_ops, "i", functions, asked) < 0)
         return NULL;
     Py_RETURN_NONE;

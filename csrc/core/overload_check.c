@@ -1,6 +1,6 @@
-/* Arguments of an overload that a program calls by name (torch.ops.aten.add.Tensor). What surely fits its schema is told here by its type;
- * the rest core/overload_arguments.py judges, and words PyTorch's errors. Calls of the package's own take what they take: its kernels know
- * what they pass. */
+/* Arguments of an overload that a program calls by name (torch.ops.aten.add.Tensor). What surely fits its
+ * schema is told here by its type; the rest core/overload_arguments.py judges, and words PyTorch's errors.
+ * Calls of the package's own take what they take: its kernels know what they pass. */
 #include "core/calls.h"
 
 PyObject *flb_overload_checker = NULL;
@@ -32,7 +32,8 @@ static int fits_one(int type, PyObject *o) {
 static int fits(const Parameter *p, PyObject *o) {
     if (o == Py_None) return p->optional;
     if (!p->list) return fits_one(p->type, o);
-    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o) && Py_TYPE(o) != (PyTypeObject *)flb_size_class) return 0;
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o) && Py_TYPE(o) != (PyTypeObject *)flb_size_class)
+        return 0;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
         PyObject *x = PySequence_Fast_GET_ITEM(o, i);
         if (!fits_one(p->type, x) && !(x == Py_None && p->elements_optional)) return 0;
@@ -41,7 +42,8 @@ static int fits(const Parameter *p, PyObject *o) {
 }
 /* Whether the code that calls is the package's own. */
 static int called_by_package(void) {
-    PyObject *globals = PyEval_GetGlobals(), *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+    PyObject *globals = PyEval_GetGlobals(),
+             *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
     if (!name || !PyUnicode_Check(name)) return 0;
     const char *text = PyUnicode_AsUTF8(name);
     if (!text) PyErr_Clear();
@@ -56,7 +58,8 @@ static int ask(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *k
     Py_XDECREF(r);
     return r ? 0 : -1;
 }
-int flb_check_overload(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyObject *const *values) {
+int flb_check_overload(FlbOperator *op, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                       PyObject *const *values) {
     int doubtful = !values;
     for (int i = 0; values && !doubtful && i < op->n_parameters; i++)
         doubtful = values[i] != op->parameters[i].fallback && !fits(&op->parameters[i], values[i]);

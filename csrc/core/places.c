@@ -1,11 +1,12 @@
 /* Places: memory of another owner that the next large results of this thread may take.
  *
- * DistributedDataParallel reduces gradients in buckets. A gradient that is made in its bucket isn't copied into it. Who
- * computes it (an operator, a compiled graph) knows nothing of buckets, so the allocator is told of the place of each
- * gradient that is to come, and gives it to a request of exactly that size.
+ * DistributedDataParallel reduces gradients in buckets. A gradient that is made in its bucket isn't copied
+ * into it. Who computes it (an operator, a compiled graph) knows nothing of buckets, so the allocator is told
+ * of the place of each gradient that is to come, and gives it to a request of exactly that size.
  *
- * That is a guess: another result of this size may take the place, and may live on. The owner asks for what became of
- * it (taken) before he writes there. Memory that was taken is given back as any other, whatever became of the Places. */
+ * That is a guess: another result of this size may take the place, and may live on. The owner asks for what
+ * became of it (taken) before he writes there. Memory that was taken is given back as any other, whatever
+ * became of the Places. */
 #include "core/places.h"
 #include "core/tensor_internal.h"
 #include <pthread.h>
@@ -86,7 +87,8 @@ static PyObject *places_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     for (int k = 0; k < n; k++) {
         unsigned long long address;
         Py_ssize_t size;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, k), "Kn", &address, &size)) return PyMem_RawFree(s), NULL;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(given, k), "Kn", &address, &size))
+            return PyMem_RawFree(s), NULL;
         s->places[k].data = (char *)(uintptr_t)address;
         s->places[k].size = (size_t)size;
         if (!k || s->places[k].data < s->low) s->low = s->places[k].data;
@@ -168,7 +170,8 @@ static PyObject *places_taken(Places *p, PyObject *arg) {
     return PyBool_FromLong(taken);
 }
 static PyMethodDef places_methods[] = {
-    {"open", (PyCFunction)places_open, METH_O, "open(k): the next array of its size that this thread makes may take it"},
+    {"open", (PyCFunction)places_open, METH_O,
+     "open(k): the next array of its size that this thread makes may take it"},
     {"close", (PyCFunction)places_close, METH_O, "close(k): no array takes it from here on"},
     {"close_all", (PyCFunction)places_close_all, METH_NOARGS, "close_all()"},
     {"taken", (PyCFunction)places_taken, METH_O, "taken(k) -> whether an array that lives has taken it"},
@@ -188,5 +191,6 @@ static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 int flb_init_places(PyObject *module) {
     pthread_atfork(before_fork, after_fork, after_fork);
-    return PyType_Ready(&Places_Type) < 0 ? -1 : PyModule_AddObjectRef(module, "Places", (PyObject *)&Places_Type);
+    return PyType_Ready(&Places_Type) < 0 ? -1
+                                          : PyModule_AddObjectRef(module, "Places", (PyObject *)&Places_Type);
 }

@@ -18,7 +18,7 @@ typedef struct FlbStacks {
 } FlbStacks;
 
 static const char *const stack_names[FLB_N_STACKS] = {"function_modes", "dispatch_modes", "transforms",
-                                                      "devices", "saved_hooks", "compilations"};
+                                                      "devices",        "saved_hooks",    "compilations"};
 #define STACKS_KEY "flambeau._C.stacks"
 
 static int layer_traverse(FlbLayer *self, visitproc visit, void *arg) {

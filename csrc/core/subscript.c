@@ -1,6 +1,6 @@
 /* x[key] for keys of ints, slices, None, ..., integer index tensors and masks, as calls of the view and index
- * operators; other keys (lists, arrays, masks without dimensions, symbolic integers) are core/subscript.py's. Which operators
- * those are is told by set_subscript(): there is no name here. */
+ * operators; other keys (lists, arrays, masks without dimensions, symbolic integers) are core/subscript.py's.
+ * Which operators those are is told by set_subscript(): there is no name here. */
 #include "core/calls.h"
 #include <float.h>
 #include <math.h>
@@ -148,8 +148,8 @@ other:
     return PyObject_CallFunctionObjArgs(general, x, key, NULL);
 }
 
-/* The operator that writes a tensor under a key of one integer, index tensor or mask, and what it is given. Dimensions of size 1 that a value has
- * in front, another dtype, and what is wrong are the general way's. */
+/* The operator that writes a tensor under a key of one integer, index tensor or mask, and what it is given.
+ * Dimensions of size 1 that a value has in front, another dtype, and what is wrong are the general way's. */
 static int written_by(FlbTensor *x, PyObject *key, FlbTensor *value, PyObject **result) {
     if (!x->array || !value->array || value->dtype != x->dtype) return 0;
     int nd = PyArray_NDIM((PyArrayObject *)x->array), given = PyArray_NDIM((PyArrayObject *)value->array);
@@ -181,7 +181,8 @@ static int filled_by(FlbTensor *x, PyObject *key, PyObject *value, PyObject **re
     int num = PyArray_DESCR(a)->type_num;
     double number = PyFloat_AS_DOUBLE(value);
     if (PyArray_DESCR(mask)->type_num != NPY_BOOL || (num != NPY_FLOAT && num != NPY_DOUBLE) ||
-        (num == NPY_FLOAT && isfinite(number) && fabs(number) > FLT_MAX) || PyArray_NDIM(mask) != PyArray_NDIM(a) ||
+        (num == NPY_FLOAT && isfinite(number) && fabs(number) > FLT_MAX) ||
+        PyArray_NDIM(mask) != PyArray_NDIM(a) ||
         !PyArray_CompareLists(PyArray_DIMS(mask), PyArray_DIMS(a), PyArray_NDIM(a)))
         return 0;
     PyObject *parts[3] = {(PyObject *)x, key, value};
@@ -192,7 +193,9 @@ static int filled_by(FlbTensor *x, PyObject *key, PyObject *value, PyObject **re
 }
 static PyObject *setitem(PyObject *m, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 3)
-        return PyErr_Format(PyExc_TypeError, "__setitem__() takes a tensor, a key and a value (%zd given)", nargs), NULL;
+        return PyErr_Format(PyExc_TypeError, "__setitem__() takes a tensor, a key and a value (%zd given)",
+                            nargs),
+               NULL;
     PyObject *made;
     if (!PyObject_TypeCheck(args[0], &FlbTensor_Type) || !index_put_op) goto other;
     FlbTensor *x = (FlbTensor *)args[0];
@@ -209,10 +212,12 @@ other:
 static PyObject *set_subscript(PyObject *m, PyObject *args) {
     enum { OPERATORS = 8 };
     PyObject *o[OPERATORS], *reads, *writes;
-    FlbOperator **to[OPERATORS] = {&select_op, &slice_op, &unsqueeze_op, &alias_op, &index_op, &index_put_op, &copy_op, &fill_masked_op};
-    if (!PyArg_ParseTuple(args, "(O!O!O!O!O!O!O!O!)OO", &FlbOperator_Type, &o[0], &FlbOperator_Type, &o[1], &FlbOperator_Type, &o[2],
-                          &FlbOperator_Type, &o[3], &FlbOperator_Type, &o[4], &FlbOperator_Type, &o[5], &FlbOperator_Type, &o[6],
-                          &FlbOperator_Type, &o[7], &reads, &writes))
+    FlbOperator **to[OPERATORS] = {&select_op, &slice_op,     &unsqueeze_op, &alias_op,
+                                   &index_op,  &index_put_op, &copy_op,      &fill_masked_op};
+    if (!PyArg_ParseTuple(args, "(O!O!O!O!O!O!O!O!)OO", &FlbOperator_Type, &o[0], &FlbOperator_Type, &o[1],
+                          &FlbOperator_Type, &o[2], &FlbOperator_Type, &o[3], &FlbOperator_Type, &o[4],
+                          &FlbOperator_Type, &o[5], &FlbOperator_Type, &o[6], &FlbOperator_Type, &o[7],
+                          &reads, &writes))
         return NULL;
     for (int i = 0; i < OPERATORS; i++) Py_XSETREF(*to[i], (FlbOperator *)Py_NewRef(o[i]));
     select_op->by_numbers = BY_INDEX, slice_op->by_numbers = BY_SLICE;
@@ -222,9 +227,11 @@ static PyObject *set_subscript(PyObject *m, PyObject *args) {
 }
 static PyMethodDef functions[] = {
     {"getitem", (PyCFunction)(void (*)(void))getitem, METH_FASTCALL, "getitem(x, key): x[key]."},
-    {"setitem", (PyCFunction)(void (*)(void))setitem, METH_FASTCALL, "setitem(x, key, value): x[key] = value."},
+    {"setitem", (PyCFunction)(void (*)(void))setitem, METH_FASTCALL,
+     "setitem(x, key, value): x[key] = value."},
     {"set_subscript", set_subscript, METH_VARARGS,
-     "set_subscript((select, slice, unsqueeze, alias, index, index_put_, copy_, masked_fill_), general, general_write): operators; "
+     "set_subscript((select, slice, unsqueeze, alias, index, index_put_, copy_, masked_fill_), general, "
+     "general_write): operators; "
      "general(x, key) does other keys, general_write(x, key, value) other writes."},
     {NULL}};
 int flb_init_subscript(PyObject *module) {

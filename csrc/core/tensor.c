@@ -99,7 +99,8 @@ static PyMethodDef storage_methods[] = {
     {NULL}};
 static PyMemberDef storage_members[] = {
     {"owner", T_OBJECT, offsetof(FlbStorage, owner), READONLY, "ndarray owning the memory, or None"},
-    {"device_memory", T_OBJECT, offsetof(FlbStorage, device_memory), READONLY, "memory of another device, or None"},
+    {"device_memory", T_OBJECT, offsetof(FlbStorage, device_memory), READONLY,
+     "memory of another device, or None"},
     {"version", T_PYSSIZET, offsetof(FlbStorage, version), READONLY, "number of in-place writes so far"},
     {"recorded", T_PYSSIZET, offsetof(FlbStorage, recorded), READONLY,
      "number of writes that autograd recorded"},
@@ -140,8 +141,8 @@ static PyObject *array_root(PyObject *array) {
     return array;
 }
 
-/* A new storage of the memory that the array is in. The storage of a read-only view lets nobody write to what the
- * view's owner may write to. */
+/* A new storage of the memory that the array is in. The storage of a read-only view lets nobody write to what
+ * the view's owner may write to. */
 static FlbStorage *storage_of(PyObject *array) {
     PyObject *root = array_root(array);
     if (PyArray_ISWRITEABLE((PyArrayObject *)array) || !PyArray_ISWRITEABLE((PyArrayObject *)root))
@@ -400,7 +401,9 @@ static PyObject *get_grad_fn(FlbTensor *t, void *c) {
 static int set_grad_fn(FlbTensor *t, PyObject *v, void *c) {
     flb_recorder_spoil();
     if (!v)
-        return PyErr_SetString(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!"), -1;
+        return PyErr_SetString(PyExc_RuntimeError,
+                               "Deletion of _grad_fn not allowed. Detach tensor instead!"),
+               -1;
     if (v != Py_None && !PyObject_TypeCheck(v, &FlbNode_Type))
         return PyErr_Format(PyExc_TypeError, "grad_fn is a Node or None, not %s", Py_TYPE(v)->tp_name), -1;
     Py_XSETREF(t->grad_fn, v == Py_None ? NULL : Py_XNewRef(v));
@@ -475,12 +478,13 @@ int flb_keeps_grad(FlbTensor *t);
 static PyObject *get_public_grad(FlbTensor *t, void *c) {
     PyObject *grad = get_grad(t, c);
     if (grad != Py_None || !t->grad_fn || flb_keeps_grad(t)) return grad;
-    if (PyErr_WarnEx(PyExc_UserWarning,
-                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                     "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
-                     "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
-                     "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
-                     1) < 0)
+    if (PyErr_WarnEx(
+            PyExc_UserWarning,
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+            "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+            "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
+            "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
+            1) < 0)
         Py_CLEAR(grad);
     return grad;
 }
@@ -868,7 +872,8 @@ static PyObject *py_without_data(PyObject *m, PyObject *const *args, Py_ssize_t 
 static PyObject *py_device_storage(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     Py_ssize_t nbytes = n == 2 ? PyLong_AsSsize_t(args[1]) : -1;
     if (nbytes < 0)
-        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_TypeError, "device_storage(memory, nbytes)"), NULL);
+        return PyErr_Occurred() ? NULL
+                                : (PyErr_SetString(PyExc_TypeError, "device_storage(memory, nbytes)"), NULL);
     FlbStorage *s = storage_new(NULL, nbytes);
     if (!s) return NULL;
     s->device_memory = Py_NewRef(args[0]);
@@ -876,9 +881,11 @@ static PyObject *py_device_storage(PyObject *m, PyObject *const *args, Py_ssize_
     if (s->inference) flb_inference_used = 1;
     return (PyObject *)s;
 }
-/* take_place(tensor, other): the tensor's elements are those of the other, in its memory and on its device. */
+/* take_place(tensor, other): the tensor's elements are those of the other, in its memory and on its device.
+ */
 static PyObject *py_take_place(PyObject *m, PyObject *const *args, Py_ssize_t n) {
-    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !PyObject_TypeCheck(args[1], &FlbTensor_Type))
+    if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) ||
+        !PyObject_TypeCheck(args[1], &FlbTensor_Type))
         return PyErr_SetString(PyExc_TypeError, "take_place(tensor, other): two tensors are needed"), NULL;
     flb_recorder_spoil();
     FlbTensor *t = (FlbTensor *)args[0], *v = (FlbTensor *)args[1];
@@ -977,6 +984,7 @@ PyMethodDef flb_tensor_functions[] = {
     {"configure", (PyCFunction)(void (*)(void))py_configure, METH_VARARGS | METH_KEYWORDS,
      "Tell the native core the Python classes it creates."},
     {"set_operators", flb_set_operators, METH_VARARGS,
-     "set_operators(functions, asked, array, override_own): what computes each operator, by the name of Python's "
+     "set_operators(functions, asked, array, override_own): what computes each operator, by the name of "
+     "Python's "
      "method, and what is handed to overrides of the tensor whatever the other operand is."},
     {NULL}};

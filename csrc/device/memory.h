@@ -23,7 +23,8 @@ FlbStream *flb_stream_of(int device);
 int flb_device_from(PyObject *o, int *device); /* -1 with an error */
 PyObject *flb_status(int device, int status);  /* None, or NULL with an error */
 PyObject *flb_no_memory(int device, Py_ssize_t nbytes);
-PyObject *flb_memory_over(int device, uint64_t address, Py_ssize_t nbytes, FlbStream *stream); /* takes the address */
+PyObject *flb_memory_over(int device, uint64_t address, Py_ssize_t nbytes,
+                          FlbStream *stream); /* takes the address */
 
 /* plan.c */
 extern PyTypeObject *flb_plan_type;

@@ -1,4 +1,5 @@
-/* flambeau._device: the driver interface for Python. Memory, streams and events are objects; what they name is freed with them.
+/* flambeau._device: the driver interface for Python. Memory, streams and events are objects; what they name
+ * is freed with them.
  *
  * A thread has a current device, and a current stream of each device; work goes to these. */
 #define PY_SSIZE_T_CLEAN
@@ -33,13 +34,22 @@ FlbStream *flb_stream_of(int device) {
 }
 static __thread int failing; /* the device that the last call was about */
 static PyObject *failed(int status) {
-    static const char *const words[] = {"", "not ready", "out of memory", "invalid device ordinal",
-                                        "invalid address", "an event that was not recorded",
-                                        "an illegal memory access was encountered", "unspecified launch failure",
-                                        "device kernel image is invalid", "operation not permitted when stream is capturing",
-                                        "use before synchronisation", "a kernel reads memory that was never written"};
-    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED || status == FLB_NO_IMAGE || status >= FLB_RACE)
-        return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status], driver->failure(failing));
+    static const char *const words[] = {"",
+                                        "not ready",
+                                        "out of memory",
+                                        "invalid device ordinal",
+                                        "invalid address",
+                                        "an event that was not recorded",
+                                        "an illegal memory access was encountered",
+                                        "unspecified launch failure",
+                                        "device kernel image is invalid",
+                                        "operation not permitted when stream is capturing",
+                                        "use before synchronisation",
+                                        "a kernel reads memory that was never written"};
+    if (status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED || status == FLB_NO_IMAGE ||
+        status >= FLB_RACE)
+        return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s (%s)", words[status],
+                            driver->failure(failing));
     return PyErr_Format(PyExc_RuntimeError, "CUDA error: %s", words[status]);
 }
 #define device_from flb_device_from
@@ -74,13 +84,15 @@ PyObject *flb_no_memory(int device, Py_ssize_t nbytes) {
     size_t available = 0, total = 0;
     driver->memory(device, &available, &total);
     return PyErr_Format(memory_error,
-                        "CUDA out of memory. Tried to allocate %zd bytes. GPU %d has a total capacity of %zu bytes of which %zu bytes is free.",
+                        "CUDA out of memory. Tried to allocate %zd bytes. GPU %d has a total capacity of %zu "
+                        "bytes of which %zu bytes is free.",
                         nbytes, device, total, available);
 }
 PyObject *flb_memory_over(int device, uint64_t address, Py_ssize_t nbytes, FlbStream *stream) {
     Memory *m = PyObject_New(Memory, &Memory_Type);
     if (!m) return address ? driver->release(device, address, stream) : 0, NULL;
-    m->device = device, m->nbytes = nbytes, m->address = address, m->stream = stream, m->several = 0, m->owner = NULL;
+    m->device = device, m->nbytes = nbytes, m->address = address, m->stream = stream, m->several = 0,
+    m->owner = NULL;
     return (PyObject *)m;
 }
 static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -117,7 +129,8 @@ static PyObject *memory_write(Memory *m, PyObject *args) {
     Py_buffer host;
     if (!PyArg_ParseTuple(args, "ny*", &at, &host)) return NULL;
     int status = !inside(m, at, host.len) ? -1
-        : host.len ? WITHOUT_GIL(driver->copy_in(m->device, m->address + (uint64_t)at, host.buf, (size_t)host.len, stream_of(m->device)))
+        : host.len ? WITHOUT_GIL(driver->copy_in(m->device, m->address + (uint64_t)at, host.buf,
+                                                 (size_t)host.len, stream_of(m->device)))
                    : 0;
     PyBuffer_Release(&host);
     return status < 0 ? NULL : done(status);
@@ -127,7 +140,8 @@ static PyObject *memory_read(Memory *m, PyObject *args) {
     Py_buffer host;
     if (!PyArg_ParseTuple(args, "nw*", &at, &host)) return NULL;
     int status = !inside(m, at, host.len) ? -1
-        : host.len ? WITHOUT_GIL(driver->copy_out(m->device, host.buf, m->address + (uint64_t)at, (size_t)host.len, stream_of(m->device)))
+        : host.len ? WITHOUT_GIL(driver->copy_out(m->device, host.buf, m->address + (uint64_t)at,
+                                                  (size_t)host.len, stream_of(m->device)))
                    : 0;
     PyBuffer_Release(&host);
     return status < 0 ? NULL : done(status);
@@ -138,15 +152,17 @@ static PyObject *memory_copy(Memory *m, PyObject *args) {
     if (!PyArg_ParseTuple(args, "nO!nn", &to_at, &Memory_Type, &from, &from_at, &n)) return NULL;
     if (!inside(m, to_at, n) || !inside(from, from_at, n)) return NULL;
     if (!n) Py_RETURN_NONE;
-    return done(WITHOUT_GIL(driver->copy(m->device, m->address + (uint64_t)to_at, from->device, from->address + (uint64_t)from_at,
-                                         (size_t)n, stream_of(m->device))));
+    return done(
+        WITHOUT_GIL(driver->copy(m->device, m->address + (uint64_t)to_at, from->device,
+                                 from->address + (uint64_t)from_at, (size_t)n, stream_of(m->device))));
 }
 static PyObject *memory_fill(Memory *m, PyObject *args) {
     Py_ssize_t at, n;
     unsigned char byte;
     if (!PyArg_ParseTuple(args, "nnb", &at, &n, &byte) || !inside(m, at, n)) return NULL;
     if (!n) Py_RETURN_NONE;
-    return done(WITHOUT_GIL(driver->fill(m->device, m->address + (uint64_t)at, byte, (size_t)n, stream_of(m->device))));
+    return done(WITHOUT_GIL(
+        driver->fill(m->device, m->address + (uint64_t)at, byte, (size_t)n, stream_of(m->device))));
 }
 static PyObject *memory_used_by_others(Memory *m, PyObject *unused) {
     m->several = 1;
@@ -155,20 +171,25 @@ static PyObject *memory_used_by_others(Memory *m, PyObject *unused) {
 static PyMethodDef memory_methods[] = {
     {"used_by_others", (PyCFunction)memory_used_by_others, METH_NOARGS,
      "Work of other streams than the one it was made on uses it: that is waited for before it is freed."},
-    {"write", (PyCFunction)memory_write, METH_VARARGS, "write(at, buffer): bytes of the host go to this place."},
-    {"read", (PyCFunction)memory_read, METH_VARARGS, "read(at, buffer): a writable buffer of the host gets the bytes at this place."},
-    {"copy", (PyCFunction)memory_copy, METH_VARARGS, "copy(at, memory, from, n): n bytes of another device memory."},
+    {"write", (PyCFunction)memory_write, METH_VARARGS,
+     "write(at, buffer): bytes of the host go to this place."},
+    {"read", (PyCFunction)memory_read, METH_VARARGS,
+     "read(at, buffer): a writable buffer of the host gets the bytes at this place."},
+    {"copy", (PyCFunction)memory_copy, METH_VARARGS,
+     "copy(at, memory, from, n): n bytes of another device memory."},
     {"fill", (PyCFunction)memory_fill, METH_VARARGS, "fill(at, n, byte)"},
     {NULL}};
-static PyMemberDef memory_members[] = {{"device", T_INT, offsetof(Memory, device), READONLY, "index of the device"},
-                                       {"nbytes", T_PYSSIZET, offsetof(Memory, nbytes), READONLY, "size"},
-                                       {"address", T_ULONGLONG, offsetof(Memory, address), READONLY, "address on the device"},
-                                       {NULL}};
+static PyMemberDef memory_members[] = {
+    {"device", T_INT, offsetof(Memory, device), READONLY, "index of the device"},
+    {"nbytes", T_PYSSIZET, offsetof(Memory, nbytes), READONLY, "size"},
+    {"address", T_ULONGLONG, offsetof(Memory, address), READONLY, "address on the device"},
+    {NULL}};
 static PyTypeObject Memory_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._device.Memory",
     .tp_basicsize = sizeof(Memory),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Memory(device, nbytes): memory of a device, freed with the object, in the order of the stream it was made on.",
+    .tp_doc = "Memory(device, nbytes): memory of a device, freed with the object, in the order of the stream "
+              "it was made on.",
     .tp_new = memory_new,
     .tp_dealloc = (destructor)memory_dealloc,
     .tp_methods = memory_methods,
@@ -200,7 +221,8 @@ static PyObject *stream_synchronize(Stream *s, PyObject *unused) {
     return done(WITHOUT_GIL(driver->stream_synchronize(s->device, s->handle)));
 }
 static PyObject *stream_wait(Stream *s, PyObject *event) {
-    if (!PyObject_TypeCheck(event, &Event_Type)) return PyErr_SetString(PyExc_TypeError, "wait_event(): an event is needed"), NULL;
+    if (!PyObject_TypeCheck(event, &Event_Type))
+        return PyErr_SetString(PyExc_TypeError, "wait_event(): an event is needed"), NULL;
     return done(driver->stream_wait_event(s->device, s->handle, ((Event *)event)->handle));
 }
 static PyMethodDef stream_methods[] = {
@@ -208,9 +230,10 @@ static PyMethodDef stream_methods[] = {
     {"synchronize", (PyCFunction)stream_synchronize, METH_NOARGS, "Wait for all work given to it."},
     {"wait_event", (PyCFunction)stream_wait, METH_O, "Work given from now on comes after the event."},
     {NULL}};
-static PyMemberDef stream_members[] = {{"device_index", T_INT, offsetof(Stream, device), READONLY, "index of the device"},
-                                       {"stream_id", T_ULONGLONG, offsetof(Stream, id), READONLY, "0 for the default stream"},
-                                       {NULL}};
+static PyMemberDef stream_members[] = {
+    {"device_index", T_INT, offsetof(Stream, device), READONLY, "index of the device"},
+    {"stream_id", T_ULONGLONG, offsetof(Stream, id), READONLY, "0 for the default stream"},
+    {NULL}};
 static PyTypeObject Stream_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._device.Stream",
     .tp_basicsize = sizeof(Stream),
@@ -235,22 +258,27 @@ static void event_dealloc(Event *e) {
     Py_TYPE(e)->tp_free(e);
 }
 static PyObject *event_record(Event *e, PyObject *stream) {
-    if (!PyObject_TypeCheck(stream, &Stream_Type)) return PyErr_SetString(PyExc_TypeError, "record(): a stream is needed"), NULL;
+    if (!PyObject_TypeCheck(stream, &Stream_Type))
+        return PyErr_SetString(PyExc_TypeError, "record(): a stream is needed"), NULL;
     Stream *s = (Stream *)stream;
     return done(driver->event_record(e->handle, s->device, s->handle));
 }
-static PyObject *event_query(Event *e, PyObject *unused) { return PyBool_FromLong(driver->event_done(e->handle) == FLB_DONE); }
+static PyObject *event_query(Event *e, PyObject *unused) {
+    return PyBool_FromLong(driver->event_done(e->handle) == FLB_DONE);
+}
 static PyObject *event_synchronize(Event *e, PyObject *unused) {
     return done(WITHOUT_GIL(driver->event_synchronize(e->handle)));
 }
 static PyObject *event_elapsed(Event *e, PyObject *end) {
-    if (!PyObject_TypeCheck(end, &Event_Type)) return PyErr_SetString(PyExc_TypeError, "elapsed(): an event is needed"), NULL;
+    if (!PyObject_TypeCheck(end, &Event_Type))
+        return PyErr_SetString(PyExc_TypeError, "elapsed(): an event is needed"), NULL;
     double ms = 0;
     int status = driver->event_elapsed(e->handle, ((Event *)end)->handle, &ms);
     return status ? failed(status) : PyFloat_FromDouble(ms);
 }
 static PyMethodDef event_methods[] = {
-    {"record", (PyCFunction)event_record, METH_O, "record(stream): the event is after all that the stream was given so far."},
+    {"record", (PyCFunction)event_record, METH_O,
+     "record(stream): the event is after all that the stream was given so far."},
     {"query", (PyCFunction)event_query, METH_NOARGS, "Whether it has come."},
     {"synchronize", (PyCFunction)event_synchronize, METH_NOARGS, "Wait for it."},
     {"elapsed", (PyCFunction)event_elapsed, METH_O, "elapsed(end): milliseconds to another event."},
@@ -291,7 +319,8 @@ static PyTypeObject Pinned_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._device.Pinned",
     .tp_basicsize = sizeof(Pinned),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Pinned(address, nbytes): this memory of the host is pinned as long as the object lives, which the memory has to outlive.",
+    .tp_doc = "Pinned(address, nbytes): this memory of the host is pinned as long as the object lives, which "
+              "the memory has to outlive.",
     .tp_new = pinned_new,
     .tp_dealloc = (destructor)pinned_dealloc,
 };
@@ -334,8 +363,9 @@ static void graph_dealloc(Graph *g) {
 static PyObject *graph_launch(Graph *g, PyObject *unused) {
     return done(WITHOUT_GIL(driver->graph_launch(g->device, g->handle, stream_of(g->device))));
 }
-static PyMethodDef graph_methods[] = {
-    {"launch", (PyCFunction)graph_launch, METH_NOARGS, "Give the work to this thread's stream of the device."}, {NULL}};
+static PyMethodDef graph_methods[] = {{"launch", (PyCFunction)graph_launch, METH_NOARGS,
+                                       "Give the work to this thread's stream of the device."},
+                                      {NULL}};
 static PyTypeObject Graph_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._device.Graph",
     .tp_basicsize = sizeof(Graph),
@@ -357,7 +387,9 @@ static PyObject *py_load(PyObject *m, PyObject *args) {
     int device;
     if (!PyArg_ParseTuple(args, "Oy*s", &where, &image, &name)) return NULL;
     FlbFunction *function = NULL;
-    int status = device_from(where, &device) < 0 ? -1 : driver->load(device, image.buf, (size_t)image.len, name, &function);
+    int status = device_from(where, &device) < 0
+        ? -1
+        : driver->load(device, image.buf, (size_t)image.len, name, &function);
     PyBuffer_Release(&image);
     return status < 0 ? NULL : status ? failed(status) : PyLong_FromVoidPtr(function);
 }
@@ -367,12 +399,13 @@ static PyObject *py_launch(PyObject *m, PyObject *args) {
     FlbGrid g = {0};
     long long blocks;
     Py_ssize_t shared;
-    if (!PyArg_ParseTuple(args, "OOLipnO!O!O!", &where, &function, &blocks, &g.threads, &g.cooperative, &shared, &PyList_Type, &memories,
-                          &PyList_Type, &offsets, &PyList_Type, &numbers) ||
+    if (!PyArg_ParseTuple(args, "OOLipnO!O!O!", &where, &function, &blocks, &g.threads, &g.cooperative,
+                          &shared, &PyList_Type, &memories, &PyList_Type, &offsets, &PyList_Type, &numbers) ||
         device_from(where, &device) < 0)
         return NULL;
     Py_ssize_t p = PyList_GET_SIZE(memories), n = PyList_GET_SIZE(numbers);
-    if (p != PyList_GET_SIZE(offsets) || p + n > MOST_ARGUMENTS) return PyErr_SetString(PyExc_ValueError, "launch(): arguments"), NULL;
+    if (p != PyList_GET_SIZE(offsets) || p + n > MOST_ARGUMENTS)
+        return PyErr_SetString(PyExc_ValueError, "launch(): arguments"), NULL;
     if (blocks == 0) Py_RETURN_NONE;
     uint64_t arguments[MOST_ARGUMENTS];
     int64_t extents[MOST_ARGUMENTS];
@@ -405,7 +438,9 @@ static PyObject *chosen(int what, PyObject *which) {
 static PyObject *py_order(PyObject *m, PyObject *which) { return chosen(FLB_ORDER, which); }
 static PyObject *py_late(PyObject *m, PyObject *which) { return chosen(FLB_LATE, which); }
 static PyObject *py_watch_races(PyObject *m, PyObject *which) { return chosen(FLB_WATCH_RACES, which); }
-static PyObject *py_watch_unwritten(PyObject *m, PyObject *which) { return chosen(FLB_WATCH_UNWRITTEN, which); }
+static PyObject *py_watch_unwritten(PyObject *m, PyObject *which) {
+    return chosen(FLB_WATCH_UNWRITTEN, which);
+}
 static PyObject *py_library(PyObject *m, PyObject *which) { return chosen(FLB_LIBRARY, which); }
 
 /* ---- the module ---------------------------------------------------------------------------------------- */
@@ -434,7 +469,8 @@ static PyObject *py_cublas_functions(PyObject *m, PyObject *unused) { return lis
 enum { MOST_FUNCTIONS = 64 };
 /* How many, -1 with an error for none where there should be one. */
 static int addresses_from(PyObject *list, uintptr_t *out, const char *library, const char *const *names) {
-    if (!PyList_Check(list) || PyList_GET_SIZE(list) > MOST_FUNCTIONS) return PyErr_SetString(PyExc_TypeError, "a list of addresses is needed"), -1;
+    if (!PyList_Check(list) || PyList_GET_SIZE(list) > MOST_FUNCTIONS)
+        return PyErr_SetString(PyExc_TypeError, "a list of addresses is needed"), -1;
     int n = (int)PyList_GET_SIZE(list);
     for (int i = 0; i < n; i++)
         if (!(out[i] = (uintptr_t)PyLong_AsVoidPtr(PyList_GET_ITEM(list, i)))) {
@@ -447,17 +483,21 @@ static PyObject *py_cublas(PyObject *m, PyObject *list) {
     uintptr_t addresses[MOST_FUNCTIONS];
     int n = addresses_from(list, addresses, "cuBLASLt", flb_cublas_functions);
     if (n < 0) return NULL;
-    if (flb_cublas_begin(addresses, n)) return PyErr_SetString(PyExc_ValueError, "cublas(): an address for each of cublas_functions()"), NULL;
+    if (flb_cublas_begin(addresses, n))
+        return PyErr_SetString(PyExc_ValueError, "cublas(): an address for each of cublas_functions()"), NULL;
     Py_RETURN_NONE;
 }
-static PyObject *py_products(PyObject *m, PyObject *unused) { return PyBool_FromLong(driver && driver->products()); }
+static PyObject *py_products(PyObject *m, PyObject *unused) {
+    return PyBool_FromLong(driver && driver->products());
+}
 static PyObject *py_nvidia(PyObject *m, PyObject *list) {
     uintptr_t addresses[MOST_FUNCTIONS];
     if (driver) return PyErr_SetString(PyExc_RuntimeError, "there is a driver already"), NULL;
     int status, n = addresses_from(list, addresses, "libcuda", flb_nvidia_functions);
     if (n < 0) return NULL;
     const FlbDriver *found = flb_nvidia_driver(addresses, n, &status);
-    if (!found) return failed(status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED ? FLB_INVALID_DEVICE : status);
+    if (!found)
+        return failed(status == FLB_ILLEGAL_ACCESS || status == FLB_DIVERGED ? FLB_INVALID_DEVICE : status);
     driver = found;
     Py_RETURN_NONE;
 }
@@ -465,18 +505,23 @@ static PyObject *py_configure(PyObject *m, PyObject *cls) {
     Py_XSETREF(memory_error, Py_NewRef(cls));
     Py_RETURN_NONE;
 }
-static PyObject *py_count(PyObject *m, PyObject *unused) { return PyLong_FromLong(driver ? driver->count() : 0); }
-static PyObject *py_name(PyObject *m, PyObject *unused) { return PyUnicode_FromString(driver ? driver->name : ""); }
+static PyObject *py_count(PyObject *m, PyObject *unused) {
+    return PyLong_FromLong(driver ? driver->count() : 0);
+}
+static PyObject *py_name(PyObject *m, PyObject *unused) {
+    return PyUnicode_FromString(driver ? driver->name : "");
+}
 static PyObject *py_properties(PyObject *m, PyObject *where) {
     int device;
     FlbDeviceProperties p;
     if (device_from(where, &device) < 0) return NULL;
     int status = driver->properties(device, &p);
     if (status) return failed(status);
-    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:n}", "name", p.name, "major", p.major, "minor", p.minor,
-                         "multi_processor_count", p.multiprocessors, "warp_size", p.warp_size, "max_threads_per_block",
-                         p.threads_per_block, "max_threads_per_multi_processor", p.threads_per_multiprocessor, "total_memory",
-                         (Py_ssize_t)p.total_memory, "shared_memory_per_block", (Py_ssize_t)p.shared_memory_per_block);
+    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:n,s:n}", "name", p.name, "major", p.major, "minor",
+                         p.minor, "multi_processor_count", p.multiprocessors, "warp_size", p.warp_size,
+                         "max_threads_per_block", p.threads_per_block, "max_threads_per_multi_processor",
+                         p.threads_per_multiprocessor, "total_memory", (Py_ssize_t)p.total_memory,
+                         "shared_memory_per_block", (Py_ssize_t)p.shared_memory_per_block);
 }
 static PyObject *py_memory(PyObject *m, PyObject *where) {
     int device;
@@ -492,10 +537,11 @@ static PyObject *py_counters(PyObject *m, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O|p", &where, &reset) || device_from(where, &device) < 0) return NULL;
     int status = driver->counters(device, &c, reset);
     if (status) return failed(status);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)c.allocated, "peak_allocated",
-                         (long long)c.peak_allocated, "reserved", (long long)c.reserved, "peak_reserved",
-                         (long long)c.peak_reserved, "blocks", (long long)c.blocks, "allocations", (long long)c.allocations, "frees",
-                         (long long)c.frees, "refusals", (long long)c.refusals);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)c.allocated,
+                         "peak_allocated", (long long)c.peak_allocated, "reserved", (long long)c.reserved,
+                         "peak_reserved", (long long)c.peak_reserved, "blocks", (long long)c.blocks,
+                         "allocations", (long long)c.allocations, "frees", (long long)c.frees, "refusals",
+                         (long long)c.refusals);
 }
 static PyObject *py_trim(PyObject *m, PyObject *where) {
     int device;
@@ -506,7 +552,8 @@ static PyObject *py_synchronize(PyObject *m, PyObject *where) {
     return device_from(where, &device) < 0 ? NULL : done(WITHOUT_GIL(driver->synchronize(device)));
 }
 static PyObject *py_finish(PyObject *m, PyObject *unused) {
-    for (int device = 0; driver && device < driver->count(); device++) (void)WITHOUT_GIL(driver->synchronize(device));
+    for (int device = 0; driver && device < driver->count(); device++)
+        (void)WITHOUT_GIL(driver->synchronize(device));
     Py_RETURN_NONE;
 }
 static PyObject *py_current_device(PyObject *m, PyObject *unused) { return PyLong_FromLong(current_device); }
@@ -522,7 +569,8 @@ static PyObject *py_current_stream(PyObject *m, PyObject *where) {
     return Py_NewRef(current_streams[device] ? (PyObject *)current_streams[device] : Py_None);
 }
 static PyObject *py_set_stream(PyObject *m, PyObject *stream) {
-    if (!PyObject_TypeCheck(stream, &Stream_Type)) return PyErr_SetString(PyExc_TypeError, "set_stream(): a stream is needed"), NULL;
+    if (!PyObject_TypeCheck(stream, &Stream_Type))
+        return PyErr_SetString(PyExc_TypeError, "set_stream(): a stream is needed"), NULL;
     Stream *s = (Stream *)stream;
     /* The default stream is none: a caller gets a stream of its own class, whatever stream was set. */
     Py_XSETREF(current_streams[s->device], s->id ? (Stream *)Py_NewRef(stream) : NULL);
@@ -530,45 +578,63 @@ static PyObject *py_set_stream(PyObject *m, PyObject *stream) {
 }
 static PyMethodDef functions[] = {
     {"simulate", py_simulate, METH_O, "simulate(n): this process has n simulated devices."},
-    {"nvidia_functions", py_nvidia_functions, METH_NOARGS, "The functions of libcuda that nvidia() wants the addresses of."},
+    {"nvidia_functions", py_nvidia_functions, METH_NOARGS,
+     "The functions of libcuda that nvidia() wants the addresses of."},
     {"nvidia", py_nvidia, METH_O, "nvidia(addresses): this process drives NVIDIA's devices."},
-    {"cublas_functions", py_cublas_functions, METH_NOARGS, "The functions of cuBLASLt that cublas() wants the addresses of."},
+    {"cublas_functions", py_cublas_functions, METH_NOARGS,
+     "The functions of cuBLASLt that cublas() wants the addresses of."},
     {"cublas", py_cublas, METH_O, "cublas(addresses): NVIDIA's devices have a library of products."},
     {"products", py_products, METH_NOARGS, "Whether the device has a library of products."},
     {"library", py_library, METH_O, "library(flag): the simulated device has a library of products."},
-    {"capture_begin", py_capture_begin, METH_O, "capture_begin(device): work given to this thread's stream is recorded from now on."},
+    {"capture_begin", py_capture_begin, METH_O,
+     "capture_begin(device): work given to this thread's stream is recorded from now on."},
     {"capturing", py_capturing, METH_O, "capturing(device): whether this thread records work."},
     {"configure", py_configure, METH_O, "configure(error): the class of errors about memory."},
     {"count", py_count, METH_NOARGS, "How many devices there are."},
     {"name", py_name, METH_NOARGS, "The driver's name, empty without one."},
     {"properties", py_properties, METH_O, "properties(device): a dict."},
     {"memory", py_memory, METH_O, "memory(device): bytes available, bytes in all."},
-    {"counters", py_counters, METH_VARARGS, "counters(device, reset_peaks=False): a dict of bytes and blocks."},
+    {"counters", py_counters, METH_VARARGS,
+     "counters(device, reset_peaks=False): a dict of bytes and blocks."},
     {"trim", py_trim, METH_O, "trim(device): memory that is kept for later goes back."},
     {"synchronize", py_synchronize, METH_O, "synchronize(device): wait for all of its streams."},
     {"load", py_load, METH_VARARGS, "load(device, image, name): a kernel of an image, as a number."},
     {"launch", py_launch, METH_VARARGS,
-     "launch(device, function, blocks, threads, cooperative, shared, memories, offsets, numbers): the kernel's arguments are the addresses at "
+     "launch(device, function, blocks, threads, cooperative, shared, memories, offsets, numbers): the "
+     "kernel's arguments are the addresses at "
      "these offsets, and the numbers."},
-    {"export", flb_py_export, METH_VARARGS, "export(memory, at, sizes, strides, code, bits): a capsule of DLPack's."},
-    {"imported", flb_py_imported, METH_O, "imported(capsule): (memory, at, sizes, strides, code, bits) of a DLPack capsule, which is taken; None, and "
-                                          "it isn't, for one that isn't on a CUDA device."},
-    {"borrow", flb_py_borrow, METH_VARARGS, "borrow(device, address, nbytes, owner): memory that `owner` holds; it is kept alive."},
+    {"export", flb_py_export, METH_VARARGS,
+     "export(memory, at, sizes, strides, code, bits): a capsule of DLPack's."},
+    {"imported", flb_py_imported, METH_O,
+     "imported(capsule): (memory, at, sizes, strides, code, bits) of a DLPack capsule, which is taken; None, "
+     "and "
+     "it isn't, for one that isn't on a CUDA device."},
+    {"borrow", flb_py_borrow, METH_VARARGS,
+     "borrow(device, address, nbytes, owner): memory that `owner` holds; it is kept alive."},
     {"finish", py_finish, METH_NOARGS, "Wait for all work, and tell of no failure: the process ends."},
-    {"late", py_late, METH_O, "late(flag): work of the simulated device begins when somebody waits for it, and not before."},
-    {"watch_races", py_watch_races, METH_O, "watch_races(flag): the simulated device's work of two streams on the same memory is an error where "
-                                            "neither waits for the other."},
-    {"watch_unwritten", py_watch_unwritten, METH_O, "watch_unwritten(flag): kernels of the simulated device that read what was never written are "
-                                                    "an error."},
-    {"order", py_order, METH_O, "order(n): in which order a simulated device runs blocks and threads; 0 ascending, 1 descending, else mixed."},
+    {"late", py_late, METH_O,
+     "late(flag): work of the simulated device begins when somebody waits for it, and not before."},
+    {"watch_races", py_watch_races, METH_O,
+     "watch_races(flag): the simulated device's work of two streams on the same memory is an error where "
+     "neither waits for the other."},
+    {"watch_unwritten", py_watch_unwritten, METH_O,
+     "watch_unwritten(flag): kernels of the simulated device that read what was never written are "
+     "an error."},
+    {"order", py_order, METH_O,
+     "order(n): in which order a simulated device runs blocks and threads; 0 ascending, 1 descending, else "
+     "mixed."},
     {"current_device", py_current_device, METH_NOARGS, "Index of this thread's device."},
     {"set_device", py_set_device, METH_O, "set_device(index)"},
     {"current_stream", py_current_stream, METH_O, "This thread's stream of a device; None: the default one."},
-    {"set_stream", py_set_stream, METH_O, "set_stream(stream): work of this thread on the stream's device goes there."},
+    {"set_stream", py_set_stream, METH_O,
+     "set_stream(stream): work of this thread on the stream's device goes there."},
     {NULL}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "flambeau._device", "The devices of this process.", -1, functions};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "flambeau._device", "The devices of this process.",
+                                    -1, functions};
 PyMODINIT_FUNC PyInit__device(void) {
-    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0 || PyType_Ready(&Pinned_Type) < 0 || PyType_Ready(flb_plan_type) < 0) return NULL;
+    if (PyType_Ready(&Memory_Type) < 0 || PyType_Ready(&Graph_Type) < 0 || PyType_Ready(&Pinned_Type) < 0 ||
+        PyType_Ready(flb_plan_type) < 0)
+        return NULL;
     Stream_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     Event_Type.tp_flags |= Py_TPFLAGS_BASETYPE;
     if (PyType_Ready(&Stream_Type) < 0 || PyType_Ready(&Event_Type) < 0) return NULL;

@@ -1,7 +1,9 @@
-/* NVIDIA's devices: a driver whose functions are those of libcuda, at addresses that are handed over (base/accelerator.py asks cuda-bindings for
- * them). Written from the published interface; it has never run on a device.
+/* NVIDIA's devices: a driver whose functions are those of libcuda, at addresses that are handed over
+ * (base/accelerator.py asks cuda-bindings for them). Written from the published interface; it has never run
+ * on a device.
  *
- * Memory comes from the devices' default pools, in the order of streams. A thread's context is that of the device it last asked for something. */
+ * Memory comes from the devices' default pools, in the order of streams. A thread's context is that of the
+ * device it last asked for something. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,59 +20,80 @@ typedef struct CUgraph_ *CUgraph;
 typedef struct CUgraphExec_ *CUgraphExec;
 
 /* Results, attributes of devices and of pools, by their published numbers. */
-enum { SUCCESS = 0, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY = 209, INVALID_PTX = 218, UNSUPPORTED_PTX = 222, INVALID_HANDLE = 400,
-       NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900 };
-enum { MAX_THREADS_PER_BLOCK = 1, SHARED_MEMORY_PER_BLOCK = 8, WARP_SIZE = 10, MULTIPROCESSORS = 16, THREADS_PER_MULTIPROCESSOR = 39,
-       CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
+enum {
+    SUCCESS = 0,
+    OUT_OF_MEMORY = 2,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    NO_BINARY = 209,
+    INVALID_PTX = 218,
+    UNSUPPORTED_PTX = 222,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    LAUNCH_FAILED = 719,
+    CAPTURE_UNSUPPORTED = 900
+};
+enum {
+    MAX_THREADS_PER_BLOCK = 1,
+    SHARED_MEMORY_PER_BLOCK = 8,
+    WARP_SIZE = 10,
+    MULTIPROCESSORS = 16,
+    THREADS_PER_MULTIPROCESSOR = 39,
+    CAPABILITY_MAJOR = 75,
+    CAPABILITY_MINOR = 76
+};
 enum { POOL_THRESHOLD = 4, POOL_RESERVED = 5, POOL_RESERVED_PEAK = 6, POOL_USED = 7, POOL_USED_PEAK = 8 };
 
 /* The functions that are called, by the names that cuGetProcAddress knows. */
-#define FUNCTIONS(F)                                                                                                             \
-    F(cuInit, (unsigned))                                                                                                        \
-    F(cuGetErrorString, (CUresult, const char **))                                                                               \
-    F(cuDeviceGetCount, (int *))                                                                                                 \
-    F(cuDeviceGet, (CUdevice *, int))                                                                                            \
-    F(cuDeviceGetName, (char *, int, CUdevice))                                                                                  \
-    F(cuDeviceGetAttribute, (int *, int, CUdevice))                                                                              \
-    F(cuDeviceTotalMem, (size_t *, CUdevice))                                                                                    \
-    F(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                                                         \
-    F(cuCtxSetCurrent, (CUcontext))                                                                                              \
-    F(cuCtxSynchronize, (void))                                                                                                  \
-    F(cuMemGetInfo, (size_t *, size_t *))                                                                                        \
-    F(cuDeviceGetDefaultMemPool, (CUmemPool *, CUdevice))                                                                        \
-    F(cuMemPoolGetAttribute, (CUmemPool, int, void *))                                                                           \
-    F(cuMemPoolSetAttribute, (CUmemPool, int, void *))                                                                           \
-    F(cuMemPoolTrimTo, (CUmemPool, size_t))                                                                                      \
-    F(cuMemAllocAsync, (CUdeviceptr *, size_t, FlbStream *))                                                                     \
-    F(cuMemAlloc, (CUdeviceptr *, size_t))                                                                                       \
-    F(cuMemFree, (CUdeviceptr))                                                                                                  \
-    F(cuMemFreeAsync, (CUdeviceptr, FlbStream *))                                                                                \
-    F(cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, FlbStream *))                                                       \
-    F(cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, FlbStream *))                                                             \
-    F(cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, FlbStream *))                                                        \
-    F(cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, FlbStream *))                                  \
-    F(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, FlbStream *))                                                        \
-    F(cuMemHostRegister, (void *, size_t, unsigned))                                                                             \
-    F(cuMemHostUnregister, (void *))                                                                                             \
-    F(cuStreamCreate, (FlbStream **, unsigned))                                                                                  \
-    F(cuStreamQuery, (FlbStream *))                                                                                              \
-    F(cuStreamSynchronize, (FlbStream *))                                                                                        \
-    F(cuStreamWaitEvent, (FlbStream *, FlbEvent *, unsigned))                                                                    \
-    F(cuEventCreate, (FlbEvent **, unsigned))                                                                                    \
-    F(cuEventDestroy, (FlbEvent *))                                                                                              \
-    F(cuEventRecord, (FlbEvent *, FlbStream *))                                                                                  \
-    F(cuEventQuery, (FlbEvent *))                                                                                                \
-    F(cuEventSynchronize, (FlbEvent *))                                                                                          \
-    F(cuEventElapsedTime, (float *, FlbEvent *, FlbEvent *))                                                                     \
-    F(cuModuleLoadData, (CUmodule *, const void *))                                                                              \
-    F(cuModuleGetFunction, (FlbFunction **, CUmodule, const char *))                                                             \
-    F(cuLaunchKernel, (FlbFunction *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, FlbStream *, void **, \
-                       void **))                                                                                                 \
-    F(cuStreamBeginCapture, (FlbStream *, int))                                                                                  \
-    F(cuStreamEndCapture, (FlbStream *, CUgraph *))                                                                              \
-    F(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                                                 \
-    F(cuGraphLaunch, (CUgraphExec, FlbStream *))                                                                                 \
-    F(cuGraphExecDestroy, (CUgraphExec))                                                                                         \
+#define FUNCTIONS(F)                                                                                     \
+    F(cuInit, (unsigned))                                                                                \
+    F(cuGetErrorString, (CUresult, const char **))                                                       \
+    F(cuDeviceGetCount, (int *))                                                                         \
+    F(cuDeviceGet, (CUdevice *, int))                                                                    \
+    F(cuDeviceGetName, (char *, int, CUdevice))                                                          \
+    F(cuDeviceGetAttribute, (int *, int, CUdevice))                                                      \
+    F(cuDeviceTotalMem, (size_t *, CUdevice))                                                            \
+    F(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                                 \
+    F(cuCtxSetCurrent, (CUcontext))                                                                      \
+    F(cuCtxSynchronize, (void))                                                                          \
+    F(cuMemGetInfo, (size_t *, size_t *))                                                                \
+    F(cuDeviceGetDefaultMemPool, (CUmemPool *, CUdevice))                                                \
+    F(cuMemPoolGetAttribute, (CUmemPool, int, void *))                                                   \
+    F(cuMemPoolSetAttribute, (CUmemPool, int, void *))                                                   \
+    F(cuMemPoolTrimTo, (CUmemPool, size_t))                                                              \
+    F(cuMemAllocAsync, (CUdeviceptr *, size_t, FlbStream *))                                             \
+    F(cuMemAlloc, (CUdeviceptr *, size_t))                                                               \
+    F(cuMemFree, (CUdeviceptr))                                                                          \
+    F(cuMemFreeAsync, (CUdeviceptr, FlbStream *))                                                        \
+    F(cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, FlbStream *))                               \
+    F(cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, FlbStream *))                                     \
+    F(cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, FlbStream *))                                \
+    F(cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, FlbStream *))          \
+    F(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, FlbStream *))                                \
+    F(cuMemHostRegister, (void *, size_t, unsigned))                                                     \
+    F(cuMemHostUnregister, (void *))                                                                     \
+    F(cuStreamCreate, (FlbStream **, unsigned))                                                          \
+    F(cuStreamQuery, (FlbStream *))                                                                      \
+    F(cuStreamSynchronize, (FlbStream *))                                                                \
+    F(cuStreamWaitEvent, (FlbStream *, FlbEvent *, unsigned))                                            \
+    F(cuEventCreate, (FlbEvent **, unsigned))                                                            \
+    F(cuEventDestroy, (FlbEvent *))                                                                      \
+    F(cuEventRecord, (FlbEvent *, FlbStream *))                                                          \
+    F(cuEventQuery, (FlbEvent *))                                                                        \
+    F(cuEventSynchronize, (FlbEvent *))                                                                  \
+    F(cuEventElapsedTime, (float *, FlbEvent *, FlbEvent *))                                             \
+    F(cuModuleLoadData, (CUmodule *, const void *))                                                      \
+    F(cuModuleGetFunction, (FlbFunction **, CUmodule, const char *))                                     \
+    F(cuLaunchKernel,                                                                                    \
+      (FlbFunction *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, FlbStream *, \
+       void **, void **))                                                                                \
+    F(cuStreamBeginCapture, (FlbStream *, int))                                                          \
+    F(cuStreamEndCapture, (FlbStream *, CUgraph *))                                                      \
+    F(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                         \
+    F(cuGraphLaunch, (CUgraphExec, FlbStream *))                                                         \
+    F(cuGraphExecDestroy, (CUgraphExec))                                                                 \
     F(cuGraphDestroy, (CUgraph))
 
 #define POINTER(NAME, PARAMETERS) CUresult(*NAME) PARAMETERS;
@@ -86,7 +109,8 @@ const char *const flb_nvidia_functions[] = {FUNCTIONS(NAMED) NULL};
 static int n_devices;
 static CUcontext contexts[FLB_MOST_DEVICES];
 static CUmemPool pools[FLB_MOST_DEVICES];
-static int64_t blocks[FLB_MOST_DEVICES], allocations[FLB_MOST_DEVICES], frees[FLB_MOST_DEVICES], refusals[FLB_MOST_DEVICES];
+static int64_t blocks[FLB_MOST_DEVICES], allocations[FLB_MOST_DEVICES], frees[FLB_MOST_DEVICES],
+    refusals[FLB_MOST_DEVICES];
 static __thread CUresult last;
 static __thread char said[64]; /* what went wrong last, where it wasn't libcuda */
 
@@ -96,7 +120,11 @@ static int status_of(CUresult r) {
     switch (r) {
     case OUT_OF_MEMORY: return FLB_OUT_OF_MEMORY;
     case INVALID_DEVICE: return FLB_INVALID_DEVICE;
-    case INVALID_IMAGE: case NO_BINARY: case INVALID_PTX: case UNSUPPORTED_PTX: case NOT_FOUND: return FLB_NO_IMAGE;
+    case INVALID_IMAGE:
+    case NO_BINARY:
+    case INVALID_PTX:
+    case UNSUPPORTED_PTX:
+    case NOT_FOUND: return FLB_NO_IMAGE;
     case NOT_READY: return FLB_NOT_READY;
     case ILLEGAL_ADDRESS: return FLB_ILLEGAL_ACCESS;
     case INVALID_HANDLE: return FLB_INVALID_HANDLE;
@@ -104,9 +132,9 @@ static int status_of(CUresult r) {
     default: return FLB_DIVERGED; /* "unspecified launch failure"; `failure` says which */
     }
 }
-#define TRY(CALL)                                        \
-    do {                                                 \
-        CUresult result_ = (CALL);                       \
+#define TRY(CALL)                                          \
+    do {                                                   \
+        CUresult result_ = (CALL);                         \
         if (result_ != SUCCESS) return status_of(result_); \
     } while (0)
 /* The thread's context becomes the device's, whose pool keeps what is freed. */
@@ -117,15 +145,18 @@ static int enter(int device) {
         uint64_t all = UINT64_MAX;
         TRY(cu.cuDeviceGet(&d, device));
         TRY(cu.cuDevicePrimaryCtxRetain(&contexts[device], d));
-        /* Some systems have no pools: memory is then taken and given back at once, and the device is waited for. */
-        if (cu.cuDeviceGetDefaultMemPool(&pools[device], d) || cu.cuMemPoolSetAttribute(pools[device], POOL_THRESHOLD, &all)) pools[device] = NULL;
+        /* Some systems have no pools: memory is then taken and given back at once, and the device is waited
+         * for. */
+        if (cu.cuDeviceGetDefaultMemPool(&pools[device], d) ||
+            cu.cuMemPoolSetAttribute(pools[device], POOL_THRESHOLD, &all))
+            pools[device] = NULL;
     }
     return status_of(cu.cuCtxSetCurrent(contexts[device]));
 }
-#define ENTER(DEVICE)                       \
-    do {                                    \
-        int status_ = enter(DEVICE);        \
-        if (status_) return status_;        \
+#define ENTER(DEVICE)                \
+    do {                             \
+        int status_ = enter(DEVICE); \
+        if (status_) return status_; \
     } while (0)
 
 static int count(void) { return n_devices; }
@@ -139,10 +170,15 @@ static int properties(int device, FlbDeviceProperties *out) {
     int shared = 0;
     const struct {
         int attribute, *to;
-    } wanted[] = {{CAPABILITY_MAJOR, &out->major}, {CAPABILITY_MINOR, &out->minor}, {MULTIPROCESSORS, &out->multiprocessors},
-                  {WARP_SIZE, &out->warp_size}, {MAX_THREADS_PER_BLOCK, &out->threads_per_block},
-                  {THREADS_PER_MULTIPROCESSOR, &out->threads_per_multiprocessor}, {SHARED_MEMORY_PER_BLOCK, &shared}};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) TRY(cu.cuDeviceGetAttribute(wanted[i].to, wanted[i].attribute, d));
+    } wanted[] = {{CAPABILITY_MAJOR, &out->major},
+                  {CAPABILITY_MINOR, &out->minor},
+                  {MULTIPROCESSORS, &out->multiprocessors},
+                  {WARP_SIZE, &out->warp_size},
+                  {MAX_THREADS_PER_BLOCK, &out->threads_per_block},
+                  {THREADS_PER_MULTIPROCESSOR, &out->threads_per_multiprocessor},
+                  {SHARED_MEMORY_PER_BLOCK, &shared}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        TRY(cu.cuDeviceGetAttribute(wanted[i].to, wanted[i].attribute, d));
     out->shared_memory_per_block = (size_t)shared;
     return FLB_DONE;
 }
@@ -158,9 +194,11 @@ static int counters(int device, FlbMemoryCounters *out, int reset) {
         TRY(cu.cuMemPoolSetAttribute(pools[device], POOL_USED_PEAK, &zero));
         TRY(cu.cuMemPoolSetAttribute(pools[device], POOL_RESERVED_PEAK, &zero));
     }
-    for (int i = 0; i < 4 && pools[device]; i++) TRY(cu.cuMemPoolGetAttribute(pools[device], attributes[i], &values[i]));
-    *out = (FlbMemoryCounters){(int64_t)values[0], (int64_t)values[1], (int64_t)values[2], (int64_t)values[3],
-                               blocks[device], allocations[device], frees[device], refusals[device]};
+    for (int i = 0; i < 4 && pools[device]; i++)
+        TRY(cu.cuMemPoolGetAttribute(pools[device], attributes[i], &values[i]));
+    *out =
+        (FlbMemoryCounters){(int64_t)values[0], (int64_t)values[1],  (int64_t)values[2], (int64_t)values[3],
+                            blocks[device],     allocations[device], frees[device],      refusals[device]};
     return FLB_DONE;
 }
 static int trim(int device) {
@@ -171,19 +209,22 @@ static int trim(int device) {
 static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
     ENTER(device);
     CUresult r = pools[device] ? cu.cuMemAllocAsync(address, bytes, s) : cu.cuMemAlloc(address, bytes);
-    if (r == SUCCESS) __atomic_fetch_add(&blocks[device], 1, __ATOMIC_RELAXED), __atomic_fetch_add(&allocations[device], 1, __ATOMIC_RELAXED);
+    if (r == SUCCESS)
+        __atomic_fetch_add(&blocks[device], 1, __ATOMIC_RELAXED),
+            __atomic_fetch_add(&allocations[device], 1, __ATOMIC_RELAXED);
     if (r == OUT_OF_MEMORY) __atomic_fetch_add(&refusals[device], 1, __ATOMIC_RELAXED);
     return status_of(r);
 }
 static int release(int device, uint64_t address, FlbStream *s) {
     ENTER(device);
-    __atomic_fetch_sub(&blocks[device], 1, __ATOMIC_RELAXED), __atomic_fetch_add(&frees[device], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&blocks[device], 1, __ATOMIC_RELAXED),
+        __atomic_fetch_add(&frees[device], 1, __ATOMIC_RELAXED);
     if (pools[device]) return status_of(cu.cuMemFreeAsync(address, s));
     TRY(cu.cuCtxSynchronize()); /* work of any stream may use it */
     return status_of(cu.cuMemFree(address));
 }
 static __thread FlbStream *recording; /* this thread's stream that records its work */
-static int64_t pinned; /* how many pieces of the host's memory are */
+static int64_t pinned;                /* how many pieces of the host's memory are */
 static int pin(void *at, size_t bytes) {
     ENTER(0);
     TRY(cu.cuMemHostRegister(at, bytes, 1)); /* for all devices */
@@ -195,8 +236,9 @@ static int unpin(void *at) {
     __atomic_fetch_sub(&pinned, 1, __ATOMIC_RELAXED);
     return status_of(cu.cuMemHostUnregister(at));
 }
-/* What is copied from pageable memory has been read when the call returns. From pinned memory it is read later, while the program may write there: it is
- * waited for. (A recording can't wait: the program has to leave it alone.) */
+/* What is copied from pageable memory has been read when the call returns. From pinned memory it is read
+ * later, while the program may write there: it is waited for. (A recording can't wait: the program has to
+ * leave it alone.) */
 static int copy_in(int device, uint64_t to, const void *from, size_t bytes, FlbStream *s) {
     ENTER(device);
     TRY(cu.cuMemcpyHtoDAsync(to, from, bytes, s));
@@ -275,7 +317,8 @@ static int launch(int device, const FlbGrid *g, FlbStream *s) {
         return FLB_DIVERGED;
     }
     /* Shared memory is the module's own. */
-    return status_of(cu.cuLaunchKernel(g->function, (unsigned)g->blocks, 1, 1, (unsigned)g->threads, 1, 1, 0, s, parameters, NULL));
+    return status_of(cu.cuLaunchKernel(g->function, (unsigned)g->blocks, 1, 1, (unsigned)g->threads, 1, 1, 0,
+                                       s, parameters, NULL));
 }
 static int product(int device, const FlbProduct *p, uint64_t a, uint64_t b, uint64_t c, FlbStream *s) {
     static const FlbWorkspaces workspaces = {allocate, release};
@@ -319,16 +362,41 @@ static int graph_destroy(int device, FlbGraph *g) {
     return status_of(cu.cuGraphExecDestroy((CUgraphExec)g));
 }
 
-static const FlbDriver driver = {
-    .name = "nvidia", .count = count, .properties = properties, .memory = memory, .counters = counters, .trim = trim,
-    .allocate = allocate, .release = release, .copy_in = copy_in, .copy_out = copy_out, .copy = copy, .fill = fill, .pin = pin, .unpin = unpin,
-    .stream_create = stream_create, .stream_done = stream_done, .stream_synchronize = stream_synchronize,
-    .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
-    .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
-    .event_synchronize = event_synchronize, .event_elapsed = event_elapsed, .load = load, .launch = launch, .products = flb_cublas_ready,
-    .product = product, .failure = failure,
-    .choose = choose, .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch,
-    .graph_destroy = graph_destroy};
+static const FlbDriver driver = {.name = "nvidia",
+                                 .count = count,
+                                 .properties = properties,
+                                 .memory = memory,
+                                 .counters = counters,
+                                 .trim = trim,
+                                 .allocate = allocate,
+                                 .release = release,
+                                 .copy_in = copy_in,
+                                 .copy_out = copy_out,
+                                 .copy = copy,
+                                 .fill = fill,
+                                 .pin = pin,
+                                 .unpin = unpin,
+                                 .stream_create = stream_create,
+                                 .stream_done = stream_done,
+                                 .stream_synchronize = stream_synchronize,
+                                 .stream_wait_event = stream_wait_event,
+                                 .synchronize = synchronize,
+                                 .event_create = event_create,
+                                 .event_destroy = event_destroy,
+                                 .event_record = event_record,
+                                 .event_done = event_done,
+                                 .event_synchronize = event_synchronize,
+                                 .event_elapsed = event_elapsed,
+                                 .load = load,
+                                 .launch = launch,
+                                 .products = flb_cublas_ready,
+                                 .product = product,
+                                 .failure = failure,
+                                 .choose = choose,
+                                 .capture_begin = capture_begin,
+                                 .capture_end = capture_end,
+                                 .graph_launch = graph_launch,
+                                 .graph_destroy = graph_destroy};
 
 const FlbDriver *flb_nvidia_driver(const uintptr_t *addresses, int n, int *status) {
     int wanted = 0;

@@ -48,8 +48,10 @@ int flb_product(const Product *q, int (*row)(void *about, char *at, size_t bytes
         layout(p, operand, l);
         for (int64_t z = 0; z < p->batch; z++)
             for (int64_t r = 0; r < l[0]; r++) {
-                char *at = q->operands[operand] + (size_t)(z * l[3] + r * l[2]) * (size_t)flb_product_width(p);
-                int status = row(about, at, (size_t)l[1] * (size_t)flb_product_width(p), operand == 2 ? FLB_WRITES : FLB_READS);
+                char *at =
+                    q->operands[operand] + (size_t)(z * l[3] + r * l[2]) * (size_t)flb_product_width(p);
+                int status = row(about, at, (size_t)l[1] * (size_t)flb_product_width(p),
+                                 operand == 2 ? FLB_WRITES : FLB_READS);
                 if (status) return status;
             }
     }

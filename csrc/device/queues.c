@@ -1,5 +1,6 @@
-/* Streams of the simulated device. Each has a thread of the host while there is something to do: it does the work in order, beside the program
- * and the threads of other streams, and ends when nothing has come for a while. */
+/* Streams of the simulated device. Each has a thread of the host while there is something to do: it does the
+ * work in order, beside the program and the threads of other streams, and ends when nothing has come for a
+ * while. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +15,8 @@ enum { LONGEST_QUEUE = 256, IDLE = 20 }; /* pieces of work; milliseconds */
 int flb_late;
 pthread_mutex_t flb_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* a piece of work is done */
-static int busy, forking;                                  /* how many pieces are being done; a fork waits for them */
-static FlbClock *host;                                     /* what the program has waited for */
+static int busy, forking; /* how many pieces are being done; a fork waits for them */
+static FlbClock *host;    /* what the program has waited for */
 
 static double now(void) {
     struct timespec t;
@@ -39,14 +40,16 @@ int flb_told(int device) {
     return status;
 }
 
-/* ---- what a piece of work does --------------------------------------------------------------------------- */
+/* ---- what a piece of work does ---------------------------------------------------------------------------
+ */
 
 static void note_use(const Work *w, int device, const char *at, int how, const char *what) {
     uint32_t other = flb_use(&flb_devices[device].shadow, &w->who, at, w->bytes, how);
     char text[160];
     if (!other) return;
-    snprintf(text, sizeof text, "%s on stream %u: work of stream %u that isn't waited for uses the memory, too", what, flb_stream_id(w->who.stream),
-             flb_stream_id(other));
+    snprintf(text, sizeof text,
+             "%s on stream %u: work of stream %u that isn't waited for uses the memory, too", what,
+             flb_stream_id(w->who.stream), flb_stream_id(other));
     pthread_mutex_lock(&flb_lock);
     flb_failed(device, FLB_RACE, text);
     pthread_mutex_unlock(&flb_lock);
@@ -86,7 +89,10 @@ static void perform(const Work *w) {
         return;
     }
     if (w->kind != COPY_IN && w->kind != COPY && w->kind != FILL && w->kind != FRESH) return;
-    note_use(w, w->device, w->to, FLB_WRITES, w->kind == FRESH ? "memory is taken" : w->kind == FILL ? "memory is filled" : "a copy");
+    note_use(w, w->device, w->to, FLB_WRITES,
+             w->kind == FRESH      ? "memory is taken"
+                 : w->kind == FILL ? "memory is filled"
+                                   : "a copy");
     if (w->kind == COPY_IN) memcpy(w->to, w->from, w->bytes);
     if (w->kind == FILL || w->kind == FRESH) memset(w->to, w->byte, w->bytes);
     if (w->kind != COPY) {
@@ -112,7 +118,8 @@ static void conclude(FlbStream *s, Work *w) {
     free(w);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ---------------------------------------------------------------------------------------------
+ */
 
 static void want(FlbStream *s, uint64_t place);
 static void next(FlbStream *s) {
@@ -184,7 +191,8 @@ void flb_finish_all(int device) {
     for (int i = 0; i < flb_devices[device].n_streams; i++) flb_finish(flb_devices[device].streams[i]);
 }
 
-/* ---- giving ---------------------------------------------------------------------------------------------- */
+/* ---- giving ----------------------------------------------------------------------------------------------
+ */
 
 int flb_stream_begin(FlbStream *s) {
     static uint32_t numbers;
@@ -195,7 +203,8 @@ int flb_stream_begin(FlbStream *s) {
 static int recorded(FlbStream *s, Work *own) {
     FlbGraph *g = s->capture;
     if (own->kind == RECORD) flb_let_go(own->event);
-    if (own->kind == RECORD || own->kind == WAIT) return free(own), FLB_DONE; /* of one stream, its own order is enough */
+    if (own->kind == RECORD || own->kind == WAIT)
+        return free(own), FLB_DONE; /* of one stream, its own order is enough */
     own->kept = 1;
     if (g->last) g->last->next = own;
     else g->first = own;
@@ -224,7 +233,8 @@ int flb_give(FlbStream *s, Work w) {
     return FLB_DONE;
 }
 
-/* ---- forks ----------------------------------------------------------------------------------------------- */
+/* ---- forks -----------------------------------------------------------------------------------------------
+ */
 
 /* A child of a fork has the memory and the work that wasn't begun, and no threads. */
 void flb_before_fork(void) {

@@ -1,11 +1,12 @@
 /* The simulated device: a driver whose devices are memory and threads of this process.
  *
- * Addresses of device memory lie in a range of PROT_NONE, so that a host that reads or writes there ends with a fault as it would
- * beside a real device. Copies go to a second range, the backing, at a constant distance. Fresh memory is all ones: what reads before
- * it writes gets nan, or -1.
+ * Addresses of device memory lie in a range of PROT_NONE, so that a host that reads or writes there ends with
+ * a fault as it would beside a real device. Copies go to a second range, the backing, at a constant distance.
+ * Fresh memory is all ones: what reads before it writes gets nan, or -1.
  *
- * Kernels are functions of this process, run block by block (threads.c) by the threads of streams (queues.c). Every use of memory is compared
- * with what else uses it (watch.c). What fails is told by the next call that waits for the device. */
+ * Kernels are functions of this process, run block by block (threads.c) by the threads of streams (queues.c).
+ * Every use of memory is compared with what else uses it (watch.c). What fails is told by the next call that
+ * waits for the device. */
 #define _GNU_SOURCE
 #include "device/simulated.h"
 
@@ -39,33 +40,38 @@ typedef struct {
     size_t bytes;
     FlbGraph *owner; /* a graph that needs it, and whether its holder has released it */
     int released;
-    uint64_t next; /* free blocks: the next one of the size, as an offset + 1. Not in the block, which work that races may still write */
+    uint64_t next; /* free blocks: the next one of the size, as an offset + 1. Not in the block, which work
+                      that races may still write */
 } Header;
 
 /* What a block of so many bytes counts as. */
 static int64_t rounded(size_t bytes) { return (int64_t)((bytes + GRANULE - 1) / GRANULE * GRANULE); }
-static Header *header_of(Device *d, uint64_t offset) { return (Header *)(d->shadow.backing + offset - GRANULE); }
+static Header *header_of(Device *d, uint64_t offset) {
+    return (Header *)(d->shadow.backing + offset - GRANULE);
+}
 
-/* The backing of a range of device memory; NULL when it isn't inside the block that begins at or before it. */
+/* The backing of a range of device memory; NULL when it isn't inside the block that begins at or before it.
+ */
 static char *backing_of(Device *d, uint64_t address, size_t bytes) {
     uint64_t offset = address - (uint64_t)(uintptr_t)d->space;
     if (address < (uint64_t)(uintptr_t)d->space || offset > d->used || bytes > d->used - offset) return NULL;
     return d->shadow.backing + offset;
 }
 
-#define FOR_DEVICE(D)                                        \
+#define FOR_DEVICE(D)                                           \
     if ((D) < 0 || (D) >= n_devices) return FLB_INVALID_DEVICE; \
     pthread_mutex_lock(&flb_lock)
-#define RETURN(STATUS)                \
-    do {                              \
-        int status_ = (STATUS);       \
-        pthread_mutex_unlock(&flb_lock);  \
-        return status_;               \
+#define RETURN(STATUS)                   \
+    do {                                 \
+        int status_ = (STATUS);          \
+        pthread_mutex_unlock(&flb_lock); \
+        return status_;                  \
     } while (0)
 
 static FlbStream *stream_of(int device, FlbStream *s) { return s ? s : &devices[device].stream; }
 
-/* ---- streams and events ---------------------------------------------------------------------------------- */
+/* ---- streams and events ----------------------------------------------------------------------------------
+ */
 
 static int stream_create(int device, FlbStream **out) {
     FOR_DEVICE(device);
@@ -95,7 +101,9 @@ static int stream_wait_event(int device, FlbStream *s, FlbEvent *e) {
     FOR_DEVICE(device);
     s = stream_of(device, s);
     if (!e->stream) RETURN(FLB_DONE); /* an event that was never recorded is waited for by nobody */
-    if (e->stream != s && !s->capture && flb_clock_after(&s->clock, e->clock, e->stream->number, (uint32_t)e->place)) RETURN(FLB_OUT_OF_MEMORY);
+    if (e->stream != s && !s->capture &&
+        flb_clock_after(&s->clock, e->clock, e->stream->number, (uint32_t)e->place))
+        RETURN(FLB_OUT_OF_MEMORY);
     RETURN(flb_give(s, (Work){.kind = WAIT, .device = device, .awaited = e->stream, .place = e->place}));
 }
 static int synchronize(int device) {
@@ -158,15 +166,17 @@ void flb_give_back(int device, uint64_t address, const FlbWork *work) {
     int class = h->class;
     char *at = d->shadow.backing + offset, text[160];
     uint32_t other = work ? flb_use(&d->shadow, work, at, h->bytes, FLB_WRITES) : 0;
-    snprintf(text, sizeof text, "memory is released on stream %u: work of stream %u that isn't waited for uses it", work ? flb_stream_id(work->stream) : 0,
-             flb_stream_id(other));
+    snprintf(text, sizeof text,
+             "memory is released on stream %u: work of stream %u that isn't waited for uses it",
+             work ? flb_stream_id(work->stream) : 0, flb_stream_id(other));
     if (other) flb_failed(device, FLB_RACE, text);
     d->counters.allocated -= rounded(h->bytes);
     d->counters.blocks--;
     d->counters.frees++;
     if (!work) flb_forget(&d->shadow, at, h->bytes);
     if (size_of_class(class) >= GIVEN_BACK) /* but for the pages at the ends, which others may share */
-        madvise((void *)(((uintptr_t)at + 4095) & ~(uintptr_t)4095), (size_of_class(class) - 4096) & ~(size_t)4095, MADV_DONTNEED);
+        madvise((void *)(((uintptr_t)at + 4095) & ~(uintptr_t)4095),
+                (size_of_class(class) - 4096) & ~(size_t)4095, MADV_DONTNEED);
     h->next = d->free[class];
     d->free[class] = offset + 1;
 }
@@ -190,10 +200,10 @@ static int memory(int device, size_t *available, size_t *total) {
     *available = d->total - (size_t)d->counters.reserved;
     RETURN(FLB_DONE);
 }
-#define REFUSE                       \
-    do {                             \
-        d->counters.refusals++;      \
-        RETURN(FLB_OUT_OF_MEMORY);   \
+#define REFUSE                     \
+    do {                           \
+        d->counters.refusals++;    \
+        RETURN(FLB_OUT_OF_MEMORY); \
     } while (0)
 static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
     FOR_DEVICE(device);
@@ -201,7 +211,8 @@ static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
     if (bytes > d->total) REFUSE;
     int class = class_of(bytes ? bytes : 1);
     size_t size = size_of_class(class);
-    if (!d->free[class] && d->used + GRANULE + size > d->shadow.room) flb_finish_all(device); /* memory that is to be released */
+    if (!d->free[class] && d->used + GRANULE + size > d->shadow.room)
+        flb_finish_all(device); /* memory that is to be released */
     uint64_t offset;
     if (d->counters.allocated + rounded(bytes) > (int64_t)d->total) flb_finish_all(device);
     if (d->counters.allocated + rounded(bytes) > (int64_t)d->total) REFUSE;
@@ -230,7 +241,12 @@ static int allocate(int device, size_t bytes, FlbStream *s, uint64_t *address) {
     if (c->allocated > c->reserved) c->reserved = c->allocated;
     if (c->reserved > c->peak_reserved) c->peak_reserved = c->reserved;
     *address = (uint64_t)(uintptr_t)d->space + offset;
-    RETURN(flb_give(stream_of(device, s), (Work){.kind = FRESH, .device = device, .to = d->shadow.backing + offset, .byte = 0xff, .bytes = bytes}));
+    RETURN(flb_give(stream_of(device, s),
+                    (Work){.kind = FRESH,
+                           .device = device,
+                           .to = d->shadow.backing + offset,
+                           .byte = 0xff,
+                           .bytes = bytes}));
 }
 static int release(int device, uint64_t address, FlbStream *s) {
     FOR_DEVICE(device);
@@ -257,7 +273,8 @@ static int copy_in(int device, uint64_t to, const void *from, size_t bytes, FlbS
     if (!at) RETURN(FLB_INVALID_ADDRESS);
     if (!own) RETURN(FLB_OUT_OF_MEMORY);
     memcpy(own, from, bytes);
-    int status = flb_give(stream_of(device, s), (Work){.kind = COPY_IN, .device = device, .to = at, .from = own, .bytes = bytes});
+    int status = flb_give(stream_of(device, s),
+                          (Work){.kind = COPY_IN, .device = device, .to = at, .from = own, .bytes = bytes});
     if (status) free(own);
     RETURN(status);
 }
@@ -273,7 +290,9 @@ static int copy_out(int device, void *to, uint64_t from, size_t bytes, FlbStream
     flb_finish(s);
     uint32_t other = flb_use(&devices[device].shadow, &work, at, bytes, FLB_READS);
     char text[160];
-    snprintf(text, sizeof text, "a copy to the host: work of stream %u that isn't waited for uses the memory, too", flb_stream_id(other));
+    snprintf(text, sizeof text,
+             "a copy to the host: work of stream %u that isn't waited for uses the memory, too",
+             flb_stream_id(other));
     if (other) flb_failed(device, FLB_RACE, text);
     memcpy(to, at, bytes);
     RETURN(flb_told(device));
@@ -283,18 +302,26 @@ static int copy(int device, uint64_t to, int from_device, uint64_t from, size_t 
     FOR_DEVICE(device);
     char *a = backing_of(&devices[device], to, bytes), *b = backing_of(&devices[from_device], from, bytes);
     if (!a || !b) RETURN(FLB_INVALID_ADDRESS);
-    RETURN(flb_give(stream_of(device, s), (Work){.kind = COPY, .device = device, .from_device = from_device, .to = a, .from = b, .bytes = bytes}));
+    RETURN(flb_give(
+        stream_of(device, s),
+        (Work){
+            .kind = COPY, .device = device, .from_device = from_device, .to = a, .from = b, .bytes = bytes}));
 }
 static int fill(int device, uint64_t to, int byte, size_t bytes, FlbStream *s) {
     FOR_DEVICE(device);
     char *at = backing_of(&devices[device], to, bytes);
     if (!at) RETURN(FLB_INVALID_ADDRESS);
-    RETURN(flb_give(stream_of(device, s), (Work){.kind = FILL, .device = device, .to = at, .byte = byte, .bytes = bytes}));
+    RETURN(flb_give(stream_of(device, s),
+                    (Work){.kind = FILL, .device = device, .to = at, .byte = byte, .bytes = bytes}));
 }
 /* Copies go from any memory; what is pinned is only counted, so that a test sees that it is let go. */
 static int64_t pinned;
-static int pin(void *at, size_t bytes) { return at && bytes ? __atomic_fetch_add(&pinned, 1, __ATOMIC_RELAXED), FLB_DONE : FLB_INVALID_ADDRESS; }
-static int unpin(void *at) { return at && __atomic_fetch_sub(&pinned, 1, __ATOMIC_RELAXED) > 0 ? FLB_DONE : FLB_INVALID_ADDRESS; }
+static int pin(void *at, size_t bytes) {
+    return at && bytes ? __atomic_fetch_add(&pinned, 1, __ATOMIC_RELAXED), FLB_DONE : FLB_INVALID_ADDRESS;
+}
+static int unpin(void *at) {
+    return at && __atomic_fetch_sub(&pinned, 1, __ATOMIC_RELAXED) > 0 ? FLB_DONE : FLB_INVALID_ADDRESS;
+}
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
@@ -302,7 +329,8 @@ static int load(int device, const void *image, size_t bytes, const char *name, F
     if (device < 0 || device >= n_devices) return FLB_INVALID_DEVICE;
     (void)name;
     if (bytes != sizeof(void *)) {
-        snprintf(devices[device].failure, sizeof devices[device].failure, "the address of a function is needed");
+        snprintf(devices[device].failure, sizeof devices[device].failure,
+                 "the address of a function is needed");
         return FLB_NO_IMAGE;
     }
     memcpy(out, image, sizeof(void *));
@@ -327,7 +355,8 @@ static int launch(int device, const FlbGrid *g, FlbStream *s) {
         }
         arguments[i] = (uint64_t)(uintptr_t)at;
     }
-    *l = (FlbLaunch){(FlbKernel)g->function, g->blocks, g->threads, g->cooperative, g->shared, order, arguments, extents};
+    *l = (FlbLaunch){
+        (FlbKernel)g->function, g->blocks, g->threads, g->cooperative, g->shared, order, arguments, extents};
     int status = flb_give(stream_of(device, s), (Work){.kind = LAUNCH, .device = device, .launch = l});
     if (status) free(l);
     RETURN(status);
@@ -340,17 +369,22 @@ static int product(int device, const FlbProduct *what, uint64_t a, uint64_t b, u
     p->what = *what;
     int status = FLB_DONE;
     for (int i = 0; i < 3; i++) {
-        p->operands[i] = backing_of(&devices[device], (uint64_t[]){a, b, c}[i], (size_t)flb_product_bytes(what, i));
+        p->operands[i] =
+            backing_of(&devices[device], (uint64_t[]){a, b, c}[i], (size_t)flb_product_bytes(what, i));
         if (!p->operands[i]) status = FLB_INVALID_ADDRESS;
     }
-    if (!status) status = flb_give(stream_of(device, s), (Work){.kind = PRODUCT, .device = device, .product = p});
+    if (!status)
+        status = flb_give(stream_of(device, s), (Work){.kind = PRODUCT, .device = device, .product = p});
     if (status) free(p);
     RETURN(status);
 }
 static const char *failure(int device) { return devices[device].failure; }
 static int choose(int what, int value) {
-    int *switches[] = {[FLB_ORDER] = &order, [FLB_LATE] = &flb_late, [FLB_WATCH_RACES] = &flb_watch_races,
-                       [FLB_WATCH_UNWRITTEN] = &flb_watch_unwritten, [FLB_LIBRARY] = &flb_library};
+    int *switches[] = {[FLB_ORDER] = &order,
+                       [FLB_LATE] = &flb_late,
+                       [FLB_WATCH_RACES] = &flb_watch_races,
+                       [FLB_WATCH_UNWRITTEN] = &flb_watch_unwritten,
+                       [FLB_LIBRARY] = &flb_library};
     if (what < 0 || what > FLB_LIBRARY) return FLB_INVALID_HANDLE;
     pthread_mutex_lock(&flb_lock);
     *switches[what] = value;
@@ -410,20 +444,47 @@ static int properties(int device, FlbDeviceProperties *out) {
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "flambeau's simulated device");
     out->major = 9, out->minor = 0, out->multiprocessors = 1, out->warp_size = 32;
-    out->threads_per_block = 1024, out->threads_per_multiprocessor = 2048, out->shared_memory_per_block = 48 << 10;
+    out->threads_per_block = 1024, out->threads_per_multiprocessor = 2048,
+    out->shared_memory_per_block = 48 << 10;
     out->total_memory = devices[device].total;
     return FLB_DONE;
 }
 
-static const FlbDriver driver = {
-    .name = "simulated", .count = count, .properties = properties, .memory = memory, .counters = counters, .trim = trim,
-    .allocate = allocate, .release = release, .copy_in = copy_in, .copy_out = copy_out, .copy = copy, .fill = fill, .pin = pin, .unpin = unpin,
-    .stream_create = stream_create, .stream_done = stream_done, .stream_synchronize = stream_synchronize,
-    .stream_wait_event = stream_wait_event, .synchronize = synchronize, .event_create = event_create,
-    .event_destroy = event_destroy, .event_record = event_record, .event_done = event_done,
-    .event_synchronize = event_synchronize, .event_elapsed = event_elapsed,
-    .load = load, .launch = launch, .products = products, .product = product, .failure = failure, .choose = choose,
-    .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch, .graph_destroy = graph_destroy};
+static const FlbDriver driver = {.name = "simulated",
+                                 .count = count,
+                                 .properties = properties,
+                                 .memory = memory,
+                                 .counters = counters,
+                                 .trim = trim,
+                                 .allocate = allocate,
+                                 .release = release,
+                                 .copy_in = copy_in,
+                                 .copy_out = copy_out,
+                                 .copy = copy,
+                                 .fill = fill,
+                                 .pin = pin,
+                                 .unpin = unpin,
+                                 .stream_create = stream_create,
+                                 .stream_done = stream_done,
+                                 .stream_synchronize = stream_synchronize,
+                                 .stream_wait_event = stream_wait_event,
+                                 .synchronize = synchronize,
+                                 .event_create = event_create,
+                                 .event_destroy = event_destroy,
+                                 .event_record = event_record,
+                                 .event_done = event_done,
+                                 .event_synchronize = event_synchronize,
+                                 .event_elapsed = event_elapsed,
+                                 .load = load,
+                                 .launch = launch,
+                                 .products = products,
+                                 .product = product,
+                                 .failure = failure,
+                                 .choose = choose,
+                                 .capture_begin = capture_begin,
+                                 .capture_end = capture_end,
+                                 .graph_launch = graph_launch,
+                                 .graph_destroy = graph_destroy};
 
 const FlbDriver *flb_simulated_driver(int wanted) {
     size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 2 & ~(size_t)0xfffff;
@@ -435,7 +496,9 @@ const FlbDriver *flb_simulated_driver(int wanted) {
         d->space = mmap(NULL, d->shadow.room, PROT_NONE, flags, -1, 0);
         d->shadow.backing = mmap(NULL, d->shadow.room, PROT_READ | PROT_WRITE, flags, -1, 0);
         d->free = calloc(CLASSES, sizeof *d->free);
-        if (d->space == MAP_FAILED || d->shadow.backing == MAP_FAILED || !d->free || flb_shadow_begin(&d->shadow)) return NULL;
+        if (d->space == MAP_FAILED || d->shadow.backing == MAP_FAILED || !d->free ||
+            flb_shadow_begin(&d->shadow))
+            return NULL;
         flb_stream_begin(&d->stream);
         flb_default_streams++;
     }

@@ -1,4 +1,5 @@
-/* The simulated device: its memory, and streams of work that threads of the host do (queues.c). One lock serves all of it but the work itself. */
+/* The simulated device: its memory, and streams of work that threads of the host do (queues.c). One lock
+ * serves all of it but the work itself. */
 #ifndef FLB_SIMULATED_H
 #define FLB_SIMULATED_H
 #include <pthread.h>
@@ -27,7 +28,7 @@ typedef struct Work {
     uint64_t address;
     FlbLaunch *launch; /* with its arguments behind it, one block of memory */
     Product *product;
-    int kept;          /* by a graph: what it points to isn't freed when it is done */
+    int kept; /* by a graph: what it points to isn't freed when it is done */
     FlbWork who;
 } Work;
 
@@ -75,7 +76,8 @@ extern pthread_mutex_t flb_lock;
 
 /* All of these functions are called with the lock. One that waits releases it meanwhile. */
 int flb_stream_begin(FlbStream *s);
-FlbWork flb_next_work(FlbStream *s); /* what the host's next work on it would be; the clock stays the stream's */
+FlbWork
+flb_next_work(FlbStream *s); /* what the host's next work on it would be; the clock stays the stream's */
 int flb_give(FlbStream *s, Work w);
 /* The host waits until the stream is at a place, of which a clock says what comes before it. */
 void flb_wait_for(FlbStream *s, uint64_t place, FlbClock *clock);
@@ -88,6 +90,7 @@ void flb_give_back(int device, uint64_t address, const FlbWork *work);
 void flb_before_fork(void);
 void flb_after_fork(void);
 void flb_after_fork_in_child(void);
-/* product.c: without the lock. `row` is told of each row of an operand before it is used; a status that isn't 0 ends the product. */
+/* product.c: without the lock. `row` is told of each row of an operand before it is used; a status that isn't
+ * 0 ends the product. */
 int flb_product(const Product *p, int (*row)(void *about, char *at, size_t bytes, int how), void *about);
 #endif

@@ -1,8 +1,9 @@
 /* Blocks of threads on one thread of the host, that of a stream.
  *
- * A kernel whose threads don't wait for one another is a loop. Else each thread is a fiber: it runs until it reaches a barrier or a
- * shuffle, or its end. A warp goes on when all of its threads have reached the same shuffle, a block when all have reached the
- * barrier; where some wait and others have ended, or wait for something else, the launch has failed. */
+ * A kernel whose threads don't wait for one another is a loop. Else each thread is a fiber: it runs until it
+ * reaches a barrier or a shuffle, or its end. A warp goes on when all of its threads have reached the same
+ * shuffle, a block when all have reached the barrier; where some wait and others have ended, or wait for
+ * something else, the launch has failed. */
 #define _GNU_SOURCE
 #include "device/threads.h"
 
@@ -28,10 +29,11 @@ typedef struct {
 } Context;
 /* Saves the registers that a called function must keep, and the stack, and loads the other thread's. */
 void flb_switch(Context *from, Context *to);
-__asm__(".text\n.globl flb_switch\n.hidden flb_switch\n.type flb_switch,@function\nflb_switch:\n"
-        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
-        "movq %rsp,(%rdi)\nmovq (%rsi),%rsp\n"
-        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n.size flb_switch,.-flb_switch\n");
+__asm__(
+    ".text\n.globl flb_switch\n.hidden flb_switch\n.type flb_switch,@function\nflb_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp,(%rdi)\nmovq (%rsi),%rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n.size flb_switch,.-flb_switch\n");
 static void prepare(Context *c, char *stack, void (*entry)(void)) {
     void **top = (void **)(stack + STACK) - 2; /* as after a call: the stack is 8 off a multiple of 16 */
     *--top = 0;
@@ -67,7 +69,8 @@ typedef struct FlbRun {
     const FlbWork *work;
     Fiber *fibers;
     char *stacks;
-    uint32_t (*values)[FLB_MOST_THREADS]; /* two rows, by turns: a warp may be read while its threads offer the next value */
+    uint32_t (*values)[FLB_MOST_THREADS]; /* two rows, by turns: a warp may be read while its threads offer
+                                             the next value */
     char *shared;
     size_t shared_room;
     Context scheduler;
@@ -96,7 +99,8 @@ static const char MEMORY[] = "memory", RACE[] = "race", UNWRITTEN[] = "unwritten
 static void seen(FlbThread *t, const char *wrong, int64_t argument, int64_t position) {
     if (t->run->wrong) return;
     t->run->wrong = wrong;
-    t->run->argument = argument, t->run->position = position, t->run->block = t->block, t->run->thread = t->thread;
+    t->run->argument = argument, t->run->position = position, t->run->block = t->block,
+    t->run->thread = t->thread;
 }
 static void fault(FlbThread *t, int64_t argument, int64_t position) {
     run.wrong = NULL; /* the kernel ends here: this is told */
@@ -117,7 +121,8 @@ static void access_to(FlbThread *t, int64_t argument, int64_t position, int64_t 
     if (other && !r->wrong) r->other = other;
     if (other) seen(t, RACE, argument, position);
     if (how == FLB_WRITES) flb_set_written(r->shadow, at, n, 1);
-    else if (flb_watch_unwritten && !flb_all_written(r->shadow, at, n)) seen(t, UNWRITTEN, argument, position);
+    else if (flb_watch_unwritten && !flb_all_written(r->shadow, at, n))
+        seen(t, UNWRITTEN, argument, position);
 }
 static void entry(void) {
     Fiber *f = run.running;
@@ -133,7 +138,8 @@ static int64_t nth(int64_t k, int64_t n, int order) {
     if (order < 2) return k;
     int64_t step = n / 2 + order, a, b, rest;
     for (;; step++) {
-        for (a = step, b = n; b; rest = a % b, a = b, b = rest) {}
+        for (a = step, b = n; b; rest = a % b, a = b, b = rest) {
+        }
         if (a == 1) break;
     }
     return (int64_t)((__int128)k * step % n);
@@ -160,7 +166,8 @@ static const char *run_warp(int first, int n) {
         const Fiber *one = &run.fibers[first];
         for (int k = 0; k < n; k++) {
             Fiber *f = &run.fibers[first + k];
-            if (f->state != AT_SHUFFLE || f->shuffles != one->shuffles || f->mask != one->mask) return "a shuffle that a part of a warp reached";
+            if (f->state != AT_SHUFFLE || f->shuffles != one->shuffles || f->mask != one->mask)
+                return "a shuffle that a part of a warp reached";
         }
         for (int k = 0; k < n; k++) run.fibers[first + k].state = READY;
     }
@@ -184,8 +191,10 @@ static int ready(size_t shared) {
     if (!run.fibers) {
         run.fibers = calloc(FLB_MOST_THREADS, sizeof *run.fibers);
         run.values = calloc(2, sizeof *run.values);
-        run.stacks = mmap(NULL, (size_t)FLB_MOST_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (!run.fibers || !run.values || run.stacks == MAP_FAILED) return run.fibers = NULL, FLB_OUT_OF_MEMORY;
+        run.stacks = mmap(NULL, (size_t)FLB_MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (!run.fibers || !run.values || run.stacks == MAP_FAILED)
+            return run.fibers = NULL, FLB_OUT_OF_MEMORY;
     }
     if (shared > run.shared_room) {
         free(run.shared);
@@ -196,7 +205,8 @@ static int ready(size_t shared) {
     return FLB_DONE;
 }
 static FlbThread thread_of(const FlbLaunch *l, int64_t block, int64_t thread) {
-    return (FlbThread){thread, block, l->threads, l->blocks, run.shared, l->extents, barrier, shuffle, fault, access_to, &run};
+    return (FlbThread){thread,  block,   l->threads, l->blocks, run.shared, l->extents,
+                       barrier, shuffle, fault,      access_to, &run};
 }
 void flb_threads_end(void) {
     free(run.fibers);
@@ -208,17 +218,21 @@ void flb_threads_end(void) {
 static int told(const char *wrong, char *text, size_t room) {
     long long block = run.block, thread = run.thread, position = run.position, argument = run.argument;
     if (wrong == MEMORY) {
-        snprintf(text, room, "block %lld, thread %lld: element %lld of argument %lld lies outside of its memory", block, thread, position,
-                 argument);
+        snprintf(text, room,
+                 "block %lld, thread %lld: element %lld of argument %lld lies outside of its memory", block,
+                 thread, position, argument);
         return FLB_ILLEGAL_ACCESS;
     }
     if (wrong == RACE) {
-        snprintf(text, room, "block %lld, thread %lld: work of stream %u that isn't waited for uses element %lld of argument %lld, too", block,
-                 thread, flb_stream_id(run.other), position, argument);
+        snprintf(text, room,
+                 "block %lld, thread %lld: work of stream %u that isn't waited for uses element %lld of "
+                 "argument %lld, too",
+                 block, thread, flb_stream_id(run.other), position, argument);
         return FLB_RACE;
     }
     if (wrong == UNWRITTEN) {
-        snprintf(text, room, "block %lld, thread %lld: element %lld of argument %lld", block, thread, position, argument);
+        snprintf(text, room, "block %lld, thread %lld: element %lld of argument %lld", block, thread,
+                 position, argument);
         return FLB_UNWRITTEN;
     }
     snprintf(text, room, "block %lld: %s", block, wrong);

@@ -1,4 +1,5 @@
-/* A kernel of the simulated device: how its text (src/flambeau/inductor/codegen/targets.py) is called, and how blocks of threads run it. */
+/* A kernel of the simulated device: how its text (src/flambeau/inductor/codegen/targets.py) is called, and
+ * how blocks of threads run it. */
 #ifndef FLB_THREADS_H
 #define FLB_THREADS_H
 #include <stddef.h>
@@ -14,9 +15,11 @@ typedef struct FlbThread {
     char *shared;           /* the block's */
     const int64_t *extents; /* bytes that lie behind each address among the arguments */
     void (*barrier)(struct FlbThread *);
-    uint32_t (*shuffle)(struct FlbThread *, uint32_t value, int32_t mask); /* the value of the thread whose number differs in `mask` */
+    uint32_t (*shuffle)(struct FlbThread *, uint32_t value,
+                        int32_t mask); /* the value of the thread whose number differs in `mask` */
     void (*fault)(struct FlbThread *, int64_t argument, int64_t position); /* doesn't return */
-    void (*access)(struct FlbThread *, int64_t argument, int64_t position, int64_t bytes); /* before an element is read; written: bytes < 0 */
+    void (*access)(struct FlbThread *, int64_t argument, int64_t position,
+                   int64_t bytes); /* before an element is read; written: bytes < 0 */
     struct FlbRun *run;
 } FlbThread;
 

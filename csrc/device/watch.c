@@ -1,5 +1,5 @@
-/* Clocks, and a shadow of the simulated device's memory. The shadow is touched by the threads of several streams: its words are read and
- * written as a whole, and where two of them race, one of the two is told. */
+/* Clocks, and a shadow of the simulated device's memory. The shadow is touched by the threads of several
+ * streams: its words are read and written as a whole, and where two of them race, one of the two is told. */
 #define _GNU_SOURCE
 #include "device/watch.h"
 
@@ -88,7 +88,8 @@ void flb_set_written(FlbShadow *m, const char *at, size_t bytes, int written) {
     memset(m->written + (at - m->backing), written, bytes);
 }
 static void cleared(char *at, size_t bytes) {
-    uintptr_t first = ((uintptr_t)at + 4095) & ~(uintptr_t)4095, end = (uintptr_t)(at + bytes) & ~(uintptr_t)4095;
+    uintptr_t first = ((uintptr_t)at + 4095) & ~(uintptr_t)4095,
+              end = (uintptr_t)(at + bytes) & ~(uintptr_t)4095;
     if (bytes < 1 << 16) {
         memset(at, 0, bytes);
         return;

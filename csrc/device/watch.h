@@ -1,13 +1,16 @@
-/* What the simulated device knows of its memory: which bytes were written, and which work last wrote and read each four of them.
+/* What the simulated device knows of its memory: which bytes were written, and which work last wrote and read
+ * each four of them.
  *
- * Work of two streams is ordered by events, and by a host that waited. A clock says of each stream up to which place its work comes before; two
- * pieces of work of which one writes what the other uses, and of which neither comes before the other, are a race, however they ran this time. */
+ * Work of two streams is ordered by events, and by a host that waited. A clock says of each stream up to
+ * which place its work comes before; two pieces of work of which one writes what the other uses, and of which
+ * neither comes before the other, are a race, however they ran this time. */
 #ifndef FLB_WATCH_H
 #define FLB_WATCH_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* Streams have numbers from 1 on; 0 is one that isn't watched: beyond the last number, or after so much work. */
+/* Streams have numbers from 1 on; 0 is one that isn't watched: beyond the last number, or after so much work.
+ */
 enum { FLB_STREAMS = 255, FLB_PLACES = (1 << 24) - 1 };
 
 typedef struct {
@@ -34,9 +37,11 @@ typedef struct {
 
 enum { FLB_READS = 0, FLB_WRITES = 1 };
 extern int flb_watch_races, flb_watch_unwritten; /* switches */
-extern uint32_t flb_default_streams;              /* the first numbers are theirs */
+extern uint32_t flb_default_streams;             /* the first numbers are theirs */
 /* The number that a program knows a stream by. */
-static inline uint32_t flb_stream_id(uint32_t stream) { return stream > flb_default_streams ? stream - flb_default_streams : 0; }
+static inline uint32_t flb_stream_id(uint32_t stream) {
+    return stream > flb_default_streams ? stream - flb_default_streams : 0;
+}
 
 int flb_shadow_begin(FlbShadow *shadow); /* 0, or -1 without memory */
 /* Work uses bytes. 0, or the number of the stream whose work it races with. */

@@ -1,10 +1,10 @@
 /* The Exchange object: one rank's side of a group.
  *
- * Every operation is a number of steps. In a step each rank writes a piece of what it gives into one of its two
- * slots, all ranks meet at a barrier, and each reads what it needs from the slots of the others. The slots take
- * turns, so one barrier a step is enough: who writes a slot again has met everybody since it was read.
- * An all_reduce of memory that all ranks can read needs no slots: each rank reduces its part of the elements and
- * writes the result to all. */
+ * Every operation is a number of steps. In a step each rank writes a piece of what it gives into one of its
+ * two slots, all ranks meet at a barrier, and each reads what it needs from the slots of the others. The
+ * slots take turns, so one barrier a step is enough: who writes a slot again has met everybody since it was
+ * read. An all_reduce of memory that all ranks can read needs no slots: each rank reduces its part of the
+ * elements and writes the result to all. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
@@ -49,7 +49,7 @@ typedef struct {
     uint64_t arrived, operations, turn;
     FlbPart **parts;
     FlbHeader *seen; /* of the last operation that ranks didn't agree about */
-    int *global; /* ranks of the whole job; who left is known by these */
+    int *global;     /* ranks of the whole job; who left is known by these */
     Region **regions;
     int n_regions, busy;
     int other; /* whom an error is about */
@@ -94,7 +94,8 @@ static void announce(Exchange *x) {
 /* The first rank that hasn't come, -1. */
 static int missing(Exchange *x) {
     for (int k = 0; k < x->n; k++)
-        if (k != x->rank && atomic_load_explicit(&x->parts[k]->arrived, memory_order_acquire) < x->arrived) return k;
+        if (k != x->rank && atomic_load_explicit(&x->parts[k]->arrived, memory_order_acquire) < x->arrived)
+            return k;
     return -1;
 }
 static int give_up(Exchange *x, int status) {
@@ -164,7 +165,8 @@ static size_t piece_room(Exchange *x, int kind) {
     size_t bytes = kind == ALL_TO_ALL ? x->slot - 2 * x->n * sizeof(uint64_t) : x->slot;
     return personal(kind) ? (bytes / x->n) & ~(size_t)63 : x->slot;
 }
-/* At the end of the first slot of an ALL_TO_ALL: the bytes of the rank's pieces to each rank, and then from each. */
+/* At the end of the first slot of an ALL_TO_ALL: the bytes of the rank's pieces to each rank, and then from
+ * each. */
 static uint64_t *lengths(Exchange *x, int rank) { return (uint64_t *)(slot(x, rank) + x->slot) - 2 * x->n; }
 static void write_lengths(Exchange *x, Call *c) {
     uint64_t *own = lengths(x, x->rank);
@@ -347,15 +349,15 @@ static PyObject *exchange_run(Exchange *x, PyObject *args) {
     Call *c = PyMem_Calloc(1, sizeof(Call));
     if (!c) return PyErr_NoMemory();
     PyObject *out = NULL;
-    if (!PyArg_ParseTuple(args, "iO!O!iiind", &c->kind, &PyTuple_Type, &sends, &PyTuple_Type, &receives, &c->type, &c->op,
-                          &c->root, &count, &timeout))
+    if (!PyArg_ParseTuple(args, "iO!O!iiind", &c->kind, &PyTuple_Type, &sends, &PyTuple_Type, &receives,
+                          &c->type, &c->op, &c->root, &count, &timeout))
         goto done;
     c->count = (size_t)count;
     if ((c->n_sends = take_pieces(sends, x->n, c->sends)) < 0 ||
         (c->n_receives = take_pieces(receives, x->n, c->receives)) < 0)
         goto done;
-    if (c->kind < BARRIER || c->kind > REDUCE_SCATTER || c->root < 0 || c->root >= x->n || c->count != (size_t)count ||
-        c->type < 0 || c->type >= N_TYPES) {
+    if (c->kind < BARRIER || c->kind > REDUCE_SCATTER || c->root < 0 || c->root >= x->n ||
+        c->count != (size_t)count || c->type < 0 || c->type >= N_TYPES) {
         PyErr_SetString(PyExc_ValueError, "no such operation");
         goto done;
     }
@@ -391,8 +393,8 @@ static PyObject *exchange_states(Exchange *x, PyObject *disagreed) {
         uint64_t started = atomic_load(&p->started), finished = atomic_load(&p->finished);
         FlbHeader h = seen ? x->seen[k] : p->headers[started ? (started - 1) & 1 : 0];
         if (seen) started = h.sequence + 1, finished = h.sequence;
-        PyObject *row = Py_BuildValue("(KKIIIIK)", (unsigned long long)started, (unsigned long long)finished, h.kind,
-                                      h.type, h.op, h.root, (unsigned long long)h.count);
+        PyObject *row = Py_BuildValue("(KKIIIIK)", (unsigned long long)started, (unsigned long long)finished,
+                                      h.kind, h.type, h.op, h.root, (unsigned long long)h.count);
         if (!row) Py_CLEAR(list);
         else PyList_SET_ITEM(list, k, row);
     }
@@ -400,7 +402,8 @@ static PyObject *exchange_states(Exchange *x, PyObject *disagreed) {
 }
 static PyObject *exchange_wrong_lengths(Exchange *x, PyObject *Py_UNUSED(ignored)) {
     Wrong *w = &x->wrong;
-    return Py_BuildValue("(iiKK)", w->from, w->to, (unsigned long long)w->sent, (unsigned long long)w->expected);
+    return Py_BuildValue("(iiKK)", w->from, w->to, (unsigned long long)w->sent,
+                         (unsigned long long)w->expected);
 }
 static PyObject *exchange_give_up(Exchange *x, PyObject *Py_UNUSED(ignored)) {
     give_up(x, 0);
@@ -435,12 +438,14 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     int rank, one_process;
     PyObject *parts, *ranks;
     Py_ssize_t slot;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO!O!np", names, &rank, &PyTuple_Type, &parts, &PyTuple_Type, &ranks,
-                                     &slot, &one_process))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iO!O!np", names, &rank, &PyTuple_Type, &parts,
+                                     &PyTuple_Type, &ranks, &slot, &one_process))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(parts);
-    if (n < 1 || n > MOST_RANKS || rank < 0 || rank >= n || PyTuple_GET_SIZE(ranks) != n || slot % 64 || slot < 128 * n)
-        return PyErr_Format(PyExc_ValueError, "an exchange of %zd ranks with slots of %zd bytes can't be made", n, slot);
+    if (n < 1 || n > MOST_RANKS || rank < 0 || rank >= n || PyTuple_GET_SIZE(ranks) != n || slot % 64 ||
+        slot < 128 * n)
+        return PyErr_Format(PyExc_ValueError,
+                            "an exchange of %zd ranks with slots of %zd bytes can't be made", n, slot);
     Exchange *x = (Exchange *)type->tp_alloc(type, 0);
     if (!x) return NULL;
     x->rank = rank, x->n = (int)n, x->slot = (size_t)slot, x->one_process = one_process;
@@ -465,14 +470,18 @@ static void exchange_dealloc(Exchange *x) {
 }
 static PyMethodDef exchange_methods[] = {
     {"run", (PyCFunction)exchange_run, METH_VARARGS,
-     "run(kind, sends, receives, type, op, root, count, timeout) -> (status, rank it is about): one operation, "
+     "run(kind, sends, receives, type, op, root, count, timeout) -> (status, rank it is about): one "
+     "operation, "
      "with the GIL free. Pieces are (address, bytes, ...). KeyboardInterrupt while waiting."},
     {"states", (PyCFunction)exchange_states, METH_O,
-     "states(disagreed) -> a row for each rank: (operations started, finished, kind, type, op, root, count of the "
+     "states(disagreed) -> a row for each rank: (operations started, finished, kind, type, op, root, count "
+     "of the "
      "last), now or when ranks last disagreed"},
     {"wrong_lengths", (PyCFunction)exchange_wrong_lengths, METH_NOARGS,
-     "wrong_lengths() -> (from, to, bytes sent, bytes expected): the piece of the last all_to_all whose two ranks disagree"},
-    {"give_up", (PyCFunction)exchange_give_up, METH_NOARGS, "give_up(): every rank that waits, or will, is told to stop"},
+     "wrong_lengths() -> (from, to, bytes sent, bytes expected): the piece of the last all_to_all whose two "
+     "ranks disagree"},
+    {"give_up", (PyCFunction)exchange_give_up, METH_NOARGS,
+     "give_up(): every rank that waits, or will, is told to stop"},
     {"add_region", (PyCFunction)exchange_add_region, METH_VARARGS,
      "add_region(addresses, bytes) -> number: memory that all ranks have mapped, by rank"},
     {"remove_region", (PyCFunction)exchange_remove_region, METH_O, "remove_region(number)"},
@@ -480,7 +489,8 @@ static PyMethodDef exchange_methods[] = {
 };
 static PyTypeObject Exchange_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._exchange.Exchange",
-    .tp_doc = "Exchange(rank, parts, ranks, slot, one_process): collectives over shared memory; parts are addresses, zeroed "
+    .tp_doc = "Exchange(rank, parts, ranks, slot, one_process): collectives over shared memory; parts are "
+              "addresses, zeroed "
               "before, of part_bytes(slot) each.",
     .tp_basicsize = sizeof(Exchange),
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -501,7 +511,8 @@ static PyObject *reduce(PyObject *Py_UNUSED(module), PyObject *args) {
     if (!PyArg_ParseTuple(args, "iiOO!n", &type, &op, &out, &PyTuple_Type, &parts, &count)) return NULL;
     const void *from[MOST_RANKS];
     Py_ssize_t n = PyTuple_GET_SIZE(parts);
-    if (n < 1 || n > MOST_RANKS || count < 0) return PyErr_Format(PyExc_ValueError, "can't reduce %zd parts", n);
+    if (n < 1 || n > MOST_RANKS || count < 0)
+        return PyErr_Format(PyExc_ValueError, "can't reduce %zd parts", n);
     void *to = PyLong_AsVoidPtr(out);
     for (Py_ssize_t k = 0; k < n; k++) from[k] = PyLong_AsVoidPtr(PyTuple_GET_ITEM(parts, k));
     if (PyErr_Occurred()) return NULL;
@@ -514,10 +525,12 @@ static PyObject *reduce(PyObject *Py_UNUSED(module), PyObject *args) {
 static PyMethodDef functions[] = {
     {"part_bytes", part_bytes, METH_O, "part_bytes(slot) -> bytes of a rank's part of the shared memory"},
     {"reduce", reduce, METH_VARARGS,
-     "reduce(type, op, out, parts, count) -> bool: out = parts[0] op parts[1] ..., by address; False where the type has "
+     "reduce(type, op, out, parts, count) -> bool: out = parts[0] op parts[1] ..., by address; False where "
+     "the type has "
      "no such operation"},
     {"watch", flb_watch, METH_VARARGS,
-     "watch(descriptor, rank): tell the other end each second that this process lives, from a thread that never "
+     "watch(descriptor, rank): tell the other end each second that this process lives, from a thread that "
+     "never "
      "waits for the GIL; end the process when the other end says that a rank died"},
     {"unwatch", flb_unwatch, METH_NOARGS, "unwatch(): say goodbye, and end the thread"},
     {"left", flb_left, METH_NOARGS, "left() -> list of the ranks that have left the job"},

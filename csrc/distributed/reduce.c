@@ -9,61 +9,68 @@ static const size_t sizes[N_TYPES] = {1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16,
 size_t flb_type_size(int type) { return type < 0 || type >= N_TYPES ? 0 : sizes[type]; }
 
 /* `out` and `b` are distinct or the same array: no overlap at a distance. */
-#define LOOP(T, expression)                                  \
-    {                                                        \
-        T *o = out;                                          \
-        const T *p = a, *q = b;                              \
-        for (size_t i = 0; i < n; i++) {                     \
-            T x = p[i], y = q[i];                            \
-            o[i] = (T)(expression);                          \
-        }                                                    \
-        return 0;                                            \
+#define LOOP(T, expression)              \
+    {                                    \
+        T *o = out;                      \
+        const T *p = a, *q = b;          \
+        for (size_t i = 0; i < n; i++) { \
+            T x = p[i], y = q[i];        \
+            o[i] = (T)(expression);      \
+        }                                \
+        return 0;                        \
     }
 
 /* out = a op b of integers: sums wrap, as in PyTorch. */
-#define INTEGERS(T, U)                                                       \
-    switch (op) {                                                            \
-    case SUM: case AVG: LOOP(T, (U)x + (U)y)                                 \
-    case PRODUCT: LOOP(T, (uint64_t)x * (uint64_t)y)                         \
-    case MIN: LOOP(T, x < y ? x : y)                                         \
-    case MAX: LOOP(T, x > y ? x : y)                                         \
-    case BAND: LOOP(T, x & y)                                                \
-    case BOR: LOOP(T, x | y)                                                 \
-    case BXOR: LOOP(T, x ^ y)                                                \
-    }                                                                        \
+#define INTEGERS(T, U)                               \
+    switch (op) {                                    \
+    case SUM:                                        \
+    case AVG: LOOP(T, (U)x + (U)y)                   \
+    case PRODUCT: LOOP(T, (uint64_t)x * (uint64_t)y) \
+    case MIN: LOOP(T, x < y ? x : y)                 \
+    case MAX: LOOP(T, x > y ? x : y)                 \
+    case BAND: LOOP(T, x & y)                        \
+    case BOR: LOOP(T, x | y)                         \
+    case BXOR: LOOP(T, x ^ y)                        \
+    }                                                \
     return -1;
 
 /* NaN wins in minima and maxima. */
-#define FLOATS(T)                                                            \
-    switch (op) {                                                            \
-    case SUM: case AVG: LOOP(T, x + y)                                       \
-    case PRODUCT: LOOP(T, x * y)                                             \
-    case MIN: LOOP(T, x < y || x != x ? x : y)                               \
-    case MAX: LOOP(T, x > y || x != x ? x : y)                               \
-    }                                                                        \
+#define FLOATS(T)                              \
+    switch (op) {                              \
+    case SUM:                                  \
+    case AVG: LOOP(T, x + y)                   \
+    case PRODUCT: LOOP(T, x * y)               \
+    case MIN: LOOP(T, x < y || x != x ? x : y) \
+    case MAX: LOOP(T, x > y || x != x ? x : y) \
+    }                                          \
     return -1;
 
-#define COMPLEX(T)                                                           \
-    {                                                                        \
-        T *o = out;                                                          \
-        const T *p = a, *q = b;                                              \
-        if (op == SUM || op == AVG) {                                        \
-            for (size_t i = 0; i < 2 * n; i++) o[i] = p[i] + q[i];           \
-            return 0;                                                        \
-        }                                                                    \
-        if (op != PRODUCT) return -1;                                        \
-        for (size_t i = 0; i < 2 * n; i += 2) {                              \
-            T re = p[i] * q[i] - p[i + 1] * q[i + 1];                        \
-            T im = p[i] * q[i + 1] + p[i + 1] * q[i];                        \
-            o[i] = re, o[i + 1] = im;                                        \
-        }                                                                    \
-        return 0;                                                            \
+#define COMPLEX(T)                                                 \
+    {                                                              \
+        T *o = out;                                                \
+        const T *p = a, *q = b;                                    \
+        if (op == SUM || op == AVG) {                              \
+            for (size_t i = 0; i < 2 * n; i++) o[i] = p[i] + q[i]; \
+            return 0;                                              \
+        }                                                          \
+        if (op != PRODUCT) return -1;                              \
+        for (size_t i = 0; i < 2 * n; i += 2) {                    \
+            T re = p[i] * q[i] - p[i + 1] * q[i + 1];              \
+            T im = p[i] * q[i + 1] + p[i + 1] * q[i];              \
+            o[i] = re, o[i + 1] = im;                              \
+        }                                                          \
+        return 0;                                                  \
     }
 
 static int truths(int op, uint8_t *out, const uint8_t *a, const uint8_t *b, size_t n) {
     switch (op) {
-    case SUM: case AVG: case MAX: case BOR: LOOP(uint8_t, (x | y) != 0)
-    case PRODUCT: case MIN: case BAND: LOOP(uint8_t, x && y)
+    case SUM:
+    case AVG:
+    case MAX:
+    case BOR: LOOP(uint8_t, (x | y) != 0)
+    case PRODUCT:
+    case MIN:
+    case BAND: LOOP(uint8_t, x &&y)
     case BXOR: LOOP(uint8_t, !x != !y)
     }
     return -1;
@@ -151,7 +158,7 @@ static int halves(int type, int op, uint16_t *out, const void *const *parts, int
 
 /* ---- any number of parts ------------------------------------------------------------------------------- */
 
-#define DIVIDE(T)                                            \
+#define DIVIDE(T)                                             \
     for (size_t i = 0; i < count; i++) ((T *)out)[i] /= (T)n; \
     break;
 
@@ -167,16 +174,13 @@ static void divide(int type, void *out, int n, size_t count) {
     case U64: DIVIDE(uint64_t)
     case F32: DIVIDE(float)
     case F64: DIVIDE(double)
-    case C64:
-        count *= 2;
-        DIVIDE(float)
-    case C128:
-        count *= 2;
-        DIVIDE(double)
+    case C64: count *= 2; DIVIDE(float)
+    case C128: count *= 2; DIVIDE(double)
     }
 }
 
-/* Several parts go by blocks that stay in cache: `out` may be one of the parts, so sums are made beside it. */
+/* Several parts go by blocks that stay in cache: `out` may be one of the parts, so sums are made beside it.
+ */
 int flb_reduce(int type, int op, void *out, const void *const *parts, int n, size_t count) {
     size_t size = flb_type_size(type);
     if (!size || op < 0 || op >= N_OPS) return -1;
@@ -194,7 +198,8 @@ int flb_reduce(int type, int op, void *out, const void *const *parts, int n, siz
     size_t step = sizeof sum / size;
     for (size_t at = 0; at < count; at += step) {
         size_t len = count - at < step ? count - at : step, byte = at * size;
-        if (two(type, op, sum, (const char *)parts[0] + byte, (const char *)parts[1] + byte, len) < 0) return -1;
+        if (two(type, op, sum, (const char *)parts[0] + byte, (const char *)parts[1] + byte, len) < 0)
+            return -1;
         for (int k = 2; k < n; k++) two(type, op, sum, sum, (const char *)parts[k] + byte, len);
         if (op == AVG) divide(type, sum, n, len);
         memcpy((char *)out + byte, sum, len * size);

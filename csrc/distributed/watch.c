@@ -1,9 +1,9 @@
-/* One connection of each rank to the job's server (distributed/server.py), kept by a thread that never waits for
- * the GIL: a rank in a long native call still answers.
+/* One connection of each rank to the job's server (distributed/server.py), kept by a thread that never waits
+ * for the GIL: a rank in a long native call still answers.
  *
- * It sends 'h' each half second and 'b' before it goes. It is told 'L' and a rank that has left, or 'D', a rank, a
- * length and a text: that rank died, and this process ends with the text and status 1. So does it when the
- * server is gone. Numbers are four bytes, big-endian. */
+ * It sends 'h' each half second and 'b' before it goes. It is told 'L' and a rank that has left, or 'D', a
+ * rank, a length and a text: that rank died, and this process ends with the text and status 1. So does it
+ * when the server is gone. Numbers are four bytes, big-endian. */
 #include "distributed/watch.h"
 
 #include <arpa/inet.h>
@@ -74,7 +74,8 @@ static void *keep(void *ignored) {
         int r = poll(&p, 1, BEAT_MS);
         if (atomic_load(&stopping)) break;
         if (r > 0 && !take_message() && !atomic_load(&stopping))
-            end_process("the server of the job is gone: the launcher, or the process of rank 0's host that kept the store");
+            end_process("the server of the job is gone: the launcher, or the process of rank 0's host that "
+                        "kept the store");
     }
     return ignored;
 }

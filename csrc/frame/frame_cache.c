@@ -237,13 +237,18 @@ static int read_direct(PyObject *o, PyCodeObject *code, Direct *d) {
     fits &= d->returns >= 0 && d->returns < RETURNS_COUNT && d->item >= 0 && d->lasti >= 0 &&
         (d->returns != RETURNS_ARGUMENT || d->item < held);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "a call that doesn't fit the captured code"), -1;
-    return (d->constant = PyObject_GetAttrString(o, "constant")) && (d->call = PyObject_GetAttrString(o, "call")) ? 0 : -1;
+    return (d->constant = PyObject_GetAttrString(o, "constant")) &&
+            (d->call = PyObject_GetAttrString(o, "call"))
+        ? 0
+        : -1;
 }
 
 static PyObject *cache_add(Cache *c, PyObject *args) {
     PyObject *tree, *code, *direct = Py_None, *globals = NULL;
     int needs_eval = 0;
-    if (!PyArg_ParseTuple(args, "OO!|pOO!", &tree, &PyCode_Type, &code, &needs_eval, &direct, &PyDict_Type, &globals)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO!|pOO!", &tree, &PyCode_Type, &code, &needs_eval, &direct, &PyDict_Type,
+                          &globals))
+        return NULL;
     Py_ssize_t reads = flb_guards_arguments(tree);
     if (reads < 0) return NULL;
     if (c->code && reads > flb_flat_count((PyCodeObject *)c->code)) {
@@ -255,7 +260,8 @@ static PyObject *cache_add(Cache *c, PyObject *args) {
     x->flags |= SKIP; /* captured code is never captured again */
     Entry *e = PyMem_Calloc(1, sizeof(Entry));
     if (!e) return PyErr_NoMemory();
-    if (direct != Py_None && read_direct(direct, (PyCodeObject *)code, &e->direct) < 0) return entry_free(e), NULL;
+    if (direct != Py_None && read_direct(direct, (PyCodeObject *)code, &e->direct) < 0)
+        return entry_free(e), NULL;
     Entry **entries = PyMem_Realloc(c->entries, (c->n + 1) * sizeof(Entry *));
     if (!entries) {
         entry_free(e);
@@ -296,7 +302,8 @@ static PyObject *cache_reset(Cache *c, PyObject *unused) {
 }
 static PyMethodDef cache_methods[] = {
     {"add", (PyCFunction)cache_add, METH_VARARGS,
-     "add(tree, code, needs_eval=False, direct=None, globals=...): put an entry in front. direct: a DirectCall that does what the "
+     "add(tree, code, needs_eval=False, direct=None, globals=...): put an entry in front. direct: a "
+     "DirectCall that does what the "
      "code does; globals: those of the functions that it is for, else it is for all"},
     {"clear", (PyCFunction)cache_reset, METH_NOARGS, "forget every entry"},
     {NULL},

@@ -393,7 +393,8 @@ static _Thread_local Callable *calling; /* the graph whose call runs, borrowed *
 /* Whether the frame is run plainly when the graph that is being called raises an error that says so. */
 PyObject *flb_runs_again(PyObject *module, PyObject *unused) {
     Callable *c = calling;
-    int again = c && c->again && c->again != Py_None, kept = c && c->watch && watched.graph == c && !watched.told;
+    int again = c && c->again && c->again != Py_None,
+        kept = c && c->watch && watched.graph == c && !watched.told;
     return PyBool_FromLong(again || kept);
 }
 

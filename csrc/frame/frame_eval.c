@@ -13,9 +13,9 @@
 
 static _Thread_local Context *current; /* strong */
 static _Thread_local PyCodeObject
-    *plain_once;           /* the next frame of this code has just been found to run plainly */
+    *plain_once;                         /* the next frame of this code has just been found to run plainly */
 static _Thread_local TailCall *plain_by; /* by this call */
-static int active_threads; /* threads whose current is set; guarded by the GIL */
+static int active_threads;               /* threads whose current is set; guarded by the GIL */
 
 static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
 #define SUSPENDS (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
@@ -63,7 +63,8 @@ static int frames_are_traced(void) {
 static void add_to_traceback(PyCodeObject *code, PyObject *globals, int lasti) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *longer = flb_traceback_entry(traceback ? traceback : Py_None, code, globals, lasti, PyCode_Addr2Line(code, lasti));
+    PyObject *longer = flb_traceback_entry(traceback ? traceback : Py_None, code, globals, lasti,
+                                           PyCode_Addr2Line(code, lasti));
     if (longer) Py_XSETREF(traceback, longer);
     else PyErr_Clear(); /* the error counts, not its places */
     PyErr_Restore(type, value, traceback);
@@ -75,8 +76,9 @@ static PyObject *returned(const Direct *d, PyObject *result, PyObject *const *ar
     switch (d->returns) {
     case RETURNS_RESULT: return result;
     case RETURNS_ITEM:
-        r = PyList_CheckExact(result) && d->item < PyList_GET_SIZE(result) ? Py_NewRef(PyList_GET_ITEM(result, d->item))
-                                                                           : PySequence_GetItem(result, d->item);
+        r = PyList_CheckExact(result) && d->item < PyList_GET_SIZE(result)
+            ? Py_NewRef(PyList_GET_ITEM(result, d->item))
+            : PySequence_GetItem(result, d->item);
         break;
     case RETURNS_ARGUMENT: r = Py_NewRef(args[d->item]); break;
     case RETURNS_CONSTANT: r = Py_NewRef(d->constant); break;
@@ -447,8 +449,9 @@ static PyMethodDef methods[] = {
     {"tell_floating_errors", flb_tell_floating_errors, METH_NOARGS,
      "tell_floating_errors(): a graph is about to write to its arguments, or to end: its floating-point "
      "errors are told now, or not at all"},
- {"runs_again", flb_runs_again, METH_NOARGS,
-     "runs_again(): whether the frame is run plainly when the graph that is being called raises an error whose run_plainly is true"},
+    {"runs_again", flb_runs_again, METH_NOARGS,
+     "runs_again(): whether the frame is run plainly when the graph that is being called raises an error "
+     "whose run_plainly is true"},
     {"set_watcher", flb_set_watcher, METH_O,
      "set_watcher(callable or None) -> previous: watcher(compiled, *args, **kwargs) is called in the place "
      "of outermost compiled calls"},

@@ -16,8 +16,8 @@ typedef struct {
     PyObject *dict, *weakrefs;
 } Context;
 
-/* Captured code that makes one call, with arguments of its own, and returns: the call is made without a frame.
- * Where something traces frames, and where an entry has none, the code runs. */
+/* Captured code that makes one call, with arguments of its own, and returns: the call is made without a
+ * frame. Where something traces frames, and where an entry has none, the code runs. */
 enum { RETURNS_RESULT, RETURNS_ITEM, RETURNS_ARGUMENT, RETURNS_CONSTANT, RETURNS_COUNT };
 enum { DIRECT_ARGUMENTS = 16 };
 typedef struct {
@@ -31,25 +31,26 @@ typedef struct {
 
 typedef struct {
     PyObject *tree, *code, *fn;
-    void *globals; /* of the function it was captured from: others of the same code have variants of their own.
-                      An address, borrowed; captured code that looks at the globals holds them. NULL: any */
+    void
+        *globals; /* of the function it was captured from: others of the same code have variants of their own.
+                     An address, borrowed; captured code that looks at the globals holds them. NULL: any */
     int needs_eval;
     uint64_t hits;
     Direct direct;
 } Entry;
 
 /* The owners of a cache: the callables that compile() made of the function; for frames that only the
- * evaluator reaches, the code object (`of_code`), until the Context goes. Cache, code and Context find each other by borrowed pointers, which
- * the first of them to die clears. */
+ * evaluator reaches, the code object (`of_code`), until the Context goes. Cache, code and Context find each
+ * other by borrowed pointers, which the first of them to die clears. */
 typedef struct Cache {
     PyObject_HEAD
     Py_ssize_t n;
-    Entry **entries;           /* the latest first */
-    char skip;                 /* no entry fits: run the frame plainly without asking again */
-    char once;                 /* what an entry is made for never comes again: it is dropped behind its call */
-    int of_code;               /* its code object holds a reference */
-    PyObject *code;            /* borrowed, NULL when it is gone */
-    Context *context;          /* borrowed, NULL when it is gone */
+    Entry **entries;  /* the latest first */
+    char skip;        /* no entry fits: run the frame plainly without asking again */
+    char once;        /* what an entry is made for never comes again: it is dropped behind its call */
+    int of_code;      /* its code object holds a reference */
+    PyObject *code;   /* borrowed, NULL when it is gone */
+    Context *context; /* borrowed, NULL when it is gone */
     struct Cache *next, *prev; /* in the Context's list */
     struct Cache *sibling;     /* in the code's list */
     PyObject *dict;            /* what the Compiler keeps with it */
@@ -100,7 +101,7 @@ Extra *flb_extra_make(PyObject *code);
 Cache *flb_cache_for(PyObject *code, Context *ctx, int of_code);
 /* A new reference, or NULL; without an error where there is none. */
 Cache *flb_cache_known(PyObject *code, Context *ctx);
-int flb_cache_empty(Cache *c); /* of entries */
+int flb_cache_empty(Cache *c);   /* of entries */
 void flb_cache_forget(Cache *c); /* every entry */
 
 /* frame_eval.c */
@@ -112,8 +113,8 @@ Context *flb_enter(Context *next);
 #define FLB_PLAINLY (-1)
 PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObject *const *args,
                        Py_ssize_t n, int run_only, int *ran);
-/* The next frame of this code, if any, has just been found to run plainly. What `by` holds is the frame's alone
- * once that has begun. */
+/* The next frame of this code, if any, has just been found to run plainly. What `by` holds is the frame's
+ * alone once that has begun. */
 void flb_plain_once(PyCodeObject *code, TailCall *by);
 
 /* frame_call.c */

@@ -51,8 +51,8 @@ static PyObject *dict_item(Node *n, PyObject *d) /* borrowed */
     return v;
 }
 
-/* What a class holds under a name, descriptors left alone ("(mro)", a name that no attribute has: the MRO itself); behind the class
- * `after` of the MRO, as super() looks. Borrowed. */
+/* What a class holds under a name, descriptors left alone ("(mro)", a name that no attribute has: the MRO
+ * itself); behind the class `after` of the MRO, as super() looks. Borrowed. */
 static PyObject *type_item(PyTypeObject *type, PyObject *name, PyObject *after) {
     if (!after && PyUnicode_CompareWithASCIIString(name, "(mro)") == 0)
         return type->tp_mro; /* which bases it has */

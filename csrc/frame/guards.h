@@ -2,8 +2,8 @@
  *
  * A tree is a flat program. Each node takes its value from an earlier node by one access (argument, global,
  * attribute, item ...) and has leaf checks. Parents come before children, so one pass evaluates everything
- * and each shared path once. The Python mirror of the same program is dynamo/guards/tree.py; in strict mode both
- * run and must agree.
+ * and each shared path once. The Python mirror of the same program is dynamo/guards/tree.py; in strict mode
+ * both run and must agree.
  *
  * guards.c walks the tree, guards_values.c compares constants, tensors and arrays, guards_sizes.c the
  * relations between numbers, guards_build.c makes a tree from Python's tuples; all its indices are checked

@@ -1,5 +1,5 @@
-/* Making a guard tree: from the tuples of dynamo/guards/tree.py to tables. Every index is checked here, so that a
- * check need not. */
+/* Making a guard tree: from the tuples of dynamo/guards/tree.py to tables. Every index is checked here, so
+ * that a check need not. */
 #define FLB_IMPORT_ARRAY
 #include "frame/guards.h"
 
@@ -316,7 +316,8 @@ static PyObject *tree_describe(Tree *t, PyObject *unused) {
 }
 
 static PyMethodDef tree_methods[] = {
-    {"describe_failure", (PyCFunction)tree_describe, METH_NOARGS, "the last failure: what the mirror says of it, without one a text"},
+    {"describe_failure", (PyCFunction)tree_describe, METH_NOARGS,
+     "the last failure: what the mirror says of it, without one a text"},
     {"check", (PyCFunction)tree_check, METH_VARARGS, "check(func, flat_args) -> bool"},
     {NULL},
 };

@@ -173,7 +173,8 @@ int flb_no_overlap(PyObject **slots, const long *idx, Py_ssize_t count) {
     Extent small[64], *all = small;
     Py_ssize_t n = 0;
     if (count == 2) { /* nothing to sort */
-        int both = extent(slots[idx[0]], &small[0].lo, &small[0].hi) && extent(slots[idx[1]], &small[1].lo, &small[1].hi);
+        int both = extent(slots[idx[0]], &small[0].lo, &small[0].hi) &&
+            extent(slots[idx[1]], &small[1].lo, &small[1].hi);
         return !both || small[0].hi <= small[1].lo || small[1].hi <= small[0].lo;
     }
     if (count > 64 && !(all = PyMem_Malloc(count * sizeof(Extent)))) {

@@ -5,7 +5,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #ifdef Py_GIL_DISABLED
-#error "flambeau can't be built for the free-threaded build of CPython: its native state is guarded by the GIL"
+#error \
+    "flambeau can't be built for the free-threaded build of CPython: its native state is guarded by the GIL"
 #endif
 
 typedef struct _PyInterpreterFrame FlbFrame;
@@ -22,8 +23,8 @@ PyObject *flb_default_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
 PyCodeObject *flb_frame_code(FlbFrame *frame);     /* borrowed */
 PyFunctionObject *flb_frame_func(FlbFrame *frame); /* borrowed */
 int flb_frame_is_fresh(FlbFrame *frame);           /* no instruction ran yet */
-/* The `n` values it starts with, in the order of the code's first local variables. Since 3.14 a frame holds tagged
- * references: the values are then written to `room`, FLB_FRAME_ROOM(n) long. */
+/* The `n` values it starts with, in the order of the code's first local variables. Since 3.14 a frame holds
+ * tagged references: the values are then written to `room`, FLB_FRAME_ROOM(n) long. */
 PyObject **flb_frame_locals(FlbFrame *frame, PyObject **room, Py_ssize_t n);
 #if PY_VERSION_HEX >= 0x030E0000
 #define FLB_FRAME_ROOM(n) ((n) + 1)

@@ -1,4 +1,5 @@
-/* CPython 3.14: see interpreter.h and interpreter_return.h. Written from its published headers; never run (docs/design/cpython-3.14.md). */
+/* CPython 3.14: see interpreter.h and interpreter_return.h. Written from its published headers; never run
+ * (docs/design/cpython-3.14.md). */
 #define Py_BUILD_CORE 1
 #include "frame/interpreter.h"
 #if PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000
@@ -24,7 +25,8 @@ PyObject *flb_frame_end(PyThreadState *ts, FlbFrame *frame, PyObject *result) {
             1; /* it did not begin: a frame at its RESUME gets a line */
         return _PyEval_EvalFrameDefault(ts, frame, 1);
     }
-    *frame->stackpointer++ = PyStackRef_FromPyObjectSteal(result); /* a code object has room for one value at least */
+    *frame->stackpointer++ =
+        PyStackRef_FromPyObjectSteal(result); /* a code object has room for one value at least */
     _PyStackRef own = frame->f_executable;
     frame->f_executable = PyStackRef_FromPyObjectNew((PyObject *)identity);
     PyStackRef_CLOSE(own);

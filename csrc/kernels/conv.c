@@ -319,7 +319,7 @@ static void run(Job *j) {
     }
     if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT || j->way == WAY_PIXELS) {
         int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias, j->planes)
-            : j->way == WAY_SHIFT      ? flb_shift(c, j->what, x, w, y, bias, j->planes)
+            : j->way == WAY_SHIFT        ? flb_shift(c, j->what, x, w, y, bias, j->planes)
                                          : flb_pixels(c, j->what, x, w, y, bias);
         if (odd < 0) *j->failed = 1;
         if (odd > 0) {
@@ -490,8 +490,7 @@ static void run_in_order(Job *j) {
         memset(j->x, 0, c->images * c->channels * c->in[0] * c->in[1] * c->in[2] * item);
     if (!*j->failed) run(j);
     for (int i = 0; i < transposed; i++) {
-        if (t[i].made && !*j->failed)
-            turn_operand(&t[i], t[i].own, t[i].given, !lasts[i], item);
+        if (t[i].made && !*j->failed) turn_operand(&t[i], t[i].own, t[i].given, !lasts[i], item);
         flb_api->free(t[i].own);
     }
 }

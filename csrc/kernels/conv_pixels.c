@@ -1,15 +1,15 @@
 /* Convolutions of images whose channels lie innermost as products whose left operand is never gathered:
  * float32 with AVX-512, one to three dimensions, any stride, dilation and groups.
  *
- * A row of the left operand is what a tap reads for a place: the channels of one pixel, which lie together. So
- * a register kernel takes a pointer for each of its rows and each tap, and where a tap reads beside the image
- * the pointer is that of a row of zeros. The weight is packed into panels once for all places. The gradient of
- * the input is the same over the cotangents' pixels, one product a phase of the stride with the taps that
- * reach it; that of the weight is, for each tap, sums over places of an output's cotangent times the pixel
- * that the tap reads, with nothing packed.
+ * A row of the left operand is what a tap reads for a place: the channels of one pixel, which lie together.
+ * So a register kernel takes a pointer for each of its rows and each tap, and where a tap reads beside the
+ * image the pointer is that of a row of zeros. The weight is packed into panels once for all places. The
+ * gradient of the input is the same over the cotangents' pixels, one product a phase of the stride with the
+ * taps that reach it; that of the weight is, for each tap, sums over places of an output's cotangent times
+ * the pixel that the tap reads, with nothing packed.
  *
- * All cuts depend on sizes only. For the gradient of the input a tap beside the image multiplies a zero with a
- * weight, so weights that aren't finite are left to the caller's other way. */
+ * All cuts depend on sizes only. For the gradient of the input a tap beside the image multiplies a zero with
+ * a weight, so weights that aren't finite are left to the caller's other way. */
 #include "kernels/conv.h"
 #include <string.h>
 
@@ -28,47 +28,48 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #define PIECES 8      /* at least, where there is so much to do */
 #define MOST_TAPS 343 /* a kernel of 7 by 7 by 7 */
 #define WORTH 350
-#define SINGLE 1.15   /* time of a tile of single vectors, beside that of others */
-#define FEW 96        /* places of all images */
+#define SINGLE 1.15 /* time of a tile of single vectors, beside that of others */
+#define FEW 96      /* places of all images */
 
 /* ---- the register kernels ------------------------------------------------------------------------------ */
 
 #define EACH _Pragma("GCC unroll 16") for
 
-/* Rows of a tile by its vectors, of places and of the weight's outputs: so many sums that their latency is hidden, and as
- * few loads as there are registers for. */
+/* Rows of a tile by its vectors, of places and of the weight's outputs: so many sums that their latency is
+ * hidden, and as few loads as there are registers for. */
 static const int rows_of[MOST_LANES + 1] = {0, 12, 12, 8, 6}, outputs_of[MOST_LANES + 1] = {0, 16, 12, 8, 6};
 
-/* sum (HIGH, NV vectors) = (+) rows of taps [t0, t1), channels [c0, c1) times rows of b. Tap t of row r begins
- * at from[t * ROWS + r]. */
-#define PRODUCT(HIGH, NV)                                                                               \
+/* sum (HIGH, NV vectors) = (+) rows of taps [t0, t1), channels [c0, c1) times rows of b. Tap t of row r
+ * begins at from[t * ROWS + r]. */
+#define PRODUCT(HIGH, NV)                                                                                  \
     WIDE static void product##NV(const float *const *from, int64_t t0, int64_t t1, int64_t c0, int64_t c1, \
-                                 const float *b, float *sum, int more) {                                \
-        V s[HIGH][NV];                                                                                  \
-        EACH(int r = 0; r < HIGH; r++)                                                                  \
-        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};            \
-        for (int64_t t = t0; t < t1; t++) {                                                             \
-            const float *row[HIGH];                                                                     \
-            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                 \
-            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                            \
-                V x[NV];                                                                                \
-                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                  \
-                EACH(int r = 0; r < HIGH; r++)                                                          \
-                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                               \
-            }                                                                                           \
-        }                                                                                               \
-        EACH(int r = 0; r < HIGH; r++)                                                                  \
-        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                   \
+                                 const float *b, float *sum, int more) {                                   \
+        V s[HIGH][NV];                                                                                     \
+        EACH(int r = 0; r < HIGH; r++)                                                                     \
+        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};               \
+        for (int64_t t = t0; t < t1; t++) {                                                                \
+            const float *row[HIGH];                                                                        \
+            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                    \
+            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                               \
+                V x[NV];                                                                                   \
+                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                     \
+                EACH(int r = 0; r < HIGH; r++)                                                             \
+                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                                  \
+            }                                                                                              \
+        }                                                                                                  \
+        EACH(int r = 0; r < HIGH; r++)                                                                     \
+        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                      \
     }
 PRODUCT(12, 1)
 PRODUCT(12, 2)
 PRODUCT(8, 3)
 PRODUCT(6, 4)
-typedef void (*Product)(const float *const *, int64_t, int64_t, int64_t, int64_t, const float *, float *, int);
+typedef void (*Product)(const float *const *, int64_t, int64_t, int64_t, int64_t, const float *, float *,
+                        int);
 static const Product products[MOST_LANES] = {product1, product2, product3, product4};
 
-/* sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at from[p] + at; of the last
- * one the lanes in `last`. */
+/* sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at from[p] + at; of the
+ * last one the lanes in `last`. */
 #define WEIGH(HIGH, NV)                                                                                  \
     WIDE static void weigh##HIGH##x##NV(int64_t n, const float *const *from, int64_t at, const float *y, \
                                         float *sum, __mmask16 last) {                                    \
@@ -122,7 +123,7 @@ typedef struct {
     int what;
     const float *source, *w, *bias, *zeros;
     float *to, *made, *packed;
-    int64_t depth, high, groups;              /* channels of the source and of the result, a group */
+    int64_t depth, high, groups;                /* channels of the source and of the result, a group */
     int64_t size[3], result[3], step[3], by[3]; /* places of both */
     int64_t across, down, along; /* strides of the weight: a channel of the result, of the source, a tap */
     int64_t lanes, panels, all;  /* vectors of a panel, panels of a group, taps */
@@ -174,8 +175,8 @@ static void find_phases(Job *j) {
     }
 }
 
-/* Where taps [t0, t1) read for places [p0, p1) of a phase in all images: from[(t - t0) * ld + p - p0]. Row after
- * row of places: a tap reads beside the image before `low` and from `high` on. */
+/* Where taps [t0, t1) read for places [p0, p1) of a phase in all images: from[(t - t0) * ld + p - p0]. Row
+ * after row of places: a tap reads beside the image before `low` and from `high` on. */
 static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
                  const float **from, int64_t ld) {
     int64_t channels = j->depth * j->groups, n = p0 / f->places, rest = p0 % f->places, step = j->step[2];
@@ -188,7 +189,8 @@ static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_
             const float **to = from + (t - t0) * ld + p - p0;
             int64_t a = i[0] * j->step[0] + tap->start[0], b = i[1] * j->step[1] + tap->start[1],
                     e = i[2] * step + tap->start[2], q = 0;
-            int64_t low = e >= 0 ? 0 : ceil_div(-e, step), high = e >= size[2] ? 0 : (size[2] - 1 - e) / step + 1;
+            int64_t low = e >= 0 ? 0 : ceil_div(-e, step),
+                    high = e >= size[2] ? 0 : (size[2] - 1 - e) / step + 1;
             if (a < 0 || a >= size[0] || b < 0 || b >= size[1]) high = 0;
             high = least(high, run), low = least(low, high);
             const float *at = j->source + group * j->depth +
@@ -205,7 +207,8 @@ static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_
     }
 }
 
-/* ---- the weight in panels: (group, phase, panel, tap, channel of the source, lanes) ----------------------- */
+/* ---- the weight in panels: (group, phase, panel, tap, channel of the source, lanes) -----------------------
+ */
 
 static float *panel_of(const Job *j, int64_t group, const Phase *f, int64_t panel) {
     int64_t wide = j->lanes * L;
@@ -239,9 +242,9 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel) {
                 }
                 continue;
             }
-            __m512i places = _mm512_mullo_epi32(
-                _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                _mm512_set1_epi32((int)j->across));
+            __m512i places =
+                _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                                   _mm512_set1_epi32((int)j->across));
             for (int64_t t = 0; t < f->known; t++)
                 for (int64_t o = 0; o < j->depth; o++, to += wide) {
                     const float *at = w + j->taps[f->taps + t].at * j->along + o * j->down +
@@ -263,7 +266,8 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
         if (pack_panel(j, i / j->panels, i % j->panels)) j->odd = 1;
 }
 
-/* ---- forward, and the gradient of the input --------------------------------------------------------------- */
+/* ---- forward, and the gradient of the input ---------------------------------------------------------------
+ */
 
 /* Sums (rows, lanes) of places [p0, p1) of a phase and channels from o0 on to the result. */
 WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
@@ -305,7 +309,8 @@ WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64
             int64_t lanes = least(L, left - v);
             __mmask16 in = (__mmask16)((1u << lanes) - 1);
             __m512 add = bias ? _mm512_maskz_loadu_ps(in, bias + v) : _mm512_setzero_ps(), r[L];
-            for (int i = 0; i < L; i++) r[i] = i < run ? _mm512_loadu_ps(sums + i * wide + v) : _mm512_setzero_ps();
+            for (int i = 0; i < L; i++)
+                r[i] = i < run ? _mm512_loadu_ps(sums + i * wide + v) : _mm512_setzero_ps();
             if (bias)
                 for (int i = 0; i < L; i++) r[i] = _mm512_add_ps(r[i], add);
             turn(r);
@@ -356,10 +361,12 @@ static void product_range(void *context, int64_t begin, int64_t end) {
     flb_api->free(from);
 }
 
-/* ---- the gradient of the weight --------------------------------------------------------------------------- */
+/* ---- the gradient of the weight ---------------------------------------------------------------------------
+ */
 
 /* Cotangents (place, output) in tiles of outputs: (tile, place, high), zero behind the last output. */
-WIDE static void tile_outputs(const float *y, int64_t ld, int64_t places, int64_t outputs, int64_t high, float *to) {
+WIDE static void tile_outputs(const float *y, int64_t ld, int64_t places, int64_t outputs, int64_t high,
+                              float *to) {
     __mmask16 tile = (__mmask16)((1u << high) - 1);
     for (int64_t o = 0; o < outputs; o += high) {
         __mmask16 in = (__mmask16)((1u << least(high, outputs - o)) - 1);
@@ -375,21 +382,23 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
     const Phase *f = j->phases;
     int64_t wide = j->lanes * L, outputs = c->outputs / c->groups, all = f->places * c->images,
             most = ceil_div(j->pairs, j->sets);
-    const float **from = flb_api->scratch(
-        PLACES * sizeof *from + ((most * wide + PLACES) * j->high_cut + L) * sizeof(float));
+    const float **from =
+        flb_api->scratch(PLACES * sizeof *from + ((most * wide + PLACES) * j->high_cut + L) * sizeof(float));
     if (!from) {
         j->failed = 1;
         return;
     }
-    float *tiles = (float *)(((uintptr_t)(from + PLACES) + 63) & ~(uintptr_t)63), *sums = tiles + PLACES * j->high_cut;
+    float *tiles = (float *)(((uintptr_t)(from + PLACES) + 63) & ~(uintptr_t)63),
+          *sums = tiles + PLACES * j->high_cut;
     for (int64_t i = begin; i < end; i++) {
         int64_t cut = i % j->high_cuts, set = i / j->high_cuts % j->sets, group = i / j->high_cuts / j->sets;
-        int64_t o0 = cut * j->high_cut, o1 = least(o0 + j->high_cut, outputs), first = set * j->pairs / j->sets,
-                last = (set + 1) * j->pairs / j->sets;
+        int64_t o0 = cut * j->high_cut, o1 = least(o0 + j->high_cut, outputs),
+                first = set * j->pairs / j->sets, last = (set + 1) * j->pairs / j->sets;
         memset(sums, 0, (last - first) * j->high_cut * wide * sizeof(float));
         for (int64_t p0 = 0; p0 < all; p0 += PLACES) {
             int64_t p1 = least(p0 + PLACES, all), tap = -1;
-            tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0, j->tile, tiles);
+            tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0,
+                         j->tile, tiles);
             for (int64_t pair = first; pair < last; pair++) {
                 int64_t k = pair % j->panels * wide, left = j->depth - k;
                 int64_t nv = left < wide ? ceil_div(left, L) : j->lanes;
@@ -404,7 +413,8 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
             }
         }
         for (int64_t pair = first; pair < last; pair++) {
-            int64_t k = pair % j->panels * wide, left = least(wide, j->depth - k), row = ceil_div(left, L) * L;
+            int64_t k = pair % j->panels * wide, left = least(wide, j->depth - k),
+                    row = ceil_div(left, L) * L;
             const float *sum = sums + (pair - first) * j->high_cut * wide;
             for (int64_t o = o0; o < o1; o++, sum += row) {
                 float *to = (float *)j->w + (group * outputs + o) * j->across + k * j->down +
@@ -416,7 +426,8 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
     flb_api->free(from);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------ */
+/* ---- calls ------------------------------------------------------------------------------------------------
+ */
 
 int flb_pixels_can(const Conv *c, int what) {
     int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
@@ -424,9 +435,9 @@ int flb_pixels_can(const Conv *c, int what) {
         c->channels / c->groups * taps < 1 << 26;
 }
 
-/* Images in C order are turned, which costs as much as WORTH multiplications and additions an element; with few
- * places the weight is what costs. Without a stride shifted rows are as fast, in three dimensions the other way
- * is to gather. */
+/* Images in C order are turned, which costs as much as WORTH multiplications and additions an element; with
+ * few places the weight is what costs. Without a stride shifted rows are as fast, in three dimensions the
+ * other way is to gather. */
 int flb_pixels_fits(const Conv *c, int what) {
     int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], per = c->channels / c->groups,
             out = c->out[0] * c->out[1] * c->out[2], in = c->in[0] * c->in[1] * c->in[2];
@@ -478,10 +489,12 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
      * the input. */
     int64_t vectors = ceil_div(what == CONV_WEIGHT ? per : j.high, L);
     j.lanes = lanes_for(vectors), j.panels = ceil_div(vectors, j.lanes);
-    j.tile = (what == CONV_WEIGHT ? outputs_of : rows_of)[j.lanes], j.planar = flb_pixels_makes_planes(c, what);
+    j.tile = (what == CONV_WEIGHT ? outputs_of : rows_of)[j.lanes],
+    j.planar = flb_pixels_makes_planes(c, what);
     size_t tables = ceil_div(j.count * sizeof(Phase) + taps * sizeof(Tap), 64) * 64,
            zeros = ceil_div(j.depth + L, L) * L * sizeof(float),
-           panels = what == CONV_WEIGHT ? 0 : c->groups * j.panels * j.lanes * L * taps * j.depth * sizeof(float);
+           panels =
+               what == CONV_WEIGHT ? 0 : c->groups * j.panels * j.lanes * L * taps * j.depth * sizeof(float);
     char *memory = flb_api->scratch(tables + zeros + panels);
     if (!memory) return -1;
     j.phases = (Phase *)memory, j.taps = (Tap *)(j.phases + j.count), j.zeros = (float *)(memory + tables);
@@ -492,7 +505,8 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     if (what == CONV_WEIGHT) {
         /* Outputs are cut first: a set of taps copies its outputs' cotangents. */
         int64_t cuts = least(ceil_div(PIECES, c->groups), ceil_div(made, 32));
-        j.high_cut = ceil_div(ceil_div(made, cuts), j.tile) * j.tile, j.high_cuts = ceil_div(made, j.high_cut);
+        j.high_cut = ceil_div(ceil_div(made, cuts), j.tile) * j.tile,
+        j.high_cuts = ceil_div(made, j.high_cut);
         j.pairs = taps * j.panels, j.sets = least(j.pairs, ceil_div(PIECES, c->groups * j.high_cuts));
         int64_t total = c->groups * j.sets * j.high_cuts;
         flb_parallel(weight_range, &j, total, (int64_t)(2e5 * total / flops) + 1);

@@ -1,6 +1,6 @@
-/* Connectionist temporal classification (A. Graves et al., 2006): forward and backward sums over the states of
- * each sequence, which are its labels with blanks around them, in logarithms and in float64. Operands lie in C
- * order: log_probs (steps, batch, classes), labels (batch, longest), or those of all sequences one after
+/* Connectionist temporal classification (A. Graves et al., 2006): forward and backward sums over the states
+ * of each sequence, which are its labels with blanks around them, in logarithms and in float64. Operands lie
+ * in C order: log_probs (steps, batch, classes), labels (batch, longest), or those of all sequences one after
  * another; lengths are int64 and are cut to what there is. */
 #include "runtime/graph.h"
 #include <math.h>
@@ -26,7 +26,11 @@ static int64_t length_of(const Ctc *c, int64_t i) {
     return c->labels.ndim == 2 ? cut(n, c->labels.shape[1]) : cut(n, c->labels.shape[0]);
 }
 static Sequence sequence(const Ctc *c, int64_t i) {
-    Sequence q = {c, i, cut(((const int64_t *)c->input_lengths.ptr)[i], c->log_probs.shape[0]), length_of(c, i), 0,
+    Sequence q = {c,
+                  i,
+                  cut(((const int64_t *)c->input_lengths.ptr)[i], c->log_probs.shape[0]),
+                  length_of(c, i),
+                  0,
                   (const int64_t *)c->labels.ptr};
     if (c->labels.ndim == 2) {
         q.labels += i * c->labels.shape[1];
@@ -39,7 +43,9 @@ static Sequence sequence(const Ctc *c, int64_t i) {
     q.width = 2 * q.count + 1;
     return q;
 }
-static inline int64_t label_of(const Sequence *q, int64_t s) { return s & 1 ? q->labels[s / 2] : q->c->blank; }
+static inline int64_t label_of(const Sequence *q, int64_t s) {
+    return s & 1 ? q->labels[s / 2] : q->c->blank;
+}
 static inline double emitted(const Sequence *q, int64_t t, int64_t s) {
     const int64_t *shape = q->c->log_probs.shape;
     int64_t at = (t * shape[1] + q->index) * shape[2] + label_of(q, s);
@@ -53,8 +59,8 @@ static inline double sum(double a, double b, double c) {
     double top = a > b || a != a ? a : b;
     top = top > c || top != top ? top : c;
     if (top == -INFINITY || top != top) return top;
-    return top + log((a == top ? 1 : exp(a - top)) + (b == top ? 1 : exp(b - top)) +
-                     (c == top ? 1 : exp(c - top)));
+    return top +
+        log((a == top ? 1 : exp(a - top)) + (b == top ? 1 : exp(b - top)) + (c == top ? 1 : exp(c - top)));
 }
 static int is_class(const Sequence *q, Ctc *c) {
     for (int64_t k = 0; k < q->count; k++)
@@ -138,19 +144,30 @@ static int run(Ctc *c, FlbRangeFn fn, int64_t message, int64_t *status) {
     int64_t steps = c->log_probs.shape[0], batch = c->log_probs.shape[1];
     int64_t longest = c->labels.shape[c->labels.ndim - 1] + 1;
     if (batch) flb_parallel(fn, c, batch, 1 + 2000 / (1 + steps * longest));
-    if (c->bad && !status[0]) status[0] = message + 1, status[1] = c->label, status[2] = c->log_probs.shape[2];
+    if (c->bad && !status[0])
+        status[0] = message + 1, status[1] = c->label, status[2] = c->log_probs.shape[2];
     return c->failed ? -1 : 0;
 }
 FLB_KERNEL(ctc) {
-    Ctc c = {.log_probs = v->log_probs, .labels = v->labels, .input_lengths = v->input_lengths,
-             .target_lengths = v->target_lengths, .made = v->losses, .blank = n->blank,
-             .zero_infinity = n->zero_infinity, .f64 = n->f64};
+    Ctc c = {.log_probs = v->log_probs,
+             .labels = v->labels,
+             .input_lengths = v->input_lengths,
+             .target_lengths = v->target_lengths,
+             .made = v->losses,
+             .blank = n->blank,
+             .zero_infinity = n->zero_infinity,
+             .f64 = n->f64};
     return run(&c, losses, n->outside, status);
 }
 FLB_KERNEL(ctc_backward) {
-    Ctc c = {.log_probs = v->log_probs, .labels = v->labels, .input_lengths = v->input_lengths,
-             .target_lengths = v->target_lengths, .cotangents = v->cotangents, .made = v->made,
-             .blank = n->blank, .f64 = n->f64};
+    Ctc c = {.log_probs = v->log_probs,
+             .labels = v->labels,
+             .input_lengths = v->input_lengths,
+             .target_lengths = v->target_lengths,
+             .cotangents = v->cotangents,
+             .made = v->made,
+             .blank = n->blank,
+             .f64 = n->f64};
     int64_t size = n->f64 ? 8 : 4;
     for (int d = 0; d < 3; d++) size *= c.made.shape[d];
     memset(c.made.ptr, 0, (size_t)size);

@@ -15,13 +15,13 @@ static int64_t inside(const Padding *p, int d, int64_t i) {
     return k < 0 ? 0 : k > last ? last : k;
 }
 
-#define ROW(T)                                                                                             \
-    {                                                                                                      \
-        T *out = (T *)to;                                                                                  \
-        const T *x = (const T *)from;                                                                      \
-        for (int64_t i = 0; i < before; i++) out[i] = x[inside(p, d, i)];                                  \
-        memcpy(out + before, x, (size_t)size * sizeof(T));                                                 \
-        for (int64_t i = before + size; i < p->made[d]; i++) out[i] = x[inside(p, d, i)];                  \
+#define ROW(T)                                                                            \
+    {                                                                                     \
+        T *out = (T *)to;                                                                 \
+        const T *x = (const T *)from;                                                     \
+        for (int64_t i = 0; i < before; i++) out[i] = x[inside(p, d, i)];                 \
+        memcpy(out + before, x, (size_t)size * sizeof(T));                                \
+        for (int64_t i = before + size; i < p->made[d]; i++) out[i] = x[inside(p, d, i)]; \
     }
 typedef struct {
     uint64_t low, high;

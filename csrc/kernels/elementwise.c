@@ -1,4 +1,5 @@
-/* Functions of elements in one pass for which loops of NumPy take several, with the same bits. Arrays are dense. */
+/* Functions of elements in one pass for which loops of NumPy take several, with the same bits. Arrays are
+ * dense. */
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 
@@ -22,36 +23,38 @@ typedef struct {
     FlbElementBlock expm1;
 } Units;
 
-#define UNITS(T, I, NAME)                                                                                       \
-    BY_LEVEL_WITH(EXACTLY, static void, scaled_##NAME, (const T *x, T *to, T inner, int64_t n, I *low), (x, to, inner, n, low)) { \
-        I found = 0;                                                                                         \
-        for (int64_t i = 0; i < n; i++) to[i] = x[i] * inner, found |= !(x[i] > 0);                          \
-        *low = found;                                                                                        \
-    }                                                                                                        \
-    BY_LEVEL_WITH(EXACTLY, static void, joined_##NAME, (const T *x, const T *low, T *to, T scale, T below, int64_t n), \
-                  (x, low, to, scale, below, n)) {                                                           \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                               \
-            T above = x[i] * scale, other = low[i] * below;                                                  \
-            to[i] = x[i] > 0 ? above : other;                                                                \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void units_##NAME(void *context, int64_t begin, int64_t end) {                                    \
-        const Units *u = context;                                                                            \
-        _Alignas(64) T low[BLOCK];                                                                           \
-        for (int64_t i = begin, n; i < end; i += n) {                                                        \
-            n = end - i < BLOCK ? end - i : BLOCK;                                                           \
-            int64_t whole = (n + LANES - 1) & -LANES;                                                        \
-            I any; /* of a block above 0 the other side is nobody's */ \
-            const T *x = (const T *)u->x + i;                                                              \
-            char *at[] = {(char *)low, (char *)low};                                                         \
-            scaled_##NAME(x, low, (T)u->inner, n, &any);                                                         \
-            for (int64_t k = n; k < whole; k++) low[k] = 0;                                                  \
-            if (any) u->expm1(at, whole);                                                                           \
-            joined_##NAME(x, low, (T *)u->made + i, (T)u->scale, (T)u->below, n);                            \
-        }                                                                                                    \
-    }                                                                                                        \
-    BY_LEVEL_WITH(EXACTLY, static void, without_nan_##NAME, (const T *x, T *to, int64_t n), (x, to, n)) {    \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = x[i] == x[i] ? x[i] : 0;                \
+#define UNITS(T, I, NAME)                                                                                 \
+    BY_LEVEL_WITH(EXACTLY, static void, scaled_##NAME, (const T *x, T *to, T inner, int64_t n, I *low),   \
+                  (x, to, inner, n, low)) {                                                               \
+        I found = 0;                                                                                      \
+        for (int64_t i = 0; i < n; i++) to[i] = x[i] * inner, found |= !(x[i] > 0);                       \
+        *low = found;                                                                                     \
+    }                                                                                                     \
+    BY_LEVEL_WITH(EXACTLY, static void, joined_##NAME,                                                    \
+                  (const T *x, const T *low, T *to, T scale, T below, int64_t n),                         \
+                  (x, low, to, scale, below, n)) {                                                        \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                            \
+            T above = x[i] * scale, other = low[i] * below;                                               \
+            to[i] = x[i] > 0 ? above : other;                                                             \
+        }                                                                                                 \
+    }                                                                                                     \
+    static void units_##NAME(void *context, int64_t begin, int64_t end) {                                 \
+        const Units *u = context;                                                                         \
+        _Alignas(64) T low[BLOCK];                                                                        \
+        for (int64_t i = begin, n; i < end; i += n) {                                                     \
+            n = end - i < BLOCK ? end - i : BLOCK;                                                        \
+            int64_t whole = (n + LANES - 1) & -LANES;                                                     \
+            I any; /* of a block above 0 the other side is nobody's */                                    \
+            const T *x = (const T *)u->x + i;                                                             \
+            char *at[] = {(char *)low, (char *)low};                                                      \
+            scaled_##NAME(x, low, (T)u->inner, n, &any);                                                  \
+            for (int64_t k = n; k < whole; k++) low[k] = 0;                                               \
+            if (any) u->expm1(at, whole);                                                                 \
+            joined_##NAME(x, low, (T *)u->made + i, (T)u->scale, (T)u->below, n);                         \
+        }                                                                                                 \
+    }                                                                                                     \
+    BY_LEVEL_WITH(EXACTLY, static void, without_nan_##NAME, (const T *x, T *to, int64_t n), (x, to, n)) { \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = x[i] == x[i] ? x[i] : 0;             \
     }
 UNITS(float, int32_t, f32)
 UNITS(double, int64_t, f64)
@@ -71,7 +74,8 @@ typedef struct {
 
 static void terms(void *context, int64_t begin, int64_t end) {
     const Terms *t = context;
-    if (t->f64) without_nan_f64((const double *)t->v->x.ptr + begin, (double *)t->v->made.ptr + begin, end - begin);
+    if (t->f64)
+        without_nan_f64((const double *)t->v->x.ptr + begin, (double *)t->v->made.ptr + begin, end - begin);
     else without_nan_f32((const float *)t->v->x.ptr + begin, (float *)t->v->made.ptr + begin, end - begin);
 }
 

@@ -425,7 +425,6 @@ static int reflected(Job *job, char **p, char **work, int64_t *room) {
     return 0;
 }
 
-
 /* `want`: N or V. */
 static int hermitian(Job *job, char **p, char **work, int64_t *room) {
     int type = job->type, item = flb_lapack_item[type], real = flb_lapack_real[type],

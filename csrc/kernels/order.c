@@ -17,8 +17,8 @@
 
 #define MOST_DIMS 64
 #define RANKED 128 /* elements of a line that is sorted by comparing all pairs */
-#define FEW 16 /* first elements that are kept in order while the line is read */
-#define SHORT 16 /* elements of a line that is sorted beside others that lie side by side, */
+#define FEW 16     /* first elements that are kept in order while the line is read */
+#define SHORT 16   /* elements of a line that is sorted beside others that lie side by side, */
 #define ABREAST 32 /* so many at a time */
 
 typedef struct {

@@ -11,8 +11,9 @@
     }                                                                                         \
     break;
 
-FAST static void NAME(keys_across)(const char *from, int64_t step, int kind, Key flip, int64_t n, int64_t lines,
-                                   Key (*key)[ABREAST], Key (*value)[ABREAST], Key (*place)[ABREAST]) {
+FAST static void NAME(keys_across)(const char *from, int64_t step, int kind, Key flip, int64_t n,
+                                   int64_t lines, Key (*key)[ABREAST], Key (*value)[ABREAST],
+                                   Key (*place)[ABREAST]) {
     switch (kind) { ELEMENTS_OF_WIDTH(KEYS_ACROSS) }
 }
 #undef KEYS_ACROSS
@@ -25,8 +26,9 @@ BY_LEVEL(static void, NAME(insert_across),
     for (int64_t i = 1; i < n; i++)
         for (int64_t j = i; j--;)
             for (int c = 0; c < ABREAST; c++) {
-                Key a = key[j][c], b = key[j + 1][c], swapped = (Key)-(Key)(a > b);
-                Key v = (value[j][c] ^ value[j + 1][c]) & swapped, p = (place[j][c] ^ place[j + 1][c]) & swapped;
+                Key a = key[j][c], b = key[j + 1][c], swapped = (Key) - (Key)(a > b);
+                Key v = (value[j][c] ^ value[j + 1][c]) & swapped,
+                    p = (place[j][c] ^ place[j + 1][c]) & swapped;
                 key[j][c] = a < b ? a : b, key[j + 1][c] = a < b ? b : a;
                 value[j][c] ^= v, value[j + 1][c] ^= v, place[j][c] ^= p, place[j + 1][c] ^= p;
             }
@@ -39,7 +41,8 @@ BY_LEVEL(static void, NAME(insert_across),
         memcpy(values + i * o->step[1], row, lines * sizeof(T));   \
     }
 
-FAST static void NAME(sorted_across)(const Order *o, const char *from, int64_t lines, char *values, char *places) {
+FAST static void NAME(sorted_across)(const Order *o, const char *from, int64_t lines, char *values,
+                                     char *places) {
     _Alignas(64) Key key[SHORT][ABREAST], value[SHORT][ABREAST], place[SHORT][ABREAST];
     int64_t many = o->what == ORDER_WHOLE ? o->n : o->k;
     NAME(keys_across)(from, o->step[0], o->kind, o->descending ? ~(Key)0 : 0, o->n, lines, key, value, place);

@@ -1,19 +1,20 @@
-/* The methods of order.c for one width of keys: included with Key, Signed (as wide), Pair (a key with a place of BITS bits
- * behind it), BITS, NAME(x), and LONG for keys of 64 bits. */
+/* The methods of order.c for one width of keys: included with Key, Signed (as wide), Pair (a key with a place
+ * of BITS bits behind it), BITS, NAME(x), and LONG for keys of 64 bits. */
 
-/* The elements whose keys are of this width, as cases of a switch: their memory's type, and what makes a key of one. */
+/* The elements whose keys are of this width, as cases of a switch: their memory's type, and what makes a key
+ * of one. */
 #ifdef LONG
 #define ELEMENTS_OF_WIDTH(LOOP)              \
     case ELEMENT_F64: LOOP(uint64_t, of_f64) \
     case ELEMENT_I64: LOOP(uint64_t, of_i64)
 #else
-#define ELEMENTS_OF_WIDTH(LOOP)               \
-    case ELEMENT_F32: LOOP(uint32_t, of_f32)  \
-    case ELEMENT_I32: LOOP(uint32_t, of_i32)  \
-    case ELEMENT_I16: LOOP(uint16_t, of_i16)  \
-    case ELEMENT_I8: LOOP(uint8_t, of_i8)     \
-    case ELEMENT_U8: LOOP(uint8_t, of_u8)     \
-    case ELEMENT_F16: LOOP(uint16_t, of_f16)  \
+#define ELEMENTS_OF_WIDTH(LOOP)              \
+    case ELEMENT_F32: LOOP(uint32_t, of_f32) \
+    case ELEMENT_I32: LOOP(uint32_t, of_i32) \
+    case ELEMENT_I16: LOOP(uint16_t, of_i16) \
+    case ELEMENT_I8: LOOP(uint8_t, of_i8)    \
+    case ELEMENT_U8: LOOP(uint8_t, of_u8)    \
+    case ELEMENT_F16: LOOP(uint16_t, of_f16) \
     case ELEMENT_BF16: LOOP(uint16_t, of_bf16)
 #endif
 
@@ -21,17 +22,19 @@ FAST static void NAME(pairs)(const char *line, int kind, Key flip, int64_t from,
     switch (kind) { ELEMENTS_OF_WIDTH(KEYS) }
 }
 
-#define KEYS_ONLY(T, of)                                                              \
+#define KEYS_ONLY(T, of)                                                            \
     for (int64_t i = 0; i < n; i++) to[i] = (Key)(of(((const T *)line)[i]) ^ flip); \
     break;
 
-BY_LEVEL(static void, NAME(keys), (const char *line, int kind, Key flip, int64_t n, Key *to), (line, kind, flip, n, to)) {
+BY_LEVEL(static void, NAME(keys), (const char *line, int kind, Key flip, int64_t n, Key *to),
+         (line, kind, flip, n, to)) {
     switch (kind) { ELEMENTS_OF_WIDTH(KEYS_ONLY) }
 }
 #undef KEYS_ONLY
 
 /* How many keys are smaller than one, and equal to it. */
-BY_LEVEL(static void, NAME(beside), (const Key *keys, int64_t n, Key key, int64_t *smaller, int64_t *equal), (keys, n, key, smaller, equal)) {
+BY_LEVEL(static void, NAME(beside), (const Key *keys, int64_t n, Key key, int64_t *smaller, int64_t *equal),
+         (keys, n, key, smaller, equal)) {
     *smaller = *equal = 0;
     for (int64_t from = 0; from < n; from += 1 << 30) {
         int64_t to = n - from < 1 << 30 ? n : from + (1 << 30);
@@ -41,14 +44,16 @@ BY_LEVEL(static void, NAME(beside), (const Key *keys, int64_t n, Key key, int64_
     }
 }
 /* The bits that all keys have, and that any has. */
-BY_LEVEL(static void, NAME(bits), (const Key *keys, int64_t n, Key *in_all, Key *in_any), (keys, n, in_all, in_any)) {
+BY_LEVEL(static void, NAME(bits), (const Key *keys, int64_t n, Key *in_all, Key *in_any),
+         (keys, n, in_all, in_any)) {
     Key all = keys[0], any = keys[0];
     for (int64_t i = 0; i < n; i++) all &= keys[i], any |= keys[i];
     *in_all = all, *in_any = any;
 }
 
-/* How many of up to RANKED keys are smaller than each: all pairs are compared, a vector at a time. `key` and `rank` have room for `whole`, a
- * multiple of 16; behind the keys stands the greatest one. Their highest bit is turned, so that signed comparisons order them. */
+/* How many of up to RANKED keys are smaller than each: all pairs are compared, a vector at a time. `key` and
+ * `rank` have room for `whole`, a multiple of 16; behind the keys stands the greatest one. Their highest bit
+ * is turned, so that signed comparisons order them. */
 BY_LEVEL(static void, NAME(ranks), (const Signed *key, int64_t whole, Signed *rank), (key, whole, rank)) {
     for (int64_t i = 0; i < whole; i++) rank[i] = 0;
     for (int64_t j = 0; j < whole; j += 4) {
@@ -115,12 +120,14 @@ FAST static Key NAME(key_of_some)(const Key *keys, int64_t n, int64_t rank) {
     Key room[3][RANKED], *less = room[0], *greater = room[1], *spare = room[2];
     while (n > 16) {
         Key x = keys[0], y = keys[n / 2], z = keys[n - 1], low = x < y ? x : y, high = x < y ? y : x,
-            pivot = z < low ? low : z > high ? high : z;
+            pivot = z < low ? low
+            : z > high      ? high
+                            : z;
         int64_t below = 0, above = 0;
         for (int64_t i = 0; i < n; i++) {
             Key key = keys[i];
             less[below] = key, greater[above] = key;
-            below += key < pivot, above += key > pivot;
+            below += key<pivot, above += key> pivot;
         }
         if (rank >= below && rank < n - above) return pivot;
         Key *kept = rank < below ? less : greater; /* read while both others are written */
@@ -131,15 +138,16 @@ FAST static Key NAME(key_of_some)(const Key *keys, int64_t n, int64_t rank) {
     return NAME(key_of_few)(keys, n, rank);
 }
 
-/* The key that stands at `rank` in order; b is as large. The digit below what all have in common is counted, and those of the wanted one
- * remain. */
+/* The key that stands at `rank` in order; b is as large. The digit below what all have in common is counted,
+ * and those of the wanted one remain. */
 FAST static Key NAME(key_at)(const Key *keys, Key *b, int64_t n, int64_t rank) {
     uint32_t count[2048];
     while (n > RANKED) {
         Key all, any;
         NAME(bits)(keys, n, &all, &any);
         if (all == any) return keys[0];
-        int bits = n < 2048 ? 8 : 11, top = 63 - __builtin_clzll((unsigned long long)(all ^ any)), shift = top < bits ? 0 : top + 1 - bits;
+        int bits = n < 2048 ? 8 : 11, top = 63 - __builtin_clzll((unsigned long long)(all ^ any)),
+            shift = top < bits ? 0 : top + 1 - bits;
         Key mask = ((Key)1 << bits) - 1;
         memset(count, 0, sizeof *count << bits);
         for (int64_t i = 0; i < n; i++) count[keys[i] >> shift & mask]++;
@@ -157,7 +165,8 @@ FAST static Key NAME(key_at)(const Key *keys, Key *b, int64_t n, int64_t rank) {
 }
 
 /* One element of a line; `a` and `b` have room for its keys. */
-FAST static void NAME(one)(const Order *o, const char *line, Key flip, Key *a, Key *b, char *values, char *places) {
+FAST static void NAME(one)(const Order *o, const char *line, Key flip, Key *a, Key *b, char *values,
+                           char *places) {
     int64_t n = o->n, less, equal, i = 0;
 #ifndef LONG
     int item = item_of[o->kind];
@@ -166,8 +175,7 @@ FAST static void NAME(one)(const Order *o, const char *line, Key flip, Key *a, K
     int64_t wanted = NAME(middle)(o, a, n);
     Key key = NAME(key_at)(a, b, n, wanted);
     NAME(beside)(a, n, key, &less, &equal);
-    for (wanted -= less; a[i] != key || wanted--; i++)
-        ;
+    for (wanted -= less; a[i] != key || wanted--; i++);
     PUT_ANY(0, i);
     *(int64_t *)places = i;
 }

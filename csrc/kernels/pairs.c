@@ -1,5 +1,5 @@
-/* Ufuncs by hand: incomplete gamma functions where SciPy's take long, the zeta function with PyTorch's answers at its ends, complex
- * numbers of their parts. */
+/* Ufuncs by hand: incomplete gamma functions where SciPy's take long, the zeta function with PyTorch's
+ * answers at its ends, complex numbers of their parts. */
 #include "runtime/floating.h"
 #include "runtime/graph.h"
 #include "runtime/levels.h"
@@ -20,8 +20,8 @@ typedef struct {
 
 /* (-1)^n (zeta(n) - 1) / n from n = 2 on. */
 static const double gamma_series[COEFFICIENTS] = {
-    0x1.4a34cc4a60fa6p-2, -0x1.13e001a557607p-4, 0x1.51322ac7d8483p-6, -0x1.e404fc218f5f2p-8,
-    0x1.7add6eadb6c30p-9, -0x1.38ac5c2bf8e08p-10, 0x1.0b36af86396e9p-11, -0x1.d3fd4c76d2fc7p-13,
+    0x1.4a34cc4a60fa6p-2,  -0x1.13e001a557607p-4,  0x1.51322ac7d8483p-6,  -0x1.e404fc218f5f2p-8,
+    0x1.7add6eadb6c30p-9,  -0x1.38ac5c2bf8e08p-10, 0x1.0b36af86396e9p-11, -0x1.d3fd4c76d2fc7p-13,
     0x1.a127b0f17d65ap-14, -0x1.78de5bd7c81efp-15, 0x1.580dcee66eb03p-16, -0x1.3cbc963ce2242p-17,
     0x1.2597a39f34aabp-18, -0x1.11b2eb7679541p-19, 0x1.0064cdeb22f0fp-20, -0x1.e2600d93cfd2fp-22,
     0x1.c76bbb3f07a4ep-23, -0x1.af5a6cbbf8a98p-24, 0x1.99b93c2070b10p-25, -0x1.862c734df3eacp-26,
@@ -34,10 +34,12 @@ static void by_loop(const char *name, const double *x, double *out, int64_t n) {
     flb_element_block(name, 1)(at, (n + 15) & -16);
 }
 
-/* For 0 < a <= 1.5, 0 < x <= 1.1: x^a e^-x / gamma(a + 1) times the sum of x^n / ((a + 1) ... (a + n)) is the lower function. Where it is more
- * than about a half, the upper one is what two small numbers leave of 1 and a series. `p` and `q` hold the exponents. */
+/* For 0 < a <= 1.5, 0 < x <= 1.1: x^a e^-x / gamma(a + 1) times the sum of x^n / ((a + 1) ... (a + n)) is the
+ * lower function. Where it is more than about a half, the upper one is what two small numbers leave of 1 and
+ * a series. `p` and `q` hold the exponents. */
 BY_LEVEL_WITH(EXACTLY, static void, incomplete,
-              (const double *a, const double *x, const double *front, const double *rest, const double *power, double *p, double *q, int64_t n),
+              (const double *a, const double *x, const double *front, const double *rest, const double *power,
+               double *p, double *q, int64_t n),
               (a, x, front, rest, power, p, q, n)) {
     double term[BLOCK], part[BLOCK];
     for (int64_t i = 0; i < n; i++) term[i] = part[i] = p[i] = 1, q[i] = 0;
@@ -70,15 +72,16 @@ static inline int by_series(double a, double x, double log_x) {
 }
 
 static void near(const double *a, const double *x, double *out, int64_t n, int upper) {
-    double log_a[BLOCK], log_x[BLOCK], b[BLOCK], gamma[BLOCK], power[BLOCK], front[BLOCK], rest[BLOCK], q[BLOCK];
+    double log_a[BLOCK], log_x[BLOCK], b[BLOCK], gamma[BLOCK], power[BLOCK], front[BLOCK], rest[BLOCK],
+        q[BLOCK];
     by_loop("log", a, log_a, n), by_loop("log", x, log_x, n);
     for (int64_t i = 0; i < n; i++) b[i] = a[i] > 0.5 ? a[i] - 1 : a[i];
     for (int64_t i = n; i < ((n + 15) & -16); i++) b[i] = b[0];
     by_loop("log1p", b, b, n);
     logarithms(a, b, log_a, gamma, n);
     for (int64_t i = 0; i < n; i++) {
-        rest[i] = a[i] * log_x[i] - gamma[i];       /* log of x^a / gamma(a + 1) */
-        power[i] = rest[i] + log_a[i];              /* log of x^a / gamma(a) */
+        rest[i] = a[i] * log_x[i] - gamma[i]; /* log of x^a / gamma(a + 1) */
+        power[i] = rest[i] + log_a[i];        /* log of x^a / gamma(a) */
         front[i] = rest[i] - x[i];
     }
     for (int64_t i = n; i < ((n + 15) & -16); i++) rest[i] = power[i] = front[i] = 0;
@@ -93,7 +96,8 @@ typedef struct {
     int64_t places[BLOCK], n;
 } Elements;
 
-static void gamma_loop(char **args, npy_intp const *count, npy_intp const *steps, const Other *other, int item) {
+static void gamma_loop(char **args, npy_intp const *count, npy_intp const *steps, const Other *other,
+                       int item) {
     unsigned raised = flb_floating_flags();
     Elements own = {.n = 0}, others = {.n = 0};
     for (int64_t i = 0; i < *count; i += BLOCK) {
@@ -101,11 +105,13 @@ static void gamma_loop(char **args, npy_intp const *count, npy_intp const *steps
         own.n = others.n = 0;
         for (int64_t j = i; j < i + n; j++) {
             const char *pa = args[0] + j * steps[0], *px = args[1] + j * steps[1];
-            double a = item == 8 ? *(const double *)pa : *(const float *)pa, x = item == 8 ? *(const double *)px : *(const float *)px;
+            double a = item == 8 ? *(const double *)pa : *(const float *)pa,
+                   x = item == 8 ? *(const double *)px : *(const float *)px;
             Elements *part = a > 0 && a <= 1.5 && x > 0 && x <= 1.1 ? &own : &others;
             part->at[0][part->n] = a, part->at[1][part->n] = x, part->places[part->n++] = j;
         }
-        for (int64_t j = own.n; own.n && j < ((own.n + 15) & -16); j++) own.at[0][j] = own.at[0][0], own.at[1][j] = own.at[1][0];
+        for (int64_t j = own.n; own.n && j < ((own.n + 15) & -16); j++)
+            own.at[0][j] = own.at[0][0], own.at[1][j] = own.at[1][0];
         if (own.n) near(own.at[0], own.at[1], own.out, own.n, other->upper);
         if (others.n) {
             char *at[] = {(char *)others.at[0], (char *)others.at[1], (char *)others.out};
@@ -124,7 +130,8 @@ static void gamma_loop(char **args, npy_intp const *count, npy_intp const *steps
     flb_floating_clear(), flb_floating_raise(raised);
 }
 
-/* A pole at integers that aren't positive, undefined for other negative q unless x is an integer: as Cephes has it. */
+/* A pole at integers that aren't positive, undefined for other negative q unless x is an integer: as Cephes
+ * has it. */
 static double zeta_corrected(double x, double q, double found) {
     if (x == 1) return INFINITY;
     if (x < 1) return NAN;
@@ -133,14 +140,16 @@ static double zeta_corrected(double x, double q, double found) {
     return q <= 0 && whole ? INFINITY : found;
 }
 
-static void zeta_loop(char **args, npy_intp const *count, npy_intp const *steps, const Other *other, int item) {
+static void zeta_loop(char **args, npy_intp const *count, npy_intp const *steps, const Other *other,
+                      int item) {
     unsigned raised = flb_floating_flags();
     double x[BLOCK], q[BLOCK], out[BLOCK];
     for (int64_t i = 0; i < *count; i += BLOCK) {
         npy_intp n = *count - i < BLOCK ? *count - i : BLOCK, dense[] = {8, 8, 8};
         for (int64_t j = 0; j < n; j++) {
             const char *px = args[0] + (i + j) * steps[0], *pq = args[1] + (i + j) * steps[1];
-            x[j] = item == 8 ? *(const double *)px : *(const float *)px, q[j] = item == 8 ? *(const double *)pq : *(const float *)pq;
+            x[j] = item == 8 ? *(const double *)px : *(const float *)px,
+            q[j] = item == 8 ? *(const double *)pq : *(const float *)pq;
         }
         char *at[] = {(char *)x, (char *)q, (char *)out};
         other->loop(at, &n, dense, other->data);
@@ -155,20 +164,21 @@ static void zeta_loop(char **args, npy_intp const *count, npy_intp const *steps,
 }
 
 /* A complex number of its parts. */
-static void complex_loop(char **args, npy_intp const *count, npy_intp const *steps, const Other *other, int item) {
+static void complex_loop(char **args, npy_intp const *count, npy_intp const *steps, const Other *other,
+                         int item) {
     const char *x = args[0], *y = args[1];
     char *to = args[2];
-#define PARTS(T)                                                                                   \
-    if (steps[0] == item && steps[1] == item && steps[2] == 2 * item) {                            \
-        for (int64_t i = 0; i < *count; i++) {                                                     \
-            T real = ((const T *)x)[i], imaginary = ((const T *)y)[i];                             \
-            ((T *)to)[2 * i] = real, ((T *)to)[2 * i + 1] = imaginary;                             \
-        }                                                                                          \
-        return;                                                                                    \
-    }                                                                                              \
-    for (int64_t i = 0; i < *count; i++) {                                                         \
-        T pair[] = {*(const T *)(x + i * steps[0]), *(const T *)(y + i * steps[1])};               \
-        memcpy(to + i * steps[2], pair, sizeof pair);                                              \
+#define PARTS(T)                                                                     \
+    if (steps[0] == item && steps[1] == item && steps[2] == 2 * item) {              \
+        for (int64_t i = 0; i < *count; i++) {                                       \
+            T real = ((const T *)x)[i], imaginary = ((const T *)y)[i];               \
+            ((T *)to)[2 * i] = real, ((T *)to)[2 * i + 1] = imaginary;               \
+        }                                                                            \
+        return;                                                                      \
+    }                                                                                \
+    for (int64_t i = 0; i < *count; i++) {                                           \
+        T pair[] = {*(const T *)(x + i * steps[0]), *(const T *)(y + i * steps[1])}; \
+        memcpy(to + i * steps[2], pair, sizeof pair);                                \
     }
     if (item == 8) {
         PARTS(double)
@@ -178,12 +188,12 @@ static void complex_loop(char **args, npy_intp const *count, npy_intp const *ste
 #undef PARTS
 }
 
-#define LOOPS(name)                                                                                             \
-    static void name##_f32(char **args, npy_intp const *count, npy_intp const *steps, void *data) {             \
-        name##_loop(args, count, steps, data, 4);                                                               \
-    }                                                                                                           \
-    static void name##_f64(char **args, npy_intp const *count, npy_intp const *steps, void *data) {             \
-        name##_loop(args, count, steps, data, 8);                                                               \
+#define LOOPS(name)                                                                                 \
+    static void name##_f32(char **args, npy_intp const *count, npy_intp const *steps, void *data) { \
+        name##_loop(args, count, steps, data, 4);                                                   \
+    }                                                                                               \
+    static void name##_f64(char **args, npy_intp const *count, npy_intp const *steps, void *data) { \
+        name##_loop(args, count, steps, data, 8);                                                   \
     }
 LOOPS(gamma)
 LOOPS(zeta)
@@ -232,7 +242,8 @@ PyObject *flb_pair_function(PyObject *self, PyObject *args) {
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         if (strcmp(made[i].name, name)) continue;
         if ((other == Py_None) != made[i].pairs)
-            return PyErr_Format(PyExc_TypeError, "%s takes %s", name, made[i].pairs ? "no ufunc" : "a ufunc"), NULL;
+            return PyErr_Format(PyExc_TypeError, "%s takes %s", name, made[i].pairs ? "no ufunc" : "a ufunc"),
+                   NULL;
         Kept *k = PyMem_RawCalloc(1, sizeof *k);
         if (!k) return PyErr_NoMemory();
         if (other != Py_None && find(&k->other, other) < 0) return PyMem_RawFree(k), NULL;

@@ -1,4 +1,5 @@
-/* A pooling over windows of two dimensions, as pool.c (planes) and pool_last.c (channels side by side) make it. */
+/* A pooling over windows of two dimensions, as pool.c (planes) and pool_last.c (channels side by side) make
+ * it. */
 #ifndef FLAMBEAU_POOL_H
 #define FLAMBEAU_POOL_H
 #include <stdint.h>
@@ -19,7 +20,8 @@ static inline int64_t flb_pool_taps(const FlbPool *p, int d, int64_t o, int64_t 
     return first;
 }
 
-/* The windows [*lo, *hi) of `width` from c0 on whose tap `kw` lies in the row; where the first one's tap is. */
+/* The windows [*lo, *hi) of `width` from c0 on whose tap `kw` lies in the row; where the first one's tap is.
+ */
 static inline int64_t flb_pool_columns(const FlbPool *p, int64_t c0, int64_t width, int64_t kw, int64_t *lo,
                                        int64_t *hi) {
     int64_t s = p->stride[1], first = c0 * s - p->padding[1] + kw, last = p->in[1] - 1 - first;

@@ -83,5 +83,6 @@ void flb_pool_last(FlbPool *p, int f64, int64_t images) {
 
 void flb_pool_last_backward(FlbPool *p, int f64, int64_t images) {
     int64_t blocks = (p->channels + WIDE - 1) / WIDE;
-    flb_parallel(f64 ? adjoint_f64 : adjoint_f32, p, images * blocks, 1 + 20000 / (p->in[0] * p->in[1] * WIDE + 1));
+    flb_parallel(f64 ? adjoint_f64 : adjoint_f32, p, images * blocks,
+                 1 + 20000 / (p->in[0] * p->in[1] * WIDE + 1));
 }

@@ -1,6 +1,6 @@
-/* Sums over windows of two dimensions, and the adjoint: rows of planes in C order, or images whose channels lie
- * side by side, where the channels of a pixel are the lanes. What lies outside of the plane adds nothing. Terms
- * are added tap by tap, so that the number of threads changes no bit. */
+/* Sums over windows of two dimensions, and the adjoint: rows of planes in C order, or images whose channels
+ * lie side by side, where the channels of a pixel are the lanes. What lies outside of the plane adds nothing.
+ * Terms are added tap by tap, so that the number of threads changes no bit. */
 #include "pool.h"
 #include "runtime/graph.h"
 #include "runtime/levels.h"
@@ -139,6 +139,7 @@ FLB_KERNEL(window_sums_backward) {
         flb_parallel(n->f64 ? last_back_f64 : last_back_f32, &p,
                      v->made.shape[0] * ((p.channels + WIDE - 1) / WIDE), 1 + 20000 / (work * WIDE + 1));
     else
-        flb_parallel(n->f64 ? planes_back_f64 : planes_back_f32, &p, planes_of(&v->made), 1 + 20000 / (work + 1));
+        flb_parallel(n->f64 ? planes_back_f64 : planes_back_f32, &p, planes_of(&v->made),
+                     1 + 20000 / (work + 1));
     return 0;
 }

@@ -15,16 +15,16 @@
 #include <immintrin.h>
 #endif
 
-#define DEEP 384     /* most of K in a slice */
-#define WIDE 2048    /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
-#define HIGH 1536    /* rows of A that are packed at a time */
-#define FEW_ROWS 64  /* up to which B isn't packed: few_kernels.h */
-#define PAGED 8192   /* columns of a B (k, n) whose lines are so far apart that more than */
+#define DEEP 384      /* most of K in a slice */
+#define WIDE 2048     /* bytes of a row of a block of B: with DEEP, three quarters of a second-level cache */
+#define HIGH 1536     /* rows of A that are packed at a time */
+#define FEW_ROWS 64   /* up to which B isn't packed: few_kernels.h */
+#define PAGED 8192    /* columns of a B (k, n) whose lines are so far apart that more than */
 #define PAGED_ROWS 32 /* rows are worth packing it: it is read once then */
-#define LONG 1024    /* most of K in a slice there, where an element is a dot product, */
-#define SHORT 256    /* and where it isn't */
-#define SIDE 6       /* rows of B that are read together for dot products */
-#define FEW_TERMS 64 /* of a dot product that is worth it, */
+#define LONG 1024     /* most of K in a slice there, where an element is a dot product, */
+#define SHORT 256     /* and where it isn't */
+#define SIDE 6        /* rows of B that are read together for dot products */
+#define FEW_TERMS 64  /* of a dot product that is worth it, */
 #define TRANSPOSED_ROWS 4 /* from which panels are faster still, where B may be packed once for all */
 #define TERMS_A_ROW 12    /* and for each row of A: what packing costs is shared by them */
 #define SMALL 20000       /* bytes of B that aren't packed either: they fit into the first-level cache */

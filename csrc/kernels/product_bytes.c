@@ -1,10 +1,11 @@
 /* C = A B^T in whole numbers: A (m, k) and B (n, k) of bytes, signed or not, C (m, n) of int32.
  *
  * Rows of both lie along K, so an element of C is a dot product. Four rows of A meet four of B in registers.
- * The sums are exact while k is below 32,768, and wrap around as int32 does above. With VNNI the processor multiplies unsigned bytes by
- * signed ones: a signed A has 128 added, an unsigned B 128 taken away, and what that changed is put right by
- * sums of rows. Elsewhere bytes become 16-bit integers in registers, whose products are exact in pairs.
- * Rows of C go over the pool when there are many, else its columns; sums don't depend on how. */
+ * The sums are exact while k is below 32,768, and wrap around as int32 does above. With VNNI the processor
+ * multiplies unsigned bytes by signed ones: a signed A has 128 added, an unsigned B 128 taken away, and what
+ * that changed is put right by sums of rows. Elsewhere bytes become 16-bit integers in registers, whose
+ * products are exact in pairs. Rows of C go over the pool when there are many, else its columns; sums don't
+ * depend on how. */
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include <string.h>
@@ -22,7 +23,8 @@ typedef struct {
 #define TILE 4
 #define EACH _Pragma("GCC unroll 16") for
 
-/* --- dots of `rows` rows from `a` with `columns` rows from `b` -------------------------------------------- */
+/* --- dots of `rows` rows from `a` with `columns` rows from `b` --------------------------------------------
+ */
 
 static inline int32_t wide_of(const uint8_t *p, int is_signed) { return is_signed ? (int8_t)*p : *p; }
 
@@ -52,9 +54,10 @@ AVX2 static inline int32_t half_total(__m256i x) {
     return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1)));
 }
 
-/* `rows` and `columns` are constants where it is called with full tiles, so that the sums stay in registers. */
-AVX2 static inline __attribute__((always_inline)) void half_block(const Product *p, int64_t i, int rows, int64_t j,
-                                                                  int columns) {
+/* `rows` and `columns` are constants where it is called with full tiles, so that the sums stay in registers.
+ */
+AVX2 static inline __attribute__((always_inline)) void half_block(const Product *p, int64_t i, int rows,
+                                                                  int64_t j, int columns) {
     int64_t k = p->k, whole = k / 16 * 16;
     const uint8_t *a = p->a + i * k, *b = p->b + j * k;
     __m256i sums[2][TILE];
@@ -65,7 +68,7 @@ AVX2 static inline __attribute__((always_inline)) void half_block(const Product 
         EACH(int c = 0; c < columns; c++) {
             __m256i y = half_load(b + c * k + q, p->b_signed);
             EACH(int r = 0; r < rows; r++)
-                sums[r][c] = _mm256_add_epi32(sums[r][c], _mm256_madd_epi16(x[r], y));
+            sums[r][c] = _mm256_add_epi32(sums[r][c], _mm256_madd_epi16(x[r], y));
         }
     }
     EACH(int r = 0; r < rows; r++) EACH(int c = 0; c < columns; c++) {
@@ -100,7 +103,7 @@ VNNI static void wide_tile(const Product *p, int64_t i, int64_t j) {
                 mask, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, b + r * p->k + q), b_turn));
         }
         EACH(int r = 0; r < TILE; r++)
-            EACH(int c = 0; c < TILE; c++) sums[r][c] = _mm512_dpbusd_epi32(sums[r][c], x[r], y[c]);
+        EACH(int c = 0; c < TILE; c++) sums[r][c] = _mm512_dpbusd_epi32(sums[r][c], x[r], y[c]);
     }
     uint32_t a_more = p->a_signed ? 128 : 0, b_less = p->b_signed ? 0 : 128;
     EACH(int r = 0; r < TILE; r++) EACH(int c = 0; c < TILE; c++) {
@@ -135,7 +138,8 @@ static Dots dots_here(void) {
 #endif
 }
 
-/* --- the whole product ------------------------------------------------------------------------------------ */
+/* --- the whole product ------------------------------------------------------------------------------------
+ */
 
 /* Sums of the bytes of each row, whose top bits are turned first where `turn` says so. */
 #define SUM(name, T)                                                                                      \

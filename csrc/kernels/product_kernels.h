@@ -274,9 +274,9 @@ static T NAME(packed_at)(const T *packed, int few, int64_t n, int64_t k, int64_t
  * `whole`: the rows and columns of the result that this is a piece of, from column n0 on. They say how K is
  * cut, so that an element's sum doesn't depend on the pieces. `packed`: all of B as flb_pack_panels() leaves
  * it, or flb_pack_few() (`few`), or NULL. */
-static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda,
-                        const T *b, int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole,
-                        const T *packed, int64_t n0, int few) {
+static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b,
+                        int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole, const T *packed,
+                        int64_t n0, int few) {
     if ((packed ? few : is_few(bt, all, whole, k)) &&
         NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole) == 0)
         return;
@@ -288,7 +288,8 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
         : n < wide        ? n
                           : wide,
             padded = (whole + tile - 1) / tile * tile;
-    int in_place = !packed && !bt && ((m <= FEW_ROWS && whole < PAGED) || n * k * (int64_t)sizeof(T) <= SMALL);
+    int in_place =
+        !packed && !bt && ((m <= FEW_ROWS && whole < PAGED) || n * k * (int64_t)sizeof(T) <= SMALL);
     T *left =
         k > 0 && !(packed && few) ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
     if (!left) {

@@ -7,15 +7,15 @@
  * so that errors are smaller than those of summing term by term. This is half as many instructions as a third
  * of the time that multiplications of float32 vectors take.
  *
- * The instructions take subnormal numbers for 0 and have 8 bits of exponent for the least part, too. So a row of
- * A, or a column of B, whose greatest magnitude is beyond 2^40 or below 2^-20 is scaled by a power of two
+ * The instructions take subnormal numbers for 0 and have 8 bits of exponent for the least part, too. So a row
+ * of A, or a column of B, whose greatest magnitude is beyond 2^40 or below 2^-20 is scaled by a power of two
  * first, and the result scaled back. Odd rows and columns are left out: those that aren't finite (their parts
  * would be infinities of both signs), and those with numbers other than 0 below 2^-51, whose least parts,
  * multiplied, would be subnormal. The caller makes them by other means. All that is a matter of a row and a
  * column, so the bits of an element don't depend on which rows and columns are made together.
  *
- * K is cut into slices; of a slice some rows of A are packed to stay in the second-level cache, and 32 columns
- * of B at a time, which stay in the first-level one while they meet all of these rows. */
+ * K is cut into slices; of a slice some rows of A are packed to stay in the second-level cache, and 32
+ * columns of B at a time, which stay in the first-level one while they meet all of these rows. */
 #include "kernels/product_split.h"
 #include "runtime/graph.h"
 #include <stdlib.h>
@@ -26,17 +26,17 @@
 
 #define DEEP 128  /* most of K in a slice, a multiple of STEP: 32 columns fill half a first-level cache */
 #define HIGH 1280 /* rows of A that are packed at a time, a multiple of SIDE: half a second-level cache */
-#define STEP 32  /* K of a tile */
-#define SIDE 32  /* rows and columns of a block of C: two tiles by two */
+#define STEP 32   /* K of a tile */
+#define SIDE 32   /* rows and columns of a block of C: two tiles by two */
 #define PARTS 3
-#define TILE 512                      /* elements of a tile of A or B */
-#define PAIR (2 * TILE)               /* of two that lie together */
-#define FAR 40                        /* exponents up to which rows and columns aren't scaled, */
-#define NEAR -20                      /* and from which on */
-#define FINEST -51                    /* exponents of the least elements, once scaled */
-#define LEAST 64                      /* terms below which tiles are mostly empty */
-#define SQUARE 120                    /* m n / (m + n) below which packing costs more than tiles save, */
-#define LITTLE 4000000                /* and multiply-adds */
+#define TILE 512        /* elements of a tile of A or B */
+#define PAIR (2 * TILE) /* of two that lie together */
+#define FAR 40          /* exponents up to which rows and columns aren't scaled, */
+#define NEAR -20        /* and from which on */
+#define FINEST -51      /* exponents of the least elements, once scaled */
+#define LEAST 64        /* terms below which tiles are mostly empty */
+#define SQUARE 120      /* m n / (m + n) below which packing costs more than tiles save, */
+#define LITTLE 4000000  /* and multiply-adds */
 #define VECTORS target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma"), optimize("O3")
 #define TILES target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16"), optimize("O2")
 #define EACH _Pragma("GCC unroll 8") for
@@ -48,8 +48,8 @@ int flb_split_fits(int64_t m, int64_t n, int64_t k) {
 
 /* ---- exponents ----------------------------------------------------------------------------------------- */
 
-/* By which power of two a line is multiplied: the bits of its greatest magnitude, and of its least that isn't 0,
- * less one. */
+/* By which power of two a line is multiplied: the bits of its greatest magnitude, and of its least that isn't
+ * 0, less one. */
 static int32_t scale_of(uint32_t greatest, uint32_t least) {
     int32_t exponent = (int32_t)(greatest >> 23) - 127, finest = (int32_t)((least + 1) >> 23) - 127, scale;
     if (!greatest) return 0;
@@ -148,8 +148,8 @@ __attribute__((VECTORS)) static void pack_columns(const float *from, int64_t ld,
         __mmask16 here = columns - 16 * half >= 16 ? 0xffff : (__mmask16)((1u << (columns - 16 * half)) - 1);
         __m512i exponents = _mm512_maskz_loadu_epi32(here, scales + 16 * half);
         here = _mm512_mask_cmpneq_epi32_mask(here, exponents, _mm512_set1_epi32(SPLIT_ODD));
-        __m512 scale = _mm512_castsi512_ps(
-            _mm512_slli_epi32(_mm512_add_epi32(exponents, _mm512_set1_epi32(127)), 23));
+        __m512 scale =
+            _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(exponents, _mm512_set1_epi32(127)), 23));
         const float *line = from + 16 * half;
         for (int64_t q = 0; q < deep; q += STEP) {
             uint16_t *out = to + q / STEP * PARTS * PAIR + half * TILE;
@@ -159,7 +159,8 @@ __attribute__((VECTORS)) static void pack_columns(const float *from, int64_t ld,
                 _mm_prefetch((const char *)(line + SIDE + ld), _MM_HINT_T1);
                 __m512 x = _mm512_setzero_ps(), y = x;
                 if (i < deep) x = _mm512_maskz_mul_ps(here, _mm512_maskz_loadu_ps(here, line), scale);
-                if (i + 1 < deep) y = _mm512_maskz_mul_ps(here, _mm512_maskz_loadu_ps(here, line + ld), scale);
+                if (i + 1 < deep)
+                    y = _mm512_maskz_mul_ps(here, _mm512_maskz_loadu_ps(here, line + ld), scale);
                 EACH(int part = 0; part < PARTS; part++) {
                     __m512i z = _mm512_permutexvar_epi16(pairs, (__m512i)_mm512_cvtne2ps_pbh(y, x));
                     _mm512_storeu_si512(out + part * PAIR, z);
@@ -189,16 +190,16 @@ __attribute__((TILES, noinline)) static void shape_tiles(void) {
 __attribute__((TILES, noinline)) static void release_tiles(void) { _tile_release(); }
 
 #define LOAD(tile, at) _tile_loadd(tile, at, 64)
-#define A(part)                           \
-    LOAD(4, a + (part) * PAIR);           \
+#define A(part)                 \
+    LOAD(4, a + (part) * PAIR); \
     if (tall) LOAD(5, a + (part) * PAIR + TILE)
-#define B(part)                           \
-    LOAD(6, b + (part) * PAIR);           \
+#define B(part)                 \
+    LOAD(6, b + (part) * PAIR); \
     if (wide) LOAD(7, b + (part) * PAIR + TILE)
-#define MULTIPLY                          \
-    _tile_dpbf16ps(0, 4, 6);              \
-    if (wide) _tile_dpbf16ps(1, 4, 7);    \
-    if (tall) _tile_dpbf16ps(2, 5, 6);    \
+#define MULTIPLY                       \
+    _tile_dpbf16ps(0, 4, 6);           \
+    if (wide) _tile_dpbf16ps(1, 4, 7); \
+    if (tall) _tile_dpbf16ps(2, 5, 6); \
     if (tall && wide) _tile_dpbf16ps(3, 5, 7)
 
 /* Sums from 0, or with `more` from what c has; the least products first, each pair of parts loaded seldom. */
@@ -251,8 +252,8 @@ __attribute__((TILES, noinline)) static void block_of(int64_t steps, const uint1
     else block(steps, a, b, c, ldc, more, 0, 0);
 }
 
-/* Between C and a block of sums: before (`made` 0) sums begin with what isn't scaled of C, if `more`; then what
- * is scaled goes back and is added. */
+/* Between C and a block of sums: before (`made` 0) sums begin with what isn't scaled of C, if `more`; then
+ * what is scaled goes back and is added. */
 __attribute__((VECTORS)) static void exchange(float *sums, int64_t rows, int64_t columns,
                                               const int32_t *of_rows, const int32_t *of_columns, float *c,
                                               int64_t ldc, int more, int made) {
@@ -341,8 +342,8 @@ static void find_odd(int across, const float *from, int64_t ld, int64_t lines, i
 }
 
 /* A panel of 32 columns of B, of a slice: its exponents to `columns`; room for the other order in `apart`. */
-static int pack_panel(const SplitProduct *p, int64_t p0, int64_t deep, int64_t i, float *apart, int32_t *columns,
-                      int32_t *odd, uint16_t *to) {
+static int pack_panel(const SplitProduct *p, int64_t p0, int64_t deep, int64_t i, float *apart,
+                      int32_t *columns, int32_t *odd, uint16_t *to) {
     int64_t wide = p->n - i < SIDE ? p->n - i : SIDE, ld = p->ldb;
     const float *from = p->bt ? p->b + i * ld + p0 : p->b + p0 * ld + i;
     if (p->bt) {

@@ -1,8 +1,8 @@
 /* Places in sorted sequences: binary searches without branches on data, several at a time.
  *
- * A place is found bit by bit, the highest one first: a bit is set where the element before the place that it would
- * make is passed. Elements behind the sequence's end aren't passed; where nan is looked for from the right they
- * may be, which the last step puts right. All ways probe the same elements. */
+ * A place is found bit by bit, the highest one first: a bit is set where the element before the place that it
+ * would make is passed. Elements behind the sequence's end aren't passed; where nan is looked for from the
+ * right they may be, which the last step puts right. All ways probe the same elements. */
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 
@@ -24,25 +24,25 @@ static inline void put(const Search *s, int64_t i, int64_t place) {
 
 #define BEFORE_FLOAT(a, b) (((a) < (b)) | (((b) != (b)) & ((a) == (a))))
 #define BEFORE(a, b) ((a) < (b))
-#define SEARCH(name, T, BEFORE)                                                                              \
-    static void name(const Search *s, int64_t begin, int64_t end) {                                          \
-        const T *sequence = (const T *)s->sequence;                                                          \
-        for (int64_t i = begin; i < end; i += TOGETHER) {                                                    \
-            int64_t place[TOGETHER] = {0}, first[TOGETHER], many = end - i < TOGETHER ? end - i : TOGETHER;  \
-            T x[TOGETHER];                                                                                   \
-            for (int64_t j = 0; j < TOGETHER; j++) {                                                         \
-                int64_t at = i + (j < many ? j : 0);                                                         \
-                x[j] = ((const T *)s->values)[at], first[j] = s->row ? at / s->row * s->length : 0;          \
-            }                                                                                                \
-            for (int64_t bit = s->highest; bit; bit /= 2)                                                    \
-                for (int64_t j = 0; j < TOGETHER; j++) {                                                     \
-                    int64_t next = place[j] + bit, there = next <= s->length;                                \
-                    T y = sequence[first[j] + (there ? next : s->length) - 1];                               \
-                    int64_t passed = s->right ? !BEFORE(x[j], y) : BEFORE(y, x[j]);                          \
-                    place[j] += bit & -(there & passed);                                                     \
-                }                                                                                            \
-            for (int64_t j = 0; j < many; j++) put(s, i + j, place[j]);                                      \
-        }                                                                                                    \
+#define SEARCH(name, T, BEFORE)                                                                             \
+    static void name(const Search *s, int64_t begin, int64_t end) {                                         \
+        const T *sequence = (const T *)s->sequence;                                                         \
+        for (int64_t i = begin; i < end; i += TOGETHER) {                                                   \
+            int64_t place[TOGETHER] = {0}, first[TOGETHER], many = end - i < TOGETHER ? end - i : TOGETHER; \
+            T x[TOGETHER];                                                                                  \
+            for (int64_t j = 0; j < TOGETHER; j++) {                                                        \
+                int64_t at = i + (j < many ? j : 0);                                                        \
+                x[j] = ((const T *)s->values)[at], first[j] = s->row ? at / s->row * s->length : 0;         \
+            }                                                                                               \
+            for (int64_t bit = s->highest; bit; bit /= 2)                                                   \
+                for (int64_t j = 0; j < TOGETHER; j++) {                                                    \
+                    int64_t next = place[j] + bit, there = next <= s->length;                               \
+                    T y = sequence[first[j] + (there ? next : s->length) - 1];                              \
+                    int64_t passed = s->right ? !BEFORE(x[j], y) : BEFORE(y, x[j]);                         \
+                    place[j] += bit & -(there & passed);                                                    \
+                }                                                                                           \
+            for (int64_t j = 0; j < many; j++) put(s, i + j, place[j]);                                     \
+        }                                                                                                   \
     }
 SEARCH(search_f32, float, BEFORE_FLOAT)
 SEARCH(search_f64, double, BEFORE_FLOAT)
@@ -54,14 +54,17 @@ SEARCH(search_i64, int64_t, BEFORE)
 #define L 16
 #define NEAR 5 /* bits that are found in two registers */
 
-/* One sequence for all. The elements that the first five bits depend on lie in two registers, the others are gathered. */
-__attribute__((target("avx512f,avx512vl,avx512dq"))) static void search_wide(const Search *s, int64_t begin, int64_t end) {
+/* One sequence for all. The elements that the first five bits depend on lie in two registers, the others are
+ * gathered. */
+__attribute__((target("avx512f,avx512vl,avx512dq"))) static void search_wide(const Search *s, int64_t begin,
+                                                                             int64_t end) {
     const float *sequence = (const float *)s->sequence, *values = (const float *)s->values;
     const __m512 behind = _mm512_set1_ps(NAN); /* is passed by nothing but nan from the right */
     int64_t apart = s->highest >> (NEAR - 1);  /* elements from one in the registers to the next */
     if (!apart) apart = 1;
     float near[2 * L];
-    for (int64_t j = 0; j < 2 * L; j++) near[j] = (j + 1) * apart <= s->length ? sequence[(j + 1) * apart - 1] : NAN;
+    for (int64_t j = 0; j < 2 * L; j++)
+        near[j] = (j + 1) * apart <= s->length ? sequence[(j + 1) * apart - 1] : NAN;
     const __m512 low = _mm512_loadu_ps(near), high = _mm512_loadu_ps(near + L);
     const __m512i length = _mm512_set1_epi32((int)s->length), one = _mm512_set1_epi32(1);
     const int right = s->right;
@@ -96,7 +99,8 @@ __attribute__((target("avx512f,avx512vl,avx512dq"))) static void search_wide(con
         }
         int64_t *to = (int64_t *)s->to + i;
         _mm512_mask_storeu_epi64(to, (__mmask8)in, _mm512_cvtepi32_epi64(_mm512_castsi512_si256(place)));
-        _mm512_mask_storeu_epi64(to + 8, (__mmask8)(in >> 8), _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(place, 1)));
+        _mm512_mask_storeu_epi64(to + 8, (__mmask8)(in >> 8),
+                                 _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(place, 1)));
     }
 }
 #endif

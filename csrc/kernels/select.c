@@ -1,5 +1,5 @@
-/* Running extremes with their places, running logarithms of sums of exponentials, counts of equal intervals. Arrays are in C order; nan is the greatest of all numbers, and a running extreme
- * that has met it stays. */
+/* Running extremes with their places, running logarithms of sums of exponentials, counts of equal intervals.
+ * Arrays are in C order; nan is the greatest of all numbers, and a running extreme that has met it stays. */
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include "kernels/order_keys.h"

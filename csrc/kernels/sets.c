@@ -178,16 +178,16 @@ FLB_KERNEL(distinct) {
 }
 
 /* Where the longest run of equal elements of a line in order ends. */
-#define LONGEST(name, T, of)                                                     \
-    static int64_t longest_##name(const char *line, int64_t m) {                 \
-        const T *x = (const T *)line;                                            \
-        int64_t best = 0, begin = 0, found = 0;                                  \
-        for (int64_t i = 1; i <= m; i++) {                                       \
-            if (i < m && of(x[i]) == of(x[i - 1])) continue;                     \
-            if (i - begin > best) best = i - begin, found = i - 1;               \
-            begin = i;                                                           \
-        }                                                                        \
-        return found;                                                            \
+#define LONGEST(name, T, of)                                       \
+    static int64_t longest_##name(const char *line, int64_t m) {   \
+        const T *x = (const T *)line;                              \
+        int64_t best = 0, begin = 0, found = 0;                    \
+        for (int64_t i = 1; i <= m; i++) {                         \
+            if (i < m && of(x[i]) == of(x[i - 1])) continue;       \
+            if (i - begin > best) best = i - begin, found = i - 1; \
+            begin = i;                                             \
+        }                                                          \
+        return found;                                              \
     }
 LONGEST(f32, uint32_t, of_f32)
 LONGEST(f64, uint64_t, of_f64)
@@ -200,9 +200,9 @@ LONGEST(i8, uint8_t, )
 
 FLB_KERNEL(mode) {
     static int64_t (*const longest[ELEMENT_COUNT])(const char *, int64_t) = {
-        [ELEMENT_F32] = longest_f32, [ELEMENT_F64] = longest_f64, [ELEMENT_F16] = longest_f16, [ELEMENT_BF16] = longest_bf16,
-        [ELEMENT_I64] = longest_i64, [ELEMENT_I32] = longest_i32, [ELEMENT_I16] = longest_i16, [ELEMENT_I8] = longest_i8,
-        [ELEMENT_U8] = longest_i8,
+        [ELEMENT_F32] = longest_f32,   [ELEMENT_F64] = longest_f64, [ELEMENT_F16] = longest_f16,
+        [ELEMENT_BF16] = longest_bf16, [ELEMENT_I64] = longest_i64, [ELEMENT_I32] = longest_i32,
+        [ELEMENT_I16] = longest_i16,   [ELEMENT_I8] = longest_i8,   [ELEMENT_U8] = longest_i8,
     };
     int64_t lines = v->lines.shape[0], m = v->lines.shape[1];
     int kind = (int)n->element;
@@ -212,7 +212,8 @@ FLB_KERNEL(mode) {
         const char *line = v->lines.ptr + l * m * item_of[kind];
         int64_t end = longest[kind](line, m);
         ((int64_t *)v->made.ptr)[l] = at[end];
-        if (flb_given(&v->values)) memcpy(v->values.ptr + l * item_of[kind], line + end * item_of[kind], (size_t)item_of[kind]);
+        if (flb_given(&v->values))
+            memcpy(v->values.ptr + l * item_of[kind], line + end * item_of[kind], (size_t)item_of[kind]);
     }
     return 0;
 }
@@ -298,7 +299,7 @@ FLB_KERNEL(cells) {
     for (int64_t i = 0; i < total; i++) {
         double x = NUMBER(v->source, i);
         if (!(x >= first && x <= last)) continue;
-        if (n->equal) { /* equal intervals: a guess is at most a few off */
+        if (n->equal) {                      /* equal intervals: a guess is at most a few off */
             double at = (x - first) * scale; /* nan where all edges are one number */
             int64_t k = at > 0 ? at < (double)(edges - 2) ? (int64_t)at : edges - 2 : 0;
             while (k > 0 && NUMBER(v->edges, k) > x) k--;

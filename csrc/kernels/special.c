@@ -183,7 +183,9 @@ static int64_t place_of(const Distances *d, int64_t i, int64_t k) {
     return d->pairs ? i * (2 * d->others - i - 1) / 2 + k - i - 1 : i * d->others + k;
 }
 /* The first of the others from `first` on that is wanted of point `i`. */
-static int64_t wanted(const Distances *d, int64_t i, int64_t first) { return d->pairs && first <= i ? i + 1 : first; }
+static int64_t wanted(const Distances *d, int64_t i, int64_t first) {
+    return d->pairs && first <= i ? i + 1 : first;
+}
 
 #define POINT(view, i) (d->f64 ? ((const double *)(view).ptr)[i] : (double)((const float *)(view).ptr)[i])
 
@@ -192,25 +194,26 @@ static void put_distance(const Distances *d, int64_t at, double y) {
     else ((float *)d->v->distances.ptr)[at] = (float)y;
 }
 
-/* Blocks of points times tiles of others, whose coordinates are turned so that a vector holds one coordinate of several
- * points: each sum is taken in the order of the coordinates. */
+/* Blocks of points times tiles of others, whose coordinates are turned so that a vector holds one coordinate
+ * of several points: each sum is taken in the order of the coordinates. */
 enum { BLOCK = 16, TILE = 64, DEPTH = 32 };
-#define TERMS(NAME, TERM)                                                                                   \
-    BY_LEVEL(static void, NAME, (const double *a, const double *b, int64_t m, double *restrict sums),       \
-             (a, b, m, sums)) {                                                                             \
-        for (int64_t j = 0; j < m; j++)                                                                     \
-            for (int k = 0; k < TILE; k++) {                                                                \
-                double apart = fabs(a[j] - b[j * TILE + k]), sum = sums[k];                                 \
-                sums[k] = TERM;                                                                             \
-            }                                                                                               \
+#define TERMS(NAME, TERM)                                                                             \
+    BY_LEVEL(static void, NAME, (const double *a, const double *b, int64_t m, double *restrict sums), \
+             (a, b, m, sums)) {                                                                       \
+        for (int64_t j = 0; j < m; j++)                                                               \
+            for (int k = 0; k < TILE; k++) {                                                          \
+                double apart = fabs(a[j] - b[j * TILE + k]), sum = sums[k];                           \
+                sums[k] = TERM;                                                                       \
+            }                                                                                         \
     }
 TERMS(absolutes, sum + apart)
 TERMS(unequal, sum + (apart > 0 ? 1.0 : apart)) /* apart: 0 or nan */
-TERMS(greatest, apart > sum ? apart : sum) /* as in PyTorch, nan is passed over */
+TERMS(greatest, apart > sum ? apart : sum)      /* as in PyTorch, nan is passed over */
 
 static void block(const Distances *d, int64_t begin, int64_t count, int64_t first) {
     double sums[BLOCK][TILE] = {{0}}, turned[DEPTH * TILE], line[DEPTH];
-    int64_t from = begin / d->rows * d->others + first, wide = d->others - first < TILE ? d->others - first : TILE;
+    int64_t from = begin / d->rows * d->others + first,
+            wide = d->others - first < TILE ? d->others - first : TILE;
     for (int64_t j = 0; j < d->m; j += DEPTH) {
         int64_t deep = d->m - j < DEPTH ? d->m - j : DEPTH;
         for (int64_t k = 0; k < TILE; k++)
@@ -226,61 +229,64 @@ static void block(const Distances *d, int64_t begin, int64_t count, int64_t firs
             put_distance(d, place_of(d, begin + r, k), sums[r][k - first]);
 }
 
-/* Euclidean ones in vectors of the type: tiles of four vectors of points, or one, DEPTH coordinates in one go, whose sums go on in doubles. */
+/* Euclidean ones in vectors of the type: tiles of four vectors of points, or one, DEPTH coordinates in one
+ * go, whose sums go on in doubles. */
 enum { VECTOR = 64, POINTS = 64 };
-#define EUCLIDEAN(T, root)                                                                                    \
-    typedef T T##_vector __attribute__((vector_size(VECTOR)));                                                \
-    enum { T##_lanes = VECTOR / sizeof(T), T##_tile = 4 * T##_lanes };                                        \
-    BY_LEVEL(static void, squares_##T, (const T *a, const T *b, int64_t m, double *restrict sums),            \
-             (a, b, m, sums)) {                                                                               \
-        const T##_vector *row = (const T##_vector *)b;                                                        \
-        T##_vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                                    \
-        for (int64_t j = 0; j < m; j++, row += 4) {                                                           \
-            T##_vector x = row[0] - a[j], y = row[1] - a[j], z = row[2] - a[j], w = row[3] - a[j];            \
-            s0 += x * x, s1 += y * y, s2 += z * z, s3 += w * w;                                               \
-        }                                                                                                     \
-        T##_vector all[4] = {s0, s1, s2, s3};                                                                 \
-        for (int k = 0; k < T##_tile; k++) sums[k] += ((const T *)all)[k];                                    \
-    }                                                                                                         \
-    BY_LEVEL(static void, few_squares_##T, (const T *a, const T *b, int64_t m, double *restrict sums),        \
-             (a, b, m, sums)) {                                                                               \
-        const T##_vector *row = (const T##_vector *)b;                                                        \
-        T##_vector s = {0};                                                                                   \
-        for (int64_t j = 0; j < m; j++) {                                                                     \
-            T##_vector x = row[j] - a[j];                                                                     \
-            s += x * x;                                                                                       \
-        }                                                                                                     \
-        for (int k = 0; k < T##_lanes; k++) sums[k] += ((const T *)&s)[k];                                    \
-    }                                                                                                         \
-    BY_LEVEL(static void, roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {             \
-        for (int k = 0; k < T##_tile; k++) to[k] = root((T)sums[k]);                                          \
-    }                                                                                                         \
-    BY_LEVEL(static void, few_roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {         \
-        for (int k = 0; k < T##_lanes; k++) to[k] = root((T)sums[k]);                                         \
-    }                                                                                                         \
-    static void euclidean_##T(const Distances *d, int64_t begin, int64_t count, int64_t first) {              \
-        double sums[POINTS][T##_tile];                                                                        \
-        _Alignas(VECTOR) T turned[DEPTH * T##_tile], made[T##_tile];                                          \
-        int64_t left = d->others - first, wide = left < T##_tile ? left : T##_tile;                           \
-        int few = wide <= T##_lanes, tile = few ? T##_lanes : T##_tile;                                       \
-        const T *from = (const T *)d->v->others.ptr + (begin / d->rows * d->others + first) * d->m;           \
-        const T *points = (const T *)d->v->points.ptr + begin * d->m;                                         \
-        T *to = (T *)d->v->distances.ptr;                                                                     \
-        if (d->pairs && begin + count > first + wide - 1) count = first + wide - 1 - begin;                   \
-        for (int64_t r = 0; r < count; r++)                                                                   \
-            for (int k = 0; k < tile; k++) sums[r][k] = 0;                                                    \
-        for (int64_t j = 0; j < d->m; j += DEPTH) {                                                           \
-            int64_t deep = d->m - j < DEPTH ? d->m - j : DEPTH;                                               \
-            for (int64_t k = 0; k < tile; k++)                                                                \
-                for (int64_t i = 0; i < deep; i++) turned[i * tile + k] = k < wide ? from[k * d->m + j + i] : 0; \
-            for (int64_t r = 0; r < count; r++)                                                               \
-                (few ? few_squares_##T : squares_##T)(points + r * d->m + j, turned, deep, sums[r]);          \
-        }                                                                                                     \
-        for (int64_t r = 0; r < count; r++) {                                                                 \
-            int64_t start = wanted(d, begin + r, first);                                                      \
-            (few ? few_roots_##T : roots_##T)(sums[r], made);                                                 \
-            memcpy(to + place_of(d, begin + r, start), made + (start - first), (size_t)(first + wide - start) * sizeof(T)); \
-        }                                                                                                     \
+#define EUCLIDEAN(T, root)                                                                             \
+    typedef T T##_vector __attribute__((vector_size(VECTOR)));                                         \
+    enum { T##_lanes = VECTOR / sizeof(T), T##_tile = 4 * T##_lanes };                                 \
+    BY_LEVEL(static void, squares_##T, (const T *a, const T *b, int64_t m, double *restrict sums),     \
+             (a, b, m, sums)) {                                                                        \
+        const T##_vector *row = (const T##_vector *)b;                                                 \
+        T##_vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                             \
+        for (int64_t j = 0; j < m; j++, row += 4) {                                                    \
+            T##_vector x = row[0] - a[j], y = row[1] - a[j], z = row[2] - a[j], w = row[3] - a[j];     \
+            s0 += x * x, s1 += y * y, s2 += z * z, s3 += w * w;                                        \
+        }                                                                                              \
+        T##_vector all[4] = {s0, s1, s2, s3};                                                          \
+        for (int k = 0; k < T##_tile; k++) sums[k] += ((const T *)all)[k];                             \
+    }                                                                                                  \
+    BY_LEVEL(static void, few_squares_##T, (const T *a, const T *b, int64_t m, double *restrict sums), \
+             (a, b, m, sums)) {                                                                        \
+        const T##_vector *row = (const T##_vector *)b;                                                 \
+        T##_vector s = {0};                                                                            \
+        for (int64_t j = 0; j < m; j++) {                                                              \
+            T##_vector x = row[j] - a[j];                                                              \
+            s += x * x;                                                                                \
+        }                                                                                              \
+        for (int k = 0; k < T##_lanes; k++) sums[k] += ((const T *)&s)[k];                             \
+    }                                                                                                  \
+    BY_LEVEL(static void, roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {      \
+        for (int k = 0; k < T##_tile; k++) to[k] = root((T)sums[k]);                                   \
+    }                                                                                                  \
+    BY_LEVEL(static void, few_roots_##T, (const double *restrict sums, T *restrict to), (sums, to)) {  \
+        for (int k = 0; k < T##_lanes; k++) to[k] = root((T)sums[k]);                                  \
+    }                                                                                                  \
+    static void euclidean_##T(const Distances *d, int64_t begin, int64_t count, int64_t first) {       \
+        double sums[POINTS][T##_tile];                                                                 \
+        _Alignas(VECTOR) T turned[DEPTH * T##_tile], made[T##_tile];                                   \
+        int64_t left = d->others - first, wide = left < T##_tile ? left : T##_tile;                    \
+        int few = wide <= T##_lanes, tile = few ? T##_lanes : T##_tile;                                \
+        const T *from = (const T *)d->v->others.ptr + (begin / d->rows * d->others + first) * d->m;    \
+        const T *points = (const T *)d->v->points.ptr + begin * d->m;                                  \
+        T *to = (T *)d->v->distances.ptr;                                                              \
+        if (d->pairs && begin + count > first + wide - 1) count = first + wide - 1 - begin;            \
+        for (int64_t r = 0; r < count; r++)                                                            \
+            for (int k = 0; k < tile; k++) sums[r][k] = 0;                                             \
+        for (int64_t j = 0; j < d->m; j += DEPTH) {                                                    \
+            int64_t deep = d->m - j < DEPTH ? d->m - j : DEPTH;                                        \
+            for (int64_t k = 0; k < tile; k++)                                                         \
+                for (int64_t i = 0; i < deep; i++)                                                     \
+                    turned[i * tile + k] = k < wide ? from[k * d->m + j + i] : 0;                      \
+            for (int64_t r = 0; r < count; r++)                                                        \
+                (few ? few_squares_##T : squares_##T)(points + r * d->m + j, turned, deep, sums[r]);   \
+        }                                                                                              \
+        for (int64_t r = 0; r < count; r++) {                                                          \
+            int64_t start = wanted(d, begin + r, first);                                               \
+            (few ? few_roots_##T : roots_##T)(sums[r], made);                                          \
+            memcpy(to + place_of(d, begin + r, start), made + (start - first),                         \
+                   (size_t)(first + wide - start) * sizeof(T));                                        \
+        }                                                                                              \
     }
 EUCLIDEAN(float, sqrtf)
 EUCLIDEAN(double, sqrt)
@@ -293,7 +299,8 @@ static void distances(void *context, int64_t begin, int64_t end) {
             int64_t left = d->rows - i % d->rows; /* of the points of a batch */
             count = end - i < left ? end - i : left;
             count = count < POINTS ? count : POINTS;
-            for (int64_t k = 0; k < d->others; k += tile) (d->f64 ? euclidean_double : euclidean_float)(d, i, count, k);
+            for (int64_t k = 0; k < d->others; k += tile)
+                (d->f64 ? euclidean_double : euclidean_float)(d, i, count, k);
         }
         return;
     }

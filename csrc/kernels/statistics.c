@@ -32,7 +32,7 @@ static double ranked(double *x, double *room, int64_t n, int64_t k) {
         in_order(some, FEW - 1);
         /* A little to the side of where k lies, so that the smaller part is nearly always kept. */
         int64_t at = k * (FEW - 1) / n;
-        at += at < (FEW - 1) / 2 ? 1 : at > (FEW - 1) / 2 ? -1 : 0;
+        at += at<(FEW - 1) / 2 ? 1 : at>(FEW - 1) / 2 ? -1 : 0;
         double pivot = some[at], least = INFINITY;
         int64_t less = 0, others = 0;
         for (int64_t i = 0; i < n; i++) { /* without branches on data */
@@ -86,7 +86,8 @@ static void middles(void *context, int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; line++) {
         const double *from = m->from + line * n;
         double high, low, sum = 0.0;
-        for (int64_t i = 0; i < n; i++) sum += from[i] - from[i]; /* nan where there is a nan or an infinity */
+        for (int64_t i = 0; i < n; i++)
+            sum += from[i] - from[i]; /* nan where there is a nan or an infinity */
         if (sum != sum) {
             double nan = 0.0;
             for (int64_t i = 0; i < n && nan == nan; i++) nan = from[i] != from[i] ? from[i] : 0.0;
@@ -108,7 +109,8 @@ static void middles(void *context, int64_t begin, int64_t end) {
 }
 
 FLB_KERNEL(middles) {
-    Middles m = {.from = (const double *)v->lines.ptr, .to = (double *)v->middles.ptr, .n = v->lines.shape[1]};
+    Middles m = {
+        .from = (const double *)v->lines.ptr, .to = (double *)v->middles.ptr, .n = v->lines.shape[1]};
     if (v->lines.shape[0] && m.n) flb_parallel(middles, &m, v->lines.shape[0], 1 + 4000 / m.n);
     return m.failed ? -1 : 0;
 }

@@ -1,6 +1,6 @@
-/* Truth values: how many hold, where those are, and what lies there. A first kernel counts, a graph's bind step makes a
- * size of that (launch.c), a second one writes. A place is written before it is known whether it stays: whether the
- * next value holds can't be foreseen. */
+/* Truth values: how many hold, where those are, and what lies there. A first kernel counts, a graph's bind
+ * step makes a size of that (launch.c), a second one writes. A place is written before it is known whether it
+ * stays: whether the next value holds can't be foreseen. */
 #include "runtime/graph.h"
 #include <string.h>
 
@@ -30,30 +30,31 @@ static inline int none_of(const uint8_t *x) {
     return !eight;
 }
 
-/* Calls WRITE for k from 0 to n, as long as less than `most` were found; what it writes for one that doesn't hold is
- * written over. */
-#define EACH_FOUND(WRITE)                                \
-    int64_t found = 0, k = 0;                            \
-    while (k + 8 <= n && most - found >= 8) {            \
-        int64_t end = k + 8;                             \
-        if (none_of(x + k)) k = end;                     \
-        for (; k < end; k++) {                           \
-            WRITE;                                       \
-            found += x[k] != 0;                          \
-        }                                                \
-    }                                                    \
-    for (; k < n && found < most; k++) {                 \
-        if (!x[k]) continue;                             \
-        WRITE;                                           \
-        found++;                                         \
-    }                                                    \
+/* Calls WRITE for k from 0 to n, as long as less than `most` were found; what it writes for one that doesn't
+ * hold is written over. */
+#define EACH_FOUND(WRITE)                     \
+    int64_t found = 0, k = 0;                 \
+    while (k + 8 <= n && most - found >= 8) { \
+        int64_t end = k + 8;                  \
+        if (none_of(x + k)) k = end;          \
+        for (; k < end; k++) {                \
+            WRITE;                            \
+            found += x[k] != 0;               \
+        }                                     \
+    }                                         \
+    for (; k < n && found < most; k++) {      \
+        if (!x[k]) continue;                  \
+        WRITE;                                \
+        found++;                              \
+    }                                         \
     return found;
 
-static int64_t places_beside(const uint8_t *x, int64_t n, int64_t most, int64_t *to) { EACH_FOUND(to[found] = k) }
-
-static int64_t places_apart(const uint8_t *x, int64_t n, int64_t most, char *to, int64_t step) {
-    EACH_FOUND(*(int64_t *)(to + found * step) = k)
+static int64_t places_beside(const uint8_t *x, int64_t n, int64_t most, int64_t *to) {
+    EACH_FOUND(to[found] = k)
 }
+
+static int64_t places_apart(const uint8_t *x, int64_t n, int64_t most, char *to,
+                            int64_t step){EACH_FOUND(*(int64_t *)(to + found * step) = k)}
 
 FLB_KERNEL(nonzero) {
     const uint8_t *x = (const uint8_t *)v->truths.ptr;
@@ -66,9 +67,9 @@ FLB_KERNEL(nonzero) {
     for (int64_t row = 0; last && row < total && found < room; row += last) {
         const int64_t before = found, most = room - before < last ? room - before : last;
         char *line = to + before * row_step + (ndim ? ndim - 1 : 0) * step;
-        found += !ndim          ? x[row] != 0
+        found += !ndim      ? x[row] != 0
             : row_step == 8 ? places_beside(x + row, last, most, (int64_t *)line)
-                                : places_apart(x + row, last, most, line, row_step);
+                            : places_apart(x + row, last, most, line, row_step);
         for (int d = 0; d < ndim - 1; d++)
             for (int64_t i = before; i < found; i++) *(int64_t *)(to + i * row_step + d * step) = at[d];
         for (int d = ndim - 2; d >= 0 && ++at[d] == v->truths.shape[d]; d--) at[d] = 0;
@@ -79,9 +80,9 @@ FLB_KERNEL(nonzero) {
     return 0;
 }
 
-#define CHOSEN(T)                                                                                        \
-    static int64_t chosen_##T(const uint8_t *x, int64_t n, int64_t most, const char *from, char *to) {   \
-        EACH_FOUND(((T *)to)[found] = ((const T *)from)[k])                                              \
+#define CHOSEN(T)                                                                                      \
+    static int64_t chosen_##T(const uint8_t *x, int64_t n, int64_t most, const char *from, char *to) { \
+        EACH_FOUND(((T *)to)[found] = ((const T *)from)[k])                                            \
     }
 CHOSEN(uint8_t)
 CHOSEN(uint16_t)

@@ -1,4 +1,5 @@
-/* The call of a graph that gives one of its outputs alone: an array, without a tensor of it and without the list. */
+/* The call of a graph that gives one of its outputs alone: an array, without a tensor of it and without the
+ * list. */
 #include "runtime/graph.h"
 
 typedef struct {
@@ -21,7 +22,8 @@ PyObject *flb_array_result(PyObject *graph, PyObject *args) {
     Graph *g = (Graph *)graph;
     int output, scalar;
     if (!PyArg_ParseTuple(args, "ip", &output, &scalar)) return NULL;
-    if (output < 0 || output >= g->noutputs) return PyErr_SetString(PyExc_ValueError, "array_result: no such output"), NULL;
+    if (output < 0 || output >= g->noutputs)
+        return PyErr_SetString(PyExc_ValueError, "array_result: no such output"), NULL;
     if (g->outputs[output].kind != OUT_SLOT) Py_RETURN_NONE;
     ArrayResult *r = PyObject_GC_New(ArrayResult, &FlbArrayResult_Type);
     if (!r) return NULL;
@@ -48,7 +50,8 @@ static PyMemberDef members[] = {
 };
 PyTypeObject FlbArrayResult_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.ArrayResult",
-    .tp_doc = "What Graph.array_result gives: called with the graph's inputs it returns one output as an array.",
+    .tp_doc =
+        "What Graph.array_result gives: called with the graph's inputs it returns one output as an array.",
     .tp_basicsize = sizeof(ArrayResult),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_dealloc = (destructor)array_result_dealloc,

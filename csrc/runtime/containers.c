@@ -1,16 +1,16 @@
-/* Lists, dicts and sets of numbers that native loops change (loops/containers.py). Items are words of 8 bytes; a
- * kernel's containers are chained, and given back when it ends. */
+/* Lists, dicts and sets of numbers that native loops change (loops/containers.py). Items are words of 8
+ * bytes; a kernel's containers are chained, and given back when it ends. */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"
 #include <string.h>
 
 typedef struct Container {
     struct Container *next;
-    int64_t *items;         /* entries in the order in which they were inserted: key, value, whether it is there */
-    int64_t count, used;    /* entries that are there; and that were */
-    int64_t nkey, width;    /* words of a key, none of a list's; of an entry */
-    int64_t room, nplaces;  /* entries that there is memory for; places of the table, a power of two */
-    int64_t *places;        /* entry + 1, by the key's hash; 0 for none */
+    int64_t *items; /* entries in the order in which they were inserted: key, value, whether it is there */
+    int64_t count, used;   /* entries that are there; and that were */
+    int64_t nkey, width;   /* words of a key, none of a list's; of an entry */
+    int64_t room, nplaces; /* entries that there is memory for; places of the table, a power of two */
+    int64_t *places;       /* entry + 1, by the key's hash; 0 for none */
 } Container;
 
 /* A new one in the chain; NULL where there is no memory. A list has no keys. */

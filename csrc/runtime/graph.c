@@ -640,7 +640,8 @@ static PyObject *takes_arrays(Graph *g, void *unused) {
 static PyObject *calls_python(Graph *g, void *unused) { return PyBool_FromLong(g->has_call); }
 
 static PyGetSetDef graph_getset[] = {
-    {"takes_arrays", (getter)takes_arrays, NULL, "whether its inputs may be ndarrays: none of them is among its outputs"},
+    {"takes_arrays", (getter)takes_arrays, NULL,
+     "whether its inputs may be ndarrays: none of them is among its outputs"},
     {"calls_python", (getter)calls_python, NULL, "whether a call of it may run Python besides its errors"},
     {"step_seconds", (getter)get_seconds, NULL,
      "seconds that each step has taken while time_steps was on, over all calls"},
@@ -655,7 +656,8 @@ static PyMethodDef graph_methods[] = {
      "freed after its last use, and outputs get memory when "
      "they are made."},
     {"array_result", flb_array_result, METH_VARARGS,
-     "array_result(output, scalar) -> a call of the graph that gives this output alone, as an ndarray, or as a "
+     "array_result(output, scalar) -> a call of the graph that gives this output alone, as an ndarray, or as "
+     "a "
      "scalar of NumPy; None where the output isn't memory that the call fills"},
     {NULL},
 };

@@ -103,7 +103,8 @@ typedef struct Step {
     /* call: `callable` gets a tensor over a part of each of args; results go to the slots `results`; then
      * `stage` begins, if not 0 */
     PyObject *callable;
-    PyObject *loop; /* the native loop that `callable` turned out to be, None for others, NULL: not known yet */
+    PyObject
+        *loop; /* the native loop that `callable` turned out to be, None for others, NULL: not known yet */
     Part *parts;
     int nresults, *results, stage, nnumbers, *numbers; /* the integers F[numbers[i]] follow the tensors */
     /* bind: the parts of args are int64 numbers, the sources of `stage`, which then begins: its symbols are

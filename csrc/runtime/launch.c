@@ -823,7 +823,8 @@ static PyObject *get_num_threads(PyObject *self, PyObject *unused) {
 
 static PyObject *set_num_threads(PyObject *self, PyObject *arg) {
     if (!PyLong_Check(arg) || PyBool_Check(arg))
-        return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", Py_TYPE(arg)->tp_name);
+        return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects an int, but got %s",
+                            Py_TYPE(arg)->tp_name);
     long n = PyLong_AsLong(arg);
     if (n == -1 && PyErr_Occurred()) return NULL;
     if (n < 1) {
@@ -846,13 +847,15 @@ static PyObject *time_steps(PyObject *self, PyObject *arg) {
 }
 
 static PyMethodDef functions[] = {
-    {"operation_names", flb_operation_names, METH_NOARGS, "operation_names() -> names of the operations of lists, by number"},
+    {"operation_names", flb_operation_names, METH_NOARGS,
+     "operation_names() -> names of the operations of lists, by number"},
     {"compute_operations", flb_compute_operations, METH_VARARGS,
      "compute_operations(list, values): values of a list of operations, those of leaves being given"},
     {"wanted_operations", flb_wanted_operations, METH_VARARGS,
      "wanted_operations(list, wanted): mark, in bytes, what the marked operations are computed from"},
     {"loops_worth", flb_loops_worth, METH_O,
-     "loops_worth(nanoseconds) -> the number before: how long what is left of a native loop has to take to be given to other threads"},
+     "loops_worth(nanoseconds) -> the number before: how long what is left of a native loop has to take to "
+     "be given to other threads"},
     {"time_steps", time_steps, METH_O,
      "time_steps(clock or None) -> what it was: the clock (a number of the time module's) by which launches "
      "add to their graph's step_seconds"},
@@ -873,11 +876,14 @@ static PyMethodDef functions[] = {
      "default_engine() -> ndarray: the state of the default generator, see random.c"},
     {"use_lapack", flb_use_lapack, METH_VARARGS,
      "use_lapack(type, wide, addresses): LAPACK's routines for an element type, as of lapack.h"},
-    {"element_functions", flb_element_functions, METH_NOARGS, "element_functions(): the names that element_function knows"},
+    {"element_functions", flb_element_functions, METH_NOARGS,
+     "element_functions(): the names that element_function knows"},
     {"element_function", flb_element_function, METH_VARARGS,
-     "element_function(name, ufunc): a ufunc of float32 and float64 with the bits of compiled graphs; complex numbers go to ufunc, if given"},
+     "element_function(name, ufunc): a ufunc of float32 and float64 with the bits of compiled graphs; "
+     "complex numbers go to ufunc, if given"},
     {"pair_function", flb_pair_function, METH_VARARGS,
-     "pair_function(name, ufunc): a ufunc of two operands of float32 and float64 (csrc/kernels/pairs.c); some call the loop of ufunc"},
+     "pair_function(name, ufunc): a ufunc of two operands of float32 and float64 (csrc/kernels/pairs.c); "
+     "some call the loop of ufunc"},
     {"use_ufunc", flb_use_ufunc, METH_VARARGS,
      "use_ufunc(slot, ufunc, types): the loop of a ufunc that the kernel \"ufunc\" runs for a slot"},
     {"launch", launch, METH_VARARGS,
@@ -916,7 +922,8 @@ PyMODINIT_FUNC PyInit__runtime(void) {
         return NULL;
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
-    if (flb_init_writing(m) < 0 || PyType_Ready(&FlbArrayResult_Type) < 0 || PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
+    if (flb_init_writing(m) < 0 || PyType_Ready(&FlbArrayResult_Type) < 0 ||
+        PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
         PyModule_AddObjectRef(m, "Loop", (PyObject *)&FlbLoop_Type) < 0 || flb_add_kernels(m) < 0) {
         Py_DECREF(m);
         return NULL;

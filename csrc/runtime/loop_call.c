@@ -15,12 +15,12 @@ typedef struct {
     int nwritten, nfresh, nresults,
         restores; /* restores: the loop may end with an error, which is to leave its operands as they were */
     int nsizes, narrays;
-    Py_ssize_t nints, nfloats; /* numbers that the kernel reads */
+    Py_ssize_t nints, nfloats;   /* numbers that the kernel reads */
     int *written, *over, *fresh; /* operands; over: 1 for written ones that get their new contents themselves,
                                     2 for those that results may use up */
     int64_t *sizes;              /* of all operands in turn, -1 for those that differ between calls */
     PyArray_Descr **results, **dtypes; /* dtypes: of the operands */
-    PyObject *fail; /* called with (number of the error, three integers), raises */
+    PyObject *fail;                    /* called with (number of the error, three integers), raises */
     PyObject *python; /* called with (text, arrays) for the calls that the kernel leaves to NumPy; None
                          where there are none */
 } Loop;
@@ -51,10 +51,11 @@ int64_t flb_loop_interrupted(void) {
     return stop;
 }
 
-/* ---- what is left to NumPy --------------------------------------------------------------------------------- */
+/* ---- what is left to NumPy
+ * --------------------------------------------------------------------------------- */
 
-/* The arrays that `table` describes, each by the number of its type, the number of dimensions, its address, sizes
- * and strides. */
+/* The arrays that `table` describes, each by the number of its type, the number of dimensions, its address,
+ * sizes and strides. */
 static PyObject *described(int64_t n, const int64_t *table) {
     PyObject *arrays = PyTuple_New(n);
     for (int64_t k = 0; arrays && k < n; k++) {
@@ -70,8 +71,8 @@ static PyObject *described(int64_t n, const int64_t *table) {
     return arrays;
 }
 
-/* A kernel has NumPy compute something: `text` says what, the arrays are operands and results. 0; 1 where that
- * raised and all may be done again plainly; -1 where what it raised ends the loop. */
+/* A kernel has NumPy compute something: `text` says what, the arrays are operands and results. 0; 1 where
+ * that raised and all may be done again plainly; -1 where what it raised ends the loop. */
 int64_t flb_loop_python(const char *text, int64_t again, int64_t n, const int64_t *table) {
     if (!waiting) return 1;
     PyEval_RestoreThread(waiting);
@@ -91,7 +92,8 @@ int64_t flb_loop_python(const char *text, int64_t again, int64_t n, const int64_
     return code;
 }
 
-/* ---- blocks of turns -------------------------------------------------------------------------------------- */
+/* ---- blocks of turns --------------------------------------------------------------------------------------
+ */
 
 static int64_t nanoseconds(void) {
     struct timespec t;
@@ -100,7 +102,7 @@ static int64_t nanoseconds(void) {
 }
 
 enum {
-    ENDED = 5,        /* field of the context (spreading.py): the number of an error, or -1, which ends all turns */
+    ENDED = 5, /* field of the context (spreading.py): the number of an error, or -1, which ends all turns */
     PIECE_NS = 10000, /* what is run between two looks at the clock on the pool, about */
     LOOK_NS = 2000,   /* and before */
     ASKED_NS = 5000000
@@ -140,9 +142,9 @@ static void run_rest(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Blocks of a loop's turns. They are run here, some at a time, until those that are left are seen to be worth the
- * pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't matter to
- * the result. */
+/* Blocks of a loop's turns. They are run here, some at a time, until those that are left are seen to be worth
+ * the pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't
+ * matter to the result. */
 void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
     int alone = flb_get_num_threads() == 1;
     int64_t n = 1, before = nanoseconds();
@@ -153,7 +155,8 @@ void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
         double each = (double)(now - before) / n;
         before = now;
         if (ended(context, now)) return;
-        /* A look costs as much as a short block, and turns to come may be longer: at most as many as were run. */
+        /* A look costs as much as a short block, and turns to come may be longer: at most as many as were
+         * run. */
         int64_t next = (int64_t)(LOOK_NS / (each + 1));
         chunk = next < 1 ? 1 : next > done + n ? done + n : next;
         if (alone || !left || each * left < atomic_load(&worth_ns)) continue;
@@ -288,9 +291,9 @@ static int prepare(Loop *l, Frame_ *f) {
             return PyErr_SetString(PyExc_TypeError, "a compiled loop takes arrays"), -1;
         PyArray_Descr *d = PyArray_DESCR((PyArrayObject *)a);
         if (d != l->dtypes[k] && !PyArray_EquivTypes(d, l->dtypes[k]))
-            return PyErr_Format(PyExc_TypeError,
-                                "a compiled loop is called with another dtype of operand %d than it was made for",
-                                k),
+            return PyErr_Format(
+                       PyExc_TypeError,
+                       "a compiled loop is called with another dtype of operand %d than it was made for", k),
                    -1;
         f->arrays[k] = (PyArrayObject *)Py_NewRef(a);
     }
@@ -388,10 +391,10 @@ static PyObject *called(Loop *l, PyObject *const *arrays, Py_ssize_t count, PyOb
                         int plain) {
     if (!l->fn) return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
     if (count != l->narrays || PyTuple_GET_SIZE(ints) != l->nints || PyTuple_GET_SIZE(floats) != l->nfloats)
-        return PyErr_Format(PyExc_ValueError,
-                            "a compiled loop takes %d arrays, %zd integers and %zd floats, not %zd, %zd and %zd",
-                            l->narrays, l->nints, l->nfloats, count, PyTuple_GET_SIZE(ints),
-                            PyTuple_GET_SIZE(floats)),
+        return PyErr_Format(
+                   PyExc_ValueError,
+                   "a compiled loop takes %d arrays, %zd integers and %zd floats, not %zd, %zd and %zd",
+                   l->narrays, l->nints, l->nfloats, count, PyTuple_GET_SIZE(ints), PyTuple_GET_SIZE(floats)),
                NULL;
     Frame_ f;
     f.count = (int)count, f.total = 0, f.given = arrays, f.numbers = NULL;
@@ -475,7 +478,8 @@ static void loop_dealloc(Loop *l) {
 
 static PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names);
 
-/* The dtypes of a tuple as an array of them, whose references are the caller's: numbers of at most `largest` bytes. */
+/* The dtypes of a tuple as an array of them, whose references are the caller's: numbers of at most `largest`
+ * bytes. */
 static PyArray_Descr **dtypes_of(PyObject *tuple, int *n, int largest) {
     Py_ssize_t size = PyTuple_GET_SIZE(tuple);
     PyArray_Descr **out = PyMem_Calloc(size + 1, sizeof(void *));
@@ -563,7 +567,8 @@ static PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyOb
     return noted((Loop *)self, &PyTuple_GET_ITEM(args[0], 0), PyTuple_GET_SIZE(args[0]), args[1], args[2], 0);
 }
 
-/* ---- the call with numbers that are known before ----------------------------------------------------------- */
+/* ---- the call with numbers that are known before
+ * ----------------------------------------------------------- */
 
 typedef struct {
     PyObject_HEAD
@@ -573,8 +578,7 @@ typedef struct {
 } LoopWith;
 
 static PyObject *called_with(LoopWith *w, PyObject *const *arrays, Py_ssize_t n, int plain) {
-    if (!w->loop)
-        return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
+    if (!w->loop) return PyErr_SetString(PyExc_RuntimeError, "a compiled loop that has been collected"), NULL;
     return noted(w->loop, arrays, n, w->ints, w->floats, plain);
 }
 
@@ -650,14 +654,16 @@ static PyMethodDef methods[] = {
 PyTypeObject FlbLoop_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.Loop",
     .tp_doc =
-        "Loop(address, written, over, sizes, fresh, results, restores, fail, numpy, dtypes, nints, nfloats): the "
+        "Loop(address, written, over, sizes, fresh, results, restores, fail, numpy, dtypes, nints, nfloats): "
+        "the "
         "call of a native loop, which takes arrays of these dtypes, nints integers and nfloats floats.\n\n"
         "Called with tuples (arrays or tensors, ints, floats); gives the tuple of its results as tensors: "
         "written operands whose flag in `over` is\n"
         "not 1 (those with 1 are written themselves; with 2 the result may lie in the operand's memory), new "
         "arrays of the shapes of the operands `fresh`, numbers of the dtypes `results`. An error ends\n"
         "in fail(number, a, b, c), which raises; operands are as they were then if `restores`. "
-        "`numpy(text, arrays)` computes what the kernel has no code for into the last of the arrays, and gives "
+        "`numpy(text, arrays)` computes what the kernel has no code for into the last of the arrays, and "
+        "gives "
         "the floating-point flags that it raised. Signals are served while it runs.",
     .tp_basicsize = sizeof(Loop),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,

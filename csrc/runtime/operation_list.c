@@ -1,5 +1,5 @@
-/* Lists of scalar operations, as loops/listing.py records them and loops/operations.py differentiates them: each
- * operation is computed from at most two earlier ones, or constants. */
+/* Lists of scalar operations, as loops/listing.py records them and loops/operations.py differentiates them:
+ * each operation is computed from at most two earlier ones, or constants. */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"
 #include <math.h>
@@ -9,8 +9,10 @@ typedef struct {
     double x, y;
 } Operation;
 
+/* A row is an operation, not a declaration. */
+/* clang-format off */
 #define OPERATIONS(X)                                                                                        \
-    X(ADD, x + y) X(SUB, x - y) X(MUL, x *y) X(DIV, x / y) X(NEG, -x) X(FREM, fmod(x, y))         \
+    X(ADD, x + y) X(SUB, x - y) X(MUL, x * y) X(DIV, x / y) X(NEG, -x) X(FREM, fmod(x, y))                   \
     X(SCALED, y == 0 ? 0 : x * y) X(EQ, x == y) X(GT, x > y) X(WHEN, x != 0 ? y : 0)                         \
     X(UNLESS, x != 0 ? 0 : y) X(SQRT, sqrt(x)) X(EXP, exp(x)) X(EXP2, exp2(x)) X(EXPM1, expm1(x))            \
     X(LOG, log(x)) X(LOG2, log2(x)) X(LOG10, log10(x)) X(LOG1P, log1p(x)) X(SIN, sin(x)) X(COS, cos(x))      \
@@ -18,6 +20,7 @@ typedef struct {
     X(ATAN, atan(x)) X(ASINH, asinh(x)) X(ACOSH, acosh(x)) X(ATANH, atanh(x)) X(ERF, erf(x))                 \
     X(ERFC, erfc(x)) X(FABS, fabs(x)) X(CBRT, cbrt(x)) X(TRUNC, trunc(x)) X(POW, pow(x, y))                  \
     X(ATAN2, atan2(x, y)) X(HYPOT, hypot(x, y)) X(FMOD, fmod(x, y)) X(COPYSIGN, copysign(x, y))
+/* clang-format on */
 
 #define NUMBER(name, value) LIST_##name,
 enum { LIST_LEAF, OPERATIONS(NUMBER) LIST_COUNT };
@@ -49,7 +52,7 @@ static int taken(PyObject *args, Py_buffer *list, Py_buffer *values, Py_ssize_t 
     return -1;
 }
 
-#define VALUE(name, value)                                                                                   \
+#define VALUE(name, value) \
     case LIST_##name: v[k] = (value); break;
 
 /* compute_operations(list, values): the values of leaves are given. */
@@ -63,7 +66,8 @@ PyObject *flb_compute_operations(PyObject *self, PyObject *args) {
     Py_BEGIN_ALLOW_THREADS for (Py_ssize_t k = 0; k < n; k++) {
         double x = o[k].a ? v[o[k].a] : o[k].x, y = o[k].b ? v[o[k].b] : o[k].y;
         switch (o[k].op) {
-        case LIST_LEAF: break; /* given */
+        case LIST_LEAF:
+            break; /* given */
             OPERATIONS(VALUE)
         }
     }

@@ -1,10 +1,12 @@
-/* The call of a graph that makes new values of some of its inputs: they are put into place, or are there already. */
+/* The call of a graph that makes new values of some of its inputs: they are put into place, or are there
+ * already. */
 #include "runtime/graph.h"
 
 typedef struct {
     PyObject_HEAD
     PyObject *graph;   /* a Graph */
-    PyObject *written; /* positions of the inputs whose new values are its first outputs; None: the graph wrote it itself */
+    PyObject *written; /* positions of the inputs whose new values are its first outputs; None: the graph
+                          wrote it itself */
     PyObject *asked;   /* positions of inputs of which autograd is asked whether they may be written */
     PyObject *outputs; /* positions of results among its outputs; -1 - i: input i */
     PyObject *before;  /* before() is called when the graph has run and nothing is written yet */
@@ -44,7 +46,8 @@ static PyObject *writing_call(PyObject *self, PyObject *const *args, size_t narg
         return flb_graph_call(w->graph, args, nargsf, kwnames); /* the error */
 #define AT(tuple, k) PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple, k))
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(w->asked); k++) {
-        PyObject *x = args[AT(w->asked, k)], *done = PyArray_Check(x) ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(x, str_asked);
+        PyObject *x = args[AT(w->asked, k)],
+                 *done = PyArray_Check(x) ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(x, str_asked);
         if (!done) return NULL;
         Py_DECREF(done);
     }
@@ -71,24 +74,29 @@ static int positions(PyObject *tuple, Py_ssize_t least, Py_ssize_t end) {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); k++) {
         Py_ssize_t at = AT(tuple, k);
         if (at == -1 && PyErr_Occurred()) return 0;
-        if (at < least || at >= end) return PyErr_SetString(PyExc_ValueError, "Writing: no such input or output"), 0;
+        if (at < least || at >= end)
+            return PyErr_SetString(PyExc_ValueError, "Writing: no such input or output"), 0;
     }
     return 1;
 }
 
 static PyObject *writing_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *graph, *written, *asked, *outputs, *before, *copy;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!OO", &FlbGraph_Type, &graph, &PyTuple_Type, &written, &PyTuple_Type, &asked, &PyTuple_Type,
-                          &outputs, &before, &copy))
+    if (!PyArg_ParseTuple(args, "O!O!O!O!OO", &FlbGraph_Type, &graph, &PyTuple_Type, &written, &PyTuple_Type,
+                          &asked, &PyTuple_Type, &outputs, &before, &copy))
         return NULL;
     Graph *g = (Graph *)graph;
     if (PyTuple_GET_SIZE(written) > g->noutputs)
-        return PyErr_SetString(PyExc_ValueError, "Writing: a graph has an output for each input that is written"), NULL;
+        return PyErr_SetString(PyExc_ValueError,
+                               "Writing: a graph has an output for each input that is written"),
+               NULL;
     if (!positions(written, 0, g->ninputs) || !positions(asked, 0, g->ninputs) ||
-         !positions(outputs, -(Py_ssize_t)g->ninputs, g->noutputs)) return NULL;
+        !positions(outputs, -(Py_ssize_t)g->ninputs, g->noutputs))
+        return NULL;
     Writing *w = (Writing *)type->tp_alloc(type, 0);
     if (!w) return NULL;
-    w->graph = Py_NewRef(graph), w->written = Py_NewRef(written), w->outputs = Py_NewRef(outputs), w->asked = Py_NewRef(asked);
+    w->graph = Py_NewRef(graph), w->written = Py_NewRef(written), w->outputs = Py_NewRef(outputs),
+    w->asked = Py_NewRef(asked);
     w->before = Py_NewRef(before), w->copy = Py_NewRef(copy);
     w->call = writing_call;
     return (PyObject *)w;
@@ -122,7 +130,9 @@ static PyObject *takes_arrays(Writing *w, void *unused) {
         if (AT(w->outputs, k) < 0) Py_RETURN_FALSE;
     return PyObject_GetAttrString(w->graph, "takes_arrays");
 }
-static PyObject *calls_python(Writing *w, void *unused) { return PyObject_GetAttrString(w->graph, "calls_python"); }
+static PyObject *calls_python(Writing *w, void *unused) {
+    return PyObject_GetAttrString(w->graph, "calls_python");
+}
 static PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {"takes_arrays", (getter)takes_arrays, NULL, "whether its inputs may be ndarrays"},
@@ -137,7 +147,8 @@ static PyMemberDef members[] = {
 };
 PyTypeObject FlbWriting_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "flambeau._runtime.Writing",
-    .tp_doc = "Writing(graph, written, asked, outputs, before, copy): calls a graph, and puts new values of inputs into place.",
+    .tp_doc = "Writing(graph, written, asked, outputs, before, copy): calls a graph, and puts new values of "
+              "inputs into place.",
     .tp_basicsize = sizeof(Writing),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = writing_new,
