@@ -172,7 +172,7 @@ for _name in ("SGD", "AdamW"):
         )
 
 
-# Kernels of docs/measurements/performance.md
+# Kernels of docs/measurements/kernels.md
 
 
 def _gelu_layer_norm(torch):
