@@ -29,6 +29,11 @@ def _tensors(x):
     return type(x)(map(_tensors, x)) if isinstance(x, (list, tuple)) else x
 
 
+def _functional(form):
+    """Not all are methods: a tensor has ``fill_``, and no ``fill``."""
+    return getattr(torch.Tensor, form[:-1], None) or getattr(torch.ops.aten, form[:-1])
+
+
 def _gradients(call, x, rest, view):
     leaf = torch.stack([x, x]).requires_grad_()
     rest = [a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in rest]
@@ -54,7 +59,7 @@ def test_gradients(name):
         kwargs = {k: _tensors(v) for k, v in sample.kwargs.items()}
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             continue
-        plain = lambda t, *a, kw=kwargs: getattr(t, form[:-1])(*a, **kw)  # noqa: E731
+        plain = lambda t, *a, kw=kwargs: _functional(form)(t, *a, **kw)  # noqa: E731
         written = lambda t, *a, kw=kwargs: getattr(t, form)(*a, **kw)  # noqa: E731
         try:
             if written(x.clone(), *rest).shape != plain(x, *rest).shape:
@@ -106,7 +111,7 @@ def test_transforms(name):
         return
 
     def plain(t):
-        return getattr(t * 1, form[:-1])(*rest, **kwargs)
+        return _functional(form)(t * 1, *rest, **kwargs)
 
     def written(t):
         v = t * 1

@@ -35,7 +35,9 @@ def agree(f, *args):
         out = g(*[a.clone() if isinstance(a, torch.Tensor) and not a.requires_grad else a for a in args])
         outs = [o for o in torch.utils._pytree.tree_leaves(out) if isinstance(o, torch.Tensor)]
         total = sum(o.sum() for o in outs if o.requires_grad)
-        grads = torch.autograd.grad(total, leaves, allow_unused=True) if isinstance(total, torch.Tensor) else ()
+        grads = (
+            torch.autograd.grad(total, leaves, allow_unused=True) if leaves and isinstance(total, torch.Tensor) else ()
+        )
         return [*outs, *grads]
 
     want = run(f)

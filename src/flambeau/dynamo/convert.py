@@ -440,7 +440,7 @@ class Compiler(_frame.Context):
             output = OutputGraph(self, func.__code__, func.__globals__, copy.deepcopy(seen))
             output.resumes = resumes
             output.recorder.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
-            output.of_numpy = all(type(a) in glances.ARGUMENTS for a in args)
+            output.of_numpy = all(map(glances.is_plain_argument, args))
             output.unroll = unroll
             output.modes = modes
             output.outer_exception = outer

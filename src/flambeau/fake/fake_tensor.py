@@ -64,6 +64,9 @@ class FakeTensor(Tensor):
         """Whether its shape and memory may be changed: a trace wouldn't hold it."""
         return not self._is_traced and self.constant is None
 
+    # Of other classes that do the operators themselves it is their detach, whose writes count as writes to the tensor.
+    data = Tensor.data.getter(lambda self: _C.data(self, type(self)))
+
     def data_ptr(self):
         """0, as there is no memory. RuntimeError while something is traced: what asks is a kernel, which would take the 0 for an address."""
         if self._is_traced or not allow_data_ptr():

@@ -10,13 +10,18 @@ from flambeau.loops.bytecode import binary_name
 
 from ..bytecode.instructions import decode
 
-__all__ = ["ARGUMENTS", "only_glances"]
+__all__ = ["is_plain_argument", "only_glances"]
 
 # Instructions of such a function, elements that it may copy.
 SHORT, FEW = 60, 256
-ARGUMENTS = (np.ndarray, np.int64, np.float64, np.bool_, int, float, complex, bool)
-"""Classes of arguments whose subscripts and attributes run no code of the program's."""
+# Classes of arguments whose subscripts and attributes run no code of the program's.
+PLAIN = (np.ndarray, np.int64, np.float64, np.bool_, int, float, complex, bool)
 SUBSCRIPTS = (operator.getitem, operator.setitem)
+
+
+def is_plain_argument(value) -> bool:
+    """Compared by identity: a class may have a metaclass of the program's, with an ``__eq__``."""
+    return any(type(value) is cls for cls in PLAIN)
 
 
 def only_glances(tx) -> bool:
