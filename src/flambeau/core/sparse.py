@@ -91,7 +91,7 @@ BLOCKED = (sparse_bsr, sparse_bsc)
 COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 
 
-def parts(t) -> Sparse | None:
+def parts(t) -> Coo | Compressed | None:
     """The record of a sparse tensor, None for a dense one."""
     if t._array is not None:
         return None

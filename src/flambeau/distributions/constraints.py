@@ -92,13 +92,8 @@ class _Dependent(Constraint):
     def __init__(self, *, is_discrete: bool = NotImplemented, event_dim: int = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    @property
-    def is_discrete(self) -> bool:
-        return self._told("is_discrete")
-
-    @property
-    def event_dim(self) -> int:
-        return self._told("event_dim")
+    is_discrete = property(lambda self: self._told("is_discrete"))
+    event_dim = property(lambda self: self._told("event_dim"))
 
     def _told(self, name):
         value = getattr(self, f"_{name}")
@@ -273,13 +268,8 @@ class _Cat(Constraint):
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
 
-    @property
-    def is_discrete(self) -> bool:
-        return any(c.is_discrete for c in self.cseq)
-
-    @property
-    def event_dim(self) -> int:
-        return max(c.event_dim for c in self.cseq)
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = property(lambda self: max(c.event_dim for c in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
         parts, start = [], 0
@@ -295,12 +285,10 @@ class _Stack(Constraint):
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
-    @property
-    def is_discrete(self) -> bool:
-        return any(c.is_discrete for c in self.cseq)
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = property(lambda self: self._event_dim())
 
-    @property
-    def event_dim(self) -> int:
+    def _event_dim(self) -> int:
         of_parts = max(c.event_dim for c in self.cseq)
         # The dimension that they are stacked along counts where it lies within an event.
         return of_parts + (self.dim + of_parts < 0)
