@@ -205,7 +205,9 @@ def table(rows: dict[str, dict]) -> str:
             said = ", ".join(f"{p.replace('torch', 'PyTorch')} {1 / s:.0f}" for p, s in mid.items())
             notes.append(f"Tokens a second, {name}: {said}.")
         notes += [f"- {name} ({who}): {why}" for who, why in row["failed"].items()]
-    means = [f"Geometric mean of {kind} over {len(r)} rows: {geometric_mean(r):.2f}." for kind, r in ratios.items()]
+    means = [
+        f"Geometric mean of {kind} over {len(r)} rows: {geometric_mean(r):.2f}." for kind, r in ratios.items() if r
+    ]
     return "\n".join([*steps, "", *means, "", *others, "", *notes])
 
 
