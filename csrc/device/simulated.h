@@ -76,8 +76,8 @@ extern pthread_mutex_t flb_lock;
 
 /* All of these functions are called with the lock. One that waits releases it meanwhile. */
 int flb_stream_begin(FlbStream *s);
-FlbWork
-flb_next_work(FlbStream *s); /* what the host's next work on it would be; the clock stays the stream's */
+/* What the host's next work on it would be; the clock stays the stream's. */
+FlbWork flb_next_work(FlbStream *s);
 int flb_give(FlbStream *s, Work w);
 /* The host waits until the stream is at a place, of which a clock says what comes before it. */
 void flb_wait_for(FlbStream *s, uint64_t place, FlbClock *clock);

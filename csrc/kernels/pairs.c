@@ -92,7 +92,7 @@ static void near(const double *a, const double *x, double *out, int64_t n, int u
 }
 
 typedef struct {
-    double at[2][BLOCK], out[BLOCK];
+    double a[BLOCK], x[BLOCK], out[BLOCK];
     int64_t places[BLOCK], n;
 } Elements;
 
@@ -108,13 +108,13 @@ static void gamma_loop(char **args, npy_intp const *count, npy_intp const *steps
             double a = item == 8 ? *(const double *)pa : *(const float *)pa,
                    x = item == 8 ? *(const double *)px : *(const float *)px;
             Elements *part = a > 0 && a <= 1.5 && x > 0 && x <= 1.1 ? &own : &others;
-            part->at[0][part->n] = a, part->at[1][part->n] = x, part->places[part->n++] = j;
+            part->a[part->n] = a, part->x[part->n] = x, part->places[part->n++] = j;
         }
         for (int64_t j = own.n; own.n && j < ((own.n + 15) & -16); j++)
-            own.at[0][j] = own.at[0][0], own.at[1][j] = own.at[1][0];
-        if (own.n) near(own.at[0], own.at[1], own.out, own.n, other->upper);
+            own.a[j] = own.a[0], own.x[j] = own.x[0];
+        if (own.n) near(own.a, own.x, own.out, own.n, other->upper);
         if (others.n) {
-            char *at[] = {(char *)others.at[0], (char *)others.at[1], (char *)others.out};
+            char *at[] = {(char *)others.a, (char *)others.x, (char *)others.out};
             npy_intp dense[] = {8, 8, 8}, m = others.n;
             other->loop(at, &m, dense, other->data);
         }

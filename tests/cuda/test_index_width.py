@@ -7,10 +7,10 @@ from tests.cuda.kernels import kernels_of, program_of
 
 import flambeau as torch
 from flambeau.base.expr_walks import evaluate
+from flambeau.base.relations import as_symbol
 from flambeau.inductor.codegen.targets import NVIDIA
 from flambeau.inductor.codegen.threads import MOST_NARROW, widened
 from flambeau.inductor.device import launches, single
-from flambeau.inductor.ir.sizes import lone_symbol
 from flambeau.inductor.machine import nvptx
 
 A = torch.ops.aten
@@ -71,7 +71,7 @@ def test_sizes_that_a_call_brings_choose_the_kernel():
         (1 << 31, 1, True),
         (1 << 40, 1, True),
     ):
-        env.update({lone_symbol(rows): r, lone_symbol(columns): c})
+        env.update({as_symbol(rows): r, as_symbol(columns): c})
         assert evaluate(rows, env) == r and part.numbers(env).wide == wide
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "coefficient",
     "const",
     "floordiv",
+    "in_one_symbol",
     "linear",
     "maximum",
     "minimum",
@@ -752,6 +753,13 @@ def nonnegative(e) -> bool:
     return at_least(e, 0)
 
 
+def in_one_symbol(e) -> tuple[Symbol, int, int] | None:
+    """(symbol, factor, offset) where the expression is ``factor * symbol + offset``; None for any other expression."""
+    if type(e) is Expr and len(e.terms) == 1 and type(e.terms[0][0]) is Symbol:
+        return (*e.terms[0], e.const)
+    return None
+
+
 def at_least(e, least: int) -> bool:
     """Whether ``e >= least`` follows from the ranges. Intervals first; then every loop variable is put at the end where the expression is
     least and every symbol is written as its least value plus something non-negative, which proves what has only positive terms then
@@ -760,7 +768,7 @@ def at_least(e, least: int) -> bool:
         return True
     if type(e) is not Expr:
         return False
-    if len(e.terms) == 1 and type(e.terms[0][0]) is Symbol:
+    if in_one_symbol(e) is not None:
         return False
     for v in sorted(e.variables(), key=lambda v: -v.id):
         c = coefficient(e, v)

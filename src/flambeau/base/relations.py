@@ -10,7 +10,7 @@ import operator
 
 from . import expr as E
 from . import expr_walks
-from .expr import Expr, Symbol
+from .expr import Expr, Symbol, in_one_symbol
 
 __all__ = [
     "Float",
@@ -313,7 +313,5 @@ def junction(word: str, *parts):
 
 def as_symbol(e) -> Symbol | None:
     """The symbol when the expression is nothing but one."""
-    if type(e) is Expr and len(e.terms) == 1 and not e.const and e.terms[0][1] == 1:
-        a = e.terms[0][0]
-        return a if type(a) is Symbol else None
-    return None
+    found = in_one_symbol(e)
+    return found[0] if found is not None and found[1:] == (1, 0) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 
 from ..core.bindings import function
 from .root import is_built
@@ -16,6 +16,6 @@ def __getattr__(name: str):
     if is_built(name):
         found = function(name)
     else:
-        found = getattr(importlib.import_module("flambeau"), name)
+        found = getattr(sys.modules["flambeau"], name)
     globals()[name] = found
     return found

@@ -51,7 +51,7 @@ class _Format:
             top, low = np.abs(counted).max(), np.abs(counted).min()
             whole = bool(np.all(counted == np.ceil(counted)))
             scientific = top > 1000 * low or top > 1e8 or (not whole and low < 1e-4)
-            # NOTE: zeros, nan and infinities alone are never written with exponents.
+            # Zeros, nan and infinities alone are never written with exponents.
             scientific = scientific if _options["sci_mode"] is None else _options["sci_mode"]
         kind = "e" if scientific else "f"
         self.text = self._whole if whole and not scientific else lambda x: f"{float(x):.{p}{kind}}"

@@ -203,7 +203,7 @@ def _device(self) -> Device:
 
 
 def resize_(self, size: int) -> None:
-    """NOTE: the memory is an array's, and tensors hold views of it: it neither grows nor is it given back under them."""
+    """RuntimeError for another size: the memory is an array's, of which tensors hold views, and neither grows nor is given back under them."""
     if size != self.nbytes():
         raise RuntimeError("Trying to resize storage that is not resizable")
 

@@ -108,7 +108,7 @@ class TypedStorage:
         """The name of the class for elements of this dtype."""
         if dtype is not None:
             raise NotImplementedError(
-                f"TypedStorage.type(): a storage of another dtype is made by .{dtype}() and its kin"
+                f"TypedStorage.type({dtype!r}) is not built: .float(), .int() and their kin make a storage of another dtype"
             )
         return f"torch.{self.pickle_storage_type()}"
 

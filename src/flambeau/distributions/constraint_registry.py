@@ -32,7 +32,8 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint):
-        """NOTE: of the constraint's class itself. One derived from it may be of numbers that the transform doesn't reach, such as whole ones."""
+        """The transform for a constraint, registered for its class itself: a derived class may be of numbers that it doesn't reach, such as whole
+        ones. NotImplementedError where there is none."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")

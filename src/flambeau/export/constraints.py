@@ -327,10 +327,10 @@ class Checks:
         def bind(e, *where):
             if isinstance(e, R.FloatSymbol):
                 bindings.setdefault(e, (*where, 1, 0))
-            elif type(e) is Expr and len(e.terms) == 1 and isinstance(e.terms[0][0], Symbol):
-                s, c = e.terms[0]
-                if s not in bindings or (c == 1 and not e.const and bindings[s][3:] != (1, 0)):
-                    bindings[s] = (*where, c, e.const)
+            elif (told := E.in_one_symbol(e)) is not None:
+                s, *form = told
+                if s not in bindings or (form == [1, 0] and bindings[s][3:] != (1, 0)):
+                    bindings[s] = (*where, *form)
 
         for k, (leaf, fake) in enumerate(zip(leaves, fakes)):
             if isinstance(fake, _C.TensorBase):

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _C
 from ..base import relations as R
-from ..base.expr import Expr, Symbol
+from ..base.expr import Symbol, in_one_symbol
 from ..base.shape_env import ShapeEnv
 
 __all__ = ["Assuming"]
@@ -56,7 +56,7 @@ def _sources(gm: Any, env: ShapeEnv) -> dict[Symbol, tuple[int, int | None, int,
         numbers = enumerate(value.shape) if isinstance(value, _C.TensorBase) else [(None, value)]
         for dim, n in numbers:
             e = env.simplify(n.expr) if hasattr(n, "__sym__") else n
-            if type(e) is Expr and len(e.terms) == 1 and isinstance(e.terms[0][0], Symbol):
-                s, factor = e.terms[0]
-                found.setdefault(s, (k, dim, factor, e.const))
+            if (told := in_one_symbol(e)) is not None:
+                s, factor, offset = told
+                found.setdefault(s, (k, dim, factor, offset))
     return found

@@ -37,7 +37,7 @@ _unary("atan", element_function("atan", np.arctan), lambda s, ct, x, r: (s.div(c
 _unary("sinh", element_function("sinh", np.sinh), lambda s, ct, x, r: (s.mul(ct, s.cosh(x)),))
 _unary("cosh", element_function("cosh", np.cosh), lambda s, ct, x, r: (s.mul(ct, s.sinh(x)),))
 _unary("asinh", element_function("asinh", np.arcsinh), lambda s, ct, x, r: (s.mul(ct, s.rsqrt(s.add(_square(s, x), 1.0))),))
-# NOTE: of complex numbers the root of x^2 - 1 has the other sign where the real part is below 0.
+# Of complex numbers the root of x^2 - 1 has the other sign where the real part is below 0.
 _unary("acosh", element_function("acosh", np.arccosh), lambda s, ct, x, r: (s.mul(ct, s.mul(s.rsqrt(s.sub(x, 1.0)), s.rsqrt(s.add(x, 1.0)))),))
 _unary("atanh", element_function("atanh", np.arctanh), lambda s, ct, x, r: (s.div(ct, s.sub(1.0, _square(s, x))),))
 _unary("erfc", element_function("erfc"), lambda s, ct, x, r: (s.mul(ct, s.mul(-2 / _SQRT_PI, s.exp(s.neg(_square(s, x))))),))

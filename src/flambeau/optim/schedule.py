@@ -122,7 +122,7 @@ def _copy(rate):
 
 
 def rates_of(optimizer: Optimizer) -> list:
-    """The rates of the groups. NOTE: one that is a tensor is copied, for the next step overwrites it."""
+    """The rates of the groups. One that is a tensor is copied, for the next step overwrites it."""
     return [_copy(group["lr"]) for group in optimizer.param_groups]
 
 

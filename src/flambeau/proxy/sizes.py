@@ -100,13 +100,13 @@ class SizeNodes:
             self._origin.setdefault(s, make)
             return
         # c * s + k gives s as well, where nothing gives it directly.
-        if len(e.terms) == 1 and isinstance(e.terms[0][0], E.Symbol):
-            s, c = e.terms[0]
+        if (found := E.in_one_symbol(e)) is not None:
+            s, c, offset = found
 
             def solve(sizes):
                 node = make(sizes)
-                if e.const:
-                    node = sizes._call(operator.sub, (node, e.const), wrap(e - e.const, number.env))
+                if offset:
+                    node = sizes._call(operator.sub, (node, offset), wrap(e - offset, number.env))
                 return sizes._call(operator.floordiv, (node, c), wrap(E.of(s), number.env)) if c != 1 else node
 
             self._origin.setdefault(s, solve)

@@ -3,9 +3,9 @@
 import pytest
 
 import flambeau as torch
+from flambeau.base.relations import as_symbol
 from flambeau.inductor.device import single
 from flambeau.inductor.device.symbolic import form, symbolic_metas, taken
-from flambeau.inductor.ir.sizes import lone_symbol
 
 
 def ones(*shape, dtype=torch.float32):
@@ -28,7 +28,7 @@ def test_forms():
 
 def symbols(tensors):
     env, metas, written = symbolic_metas(tensors)
-    return env, metas, [[lone_symbol(n) for n in shape] for shape, _ in written], written
+    return env, metas, [[as_symbol(n) for n in shape] for shape, _ in written], written
 
 
 def test_sizes_from_two_on_are_symbols():
@@ -41,7 +41,7 @@ def test_sizes_from_two_on_are_symbols():
 def test_equal_sizes_are_one_symbol_and_dense_strides_follow():
     _, _, (a, b), written = symbols([ones(3, 4), ones(4, 3)])
     assert a == b[::-1] and a[0] != a[1]
-    assert lone_symbol(written[0][1][0]) == a[1] and written[0][1][1] == 1
+    assert as_symbol(written[0][1][0]) == a[1] and written[0][1][1] == 1
 
 
 def fits(made, *others, ask=lambda metas: None):

@@ -147,20 +147,16 @@ def operands(fn, numbers: list, check: Check) -> list | None:
         if any(type(n) is int and abs(n) >= limit for n in numbers):
             return None
         numbers = [fitting(n, check, limit) if isinstance(n, SymInt) else n for n in numbers]
-    if fn in DIVISIONS and isinstance(numbers[1], (SymInt, SymFloat)):
-        nonzero = numbers[1] != 0
-        if numbers[1].env.is_unbacked(numbers[1].expr):
-            check(nonzero)
-        elif not nonzero:
-            return None
-    if fn in SHIFTS and isinstance(numbers[1], SymInt):
-        counts = numbers[1] >= 0
-        if numbers[1].env.is_unbacked(numbers[1].expr):
-            check(counts)
-        elif not counts:
-            return None
-    elif fn in SHIFTS and numbers[1] < 0:
-        raise ValueError("negative shift count")
+    if fn in DIVISIONS or fn in SHIFTS:
+        _, by = numbers
+        if isinstance(by, (SymInt, SymFloat)):
+            allowed = by != 0 if fn in DIVISIONS else by >= 0
+            if by.env.is_unbacked(by.expr):
+                check(allowed)
+            elif not allowed:
+                return None
+        elif fn in SHIFTS and by < 0:
+            raise ValueError("negative shift count")
     return numbers
 
 

@@ -8,12 +8,12 @@ from ... import _C
 from ...base import accelerator, dtypes
 from ...base.device import Device
 from ...base.enums import Out
+from ...base.relations import as_symbol
 from ...core import device_memory
 from ..assembly.dtypes import itemsize
 from ..codegen.targets import Target
 from ..codegen.threads import blocks_of, counts_of, widened, write_threads
 from ..ir.nodes import BufferKind, ExternCall, eliminate_dead, verify
-from ..ir.sizes import lone_symbol
 from ..ir.values import loaded_atoms, walk
 from ..lowering import interface
 from ..lowering.lazy import broadcast_coords
@@ -163,7 +163,7 @@ def _call(s: ExternCall, lowering) -> CallStep:
         (r.buffer, tuple(r.shape), tuple(r.strides), r.offset, _dtype(lowering.buffers[r.buffer])) for r in s.inputs
     )
     symbols = tuple(
-        lone_symbol(lowering.buffers[n].constant) if lowering.buffers[n].kind == BufferKind.NUMBER else None
+        as_symbol(lowering.buffers[n].constant) if lowering.buffers[n].kind == BufferKind.NUMBER else None
         for n in s.outputs
     )
     return CallStep(called(s.data), views, tuple(s.outputs), symbols, tuple(s.data.numbers), (), s.name)

@@ -13,9 +13,9 @@ from ...base.device import Device
 from ...base.enums import Out
 from ...base.expr_walks import evaluate
 from ...base.records import slotted
+from ...base.relations import as_symbol
 from ...core import device_memory
 from ...core.generator import key_words
-from ..ir.sizes import lone_symbol
 from .draws import KEY
 from .launches import STATUS, Launches, LaunchStep
 
@@ -140,7 +140,7 @@ class DeviceGraph:
                 self._bind(s, lambda given, k=k, d=d: given[k]._strides[d])
 
     def _bind(self, e, look) -> None:
-        symbol = lone_symbol(e)
+        symbol = as_symbol(e)
         if symbol is not None:
             self.bound.setdefault(symbol, look)
 

@@ -7,9 +7,10 @@ from typing import Any
 from ...base import relations
 from ...base.expr_walks import evaluate
 from ...base.records import slotted
+from ...base.relations import as_symbol
 from ...base.shape_env import ShapeEnv
 from ...core.definition import TensorMeta
-from ..ir.sizes import lone_symbol, size
+from ..ir.sizes import size
 
 __all__ = ["Sizes", "form", "symbolic_metas", "taken"]
 
@@ -31,7 +32,7 @@ class Sizes:
             for pair in (*zip(shape, t._shape), *zip(strides, t._strides))
         ]
         for e, n in pairs:
-            symbol = lone_symbol(e)
+            symbol = as_symbol(e)
             if symbol is not None and not symbol.lo <= env.setdefault(symbol, n) <= symbol.hi:
                 return False
         return all(evaluate(e, env) == n for e, n in pairs) and all(relations.evaluate(g, env) for g in self.guards)

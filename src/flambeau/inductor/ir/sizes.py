@@ -5,22 +5,15 @@ What operators are asked (view maps, coordinate maps, finalizers) gets symbolic 
 
 from __future__ import annotations
 
-from ...base.expr import Expr, Symbol, floordiv, mod
+from ...base.expr import Expr, floordiv, mod
 from ...base.sizes import size, sizes
 
-__all__ = ["IndexOps", "lone_symbol", "size", "sizes", "symbolic"]
+__all__ = ["IndexOps", "size", "sizes", "symbolic"]
 
 
 def symbolic(e, example):
     """The inverse of :func:`size`; ``example``: some symbolic integer of the same graph."""
     return type(example)(e, example.env) if type(e) is Expr else e
-
-
-def lone_symbol(e) -> Symbol | None:
-    """The symbol that an expression consists of; None for any other expression."""
-    if type(e) is Expr and len(e.terms) == 1 and not e.const and e.terms[0][1] == 1 and type(e.terms[0][0]) is Symbol:
-        return e.terms[0][0]
-    return None
 
 
 class IndexOps:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from ...base import dtypes
 from ...base.enums import Bind, Out
 from ...base.expr import Expr
-from ...base.relations import symbols
+from ...base.relations import as_symbol, symbols
 from ..assembly.dtypes import itemsize
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Region
-from ..ir.sizes import lone_symbol
 from ..scheduling.planes import PlaneChain
 from ..scheduling.rows import RowChain
 from .frame import IntegerFrame
@@ -67,7 +66,7 @@ class _Assembly:
         self.local: dict[str, int] = {}  # buffers of the chain at hand -> bytes of a row
         for k, name in enumerate(lowering.inputs):
             if name is None:
-                symbol = lone_symbol(lowering.numbers.get(k))
+                symbol = as_symbol(lowering.numbers.get(k))
                 if symbol is not None:
                     self.frame.bind(symbol, k, Bind.VALUE, 0)
                 continue
@@ -77,7 +76,7 @@ class _Assembly:
     def bind(self, b: Buffer, source: int, stage: int) -> None:
         for what, parts in ((Bind.SIZE, b.shape), (Bind.STRIDE, b.strides)):
             for i, e in enumerate(parts):
-                symbol = lone_symbol(e)
+                symbol = as_symbol(e)
                 if symbol is not None:
                     self.frame.bind(symbol, source, what, i, numpy_dtype(b).itemsize, stage)
 
@@ -173,7 +172,7 @@ class _Assembly:
     def bind_step(self, step: ExternCall) -> BindStep:
         stage = len(self.frame.stages)
         for i, name in enumerate(step.outputs):
-            self.frame.bind(lone_symbol(self.buffers[name].constant), i, Bind.VALUE, 0, stage=stage)
+            self.frame.bind(as_symbol(self.buffers[name].constant), i, Bind.VALUE, 0, stage=stage)
         return BindStep([self.slot(r.buffer) for r in step.inputs], list(map(self.view, step.inputs)), stage)
 
     def call(self, step: ExternCall) -> CallStep:
@@ -184,7 +183,7 @@ class _Assembly:
         known, stage = len(frame.symbols), len(frame.stages)
         for i, name in enumerate(step.outputs):
             b = self.buffers[name]
-            symbol = lone_symbol(b.constant) if b.kind == BufferKind.NUMBER else None
+            symbol = as_symbol(b.constant) if b.kind == BufferKind.NUMBER else None
             if symbol is not None:
                 frame.bind(symbol, i, Bind.VALUE, 0, stage=stage)
             self.bind(b, i, stage)

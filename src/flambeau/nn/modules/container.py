@@ -56,7 +56,7 @@ class _Numbered(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """NOTE: nothing comes back, as of a list's. Sequential gives itself."""
+        """Put a module in front of a place. Nothing comes back, as of a list's; Sequential gives itself."""
         modules = list(self._modules.values())
         if not isinstance(module, Module):
             raise TypeError(f"{type(module)} is not a Module subclass")

@@ -594,7 +594,7 @@ def index_put(self, indices, values, accumulate):
     try:
         if accumulate:
             key = _key(indices)
-            # NOTE: NumPy 2.4 reads beyond values of fewer dimensions than the one index of a vector.
+            # NumPy 2.4 reads beyond values of fewer dimensions than the one index of a vector.
             if out.ndim == len(key) == 1 and isinstance(key[0], np.ndarray) and key[0].dtype.kind != "b":
                 values = np.broadcast_to(values, key[0].shape) if values.ndim < key[0].ndim else values
             np.add.at(out, key, values)

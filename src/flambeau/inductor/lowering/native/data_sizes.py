@@ -12,14 +12,14 @@ from ....base import dtypes, kernels
 from ....base.expr import Symbol, at_least, of, substitute, symbols
 from ....base.kernels import ORDERED, Sign, element
 from ....base.records import made_by, slotted
-from ....base.relations import Junction, Rel
+from ....base.relations import Junction, Rel, as_symbol
 from ....base.relations import symbols as symbols_of
 from ....base.result_spec import ResultSpec
 from ....base.shapes import broadcast_shapes
 from ....core.messages import About
 from ...assembly.dtypes import compute_type
 from ...ir.nodes import BufferKind, ExternCall, Region, dense_strides
-from ...ir.sizes import lone_symbol, size, sizes
+from ...ir.sizes import size, sizes
 from ...ir.values import short
 from ..lazy import LazyTensor, broadcast_coords, strides_of
 from .launch import Native, as_dtype, launch
@@ -58,7 +58,7 @@ def bind(lowering, number: Region, n, text: str = "") -> None:
     if hasattr(n, "__sym__"):
         lowering.meet(n)
     e = size(n)
-    s = lone_symbol(e)
+    s = as_symbol(e)
     if s is None or s in lowering.late or s in lowering.values.hints or s in _given(lowering):
         expect(
             lowering,
