@@ -235,6 +235,10 @@ def test_storages_are_cast_filled_and_copied():
     x = torch.zeros(2)
     x.storage().fill_(3)
     assert x.tolist() == [3, 3] and x.storage().type() == "torch.FloatStorage"
+    with pytest.raises(
+        NotImplementedError, match=r"TypedStorage.type\(torch.int32\) is not built: .float\(\), .int\(\)"
+    ):
+        x.storage().type(torch.int32)
     x.storage().copy_(torch.tensor([7.0, 8.0]).storage())
     assert x.tolist() == [7, 8] and x.storage().cpu().data_ptr() == x.data_ptr()
 
