@@ -231,7 +231,11 @@ def _command(name: str, module: str = "commands"):
         from flambeau import commands
 
         try:
-            return getattr(importlib.import_module(f"flambeau.{module}"), name)(args)
+            status = getattr(importlib.import_module(f"flambeau.{module}"), name)(args)
+            # A disk that is full shows here: what is printed waits in a buffer.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return status
         except BrokenPipeError:
             raise
         except commands.ProgramError as failed:
@@ -261,15 +265,13 @@ def _shim(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     from flambeau.compat import shim
 
     if args.action == "status":
-        print(shim.status())
-        return 0
+        return _tell(shim.status())
     try:
         folder = shim.install() if args.action == "install" else shim.remove()
     except shim.ShimError as error:
         print(f"flambeau shim: error: {error}", file=sys.stderr)
         return 2
-    print(f"{'installed into' if args.action == 'install' else 'removed from'} {folder}")
-    return 0
+    return _tell(f"{'installed into' if args.action == 'install' else 'removed from'} {folder}")
 
 
 def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -316,6 +318,22 @@ def _demo(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return demo(options, corpus)
 
 
+def _tell(text: str) -> int:
+    """Print it: the exit status, 2 when there is no place for it."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _not_written(error)
+        return 2
+    return 0
+
+
+def _not_written(error: OSError) -> None:
+    print(f"flambeau: error: the output can't be written: {error.strerror}", file=sys.stderr)
+
+
 def _alone(*path: str) -> dict:
     """The names of one file of the package, which imports nothing of it: the package isn't loaded."""
     found = importlib.util.find_spec("flambeau")
@@ -330,8 +348,7 @@ def _call(argv: Sequence[str]) -> int:
     else:
         args = parser.parse_args(argv)
     if args.version:
-        print(f"flambeau {_alone('version.py')['flambeau']}")
-        return 0
+        return _tell(f"flambeau {_alone('version.py')['flambeau']}")
     if args.command is None:
         parser.print_help()
         return 2
@@ -339,15 +356,17 @@ def _call(argv: Sequence[str]) -> int:
 
 
 def _written(status: int) -> int:
-    """The exit status, once what was printed is written: 141 when nobody reads it any more, 1 when there is no place for it."""
+    """The exit status, once what was printed is written: 141 when nobody reads it any more, 2 when there is no place for it."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
         status = 141  # what a shell tells of a program that the signal ends
     except OSError as error:
-        print(f"flambeau: error: the output can't be written: {error.strerror}", file=sys.stderr)
-        status = status or 1
+        # A command that has told of it ended with 2.
+        if status != 2:
+            _not_written(error)
+            status = status or 2
     else:
         return status
     # The interpreter writes what is left when it ends, and would complain again.
@@ -364,6 +383,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = 130
     except BrokenPipeError:
         status = 141
+    except SystemExit as left:
+        # Help leaves so, with what it printed still in a buffer.
+        if left.code:
+            raise
+        status = 0
     return _written(status)
 
 

@@ -165,7 +165,12 @@ def test_a_faulty_program(command, text, last, status, tmp_path, capsys):
 # What is wrong with the machine -> (command, exit status, what is told). {folder}: an empty one, {python}: this interpreter
 COMMAND = "{python} -m flambeau.cli"
 MACHINES = {
-    "stdout is full": (f"{COMMAND} info > /dev/full", 2, "flambeau info: error: No space left on device"),
+    "stdout is full, a buffer before it": (f"unset PYTHONUNBUFFERED; {COMMAND} info > /dev/full", 2,
+                                           "flambeau info: error: No space left on device"),
+    "help, stdout is full": (f"unset PYTHONUNBUFFERED; {COMMAND} --help > /dev/full", 2, "the output can't be written: No space left on device"),
+    "stdout is full, every write goes there": (f"PYTHONUNBUFFERED=1 {COMMAND} info > /dev/full", 2,
+                                               "flambeau info: error: No space left on device"),
+    "the version, stdout is full": (f"PYTHONUNBUFFERED=1 {COMMAND} --version > /dev/full", 2, "the output can't be written"),
     "nobody reads": (f"set -o pipefail; {COMMAND} info | true", 141, ""),
     "no output": (f"{COMMAND} info >&- 2>&-", 0, ""),
     "a full disk": (f"{COMMAND} explain s.py:scores --calls 1 --html /dev/full >/dev/null", 2, "error: No space left on device"),
