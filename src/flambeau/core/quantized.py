@@ -25,6 +25,7 @@ __all__ = [
     "PACKED",
     "QUANTISED",
     "Affine",
+    "PackedWeight",
     "QScheme",
     "among",
     "checked",
@@ -101,6 +102,12 @@ class Affine:
         shape = [1] * (self.codes._ndim if self.packed is None else len(self.packed))
         shape[self.axis] = -1
         return self.scale._array.reshape(shape), self.zero_point._array.reshape(shape)
+
+
+class PackedWeight:
+    """A record of a quantised weight and what belongs to it, which operators take as one argument (``linear_prepack``)."""
+
+    __slots__ = ()
 
 
 def described(record: Affine) -> tuple:

@@ -16,11 +16,13 @@ from ..base.errors import DataDependentOutputException
 from ..base.shape_env import ShapeEnv
 from ..base.symint import NUMBERS
 from ..compiler.wrap import compiler_for, wrap_callable
+from ..core.quantized import is_quantized
 from ..dynamo.convert import compiling
 from ..dynamo.exc import BackendCompilerFailed, UserErrorType
 from ..dynamo.guards.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from ..fake import FakeTensor, FakeTensorMode
 from ..fx import GraphModule
+from .codes import CodesApart, named_tensors, refuse_codes, refuse_codes_out
 from .constraints import Checks, Symbols
 from .decompositions import outputs, spread
 from .dynamic_shapes import Dim, leaf_specs, user_error
@@ -92,6 +94,7 @@ def _export(
     named = parameter_names(mod, args, kwargs)
     rows = leaf_specs(named, dynamic_shapes)
     leaves, in_spec = Structure.flatten((args, kwargs))
+    refuse_codes(leaves, [path for path, _, _ in rows])
     # The specification is by parameter, the inputs are positional ones and keywords: the leaves are in the same order.
     if len(rows) != len(leaves):
         raise user_error(UserErrorType.INVALID_INPUT, "the arguments hold a container twice in different ways")
@@ -177,7 +180,7 @@ def _trace(mod, in_spec: Structure, leaves: list, rows: list, preserved: tuple[s
 
     def flat(*given):
         tensors = {name: t for h, t in zip(held, given) for name in h.names}
-        with swapped(owner, tensors):
+        with swapped(owner, tensors), CodesApart():
             args, kwargs = in_spec.unflatten(given[len(held) :])
             out, spec = Structure.flatten(mod(*args, **kwargs))
         out_spec[:] = [spec]
@@ -187,6 +190,7 @@ def _trace(mod, in_spec: Structure, leaves: list, rows: list, preserved: tuple[s
                 UserErrorType.INVALID_OUTPUT,
                 f"an exported program returns tensors, numbers and containers of them, not {type(bad).__name__}",
             )
+        refuse_codes_out(out)
         return out
 
     try:
@@ -257,6 +261,8 @@ def _held(mod: nn.Module) -> list[_Held]:
         (InputKind.BUFFER, mod.named_buffers(remove_duplicate=False)),
     ):
         for name, t in named:
+            if is_quantized(t):
+                continue  # its parts are constants
             persistent = None if kind is InputKind.PARAMETER else name in lasting
             found.setdefault(id(t), _Held(kind, [], t, persistent)).names.append(name)
     return list(found.values())
@@ -308,9 +314,8 @@ def _lift(gm: GraphModule, owner, held: list[_Held], leaves: list, fakes: list):
 
 
 def _attributes(mod):
-    """Tensors that are plain attributes of a module or of those inside."""
+    """Tensors that are plain attributes of a module or of those inside, or that quantised ones there are made of."""
     if isinstance(mod, nn.Module):
         for prefix, m in mod.named_modules():
             for n, v in vars(m).items():
-                if isinstance(v, _C.TensorBase):
-                    yield f"{prefix}.{n}" if prefix else n, v
+                yield from named_tensors(f"{prefix}.{n}" if prefix else n, v)

@@ -15,7 +15,7 @@ from ... import _C
 from ...base import dtypes
 from ...base.records import slotted
 from ...core.operator import namespace
-from ...core.quantized import PACKED, is_quantized, parts
+from ...core.quantized import PACKED, PackedWeight, is_quantized, parts
 from .arithmetic import operator
 from .plain import fresh, plain_operator
 
@@ -23,7 +23,7 @@ aten = namespace("aten")
 
 
 @slotted(eq=False)
-class EmbeddingPackedParams:
+class EmbeddingPackedParams(PackedWeight):
     """``weight``: (rows, columns) of quint8 or quint4x2, quantised by rows with floats as zero points."""
 
     weight: Any

@@ -9,14 +9,14 @@ from typing import Any
 
 from ...base.records import slotted
 from ...core.operator import namespace
-from ...core.quantized import is_quantized
+from ...core.quantized import PackedWeight, is_quantized
 from .arithmetic import operator
 
 quantized = namespace("quantized")
 
 
 @slotted(eq=False)
-class LinearPackedParams:
+class LinearPackedParams(PackedWeight):
     """``weight`` (N, K) of qint8, ``bias`` (N) of floats or None."""
 
     weight: Any
@@ -27,7 +27,7 @@ class LinearPackedParams:
 
 
 @slotted(eq=False)
-class ConvPackedParams:
+class ConvPackedParams(PackedWeight):
     """``weight`` of qint8, ``bias`` of floats or None, and the sizes, a list each. ``transpose``: whether of a transposed convolution."""
 
     weight: Any

@@ -5,29 +5,33 @@ from __future__ import annotations
 import importlib
 
 from ... import _C
+from ...base.compiling import is_exporting
+from ...base.errors import Uncaptured
+from ...base.shape_env import check
 from ...core.quantized import Affine, make
 
 __all__ = ["check_codes", "code_parameters", "operator_rule", "quantised_of", "rebuilt", "stand_in", "uncaptured_codes"]
 
 
 def quantised_of(codes, scale, zero_point, axis=None, packed=None):
-    """The quantised tensor of these parts. Only capture calls it, and answers with a variable."""
-    raise RuntimeError("a quantised tensor of a trace outside of a trace")
+    """What stands for the quantised tensor of these parts. Capture answers with a variable."""
+    return stand_in().of(codes, scale, zero_point, axis, packed)
 
 
 def uncaptured_codes(why: str):
-    """Break the graph. Only capture calls it."""
-    raise RuntimeError(why)
+    """Break the graph: capture does; a program that is exported can't have it."""
+    raise Uncaptured(f"{why}: there is no rule for it in captured code")
 
 
 def check_codes(condition, why: str) -> None:
     """RuntimeError unless all elements of a tensor of truth values are true. A graph checks it when it runs."""
-    if not condition.all():
-        raise RuntimeError(why)
+    check(condition.all().item(), why)
 
 
 def code_parameters(scale, zero_point) -> tuple:
     """Scale and zero point, tensors of one element, as the numbers that operators take. A trace goes on with the tensors."""
+    if is_exporting() and isinstance(scale, _C.TensorBase):
+        return scale, zero_point
     return float(scale), int(zero_point)
 
 

@@ -7,7 +7,13 @@ import math
 from .... import _C
 from ....base import dtypes
 from ....base.shapes import Size, contiguous_strides
-from ....core.quantized import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine
+from ....core.quantized import (
+    PACKED,
+    QUANTISED,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_tensor_affine,
+)
 from ....core.tensor import CPU, Tensor, strided
 from ..tracing import quantised_of
 from . import functions
@@ -16,8 +22,18 @@ __all__ = ["CodesTensor", "is_codes", "like"]
 
 
 class CodesTensor(Tensor):
-    """Never made outside of a trace. ``_codes``: a plain tensor; ``_scale``, ``_zero_point``: numbers, tensors of one element, or with ``_axis``
+    """Capture has a variable in its place, export an object. ``_codes``: a plain tensor; ``_scale``, ``_zero_point``: numbers, tensors of one element, or with ``_axis``
     tensors with an entry for each index of that dimension. ``_packed``: the shape, where two codes share a byte."""
+
+    @classmethod
+    def of(cls, codes, scale, zero_point, axis=None, packed=None):
+        """The object of these parts."""
+        kind = QUANTISED[codes.dtype] if packed is None else PACKED
+        rank = codes.dim() if packed is None else len(packed)
+        # Sizes may be symbols: the properties below have them.
+        made = _C.without_data(cls, (0,) * rank, (0,) * rank, kind, CPU, 0, None)
+        made._codes, made._scale, made._zero_point, made._axis, made._packed = codes, scale, zero_point, axis, packed
+        return made
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -59,6 +75,7 @@ class CodesTensor(Tensor):
             raise TypeError("len() of a 0-d tensor")
         return self.shape[0]
 
+    dtype = property(lambda self: self._dtype)
     is_quantized = property(lambda self: True)
     is_nested = property(lambda self: False)
     is_sparse = property(lambda self: False)
