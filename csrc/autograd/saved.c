@@ -27,8 +27,13 @@ static int pack_with(FlbSaved *s, PyObject *hooks) {
     s->forward = Py_XNewRef(((FlbTensor *)s->value)->forward);
     s->aux = e.node ? Py_BuildValue("(OOi)", unpack, e.node, e.nr) : PyTuple_Pack(1, unpack);
     Py_XDECREF(e.node);
-    PyObject *value = Py_NewRef(s->value); /* the hook may run a backward that drops it */
+    /* The hook may run a backward that drops the value. What it computes has no history: it would save values
+     * of its own, and call the hook again. */
+    PyObject *value = Py_NewRef(s->value);
+    int enabled = flb_tls()->grad_enabled;
+    flb_tls()->grad_enabled = 0;
     PyObject *packed = s->aux ? PyObject_CallOneArg(PyTuple_GET_ITEM(hooks, 0), value) : NULL;
+    flb_tls()->grad_enabled = enabled;
     Py_DECREF(value);
     if (!packed) {
         raised_by_program();

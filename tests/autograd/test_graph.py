@@ -171,6 +171,32 @@ def test_hooks_on_saved_tensors():
             pass
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_what_pack_hooks_compute_has_no_history(compiled):
+    x, packed = leaf(1.0, 2.0), []
+
+    def pack(t):
+        packed.append(((t * t).requires_grad, torch.is_grad_enabled()))
+        return t.numpy().copy()
+
+    def f(x):
+        return (x.exp() * x).tanh()
+
+    with saved_tensors_hooks(pack, torch.from_numpy):
+        y = (torch.compile(f) if compiled else f)(x)
+        assert torch.is_grad_enabled()
+    assert packed and not any(map(any, packed))
+    (g,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(g, torch.autograd.grad(f(x).sum(), x)[0])
+
+    def fails(t):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"), saved_tensors_hooks(fails, fails):
+        x.exp()
+    assert torch.is_grad_enabled()
+
+
 def test_versions():
     x = leaf(1.0, 2.0)
     y = x * x
