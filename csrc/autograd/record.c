@@ -293,18 +293,21 @@ static int needs_of(PyObject *const *full, int n, uint64_t *needs) {
 }
 static int is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
 
-/* Whether a matrix lies by columns: its gradient is then made so. */
+static int is_number(PyObject *x, long number) { return PyLong_Check(x) && PyLong_AsLong(x) == number; }
+/* Whether a matrix lies by columns, or one that stands for each of a batch (a weight under vmap): its
+ * gradient is then made so. */
 static int save_by_columns(FlbSaved *s, PyObject *x) {
     int is = 0;
     if (PyObject_TypeCheck(x, &FlbTensor_Type)) {
         PyObject *shape = flb_shape((FlbTensor *)x), *strides = shape ? flb_strides((FlbTensor *)x) : NULL;
         if (!strides) return -1;
-        if (PyTuple_GET_SIZE(shape) == 2 && PyTuple_GET_SIZE(strides) == 2) {
-            PyObject *one = PyTuple_GET_ITEM(strides, 0);
-            is = PyLong_Check(one) && PyLong_AsLong(one) == 1;
+        Py_ssize_t n = PyTuple_GET_SIZE(shape);
+        if ((n == 2 || n == 3) && PyTuple_GET_SIZE(strides) == n) {
+            is = n == 2 || is_number(PyTuple_GET_ITEM(strides, 0), 0);
+            is = is && is_number(PyTuple_GET_ITEM(strides, n - 2), 1);
             if (is)
-                is =
-                    PyObject_RichCompareBool(PyTuple_GET_ITEM(strides, 1), PyTuple_GET_ITEM(shape, 0), Py_EQ);
+                is = PyObject_RichCompareBool(PyTuple_GET_ITEM(strides, n - 1),
+                                              PyTuple_GET_ITEM(shape, n - 2), Py_EQ);
             if (is < 0) return -1;
         }
     }

@@ -152,7 +152,10 @@ def _tangents(full) -> dict:
 
 
 def _by_columns(x) -> bool:
-    return isinstance(x, _C.TensorBase) and x._ndim == 2 and tuple(x._strides) == (1, x._shape[0])
+    if not isinstance(x, _C.TensorBase) or x._ndim not in (2, 3):
+        return False
+    columns = tuple(x._strides[-2:]) == (1, x._shape[-2])
+    return columns and (x._ndim == 2 or x._strides[0] == 0)
 
 
 @functools.cache

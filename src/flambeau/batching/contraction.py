@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ..base.memory_format import contiguous_format
 from ..core.contractions import check
 from ..core.operator import OpOverload, namespace
 from .handler import rule
@@ -54,6 +55,11 @@ def contract(a, b, left: str, right: str, out: str):
     return product if perm == list(range(len(perm))) else aten.permute.default(product, perm)
 
 
+def _by_example(product):
+    """Examples that lie as the operator leaves them, row after row: their views are those of its result."""
+    return product if product.is_contiguous() else aten.clone.default(product, memory_format=contiguous_format)
+
+
 class _Example:
     """Shape and dtype of one example, for the checks of the operator."""
 
@@ -71,7 +77,7 @@ def contraction(op: OpOverload):
         check(op, [_Example(x, m) for x, m in zip(tensors, call.mask)])
         letters = [new + t if m else t for t, m in zip(terms, call.mask)]
         if len(tensors) == 2:
-            return contract(*tensors, *letters, new + out)
+            return _by_example(contract(*tensors, *letters, new + out))
         # More than two factors: one after the other, keeping the letters that are needed later.
         x, have = tensors[0], letters[0]
         for i in range(1, len(tensors)):

@@ -51,13 +51,30 @@ def _right_gradient(ct, mat1, by_columns):
     return aten.mm.default(aten.t.default(mat1), ct)
 
 
+def _transposed(t):
+    return aten.transpose.int(t, 1, 2)
+
+
+def _left_gradients(ct, mat2, by_columns):
+    """Of a batch. Where one matrix stands for each of them (a weight under vmap), in its order in memory, as the gradient of a single product is."""
+    if by_columns:
+        return _transposed(aten.bmm.default(mat2, _transposed(ct)))
+    return aten.bmm.default(ct, _transposed(mat2))
+
+
+def _right_gradients(ct, mat1, by_columns):
+    if by_columns:
+        return _transposed(aten.bmm.default(_transposed(ct), mat1))
+    return aten.bmm.default(_transposed(mat1), ct)
+
+
 mm.derivative(
     self=lambda ct, mat2, self_by_columns: _left_gradient(ct, mat2, self_by_columns),
     mat2=lambda ct, self, mat2_by_columns: _right_gradient(ct, self, mat2_by_columns),
 )
 bmm.derivative(
-    self=lambda ct, mat2: aten.bmm.default(ct, aten.transpose.int(mat2, 1, 2)),
-    mat2=lambda ct, self: aten.bmm.default(aten.transpose.int(self, 1, 2), ct),
+    self=lambda ct, mat2, self_by_columns: _left_gradients(ct, mat2, self_by_columns),
+    mat2=lambda ct, self, mat2_by_columns: _right_gradients(ct, self, mat2_by_columns),
 )
 mv.derivative(
     self=lambda ct, vec: aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)),
