@@ -133,9 +133,67 @@ CASES = {
             lambda a, i, v: torch.index_put(a, [i, None, i], v, accumulate=True),
             [T(B, 3, 2, 4), T(B, 5, dtype=I), T(B, 5, 2)],
         ),
+        ("cumsum", lambda a: a.cumsum(-1), [T(B, 2, 4)]),
+        ("cumsum of scalars", lambda a: a.cumsum(0), [T(B)]),
+        ("cumprod", lambda a: a.cumprod(0), [T(B, 2, 4)]),
+        ("cummax", lambda a: tuple(a.cummax(1)), [T(B, 2, 4)]),
+        ("cummin of scalars", lambda a: tuple(a.cummin(0)), [T(B)]),
+        ("logcumsumexp", lambda a: a.logcumsumexp(0), [T(B, 2, 4)]),
+        ("searchsorted", torch.searchsorted, [T(B, 6).sort()[0], T(B, 2, 4)]),
+        ("searchsorted of a number", torch.searchsorted, [T(B, 6).sort()[0], T(B)]),
+        (
+            "searchsorted in lines",
+            lambda s, a: torch.searchsorted(s, a, right=True),
+            [T(B, 2, 6).sort()[0], T(B, 2, 4)],
+        ),
+        (
+            "searchsorted by order",
+            lambda s, a, o: torch.searchsorted(s, a, sorter=o),
+            [T(B, 6), T(B, 4), T(B, 6).argsort()],
+        ),
+        ("bucketize", torch.bucketize, [T(B, 2, 4), T(B, 6).sort()[0]]),
+        ("gamma's slope", aten._standard_gamma_grad.default, [T(B, 4, positive=True), T(B, 4, positive=True)]),
+    ],
+    "convolution": [
+        ("1d", torch.nn.functional.conv1d, [T(B, 2, 4, 6), T(B, 3, 4, 2), T(B, 3)]),
+        ("2d", lambda a, w, b: torch.conv2d(a, w, b, 2, 1), [T(B, 2, 4, 5, 5), T(B, 3, 4, 3, 2), T(B, 3)]),
+        ("groups", lambda a, w: torch.conv2d(a, w, None, 1, "same", 1, 2), [T(B, 1, 4, 5, 5), T(B, 6, 2, 3, 3)]),
+        (
+            "transposed",
+            lambda a, w, b: torch.conv_transpose2d(a, w, b, 2, 1, 1),
+            [T(B, 2, 3, 4, 4), T(B, 3, 2, 3, 3), T(B, 2)],
+        ),
+        (
+            "transposed groups",
+            lambda a, w: torch.conv_transpose1d(a, w, None, 2, groups=2),
+            [T(B, 2, 4, 5), T(B, 4, 3, 2)],
+        ),
+        (
+            "backward",
+            lambda g, a, w: aten.convolution_backward(g, a, w, [4], [2], [1], [1], False, [0], 1, [True] * 3),
+            [T(B, 2, 4, 3), T(B, 2, 2, 5), T(B, 4, 2, 3)],
+        ),
+        (
+            "backward of groups",
+            lambda g, a, w: aten.convolution_backward(g, a, w, [4], [1], [0], [1], False, [0], 2, [True] * 3),
+            [T(B, 2, 4, 4), T(B, 2, 2, 5), T(B, 4, 1, 2)],
+        ),
+        (
+            "backward of transposed",
+            lambda g, a, w: aten.convolution_backward(g, a, w, [3], [2], [0], [1], True, [0], 1, [True] * 3),
+            [T(B, 2, 3, 10), T(B, 2, 2, 5), T(B, 2, 3, 2)],
+        ),
     ],
 }
 TABLE = [pytest.param(fn, args, id=f"{kind}-{name}") for kind, cases in CASES.items() for name, fn, args in cases]
+
+
+@pytest.fixture(autouse=True)
+def no_operator_is_looped(request):
+    """What the table has is done at once."""
+    fallback.set_fallback_enabled("fn" not in request.fixturenames)
+    yield
+    fallback.set_fallback_enabled(True)
 
 
 def loop(fn, args, dims):
@@ -190,9 +248,25 @@ def test_nested(fn, args):
             same(got, torch.stack(want))
 
 
-DIFFERENTIABLE = [
-    p for p in TABLE if p.id not in ({"view-diagonal", "view-unfold"} if "diagonal_backward" not in dir(aten) else ())
-]
+def test_gradients_of_examples_lie_as_their_weight():
+    """View works on them, inside and outside of vmap."""
+    w, x = T(5, 4), T(B, 4)
+    slopes = vmap(grad(lambda w, x: torch.nn.functional.linear(x[None], w).sin().sum()), (None, 0))(w, x)
+    assert slopes.stride() == (20, 4, 1) and slopes.view(B, -1).shape == (B, 20)
+    same(slopes, loop(grad(lambda w, x: (w @ x).sin().sum()), [w, x], [None, 0]))
+    weights = T(B, 5, 4)
+    rows = vmap(lambda w: torch.nn.functional.linear(x, w).view(-1))(weights)
+    same(rows, loop(lambda w: (x @ w.T).view(-1), [weights], [0]))
+
+
+def test_convolutions_of_no_examples():
+    x, w = torch.zeros(0, 1, 2, 5, 5), T(3, 2, 3, 3)
+    assert vmap(lambda x: torch.conv2d(x, w))(x).shape == (0, 1, 3, 3, 3)
+    with pytest.raises(RuntimeError, match=r"expected input\[1, 3, 5, 5\] to have 2 channels, but got 3 channels"):
+        vmap(lambda x: torch.conv2d(x, w))(T(B, 1, 3, 5, 5))
+
+
+DIFFERENTIABLE = [p for p in TABLE if p.id not in {"extern-gamma's slope"}]
 
 
 @pytest.mark.parametrize("fn, args", DIFFERENTIABLE)

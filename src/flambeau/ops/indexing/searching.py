@@ -84,6 +84,26 @@ searchsorted = extern(
 searchsorted.derivative()
 
 
+def _examples_searched(size, sequences, values, how, sorters=None):
+    """One row of boundaries for all values of an example: these are a row as well."""
+    rows = values if sequences.ndim > 2 else aten.reshape.default(values, [size, -1 if values.numel() else 0])
+    found = aten.searchsorted.Tensor(sequences, rows, sorter=sorters, **how)
+    return aten.reshape.default(found, list(values.shape))
+
+
+@searchsorted.override("batch")
+def _batched_search(call, sorted_sequence, self, out_int32, right, side, sorter):
+    bounds, values, _, _, _, order = call.logical
+    _check_search(bounds, values, right, side, order)
+    how = {"out_int32": out_int32, "right": right, "side": side}
+    if bounds.ndim == 1 and not call.mask[0] and not call.mask[5]:
+        return aten.searchsorted.Tensor(sorted_sequence, self, sorter=sorter, **how)
+    sequences, values, sorters = (
+        call.all(x, call.mask[at]) for x, at in ((sorted_sequence, 0), (self, 1), (sorter, 5))
+    )
+    return _examples_searched(call.size, sequences, values, how, sorters)
+
+
 @searchsorted.override("lower")
 def _lower_search(lowering, val, sequence, self, out_int32, right, side, sorter):
     if sorter is not None:
@@ -122,6 +142,19 @@ bucketize = extern(
     has_out=True,
 )(_buckets)
 bucketize.derivative()
+
+
+@bucketize.override("batch")
+def _batched_buckets(call, self, boundaries, out_int32, right):
+    how = {"out_int32": out_int32, "right": right}
+    if not call.mask[1]:
+        return aten.bucketize.Tensor(self, boundaries, **how)
+    if boundaries.ndim != 2:
+        # The operator's error, about one example.
+        return aten.bucketize.Tensor(call.all(self, call.mask[0])[0], boundaries[0], **how)
+    return _examples_searched(call.size, boundaries, call.all(self, call.mask[0]), how)
+
+
 bucketize.override(
     "lower", lambda lowering, val, self, boundaries, out_int32, right: lowering.search(val, boundaries, self, right)
 )
@@ -151,6 +184,8 @@ isin = extern(
     refuse=("bool", *COMPLEX),
 )(_membership)
 isin.derivative()
+
+
 isin.override(
     "lower",
     lambda lowering, val, elements, among, assume_unique, invert: lowering.contained(val, elements, among, invert),

@@ -19,6 +19,7 @@ from ...core.definition import TensorMeta
 from ...core.layouts import common_image_strides, in_order, strides_of
 from ...core.operator import namespace
 from ...core.sharding import Letters
+from .convolution_examples import batched, batched_backward
 
 aten = namespace("aten")
 
@@ -545,3 +546,20 @@ for _n in (1, 2, 3):
 
 convolution.override("sharding", Letters("n,->n"))
 convolution_backward.override("sharding", Letters("n,n,->n,,"))
+
+
+@convolution.override("batch")
+def _batched(call, *values):
+    # The operator's errors, about one example.
+    shape = _check(*call.logical)
+    return batched(call, *values) if call.size else aten.new_empty.default(values[0], [0, *shape])
+
+
+@convolution_backward.override("batch")
+def _batched_backward(call, *values):
+    grad_output, input, weight, _, *how, _ = call.logical
+    _check_backward(grad_output, input, weight, *how)
+    if not call.size:
+        shapes = (input.shape, weight.shape, grad_output.shape[1:2])
+        return tuple(aten.new_empty.default(values[0], [0, *s]) if on else None for s, on in zip(shapes, values[-1]))
+    return batched_backward(call, *values)

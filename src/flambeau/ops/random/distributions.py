@@ -163,6 +163,15 @@ def dirichlet_grad(x, alpha, total):
     return (-np.where(v < a / (a + b), lower, upper) * np.exp(-log_density) / (1 - v)).astype(x.dtype, order="C")
 
 
+def _by_element(op):
+    """Arguments of an operator by element have one shape, so examples do once each has the batch."""
+    op.override("batch", lambda call, *values: op(*(call.all(x, m) for x, m in zip(values, call.mask))))
+
+
+_by_element(standard_gamma_grad)
+_by_element(dirichlet_grad)
+
+
 standard_gamma.derivative(
     self=lambda ct, self, result: aten.mul.Tensor(ct, aten._standard_gamma_grad.default(self, result))
 )

@@ -22,6 +22,10 @@ def by_lines(op: OpOverload) -> None:
             given["self"] = aten.unsqueeze.default(values[0], 1)
         given["dim"] = 1 + normalize_dim(values[at], max(dims, 1))
         made = op(*(given[n] for n in names if n not in keywords), **{n: given[n] for n in keywords})
-        return made if dims else tuple(aten.reshape.default(x, list(values[0].shape)) for x in made)
+        if dims:
+            return made
+        parts = made if isinstance(made, tuple) else (made,)
+        parts = tuple(aten.reshape.default(x, list(values[0].shape)) for x in parts)
+        return parts if isinstance(made, tuple) else parts[0]
 
     op.override("batch", rule)

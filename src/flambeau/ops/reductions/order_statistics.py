@@ -199,6 +199,7 @@ def _running(name, extreme):
         )
     )
     op.override("lower", lambda lowering, val, self, dim: lowering.running(val, self, dim, extreme is np.minimum))
+    by_lines(op)
 
 
 _running("cummax", np.maximum)
@@ -225,6 +226,7 @@ def logcumsumexp(a, dim):
 
 
 logcumsumexp.override("lower", lambda lowering, val, self, dim: lowering.logcumsumexp(val, self, dim))
+by_lines(logcumsumexp)
 
 
 def _complex_logcumsumexp(rows):

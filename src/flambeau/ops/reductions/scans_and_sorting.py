@@ -315,5 +315,5 @@ def _kth_vjp(ct0, self_like, result1, dim, keepdim):
 kthvalue.derivative(self=_kth_vjp)
 
 
-for _op in (sort, sort_stable, topk, kthvalue):
+for _op in (cumsum, cumprod, sort, sort_stable, topk, kthvalue):
     by_lines(_op)
