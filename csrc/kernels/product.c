@@ -82,6 +82,10 @@ static int is_amd(void) {
     return known > 0;
 }
 
+/* Whether loads of 64 bytes keep multiply-adds waiting: Intel's processors make one a cycle beside two of
+ * those, so a tile has as many multiply-adds a load as registers allow. */
+static int few_loads(void) { return flb_cpu_level() == 2 && !is_amd(); }
+
 /* Whether the library measured faster: narrow results, small products (OpenBLAS has kernels for them that
  * pack nothing), and large ones with long sums, in float32 on Intel's processors only. */
 static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {

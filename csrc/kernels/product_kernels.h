@@ -48,6 +48,38 @@ KERNEL(k4x2, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 2, AHEAD)
 KERNEL(k12x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 12, 1, AHEAD)
 KERNEL(k8x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 8, 1, AHEAD)
 KERNEL(k4x1, target("avx512f,avx512vl,avx512dq,fma"), 64, 4, 1, AHEAD)
+/* Of two panels of B, or twice the columns, `apart` elements from each other: four vectors of columns by MR
+ * rows of a panel of A that is `high`. `rows` of them are stored. */
+#define DOUBLE(name, MR)                                                                                \
+    __attribute__((target("avx512f,avx512vl,avx512dq,fma"), FAST)) static void NAME(name)(              \
+        int64_t k, const T *a, int64_t high, const T *b, int64_t apart, int64_t ldb, T *c, int64_t ldc, \
+        int64_t rows, int accumulate) {                                                                 \
+        typedef T V __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));                    \
+        enum { LANES = 64 / sizeof(T) };                                                                \
+        V sum[MR][4];                                                                                   \
+        EACH(int r = 0; r < MR; r++)                                                                    \
+        EACH(int v = 0; v < 4; v++) sum[r][v] = (V){0};                                                 \
+        const T *d = b + apart;                                                                         \
+        for (int64_t p = 0; p < k; p++, a += high, b += ldb, d += ldb) {                                \
+            V row[4];                                                                                   \
+            EACH(int v = 0; v < 4; v++) {                                                               \
+                const T *from = (v < 2 ? b : d) + v % 2 * LANES;                                        \
+                row[v] = *(const V *)from, __builtin_prefetch(from + AHEAD * ldb);                      \
+            }                                                                                           \
+            EACH(int r = 0; r < MR; r++)                                                                \
+            EACH(int v = 0; v < 4; v++) sum[r][v] += a[r] * row[v];                                     \
+        }                                                                                               \
+        EACH(int r = 0; r < MR; r++) if (r < rows) {                                                    \
+            V *to = (V *)(c + r * ldc);                                                                 \
+            EACH(int v = 0; v < 4; v++) {                                                               \
+                if (accumulate) sum[r][v] += to[v];                                                     \
+                to[v] = sum[r][v];                                                                      \
+            }                                                                                           \
+        }                                                                                               \
+    }
+DOUBLE(d6x4, 6)
+DOUBLE(d4x4, 4)
+#undef DOUBLE
 KERNEL(h6x2, target("avx2,fma"), 32, 6, 2, AHEAD)
 KERNEL(h4x2, target("avx2,fma"), 32, 4, 2, AHEAD)
 KERNEL(h2x2, target("avx2,fma"), 32, 2, 2, AHEAD)
@@ -171,6 +203,16 @@ static const struct {
 #endif
 };
 
+/* Two tiles side by side, of a panel of A of shape `which`: see DOUBLE. Where few_loads(). */
+static void NAME(tiles)(int which, int64_t k, const T *a, const T *b, int64_t apart, int64_t ldb, T *c,
+                        int64_t ldc, int64_t rows, int more) {
+#if defined(__x86_64__)
+    int64_t high = NAME(levels)[2].shape.rows[which], half = which ? 4 : 6;
+    for (int64_t r = 0; r < rows; r += half)
+        (which ? NAME(d4x4) : NAME(d6x4))(k, a + r, high, b, apart, ldb, c + r * ldc, ldc, rows - r, more);
+#endif
+}
+
 /* Panels [from, to) of B (k, n) packed whole: slices of K one after the other, in each all columns in panels
  * of a tile. */
 static void NAME(pack_panels)(int bt, int64_t n, int64_t k, const void *b_, int64_t ldb, void *to_,
@@ -207,18 +249,25 @@ static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const 
             NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep, panel);
             panel += height * deep, r += rows;
         }
-        for (int64_t i = 0; i < n; i += tile) {
-            int64_t columns = n - i < tile ? n - i : tile, width = columns <= lanes ? lanes : tile;
+        for (int64_t i = 0; i < n;) {
+            int both = few_loads() && n - i >= 2 * tile;
+            int64_t columns = both ? 2 * tile
+                : n - i < tile     ? n - i
+                                   : tile,
+                    width = columns <= lanes ? lanes : tile;
             const T *right = (const T *)b_ + p0 * padded + i * deep;
             panel = left;
             for (int64_t r = 0; r < m;) {
                 int which = NAME(next)(s, m - r);
                 int64_t height = s->rows[which], rows = m - r < height ? m - r : height;
-                NAME(levels)
-                [level].kernels[which][width > lanes](deep, panel, right, width, c + r * ldc + i, ldc, rows,
-                                                      columns, p0 > 0);
+                T *to = c + r * ldc + i;
+                if (both) NAME(tiles)(which, deep, panel, right, tile * deep, tile, to, ldc, rows, p0 > 0);
+                else NAME(levels)
+                [level].kernels[which][width > lanes](deep, panel, right, width, to, ldc, rows, columns,
+                                                      p0 > 0);
                 panel += height * deep, r += rows;
             }
+            i += columns;
         }
     }
     return 0;
@@ -247,9 +296,14 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
     for (int64_t r = r0; r < r1;) {
         int which = NAME(next)(s, m - r);
         int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
-        for (int64_t i = 0; i < n; i += tile) NAME(levels)
-        [level].kernels[which][1](deep, a + r * k + p0 * height, b + i, ldb, c + (r - r0) * ldc + i, ldc,
-                                  rows, tile, more);
+        const T *panel = a + r * k + p0 * height;
+        T *to = c + (r - r0) * ldc;
+        int64_t i = 0;
+        if (few_loads())
+            for (; i + 2 * tile <= n; i += 2 * tile)
+                NAME(tiles)(which, deep, panel, b + i, tile, ldb, to + i, ldc, rows, more);
+        for (; i < n; i += tile) NAME(levels)
+        [level].kernels[which][1](deep, panel, b + i, ldb, to + i, ldc, rows, tile, more);
         r += rows;
     }
 }
@@ -283,7 +337,9 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
     int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
     int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
-    int64_t depth = slice(k, whole <= wide / 2), high = m < HIGH ? m : HIGH,
+    /* Beside one block of columns a panel of A is read only once: right after it is packed. */
+    int once = n <= wide;
+    int64_t depth = slice(k, whole <= wide / 2), high = once || m < HIGH ? m : HIGH, kept = once ? 0 : high,
             most = packed ? 0
         : n < wide        ? n
                           : wide,
@@ -291,7 +347,7 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
     int in_place =
         !packed && !bt && ((m <= FEW_ROWS && whole < PAGED) || n * k * (int64_t)sizeof(T) <= SMALL);
     T *left =
-        k > 0 && !(packed && few) ? panels((high + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
+        k > 0 && !(packed && few) ? panels((kept + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
     if (!left) {
         for (int64_t r = 0; r < m; r++) /* nothing to sum, or no memory for panels: as it is written */
             for (int64_t i = 0; i < n; i++) {
@@ -305,18 +361,12 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
             }
         return;
     }
-    T *right = (T *)(((uintptr_t)(left + (high + s->rows[0]) * depth) + 63) & ~(uintptr_t)63);
+    T *right = (T *)(((uintptr_t)(left + (kept + s->rows[0]) * depth) + 63) & ~(uintptr_t)63);
     for (int64_t p0 = 0; p0 < k; p0 += depth) {
         int64_t deep = p0 + depth < k ? depth : k - p0;
         int more = sum || p0;
         for (int64_t r0 = 0; r0 < m; r0 += high) {
             int64_t r1 = r0 + high < m ? r0 + high : m;
-            T *panel = left;
-            for (int64_t r = r0; r < r1;) {
-                int64_t height = s->rows[NAME(next)(s, r1 - r)], rows = r1 - r < height ? r1 - r : height;
-                NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep, panel);
-                panel += height * deep, r += rows;
-            }
             for (int64_t i0 = 0; i0 < n; i0 += wide) {
                 int64_t i1 = i0 + wide < n ? i0 + wide : n;
                 if (!in_place && !packed) {
@@ -329,15 +379,29 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
                         to += width * deep, i += columns;
                     }
                 }
-                panel = left;
+                T *panel = left;
                 for (int64_t r = r0; r < r1;) {
                     int which = NAME(next)(s, r1 - r);
                     int64_t height = s->rows[which], rows = r1 - r < height ? r1 - r : height;
+                    if (i0 == 0)
+                        NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, rows, height, deep,
+                                   panel);
                     const T *from = packed ? packed + p0 * padded + (n0 + i0) * deep : right;
                     for (int64_t i = i0; i < i1;) {
                         int64_t width = i1 - i <= lanes ? lanes : tile,
                                 columns = i1 - i < width ? i1 - i : width, step = width;
                         const T *cols = from;
+                        if (few_loads() && i1 - i >= 2 * tile) {
+                            if (in_place)
+                                NAME(tiles)(which, deep, panel, b + p0 * ldb + i, tile, ldb, c + r * ldc + i,
+                                            ldc, rows, more);
+                            else
+                                NAME(tiles)(which, deep, panel, from, tile * deep, tile, c + r * ldc + i, ldc,
+                                            rows, more);
+                            from += in_place ? 0 : 2 * tile * deep;
+                            i += 2 * tile;
+                            continue;
+                        }
                         if (in_place && columns == width) cols = b + p0 * ldb + i, step = ldb;
                         else if (in_place) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
                         NAME(levels)
@@ -346,7 +410,8 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
                         from += in_place ? 0 : width * deep;
                         i += columns;
                     }
-                    panel += height * deep, r += rows;
+                    if (!once) panel += height * deep;
+                    r += rows;
                 }
             }
         }
