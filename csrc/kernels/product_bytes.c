@@ -1,11 +1,12 @@
-/* C = A B^T in whole numbers: A (m, k) and B (n, k) of bytes, signed or not, C (m, n) of int32.
+/* C = (A - a_zero) (B - b_zero)^T in whole numbers: A (m, k) and B (n, k) of bytes, signed or not, C (m, n)
+ * of int32. a_zero is a number, b_zero a number or one for each row of B; either may be left out.
  *
  * Rows of both lie along K, so an element of C is a dot product. Four rows of A meet four of B in registers.
  * The sums are exact while k is below 32,768, and wrap around as int32 does above. With VNNI the processor
  * multiplies unsigned bytes by signed ones: a signed A has 128 added, an unsigned B 128 taken away, and what
- * that changed is put right by sums of rows. Elsewhere bytes become 16-bit integers in registers, whose
- * products are exact in pairs. Rows of C go over the pool when there are many, else its columns; sums don't
- * depend on how. */
+ * that changed is put right by sums of rows, as zero points are. Elsewhere bytes become 16-bit integers in
+ * registers, whose products are exact in pairs. Rows of C go over the pool when there are many, else its
+ * columns; sums don't depend on how. */
 #include "runtime/graph.h"
 #include "runtime/levels.h"
 #include <string.h>
@@ -17,7 +18,10 @@ typedef struct {
     int64_t m, n, k;
     int a_signed, b_signed, by_columns;
     const uint8_t *a, *b;
-    int32_t *c, *row_sums, *column_sums; /* sums of the rows of A and B as they are multiplied */
+    int32_t *c;
+    int32_t *row_sums, *column_sums; /* sums of the rows of A and B, where they are needed */
+    uint32_t a_zero;
+    uint32_t *b_zeros; /* for each row of B; NULL: none has one */
 } Product;
 
 #define TILE 4
@@ -108,7 +112,7 @@ VNNI static void wide_tile(const Product *p, int64_t i, int64_t j) {
     uint32_t a_more = p->a_signed ? 128 : 0, b_less = p->b_signed ? 0 : 128;
     EACH(int r = 0; r < TILE; r++) EACH(int c = 0; c < TILE; c++) {
         uint32_t sum = (uint32_t)_mm512_reduce_add_epi32(sums[r][c]);
-        if (b_less) sum += b_less * (uint32_t)p->row_sums[i + r] - (uint32_t)p->k * a_more * b_less;
+        if (b_less) sum += b_less * (uint32_t)p->row_sums[i + r] + (uint32_t)p->k * a_more * b_less;
         if (a_more) sum -= a_more * (uint32_t)p->column_sums[j + c];
         p->c[(i + r) * p->n + j + c] = (int32_t)sum;
     }
@@ -141,18 +145,60 @@ static Dots dots_here(void) {
 /* --- the whole product ------------------------------------------------------------------------------------
  */
 
-/* Sums of the bytes of each row, whose top bits are turned first where `turn` says so. */
-#define SUM(name, T)                                                                                      \
-    BY_LEVEL(static void, name, (const uint8_t *x, int64_t rows, int64_t k, uint8_t turn, int32_t *sums), \
-             (x, rows, k, turn, sums)) {                                                                  \
-        for (int64_t r = 0; r < rows; r++) {                                                              \
-            int32_t sum = 0;                                                                              \
-            for (int64_t q = 0; q < k; q++) sum += (T)(x[r * k + q] ^ turn);                              \
-            sums[r] = sum;                                                                                \
-        }                                                                                                 \
+/* Sums of the bytes of each row. */
+#define SUM(name, T)                                                                        \
+    BY_LEVEL(static void, name, (const uint8_t *x, int64_t rows, int64_t k, int32_t *sums), \
+             (x, rows, k, sums)) {                                                          \
+        for (int64_t r = 0; r < rows; r++) {                                                \
+            int32_t sum = 0;                                                                \
+            for (int64_t q = 0; q < k; q++) sum += (T)x[r * k + q];                         \
+            sums[r] = sum;                                                                  \
+        }                                                                                   \
     }
 SUM(sum_unsigned, uint8_t)
 SUM(sum_signed, int8_t)
+
+#if defined(__x86_64__)
+VNNI static void wide_sums(const uint8_t *x, int64_t rows, int64_t k, int is_signed, int32_t *sums) {
+    const __m512i ones = _mm512_set1_epi8(1);
+    for (int64_t r = 0; r < rows; r++) {
+        __m512i sum = _mm512_setzero_si512();
+        for (int64_t q = 0; q < k; q += 64) {
+            __mmask64 mask = k - q >= 64 ? ~0ULL : (1ULL << (k - q)) - 1;
+            __m512i bytes = _mm512_maskz_loadu_epi8(mask, x + r * k + q);
+            sum = is_signed ? _mm512_dpbusd_epi32(sum, ones, bytes) : _mm512_dpbusd_epi32(sum, bytes, ones);
+        }
+        sums[r] = _mm512_reduce_add_epi32(sum);
+    }
+}
+#endif
+
+static void sum_rows(const uint8_t *x, int64_t rows, int64_t k, int is_signed, int32_t *sums) {
+#if defined(__x86_64__)
+    if (has_vnni()) {
+        wide_sums(x, rows, k, is_signed, sums);
+        return;
+    }
+#endif
+    (is_signed ? sum_signed : sum_unsigned)(x, rows, k, sums);
+}
+
+/* What the zero points take away, of `rows` rows and `columns` columns. */
+static void subtract_zeros(const Product *p, int64_t i, int64_t rows, int64_t j, int64_t columns) {
+    for (int64_t r = i; r < i + rows; r++) {
+        int32_t *c = p->c + r * p->n;
+        if (p->b_zeros)
+            for (int64_t q = j; q < j + columns; q++)
+                c[q] = (int32_t)((uint32_t)c[q] - p->b_zeros[q] * (uint32_t)p->row_sums[r]);
+        if (p->a_zero && p->b_zeros)
+            for (int64_t q = j; q < j + columns; q++)
+                c[q] = (int32_t)((uint32_t)c[q] -
+                                 p->a_zero * ((uint32_t)p->column_sums[q] - (uint32_t)p->k * p->b_zeros[q]));
+        else if (p->a_zero)
+            for (int64_t q = j; q < j + columns; q++)
+                c[q] = (int32_t)((uint32_t)c[q] - p->a_zero * (uint32_t)p->column_sums[q]);
+    }
+}
 
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const Product *p = context;
@@ -165,7 +211,17 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
             if (p->by_columns) dots(p, u, other, t, size);
             else dots(p, t, size, u, other);
         }
+        if (p->by_columns) subtract_zeros(p, 0, p->m, t, size);
+        else subtract_zeros(p, t, size, 0, p->n);
     }
+}
+
+/* Zero points of the rows of B into `zeros`, which `found` is made where one isn't 0. */
+static void read_zeros(const View *given, int64_t n, uint32_t *zeros, uint32_t **found) {
+    uint32_t any = 0;
+    int64_t step = given->ndim ? given->strides[0] : 0;
+    for (int64_t j = 0; j < n; j++) any |= zeros[j] = (uint32_t)*(const int64_t *)(given->ptr + j * step);
+    if (any) *found = zeros;
 }
 
 FLB_KERNEL(product_bytes) {
@@ -179,16 +235,16 @@ FLB_KERNEL(product_bytes) {
                  .c = (int32_t *)v->made.ptr};
     if (!p.m || !p.n) return 0;
     if (!p.k) return memset(p.c, 0, p.m * p.n * sizeof(int32_t)), 0;
-    if (has_vnni()) {
-        p.row_sums = flb_api->scratch((p.m + p.n) * sizeof(int32_t));
-        if (!p.row_sums) return -1;
-        p.column_sums = p.row_sums + p.m;
-        if (!p.b_signed) sum_unsigned(p.a, p.m, p.k, p.a_signed ? 0x80 : 0, p.row_sums);
-        if (p.a_signed) sum_signed(p.b, p.n, p.k, p.b_signed ? 0 : 0x80, p.column_sums);
-    }
+    p.row_sums = flb_api->scratch((p.m + 2 * p.n) * sizeof(int32_t));
+    if (!p.row_sums) return -1;
+    p.column_sums = p.row_sums + p.m;
+    if (flb_given(&v->a_zero)) p.a_zero = (uint32_t)*(const int64_t *)v->a_zero.ptr;
+    if (flb_given(&v->b_zero)) read_zeros(&v->b_zero, p.n, (uint32_t *)p.column_sums + p.n, &p.b_zeros);
+    if (p.b_zeros || (has_vnni() && !p.b_signed)) sum_rows(p.a, p.m, p.k, p.a_signed, p.row_sums);
+    if (p.a_zero || (has_vnni() && p.a_signed)) sum_rows(p.b, p.n, p.k, p.b_signed, p.column_sums);
     p.by_columns = p.n > p.m;
     int64_t lines = p.by_columns ? p.n : p.m, others = p.by_columns ? p.m : p.n;
     flb_parallel(run_tiles, &p, (lines + TILE - 1) / TILE, 1 + 2000000 / (TILE * others * p.k));
-    if (p.row_sums) flb_api->free(p.row_sums);
+    flb_api->free(p.row_sums);
     return 0;
 }

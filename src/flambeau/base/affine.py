@@ -47,12 +47,9 @@ def dot(a, b, a_zero, b_zero) -> np.ndarray:
     """``(a - a_zero) (b - b_zero)^T`` in int32, exact: a (M, K) and b (N, K) of bytes, a_zero a number, b_zero a number or an array (N)."""
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     out = np.empty((a.shape[0], b.shape[0]), np.int32)
-    kernels.product_bytes([a, b], [out], a_signed=a.dtype == np.int8, b_signed=b.dtype == np.int8)
-    b_zero = np.asarray(b_zero, np.int32)
-    if b_zero.any():
-        out -= a.sum(1, dtype=np.int32)[:, None] * b_zero
-    if a_zero:
-        out -= np.int32(a_zero) * (b.sum(1, dtype=np.int32) - np.int32(a.shape[1]) * b_zero)
+    # int32 and the like wrap around where a zero point is beyond them.
+    zeros = [np.asarray(z).astype(np.int64, copy=False) for z in (a_zero, b_zero)]
+    kernels.product_bytes([a, b, *zeros], [out], a_signed=a.dtype == np.int8, b_signed=b.dtype == np.int8)
     return out
 
 

@@ -51,6 +51,7 @@ __all__ = [
     "pair_distances",
     "pad_edges",
     "product_bf16",
+    "product_bytes",
     "restride",
     "running",
     "scan",
@@ -324,6 +325,19 @@ def weight_only(h, val, x, weight, scales, group):
     out = ResultSpec(shape, dense_strides(shape), kind, val.device)
     made = h.launch(kernels.weight_only, parts, [out], 2 * math.prod(shape) * size(x.sizes[1]), group=group)[0]
     return h.as_dtype(made, val.dtype)
+
+
+def product_bytes(h, val, x, weight, zero_point, weight_zero_point):
+    """The exact product of codes x (..., K) with those of a weight (N, K), less their zero points: see csrc/kernels/product_bytes.c."""
+    shape = sizes(val.shape)
+    rows = (math.prod(shape[:-1]), size(x.sizes[-1]))
+    parts = [h.contiguous(y) for y in (x, weight, zero_point)] + [h.realize(weight_zero_point)]
+    parts[0] = h.part(parts[0], rows, dense_strides(rows))
+    out = ResultSpec((rows[0], shape[-1]), dense_strides((rows[0], shape[-1])), val.dtype, val.device)
+    signed = {"a_signed": x.dtype is dtypes.int8, "b_signed": weight.dtype is dtypes.int8}
+    made = h.launch(kernels.product_bytes, parts, [out], math.prod(shape) * rows[1] // 8, **signed)[0]
+    strides = dense_strides(shape)
+    return h.in_memory(h.part(h.realize(made), shape, strides), val.dtype, strides, val.device)
 
 
 def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):

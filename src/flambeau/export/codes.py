@@ -8,8 +8,10 @@ from typing import Any
 
 from .. import _C
 from ..base import pytree
+from ..base.records import fields_of
 from ..core.modes import TorchFunctionMode
 from ..core.quantized import PackedWeight, is_quantized, parts
+from ..core.tensor import Tensor
 from ..dynamo.exc import UserErrorType
 from ..ops.affine.tracing import operator_rule, stand_in
 from .dynamic_shapes import user_error
@@ -41,7 +43,7 @@ class CodesApart(TorchFunctionMode):
             return x
         if id(x) not in self._made:
             if packed:
-                made = type(x)(*(self._apart(getattr(x, name)) for name in type(x).__match_args__))
+                made = type(x)(*(self._apart(getattr(x, name)) for name in fields_of(x)))
             else:
                 p = parts(x)
                 made = stand_in().of(p.codes, p.scale, p.zero_point, p.axis, p.packed)
@@ -49,19 +51,20 @@ class CodesApart(TorchFunctionMode):
         return self._made[id(x)][1]
 
 
-def named_tensors(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The tensor that an attribute is, or those that a quantised tensor, a packed weight or a container of such is made of, with their names."""
+def named_tensors(name: str, value: Any, depth: int = 2) -> Iterator[tuple[str, Any]]:
+    """The tensor that an attribute is, or those that a quantised tensor, a packed weight, or lists of such (``depth`` deep) are made of, with
+    their names."""
     if is_quantized(value):
         p = parts(value)
         held = {"codes": p.codes, "scale": p.scale, "zero_point": p.zero_point}
         yield from ((f"{name}.{k}", t) for k, t in held.items() if isinstance(t, _C.TensorBase))
     elif isinstance(value, PackedWeight):
-        for field in type(value).__match_args__:
+        for field in fields_of(value):
             yield from named_tensors(f"{name}.{field}", getattr(value, field))
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and depth:
         for i, v in enumerate(value):
             if not isinstance(v, _C.TensorBase) or is_quantized(v):
-                yield from named_tensors(f"{name}.{i}", v)
+                yield from named_tensors(f"{name}.{i}", v, depth - 1)
     elif isinstance(value, _C.TensorBase):
         yield name, value
 
@@ -80,7 +83,7 @@ def refuse_codes(leaves: list[Any], paths: list[str]) -> None:
 def refuse_codes_out(out: list[Any]) -> None:
     """UserError where a result is quantised."""
     for x in out:
-        if isinstance(x, _C.TensorBase) and x.is_quantized:
+        if isinstance(x, Tensor) and x.is_quantized:
             raise user_error(
                 UserErrorType.INVALID_OUTPUT,
                 f"the program returns a {x.dtype} tensor: an exported program takes and returns plain tensors. Return its dequantize(), or its "

@@ -25,6 +25,11 @@ def code_products(x, weight, zero_point, weight_zero_point):
     return made.reshape(*x.shape[:-1], weight.shape[0])
 
 
+@code_products.override("lower")
+def _(lowering, val, x, weight, zero_point, weight_zero_point):
+    return lowering.product_bytes(val, x, weight, zero_point, weight_zero_point)
+
+
 def _windows(x, weight, zero_point, weight_zero_point, stride, padding, dilation, groups):
     sizes = [
         (n + 2 * p - d * (k - 1) - 1) // s + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from ... import _C
 from ...base.compiling import is_exporting
@@ -63,7 +64,7 @@ def operator_rule(func):
     return _rules().OPERATORS.get(name)
 
 
-def stand_in() -> type:
+def stand_in() -> Any:
     """The class that stands for quantised tensors in a trace."""
     return _rules().CodesTensor
 
