@@ -256,9 +256,9 @@ def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _launch(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     _alone("distributed", "launch_options.py")["get_args_parser"]().parse_args(args.args)  # help, and wrong options
-    from flambeau.distributed.run import main
+    from flambeau.distributed.run import command
 
-    return main(args.args)
+    return command(args.args)
 
 
 def _shim(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

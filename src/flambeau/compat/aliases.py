@@ -156,7 +156,7 @@ class _Beside(types.ModuleType):
 # Modules with code of their own that lack names which have no meaning here: rows of extras.py.
 _EXTENDED = """
 ao.quantization aot.api autograd autograd.graph base.shape_env compat.jit compat.masked compat.utils compiler compiler.dynamo_api distributed
-distributed.checkpoint distributed.fsdp distributed.tensor distributed.tensor.parallel
+distributed.checkpoint distributed.elastic distributed.fsdp distributed.tensor distributed.tensor.parallel
 distributions distributions.transforms dynamo.exc export fake fake.fake_tensor func fx library modules.module nn nn.functional nn.init
 nn.modules nn.modules.transformer nn.parallel optim overrides proxy return_types serialization sparse testing utils
 utils._python_dispatch utils.data utils.data.collate utils.data.loader utils.data.worker

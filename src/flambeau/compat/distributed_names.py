@@ -31,8 +31,6 @@ decorator: record_comm
     "distributed._tools": "why: estimates of memory and time of sharded modules are not built\nclass: MemTracker FSDPMemTracker RuntimeEstimator",
     "distributed.constants": "from distributed.world: default_pg_timeout\nvalue None: default_pg_nccl_timeout",
     "distributed.rendezvous": "rest distributed",
-    "distributed.launcher": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent\nmodule: api",
-    "distributed.launcher.api": "from distributed.elastic_launch: LaunchConfig elastic_launch launch_agent",
     "distributed.nn": "from distributed.differentiable: all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter\n"
     "from distributed.rpc.remote_module: RemoteModule\nmodule: functional api",
     "distributed.nn.api": "module: remote_module",
@@ -88,9 +86,15 @@ from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptio
     "distributed.checkpoint.default_planner": "from distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.optimizer": "refuses: load_sharded_optimizer_state_dict",
     "+distributed.checkpoint.format_utils": "why: it is not built\nclass: _EmptyStateDictLoadPlanner",
-    "distributed.elastic": "module: multiprocessing",
-    "distributed.elastic.multiprocessing": "module: errors",
-    "distributed.elastic.multiprocessing.errors": "decorator: record\nclass: ChildFailedError",
+    "+distributed.elastic": "why: it is not built\nmodule: metrics timer utils control_plane",
+    "distributed.elastic.control_plane": "refuses: worker_main",
+    "distributed.elastic.metrics": "why: metrics go nowhere unless a handler is given, and handlers are not built\nrefuses: configure getStream\n"
+    "returns None: put_metric publish_metric initialize_metrics\ndecorator: prof profile\n"
+    "class: MetricHandler NullMetricHandler ConsoleMetricHandler MetricData MetricsConfig MetricStream",
+    "distributed.elastic.timer": "why: timers of ranks are not built\nrefuses: configure expires\n"
+    "class: LocalTimerClient LocalTimerServer FileTimerClient FileTimerRequest FileTimerServer TimerClient TimerRequest TimerServer",
+    "distributed.elastic.utils": "module: distributed",
+    "distributed.elastic.utils.distributed": "refuses: create_c10d_store get_free_port get_socket_with_port",
     "distributed._composable": "module: fsdp replicate",
     "distributed._composable.fsdp": "from distributed.fsdp: fully_shard FSDPModule MixedPrecisionPolicy CPUOffloadPolicy",
     "distributed._composable.replicate": "refuses: replicate",

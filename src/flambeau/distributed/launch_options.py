@@ -14,8 +14,10 @@ def usable_processors() -> int:
 
 
 def _add(parser, name: str, *more: str, **kwargs) -> None:
-    """An option with dashes and with underscores."""
+    """An option with dashes and with underscores. The variable PET_NAME, which operators of clusters set, is its default."""
     under = [f"--{name.replace('-', '_')}"] if "-" in name else []
+    if "default" in kwargs:
+        kwargs["default"] = os.environ.get(f"PET_{name.replace('-', '_').upper()}", kwargs["default"])
     parser.add_argument(*more, f"--{name}", *under, **kwargs)
 
 
@@ -33,13 +35,16 @@ def _workers(text: str) -> int:
     return count
 
 
-def _nodes(text: str) -> int:
+def _nodes(text: str) -> tuple[int, int]:
+    """(least, most) of ``N`` or ``MIN:MAX``."""
     low, _, high = text.partition(":")
-    if high and high != low:
-        raise argparse.ArgumentTypeError(
-            f"{text}: the number of machines can't change while a job runs (elastic jobs aren't built)"
-        )
-    return int(low)
+    try:
+        least, most = int(low), int(high or low)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected N or MIN:MAX, got {text!r}") from None
+    if not 1 <= least <= most:
+        raise argparse.ArgumentTypeError(f"{text}: at least one machine, and MIN no more than MAX")
+    return least, most
 
 
 def get_args_parser(prog: str | None = None) -> argparse.ArgumentParser:
@@ -53,10 +58,16 @@ def get_args_parser(prog: str | None = None) -> argparse.ArgumentParser:
         "nproc-per-node",
         "-n",
         type=_workers,
-        default=int(os.environ.get("PET_NPROC_PER_NODE", "1")),
+        default=1,
         help="processes on this machine: a number, auto, cpu",
     )
-    _add(parser, "nnodes", type=_nodes, default=1, help="machines")
+    _add(
+        parser,
+        "nnodes",
+        type=_nodes,
+        default=(1, 1),
+        help="machines: a number, or MIN:MAX of a job that machines may leave and join",
+    )
     _add(
         parser,
         "node-rank",
@@ -82,26 +93,47 @@ def get_args_parser(prog: str | None = None) -> argparse.ArgumentParser:
         parser,
         "rdzv-backend",
         default="static",
-        choices=["static", "c10d"],
-        help="how machines get their numbers: --node-rank, or by arrival",
+        help="how machines get their numbers: static (--node-rank) or c10d (by arrival)",
     )
     _add(parser, "rdzv-id", default="none", help="the job's name")
-    _add(parser, "rdzv-conf", default="", help="taken and ignored")
+    _add(
+        parser,
+        "rdzv-conf",
+        default="",
+        help="k=v,...: join_timeout, last_call_timeout, keep_alive_interval (seconds), keep_alive_max_attempt, is_host",
+    )
     parser.add_argument("--standalone", action="store_true", help="one machine, on a free port (the default)")
     _add(
         parser,
         "max-restarts",
         type=int,
         default=0,
-        help="how often all ranks are started again after a failure (one machine)",
+        help="how often all ranks are started again after a failure",
     )
-    _add(parser, "monitor-interval", type=float, default=0.1, help="taken and ignored: ranks are watched all the time")
+    _add(parser, "monitor-interval", type=float, default=0.1, help="seconds between two looks at the ranks")
     _add(parser, "start-method", default="spawn", help="taken and ignored: ranks are processes of their own")
     parser.add_argument("--role", default="default", help="ROLE_NAME of the ranks")
-    _add(parser, "log-dir", default=None, help="write each rank's output to DIR/attempt_N/RANK too")
-    _add(parser, "redirects", "-r", default="0", help="taken and ignored: output is always passed on")
-    _add(parser, "tee", "-t", default="0", help="taken and ignored: with --log-dir output goes to both")
-    _add(parser, "local-addr", default=None, help="taken and ignored")
+    _add(parser, "log-dir", default=None, help="write each rank's output to DIR/attempt_N/RANK; N counts the starts")
+    _add(
+        parser,
+        "redirects",
+        "-r",
+        default="0",
+        help="streams that go to --log-dir only: 1 stdout, 2 stderr, 3 both; or LOCAL_RANK:N,...",
+    )
+    _add(parser, "tee", "-t", default="0", help="streams that go to both (without --redirects and --tee all do)")
+    _add(
+        parser,
+        "local-addr",
+        default=None,
+        help="this machine's address for the others (default: that by which it reaches the store)",
+    )
+    _add(parser, "local-ranks-filter", default="", help="pass on the output of these local ranks only: 0,1")
+    _add(parser, "event-log-handler", default="null", choices=["null", "console"], help="where events go, as JSON")
+    _add(parser, "signals-to-handle", default="SIGTERM,SIGINT,SIGHUP,SIGQUIT", help="signals that end the ranks")
+    _add(parser, "shutdown-timeout", type=int, default=None, help="seconds between SIGTERM and SIGKILL (3)")
+    parser.add_argument("--virtual-local-rank", action="store_true", help="all ranks have LOCAL_RANK 0")
+    parser.add_argument("--use-env", "--use_env", action="store_true", help="taken: ranks always get their numbers so")
     _add(parser, "no-python", action="store_true", help="the target is a program, not a script for Python")
     _add(parser, "run-path", action="store_true", help="the same as naming a script")
     _add(parser, "no-prefix", action="store_true", help="print output as it is, without the rank in front")

@@ -54,9 +54,10 @@ class Connection:
 
 
 class Server:
-    """Listens from the start; :meth:`serve` runs until :meth:`finished`. ``on_event(text)`` is told which process died."""
+    """Listens from the start; :meth:`serve` runs until :meth:`finished`. ``on_event(text)`` is told which process died. With ``linger`` new clients
+    are taken when the owner is gone, too, as long as one is connected."""
 
-    def __init__(self, host: str = "", port: int = 0, owner: int | None = None, on_event=None):
+    def __init__(self, host: str = "", port: int = 0, owner: int | None = None, on_event=None, linger: bool = False):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.listener = socket.socket(family, socket.SOCK_STREAM)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,7 +68,7 @@ class Server:
         self.on_event = on_event
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.listener, selectors.EVENT_READ)
-        self.owner = owner
+        self.owner, self.linger, self.orphaned = owner, linger, False
         if owner is not None:
             self.selector.register(owner, selectors.EVENT_READ)
         self.data: dict[bytes, bytes] = {}
@@ -87,7 +88,7 @@ class Server:
     # ---- the loop ------------------------------------------------------------------------------------------
 
     def finished(self) -> bool:
-        return self.stopping or (self.owner is None and self.listener is None and not self.connections)
+        return self.stopping or (self.orphaned and not self.connections)
 
     def serve(self) -> None:
         last = time.monotonic()
@@ -157,7 +158,9 @@ class Server:
         if os.read(self.owner, 1):
             return
         self.selector.unregister(self.owner)
-        self.owner = None
+        self.owner, self.orphaned = None, True
+        if self.linger:
+            return
         self.selector.unregister(self.listener)
         self.listener.close()
         self.listener = None
@@ -414,9 +417,9 @@ class Server:
 
 
 def main() -> None:
-    """``server.py HOST PORT``: prints the port, serves until standard input is closed and nobody is connected."""
+    """``server.py HOST PORT [linger]``: prints the port, serves until standard input is closed and nobody is connected."""
     try:
-        server = Server(sys.argv[1], int(sys.argv[2]), owner=0)
+        server = Server(sys.argv[1], int(sys.argv[2]), owner=0, linger="linger" in sys.argv[3:])
     except OSError as error:
         print(f"error {error.errno} {error.strerror}", flush=True)
         return

@@ -22,13 +22,14 @@ _OP = {name: k for k, name in enumerate(OPS)}
 
 
 class ServerProcess:
-    """A server in a process of its own; it ends when :meth:`close` was called, or this process has ended, and nobody is connected to it."""
+    """A server in a process of its own; it ends when :meth:`close` was called, or this process has ended, and nobody is connected to it. With
+    ``linger`` it takes new clients until then."""
 
-    def __init__(self, host: str, port: int):
+    def __init__(self, host: str, port: int, linger: bool = False):
         program = str(Path(__file__).with_name("server.py"))
         # A session of its own: Ctrl-C is for the ranks, whose end the server has to see.
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", program, host, str(port)],
+            [sys.executable, "-I", "-S", program, host, str(port), *(["linger"] if linger else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -178,6 +179,10 @@ class TCPStore(Store):
 
     def list_keys(self) -> list[str]:
         return [k.decode() for k in self._ask("keys", [])]
+
+    def own_address(self) -> str:
+        """The address by which this machine reaches the server."""
+        return self._sock.getsockname()[0]
 
     def join(self, description: bytes) -> str:
         """Tell the server where this rank runs; the name of its MPI job."""

@@ -1,0 +1,1 @@
+"""Agents: see ``server.api``."""
