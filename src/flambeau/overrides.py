@@ -171,6 +171,13 @@ def _names() -> dict:
             (n for n in found if n[0] == "_"), reverse=True
         ):  # of `__div__` and `__truediv__` the latter, as in PyTorch
             names.setdefault(found[n], f"{path}.{n}{'.__get__' if found[n].__name__ == '__get__' else ''}")
+    import flambeau as torch
+
+    # Modes see these too.
+    for path, space, ignored in (("torch", torch, _MAKERS), ("torch.Tensor", Tensor, _PLAIN_METHODS)):
+        for n in ignored:
+            if hasattr(space, n):
+                names.setdefault(getattr(space, n), f"{path}.{n}")
     return names
 
 

@@ -339,7 +339,10 @@ class Packet:
             from .bindings import packet_call
 
             self._resolve = packet_call(self)
-        return self._resolve(*args, **kwargs)
+            self._gives_list = any(r.is_list for op in self._overloads.values() for r in op._schema.returns)
+        made = self._resolve(*args, **kwargs)
+        # Of torch.ops what the schema says is a list is one, of torch.split and its like a tuple.
+        return list(made) if self._gives_list and made.__class__ is tuple else made
 
     def __str__(self):
         return f"{self._ns}.{self.__name__}"
