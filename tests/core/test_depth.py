@@ -82,7 +82,7 @@ def a_mode(mode):
 
 def packing():
     def pack(t):
-        with saved_tensors_hooks(pack, lambda t: t):
+        with torch.enable_grad(), saved_tensors_hooks(pack, lambda t: t):
             return (one * one).exp()
     pack(one)
 

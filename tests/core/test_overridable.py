@@ -171,3 +171,20 @@ def test_weights_of_losses():
         F.l1_loss(rows, ones, weight=torch.ones(2))
     with pytest.raises(ValueError, match="same size"):
         F.huber_loss(a, b, weight=w[:2])
+
+
+def test_functions_that_nothing_overrides_have_names():
+    """Function modes see them."""
+    named = {torch.zeros: "zeros", torch.tensor: "tensor", torch.arange: "arange", torch.randn_like: "randn_like"}
+    seen = []
+
+    class Watch(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(overrides.resolve_name(func))
+            return func(*args, **(kwargs or {}))
+
+    assert {overrides.resolve_name(f) for f in named} == {f"torch.{n}" for n in named.values()}
+    with Watch():
+        torch.eye(2)
+        torch.ones(1).new_zeros(2)
+    assert seen == ["torch.eye", "torch.ones", "torch.Tensor.new_zeros"]

@@ -432,6 +432,26 @@ def test_results_with_lists_beside_numbers():
     assert torch.equal(torch.cat([a, b], 1), batch / 2)
 
 
+@pytest.mark.parametrize("backend", [None, "eager", "inductor"])
+def test_lists_of_tensors_are_lists(lib, backend):
+    """What the schema says of torch.ops; torch.split and methods give tuples."""
+    lib.define("pieces(Tensor x, int n=2) -> Tensor[]")
+    lib.impl("pieces", lambda x, n=2: [x * i for i in range(n)], "CompositeExplicitAutograd")
+    torch.library.register_fake("testreg::pieces", lambda x, n=2: [torch.empty_like(x) for _ in range(n)], lib=lib)
+    packet = torch.ops.testreg.pieces
+    aten = torch.ops.aten
+
+    def f(x):
+        lists = aten.split(x, 2), aten.split.Tensor(x, 2), aten.unbind(x), packet(x), packet(x, n=3), packet.default(x)
+        return [type(a) is list for a in lists], [type(a) is tuple for a in (torch.split(x, 2), x.unbind())], lists
+
+    run = f if backend is None else torch.compile(f, backend=backend)
+    for x in (torch.arange(6.0), torch.arange(6.0, requires_grad=True)):
+        of_ops, of_functions, lists = run(x)
+        assert all(of_ops) and all(of_functions)
+        assert [len(a) for a in lists] == [3, 3, 6, 2, 3, 2] and lists[4][2].tolist() == [0, 2, 4, 6, 8, 10]
+
+
 def test_results_of_every_kind_compiled():
     @torch.library.custom_op("flambeau_tests::mixed", mutates_args=())
     def mixed(x: torch.Tensor) -> tuple[int, torch.Tensor, list[torch.Tensor], float, torch.Tensor]:

@@ -1,5 +1,6 @@
 """What linear algebra, Fourier transforms and sizes refuse: the type of the error and the gist of its text, as PyTorch has them."""
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -154,3 +155,19 @@ def test_nothing_in_gives_nothing_out():
     assert linalg.svdvals(batch).shape == (0, 3) and linalg.solve(none, ones(0, 2)).shape == (0, 2)
     assert linalg.lstsq(eye(3), ones(3, 0)).solution.shape == (3, 0)
     assert fft.fft2(ones(2, 2), dim=()).dtype is fft.fftn(torch.tensor(1.0)).dtype is torch.complex64
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_inverses_are_refused_by_the_factors_of_the_matrix_itself(compiled):
+    """Not by those of its transpose, of which another element is zero, or none."""
+    rows = np.random.RandomState(3).randint(-2, 3, (40, 3, 3)).astype("float64")
+    rows[:, 2] = rows[:, 0]
+    rows[::2] = rows[::2].swapaxes(1, 2)
+    a = torch.tensor(rows)
+    found = torch.compile(linalg.inv_ex)(a) if compiled else linalg.inv_ex(a)
+    known = linalg.lu_factor_ex(a).info
+    assert found.info.tolist() == known.tolist() == [linalg.inv_ex(m).info.item() for m in a]
+    assert known.any() and known.tolist() != linalg.lu_factor_ex(a.mT).info.tolist()
+    assert found.inverse.stride() == (9, 1, 3)
+    with pytest.raises(torch.linalg.LinAlgError, match="The diagonal element 1 is zero"):
+        linalg.inv(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))

@@ -325,8 +325,8 @@ def linalg_inv_ex(a, check_errors):
     if not a.size:
         return a.copy(), np.zeros(a.shape[:-2], np.int32)
     eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
-    transposed = a.flags.c_contiguous
-    out, _, _, info = lapack.solve(np.swapaxes(a, -1, -2) if transposed else a, eye, transposed)
+    # The matrix itself is factorised, not its transpose, which needs no copy: of which a zero is on the diagonal differs.
+    out, _, _, info = lapack.solve(a, eye)
     if check_errors:
         check_info("linalg.inv_ex", info, singular)
     return out, info
