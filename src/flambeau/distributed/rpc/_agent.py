@@ -1,16 +1,13 @@
-"""A worker's agent: what it sends, who waits for what, and the threads that answer.
+"""A worker's agent: what it sends, who waits for what, and the threads that read.
 
 All that one worker sends to another goes over one connection, in order, and is unpickled in order by the thread that reads it. That thread never
-waits: calls run in a pool, and what it has to send itself is sent by a thread of its own (``later``)."""
+waits: calls run in a pool, and what it has to send itself is sent by a thread of its own (``_work.py``)."""
 
 from __future__ import annotations
 
-import collections
-import concurrent.futures
 import contextlib
 import enum
 import pickle
-import queue
 import socket
 import struct
 import threading
@@ -18,14 +15,14 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from ..futures import Future
 from ..store import Store
 from . import _channel
+from ._calls import answer
 from ._contexts import Contexts
 from ._ending import Counts
 from ._requests import CallFuture, Failure, Requests
 from ._wire import Outgoing, dumps, loads
-from .functions import Unfinished, is_async
+from ._work import Work
 from .options import WorkerInfo, get_rpc_timeout
 
 __all__ = ["Agent", "Kind", "current"]
@@ -61,18 +58,16 @@ class Agent:
         self.contexts = Contexts(self)
         # Set by init_rpc, a references.References.
         self.references: Any = None
-        self.handlers: dict[Kind, Callable] = {}  # (agent, source, number, note, body, context) -> None; references.py
+        self.handlers: dict[Kind, Callable] = {}  # (agent, source, number, note, body, context) -> None; _asked.py
         self._channels: dict[int, _channel.Channel] = {}
         self._accepted: list[_channel.Channel] = []
         self._opening = [threading.Lock() for _ in workers]
         self._lock = threading.Lock()
         self._requests = Requests(self._lock)
-        self._sent = self._received = self._active = 0
-        self._later: queue.SimpleQueue = queue.SimpleQueue()
-        # One for each that is in the queue or runs.
-        self._put: collections.deque = collections.deque()
-        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix=f"rpc-{self.info.name}")
-        for target in (self._accept, self._serve_later, self._requests.watch_deadlines):
+        self._sent = self._received = 0
+        self.work = Work(self._lock, self.info.name, threads, lambda: self.closing or bool(self.lost))
+        self.run, self.later = self.work.run, self.work.later
+        for target in (self._accept, self._requests.watch_deadlines):
             threading.Thread(target=target, daemon=True, name=f"rpc-{target.__name__}").start()
 
     # ---- names
@@ -89,45 +84,6 @@ class Agent:
             raise ValueError(f"Cannot get WorkerInfo from name {to}")
         what = "name" if isinstance(to, str) else "id"
         raise RuntimeError(f"name:{self.info.name},rank:{self.rank} could not find destination {what} {to}")
-
-    # ---- work
-
-    def run(self, function, *args) -> None:
-        """In the pool; here once that is closed."""
-        with self._lock:
-            self._active += 1
-        try:
-            self._pool.submit(self._run, function, args)
-        except RuntimeError:
-            self._run(function, args)
-
-    def _run(self, function, args) -> None:
-        try:
-            function(*args)
-        finally:
-            with self._lock:
-                self._active -= 1
-
-    def later(self, function, *args) -> None:
-        """Soon, in the thread that sends what nobody waits for; may be called in a finalizer."""
-        # No lock: a finalizer may run in a thread that holds it.
-        self._put.append(None)
-        self._later.put((function, args))
-
-    def _serve_later(self) -> None:
-        while True:
-            item = self._later.get()
-            if item is None:
-                return
-            function, args = item
-            try:
-                function(*args)
-            except (OSError, RuntimeError) as error:
-                if not self.closing and not self.lost:
-                    traceback.print_exception(error)
-            finally:
-                self._put.pop()
-            del function, args, item
 
     # ---- messages out
 
@@ -234,7 +190,7 @@ class Agent:
     def _arrived(self, message: bytearray, buffers: list, source: int) -> None:
         with self._lock:
             self._received += 1
-            self._active += 1
+            self.work.active += 1
         try:
             view = memoryview(message)
             end = _HEAD.size + _HEAD.unpack_from(view)[0]
@@ -249,12 +205,12 @@ class Agent:
                 self._unreadable(kind, source, number, note, error)
                 return
             if kind is Kind.CALL:
-                self.run(self._call, source, number, body, context)
+                self.run(answer, self, source, number, body, context)
             else:
                 self._handle(kind, source, number, note, body, context)
         finally:
             with self._lock:
-                self._active -= 1
+                self.work.active -= 1
 
     def _unreadable(self, kind: Kind, source: int, number: int, note, error: Exception) -> None:
         if kind is Kind.REMOTE:
@@ -285,47 +241,11 @@ class Agent:
         else:
             future.settle(error=Failure.exception(value, note))
 
-    def execute(self, call: tuple, context, done: Callable[[Any, BaseException | None], None]) -> None:
-        """Run a function that another worker asked for, and tell ``done`` its value or what it raised."""
-        function, args, kwargs = call
-        try:
-            with self.contexts.entered(context):
-                value = function(*args, **kwargs)
-                if isinstance(value, Unfinished):
-                    value = value.future
-                elif not is_async(function):
-                    done(value, None)
-                    return
-            if not isinstance(value, Future):
-                raise RuntimeError(
-                    "Functions decorated with @rpc.async_function must return a torch.futures.Future object, but got "
-                    f"{type(value).__module__}.{type(value).__qualname__}"
-                )
-        except BaseException as error:
-            done(None, error)
-            return
-        with self._lock:
-            self._active += 1
-        value._inner.add_done_callback(lambda inner: self._run(self._finished, (inner, done)))
-
-    def _finished(self, inner, done) -> None:
-        error = inner.exception()
-        done(None if error is not None else inner.result(), error)
-
-    def _call(self, source: int, number: int, call: tuple, context) -> None:
-        def done(value, error) -> None:
-            if error is None:
-                self.reply(source, number, value, context)
-            else:
-                self.fail(source, number, error)
-
-        self.execute(call, context, done)
-
     # ---- the end
 
     def counts(self) -> Counts:
         with self._lock:
-            return Counts(self._active + len(self._requests) + len(self._put), self._sent, self._received)
+            return Counts(self.work.busy() + len(self._requests), self._sent, self._received)
 
     def close(self) -> None:
         """Close all connections; who waits for an answer gets a RuntimeError."""
@@ -336,12 +256,11 @@ class Agent:
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self._later.put(None)
         for channel in channels:
             channel.close()
         for future in futures:
             future.settle(error=RuntimeError("RPC was shut down"))
-        self._pool.shutdown(wait=False)
+        self.work.close()
 
 
 class _Process:

@@ -14,6 +14,8 @@ from ..rendezvous import first_host, rendezvous
 from ..store import PrefixStore, Store
 from . import _agent
 from ._agent import Agent, Kind, current
+from ._asked import HANDLERS
+from ._counted import References
 from ._ending import wait_for_all
 from .options import (
     BackendType,
@@ -21,7 +23,7 @@ from .options import (
     WorkerInfo,
     _set_rpc_timeout,
 )
-from .references import HANDLERS, References, RRef, remote_call
+from .references import RRef, remote_call
 
 __all__ = ["get_worker_info", "init_rpc", "is_available", "remote", "rpc_async", "rpc_sync", "shutdown"]
 

@@ -5,85 +5,21 @@ hands on to a third one is held (lent) until that one has been counted."""
 
 from __future__ import annotations
 
-import threading
 import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...base.public import public_in
 from ..futures import Future
 from ._agent import Agent, Kind, current
 from ._backward import backward_of
+from ._calls import execute
+from ._counted import Entry, Id
 from ._requests import CallFuture
 from ._wire import Outgoing, reading
 from .functions import Unfinished, is_async
 from .options import WorkerInfo
 
-__all__ = ["RRef", "References", "invoke"]
-
-
-class Id(NamedTuple):
-    """Of a reference: the rank that made it, its number there."""
-
-    rank: int
-    number: int
-
-
-class _Entry:
-    """A value of this worker that others refer to. ``made``: the call that gives it has arrived; a reference that a third worker was handed may come
-    before that."""
-
-    def __init__(self, future: Future, made: bool = True):
-        self.future, self.made, self.count = future, made, 0
-
-
-class References:
-    """Those that this worker owns and is counted for, and those that it lends."""
-
-    def __init__(self, agent: Agent):
-        self.agent = agent
-        self._lock = threading.Lock()
-        self._entries: dict[Id, _Entry] = {}
-        self._lent: dict[int, RRef] = {}
-        self._numbers = 0
-
-    def new_id(self) -> Id:
-        with self._lock:
-            self._numbers += 1
-            return Id(self.agent.rank, self._numbers - 1)
-
-    def count(self, number: Id, entry: _Entry) -> None:
-        """One more refers to it."""
-        with self._lock:
-            self._entries[number] = entry
-            entry.count += 1
-
-    def discount(self, number: Id) -> _Entry:
-        entry = self.entry(number)
-        with self._lock:
-            entry.count -= 1
-            if entry.made and not entry.count:
-                del self._entries[number]
-            return entry
-
-    def entry(self, number: Id) -> _Entry:
-        """That of a number which others know; nobody asks for one that was freed."""
-        with self._lock:
-            return self._entries.setdefault(number, _Entry(Future(), made=False))
-
-    def lend(self, rref: RRef) -> int:
-        with self._lock:
-            self._numbers += 1
-            self._lent[self._numbers] = rref
-            return self._numbers
-
-    def take_back(self, token: int) -> None:
-        with self._lock:
-            self._lent.pop(token)
-
-    def owned(self) -> int:
-        """How many values others refer to."""
-        with self._lock:
-            return len(self._entries)
+__all__ = ["RRef", "invoke", "remote_call"]
 
 
 def _shown(number: Id) -> str:
@@ -100,9 +36,9 @@ class RRef:
         future: Future = Future()
         future.set_result(value)
         agent = current()
-        self._set(agent, agent.references.new_id(), agent.rank, _Entry(future), None)
+        self._set(agent, agent.references.new_id(), agent.rank, Entry(future), None)
 
-    def _set(self, agent: Agent, number: Id, owner: int, entry: _Entry | None, made: CallFuture | None) -> RRef:
+    def _set(self, agent: Agent, number: Id, owner: int, entry: Entry | None, made: CallFuture | None) -> RRef:
         self._agent, self._id, self._owner, self._entry, self._made = agent, number, owner, entry, made
         if entry is None:
             end = weakref.finalize(self, agent.later, agent.send, owner, Kind.DELETE, 0, number)
@@ -110,7 +46,7 @@ class RRef:
         return self
 
     @classmethod
-    def _of(cls, agent: Agent, number: Id, owner: int, entry: _Entry | None = None, made=None) -> RRef:
+    def _of(cls, agent: Agent, number: Id, owner: int, entry: Entry | None = None, made=None) -> RRef:
         return cls.__new__(cls)._set(agent, number, owner, entry, made)
 
     def is_owner(self) -> bool:
@@ -236,70 +172,8 @@ def remote_call(agent: Agent, to: int, call: tuple, timeout: float = -1.0) -> RR
     """A reference to what the call gives on worker ``to``."""
     number, context = agent.references.new_id(), agent.contexts.current
     if to == agent.rank:
-        entry = _Entry(Future())
-        agent.run(agent.execute, call, context, lambda value, error: _fill(entry, value, error))
+        entry = Entry(Future())
+        agent.run(execute, agent, call, context, entry.fill)
         return RRef._of(agent, number, to, entry)
     made = agent.request(to, Kind.REMOTE, number, call, timeout, context)
     return RRef._of(agent, number, to, None, made)
-
-
-def _fill(entry: _Entry, value, error) -> None:
-    if error is None:
-        entry.future.set_result(value)
-    else:
-        entry.future.set_exception(error)
-
-
-# ---- what other workers ask for: in the thread that reads, which must not wait
-
-
-def _make(agent: Agent, source: int, number: int, note, body, context) -> None:
-    entry = agent.references.entry(note)
-    entry.made = True
-    agent.references.count(note, entry)
-    agent.later(agent.reply, source, number, None)
-    if isinstance(body, Exception):
-        _fill(entry, None, body)
-    else:
-        agent.run(agent.execute, body, context, lambda value, error: _fill(entry, value, error))
-
-
-def _fetch(agent: Agent, source: int, number: int, note, body, context) -> None:
-    future = agent.references.entry(note).future
-    future._inner.add_done_callback(
-        lambda inner: agent.run(agent._finished, inner, lambda v, e: _hand(agent, source, number, v, e, context))
-    )
-
-
-def _hand(agent: Agent, source: int, number: int, value, error, context) -> None:
-    if error is None:
-        agent.reply(source, number, value, context)
-    else:
-        agent.fail(source, number, error)
-
-
-def _add(agent: Agent, source: int, number: int, note, body, context) -> None:
-    agent.references.count(note, agent.references.entry(note))
-    agent.later(agent.reply, source, number, None)
-
-
-def _delete(agent: Agent, source: int, number: int, note, body, context) -> None:
-    agent.references.discount(note)
-
-
-def _accepted(agent: Agent, source: int, number: int, note, body, context) -> None:
-    agent.later(agent.references.take_back, note)
-
-
-def _release(agent: Agent, source: int, number: int, note, body, context) -> None:
-    agent.contexts.forget(note)
-
-
-HANDLERS = {
-    Kind.RELEASE: _release,
-    Kind.REMOTE: _make,
-    Kind.FETCH: _fetch,
-    Kind.ADD: _add,
-    Kind.DELETE: _delete,
-    Kind.ACCEPTED: _accepted,
-}
