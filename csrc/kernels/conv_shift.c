@@ -61,10 +61,13 @@ KERNEL(2, 4)
 typedef void (*Kernel)(int64_t, const float *, const float *, const int64_t *, float *, int64_t, int);
 static const struct {
     int high, wide; /* rows, floats of a row */
-    double cost;    /* time of a row beside that of the best */
+    double cost[2]; /* time of a row beside that of the best; where flb_few_loads() */
     Kernel fn;
-} tiles[] = {
-    {12, 32, 1.0, k12x2}, {8, 48, 1.02, k8x3}, {6, 64, 1.05, k6x4}, {4, 64, 1.15, k4x4}, {2, 64, 1.6, k2x4}};
+} tiles[] = {{12, 32, {1.0, 1.12}, k12x2},
+             {8, 48, {1.02, 1.0}, k8x3},
+             {6, 64, {1.05, 1.01}, k6x4},
+             {4, 64, {1.15, 1.1}, k4x4},
+             {2, 64, {1.6, 1.6}, k2x4}};
 
 #define OUTS 4 /* the weight's kernel: outputs and taps of a tile */
 #define TAPS 6
@@ -531,7 +534,7 @@ static int prepare(Job *j, const Conv *c, int what) {
 static double choose(Job *j) {
     double least = 0, run = (j->axis[0].count - 1) * extent(&j->axis[1], j->axis[1].count) + j->axis[1].count;
     for (int t = 0; t < (int)(sizeof tiles / sizeof *tiles); t++) {
-        double cost = ceil_div(j->high, tiles[t].high) * tiles[t].high * tiles[t].cost *
+        double cost = ceil_div(j->high, tiles[t].high) * tiles[t].high * tiles[t].cost[flb_few_loads()] *
             ceil_div((int64_t)run, tiles[t].wide) * tiles[t].wide;
         if (!t || cost < least) least = cost, j->tile = t;
     }

@@ -22,13 +22,16 @@ static int64_t NAME(few_depth)(int bt, int64_t k) {
     return (depth + ACROSS - 1) / ACROSS * ACROSS;
 }
 
-/* Columns of a tile, or rows of B that are read together. */
-static int64_t NAME(few_width)(int bt, int64_t m) {
-    return bt ? SIDE : ACROSS * (m <= 2 ? 8 : m <= 4 ? 6 : m <= 8 ? 3 : m <= 12 ? 2 : 1);
+/* Columns of a tile beside m rows. */
+static int64_t NAME(few_width)(int64_t m) {
+    return ACROSS * (m <= 2 ? 8 : m <= 4 ? 6 : m <= 8 ? 3 : m <= 12 ? 2 : flb_few_loads() ? 3 : 1);
 }
 
-/* Rows of the next tile or panel of A. */
-static int64_t NAME(few_height)(int64_t left) { return left >= 16 ? 16 : left <= 2 ? 2 : (left + 3) / 4 * 4; }
+/* Rows of the next tile or panel of A when `left` of m are to be made. */
+static int64_t NAME(few_height)(int64_t m, int64_t left) {
+    int64_t most = flb_few_loads() && m > 12 ? 8 : 16;
+    return left >= most ? most : left <= 2 ? 2 : (left + 3) / 4 * 4;
+}
 
 #if defined(__x86_64__)
 /* to[i]: the sum over the lanes of x[i], for eight vectors. Pairs are folded into one, first by halves. There
@@ -149,20 +152,53 @@ static const NAME(Kernel) NAME(of_few)[][2] = {
     {NAME(f12x1), NAME(f12x2)}, {NAME(f16x1), NAME(f16x1)},
 };
 
+/* C (rows, NV vectors) = or += a panel of A that is MR high times vectors of B that are `apart`, whose rows
+ * are ldb from each other. */
+#define VECTORS(name, MR, NV)                                                                              \
+    __attribute__((TARGET, FAST)) static void NAME(name)(int64_t k, const T *a, const T *b, int64_t apart, \
+                                                         int64_t ldb, T *c, int64_t ldc, int64_t rows,     \
+                                                         int accumulate) {                                 \
+        NAME(Wide) sum[MR][NV];                                                                            \
+        const T *at[NV];                                                                                   \
+        EACH(int v = 0; v < NV; v++) at[v] = b + v * apart;                                                \
+        EACH(int r = 0; r < MR; r++)                                                                       \
+        EACH(int v = 0; v < NV; v++) sum[r][v] = (NAME(Wide)){0};                                          \
+        for (int64_t p = 0; p < k; p++, a += MR) {                                                         \
+            NAME(Wide) row[NV];                                                                            \
+            EACH(int v = 0; v < NV; v++) {                                                                 \
+                row[v] = *(const NAME(Wide) *)(at[v] + p * ldb);                                           \
+                __builtin_prefetch(at[v] + (p + FAR) * ldb);                                               \
+            }                                                                                              \
+            EACH(int r = 0; r < MR; r++)                                                                   \
+            EACH(int v = 0; v < NV; v++) sum[r][v] += a[r] * row[v];                                       \
+        }                                                                                                  \
+        EACH(int r = 0; r < MR; r++) if (r < rows) EACH(int v = 0; v < NV; v++) {                          \
+            NAME(Wide) *to = (NAME(Wide) *)(c + r * ldc) + v;                                              \
+            if (accumulate) sum[r][v] += *to;                                                              \
+            *to = sum[r][v];                                                                               \
+        }                                                                                                  \
+    }
+VECTORS(v12x2, 12, 2)
+VECTORS(v8x3, 8, 3)
+VECTORS(v4x3, 4, 3)
+VECTORS(v2x3, 2, 3)
+#undef VECTORS
+
 /* B is (k, n) in memory: tiles of few_width() columns, then of a vector. Or it is packed, with `whole`
  * columns in all of which n0 is the first: slices of K, in each panels of a vector's columns, which the
  * memory gives faster than lines a row apart. */
 static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b,
                           int64_t ldb, T *c, int64_t ldc, int sum, const T *packed, int64_t n0,
                           int64_t whole) {
-    int64_t depth = NAME(few_depth)(0, k), most = packed ? ACROSS : NAME(few_width)(0, m),
+    int together = flb_few_loads() && m > 4;
+    int64_t depth = NAME(few_depth)(0, k), most = packed && !together ? ACROSS : NAME(few_width)(m),
             padded = (whole + ACROSS - 1) / ACROSS * ACROSS;
     T *left = panels((m + 3 + ACROSS) * depth * sizeof(T)), *right = left + (m + 3) * depth;
     if (!left) return -1;
     for (int64_t p0 = 0; p0 < k; p0 += depth) {
         int64_t deep = p0 + depth < k ? depth : k - p0, height, width;
         for (int64_t r = 0; r < m; r += height) {
-            height = NAME(few_height)(m - r);
+            height = NAME(few_height)(m, m - r);
             NAME(pack)(at ? a + p0 * lda + r : a + r * lda + p0, at, lda, m - r < height ? m - r : height,
                        height, deep, left + r * deep);
         }
@@ -174,7 +210,16 @@ static int NAME(few_rows)(int at, int64_t m, int64_t n, int64_t k, const T *a, i
                                    : b + p0 * ldb + i;
             if (cols == right) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
             for (int64_t r = 0; r < m; r += height) {
-                height = NAME(few_height)(m - r);
+                height = NAME(few_height)(m, m - r);
+                if (together && width > ACROSS) {
+                    (height == 12      ? NAME(v12x2)
+                         : height == 8 ? NAME(v8x3)
+                         : height == 4 ? NAME(v4x3)
+                                       : NAME(v2x3))(deep, left + r * deep, cols,
+                                                     packed ? deep * ACROSS : ACROSS, packed ? ACROSS : ldb,
+                                                     c + r * ldc + i, ldc, m - r, sum || p0);
+                    continue;
+                }
                 NAME(of_few)
                 [height / 4][width > ACROSS](deep, left + r *deep, cols, step, c + r *ldc + i, ldc,
                                              m - r < height ? m - r : height, columns, sum || p0);

@@ -74,23 +74,11 @@ static int by_tiles(int bt, int64_t m, int64_t n, int64_t k) {
     return !is_few(bt, m, n, k) && flb_split_fits(m, n, k);
 }
 
-static int is_amd(void) {
-    static int known = -1;
-#if defined(__x86_64__)
-    if (known < 0) __builtin_cpu_init(), known = __builtin_cpu_is("amd") != 0;
-#endif
-    return known > 0;
-}
-
-/* Whether loads of 64 bytes keep multiply-adds waiting: Intel's processors make one a cycle beside two of
- * those, so a tile has as many multiply-adds a load as registers allow. */
-static int few_loads(void) { return flb_cpu_level() == 2 && !is_amd(); }
-
 /* Whether the library measured faster: narrow results, small products (OpenBLAS has kernels for them that
  * pack nothing), and large ones with long sums, in float32 on Intel's processors only. */
 static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
     if (!library[f64] || (!f64 && by_tiles(bt, m, n, k))) return 0;
-    if (n >= 1024 && k >= 1024 && m > FEW_ROWS) return f64 || !is_amd();
+    if (n >= 1024 && k >= 1024 && m > FEW_ROWS) return f64 || !flb_is_amd();
     return n < NARROW || (bt ? m * n <= FLAT && k >= SHALLOW && m * n * k <= LITTLE : m * n * k < LITTLE);
 }
 

@@ -203,7 +203,7 @@ static const struct {
 #endif
 };
 
-/* Two tiles side by side, of a panel of A of shape `which`: see DOUBLE. Where few_loads(). */
+/* Two tiles side by side, of a panel of A of shape `which`: see DOUBLE. Where flb_few_loads(). */
 static void NAME(tiles)(int which, int64_t k, const T *a, const T *b, int64_t apart, int64_t ldb, T *c,
                         int64_t ldc, int64_t rows, int more) {
 #if defined(__x86_64__)
@@ -250,7 +250,7 @@ static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const 
             panel += height * deep, r += rows;
         }
         for (int64_t i = 0; i < n;) {
-            int both = few_loads() && n - i >= 2 * tile;
+            int both = flb_few_loads() && n - i >= 2 * tile;
             int64_t columns = both ? 2 * tile
                 : n - i < tile     ? n - i
                                    : tile,
@@ -299,7 +299,7 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
         const T *panel = a + r * k + p0 * height;
         T *to = c + (r - r0) * ldc;
         int64_t i = 0;
-        if (few_loads())
+        if (flb_few_loads())
             for (; i + 2 * tile <= n; i += 2 * tile)
                 NAME(tiles)(which, deep, panel, b + i, tile, ldb, to + i, ldc, rows, more);
         for (; i < n; i += tile) NAME(levels)
@@ -391,7 +391,7 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
                         int64_t width = i1 - i <= lanes ? lanes : tile,
                                 columns = i1 - i < width ? i1 - i : width, step = width;
                         const T *cols = from;
-                        if (few_loads() && i1 - i >= 2 * tile) {
+                        if (flb_few_loads() && i1 - i >= 2 * tile) {
                             if (in_place)
                                 NAME(tiles)(which, deep, panel, b + p0 * ldb + i, tile, ldb, c + r * ldc + i,
                                             ldc, rows, more);

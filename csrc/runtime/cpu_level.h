@@ -20,4 +20,16 @@ static inline int flb_cpu_level(void) {
     if (most && !strcmp(most, "default")) found = 0;
     return level = found;
 }
+
+static inline int flb_is_amd(void) {
+    static int known = -1;
+#if defined(__x86_64__)
+    if (known < 0) __builtin_cpu_init(), known = __builtin_cpu_is("amd") != 0;
+#endif
+    return known > 0;
+}
+
+/* Whether loads of 64 bytes keep multiply-adds waiting: Intel's processors make one a cycle beside two of
+ * those, so a register kernel has as many multiply-adds a load as registers allow. */
+static inline int flb_few_loads(void) { return flb_cpu_level() == 2 && !flb_is_amd(); }
 #endif
