@@ -8,8 +8,8 @@
  * taps that reach it; that of the weight is, for each tap, sums over places of an output's cotangent times
  * the pixel that the tap reads, with nothing packed.
  *
- * All cuts depend on sizes only. For the gradient of the input a tap beside the image multiplies a zero with
- * a weight, so weights that aren't finite are left to the caller's other way. */
+ * All cuts of a sum depend on sizes only. For the gradient of the input a tap beside the image multiplies a
+ * zero with a weight, so weights that aren't finite are left to the caller's other way. */
 #include "kernels/conv.h"
 #include <string.h>
 
@@ -26,6 +26,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #define DEEP 480      /* vectors of a panel in a slice of the sum: a slice stays in the first-level cache */
 #define PLACES 128    /* places of a sum of the weight's gradient */
 #define PIECES 8      /* at least, where there is so much to do */
+#define SUMS 262144   /* bytes of a piece's sums of the weight's gradient */
 #define MOST_TAPS 343 /* a kernel of 7 by 7 by 7 */
 #define WORTH 350
 #define SINGLE 1.15 /* time of a tile of single vectors, beside that of others */
@@ -68,41 +69,53 @@ typedef void (*Product)(const float *const *, int64_t, int64_t, int64_t, int64_t
                         int);
 static const Product products[MOST_LANES] = {product1, product2, product3, product4};
 
-/* sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at from[p] + at; of the
- * last one the lanes in `last`. */
-#define WEIGH(HIGH, NV)                                                                                  \
-    WIDE static void weigh##HIGH##x##NV(int64_t n, const float *const *from, int64_t at, const float *y, \
-                                        float *sum, __mmask16 last) {                                    \
-        V s[HIGH][NV];                                                                                   \
-        EACH(int r = 0; r < HIGH; r++)                                                                   \
-        EACH(int v = 0; v < NV; v++) s[r][v] = (V){0};                                                   \
-        for (int64_t p = 0; p < n; p++, y += HIGH) {                                                     \
-            const float *pixel = from[p] + at;                                                           \
-            V x[NV];                                                                                     \
-            EACH(int v = 0; v < NV - 1; v++) x[v] = *(const V *)(pixel + v * L);                         \
-            x[NV - 1] = (V)_mm512_maskz_loadu_ps(last, pixel + (NV - 1) * L);                            \
-            EACH(int r = 0; r < HIGH; r++)                                                               \
-            EACH(int v = 0; v < NV; v++) s[r][v] += y[r] * x[v];                                         \
-        }                                                                                                \
-        EACH(int r = 0; r < HIGH; r++)                                                                   \
-        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] += s[r][v];                                   \
+/* For each of TAPS taps, sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at
+ * from[p] + at; of the last one the lanes in `last`. A tap's pointers are PLACES, its sums are `apart` behind
+ * those of the one before. */
+#define WEIGH(HIGH, TAPS, NV)                                                                     \
+    WIDE static void weigh##HIGH##x##TAPS##x##NV(int64_t n, const float *const *from, int64_t at, \
+                                                 const float *y, float *sum, int64_t apart,       \
+                                                 __mmask16 last) {                                \
+        V s[HIGH][TAPS][NV];                                                                      \
+        EACH(int r = 0; r < HIGH; r++)                                                            \
+        EACH(int t = 0; t < TAPS; t++)                                                            \
+        EACH(int v = 0; v < NV; v++) s[r][t][v] = (V){0};                                         \
+        for (int64_t p = 0; p < n; p++, y += HIGH) {                                              \
+            V x[TAPS][NV];                                                                        \
+            EACH(int t = 0; t < TAPS; t++) {                                                      \
+                const float *pixel = from[t * PLACES + p] + at;                                   \
+                EACH(int v = 0; v < NV - 1; v++) x[t][v] = *(const V *)(pixel + v * L);           \
+                x[t][NV - 1] = (V)_mm512_maskz_loadu_ps(last, pixel + (NV - 1) * L);              \
+            }                                                                                     \
+            EACH(int r = 0; r < HIGH; r++)                                                        \
+            EACH(int t = 0; t < TAPS; t++)                                                        \
+            EACH(int v = 0; v < NV; v++) s[r][t][v] += y[r] * x[t][v];                            \
+        }                                                                                         \
+        EACH(int r = 0; r < HIGH; r++)                                                            \
+        EACH(int t = 0; t < TAPS; t++)                                                            \
+        EACH(int v = 0; v < NV; v++)((V *)(sum + t * apart))[r * NV + v] += s[r][t][v];           \
     }
-WEIGH(16, 1)
-WEIGH(12, 1)
-WEIGH(12, 2)
-WEIGH(8, 1)
-WEIGH(8, 2)
-WEIGH(8, 3)
-WEIGH(6, 1)
-WEIGH(6, 2)
-WEIGH(6, 3)
-WEIGH(6, 4)
-typedef void (*Weigh)(int64_t, const float *const *, int64_t, const float *, float *, __mmask16);
-/* By the vectors of a whole tile, and those that are there. */
-static const Weigh weighers[MOST_LANES][MOST_LANES] = {{weigh16x1},
-                                                       {weigh12x1, weigh12x2},
-                                                       {weigh8x1, weigh8x2, weigh8x3},
-                                                       {weigh6x1, weigh6x2, weigh6x3, weigh6x4}};
+WEIGH(16, 1, 1)
+WEIGH(12, 1, 1)
+WEIGH(12, 1, 2)
+WEIGH(8, 1, 1)
+WEIGH(8, 1, 2)
+WEIGH(8, 1, 3)
+WEIGH(6, 1, 1)
+WEIGH(6, 1, 2)
+WEIGH(6, 1, 3)
+WEIGH(6, 1, 4)
+WEIGH(8, 3, 1)
+WEIGH(6, 2, 2)
+typedef void (*Weigh)(int64_t, const float *const *, int64_t, const float *, float *, int64_t, __mmask16);
+/* By the vectors of a whole tile, and those that are there; of one tap, and of as many as go together. */
+static const Weigh weighers[MOST_LANES][MOST_LANES] = {{weigh16x1x1},
+                                                       {weigh12x1x1, weigh12x1x2},
+                                                       {weigh8x1x1, weigh8x1x2, weigh8x1x3},
+                                                       {weigh6x1x1, weigh6x1x2, weigh6x1x3, weigh6x1x4}};
+/* Taps that share the loads of cotangents, by the vectors of a pixel. */
+static const int taps_of[MOST_LANES + 1] = {1, 3, 2, 1, 1};
+static const Weigh together[] = {NULL, weigh8x3x1, weigh6x2x2};
 #undef EACH
 
 /* ---- what is to be done -------------------------------------------------------------------------------- */
@@ -134,6 +147,7 @@ typedef struct {
     int64_t count; /* of phases */
     Tap *taps;
     int64_t pairs, sets, high_cut, high_cuts; /* the weight: taps times panels, in sets; outputs of a piece */
+    int64_t shared;                           /* taps of a tile */
     int failed, odd;
 } Job;
 
@@ -381,35 +395,38 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
     const Conv *c = j->c;
     const Phase *f = j->phases;
     int64_t wide = j->lanes * L, outputs = c->outputs / c->groups, all = f->places * c->images,
-            most = ceil_div(j->pairs, j->sets);
-    const float **from =
-        flb_api->scratch(PLACES * sizeof *from + ((most * wide + PLACES) * j->high_cut + L) * sizeof(float));
+            units = ceil_div(j->pairs, j->shared), most = ceil_div(units, j->sets) * j->shared;
+    const float **from = flb_api->scratch(j->shared * PLACES * sizeof *from +
+                                          ((most * wide + PLACES) * j->high_cut + L) * sizeof(float));
     if (!from) {
         j->failed = 1;
         return;
     }
-    float *tiles = (float *)(((uintptr_t)(from + PLACES) + 63) & ~(uintptr_t)63),
+    float *tiles = (float *)(((uintptr_t)(from + j->shared * PLACES) + 63) & ~(uintptr_t)63),
           *sums = tiles + PLACES * j->high_cut;
     for (int64_t i = begin; i < end; i++) {
         int64_t cut = i % j->high_cuts, set = i / j->high_cuts % j->sets, group = i / j->high_cuts / j->sets;
         int64_t o0 = cut * j->high_cut, o1 = least(o0 + j->high_cut, outputs),
-                first = set * j->pairs / j->sets, last = (set + 1) * j->pairs / j->sets;
+                first = set * units / j->sets * j->shared,
+                last = least((set + 1) * units / j->sets * j->shared, j->pairs);
         memset(sums, 0, (last - first) * j->high_cut * wide * sizeof(float));
         for (int64_t p0 = 0; p0 < all; p0 += PLACES) {
             int64_t p1 = least(p0 + PLACES, all), tap = -1;
             tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0,
                          j->tile, tiles);
-            for (int64_t pair = first; pair < last; pair++) {
-                int64_t k = pair % j->panels * wide, left = j->depth - k;
+            for (int64_t pair = first, taps; pair < last; pair += taps) {
+                int64_t k = pair % j->panels * wide, left = j->depth - k, apart = j->high_cut * wide;
                 int64_t nv = left < wide ? ceil_div(left, L) : j->lanes;
                 __mmask16 in = (__mmask16)((1u << least(L, left - (nv - 1) * L)) - 1);
+                taps = last - pair < j->shared ? 1 : j->shared;
                 if (pair / j->panels != tap) {
                     tap = pair / j->panels;
-                    fill(j, f, group, tap, tap + 1, p0, p1, from, 0);
+                    fill(j, f, group, tap, tap + taps, p0, p1, from, PLACES);
                 }
-                float *to = sums + (pair - first) * j->high_cut * wide;
+                Weigh fn = taps > 1 ? together[j->lanes] : weighers[j->lanes * j->shared - 1][nv - 1];
+                float *to = sums + (pair - first) * apart;
                 for (int64_t o = 0; o < o1 - o0; o += j->tile, to += j->tile * nv * L)
-                    weighers[j->lanes - 1][nv - 1](p1 - p0, from, k, tiles + o * (p1 - p0), to, in);
+                    fn(p1 - p0, from, k, tiles + o * (p1 - p0), to, apart, in);
             }
         }
         for (int64_t pair = first; pair < last; pair++) {
@@ -489,7 +506,8 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
      * the input. */
     int64_t vectors = ceil_div(what == CONV_WEIGHT ? per : j.high, L);
     j.lanes = lanes_for(vectors), j.panels = ceil_div(vectors, j.lanes);
-    j.tile = (what == CONV_WEIGHT ? outputs_of : rows_of)[j.lanes],
+    j.shared = what == CONV_WEIGHT && j.panels == 1 && taps > 1 ? taps_of[j.lanes] : 1;
+    j.tile = what == CONV_WEIGHT ? outputs_of[j.lanes * j.shared] : rows_of[j.lanes];
     j.planar = flb_pixels_makes_planes(c, what);
     size_t tables = ceil_div(j.count * sizeof(Phase) + taps * sizeof(Tap), 64) * 64,
            zeros = ceil_div(j.depth + L, L) * L * sizeof(float),
@@ -503,11 +521,17 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     find_phases(&j);
     double flops = 2.0 * c->images * c->outputs * per * taps * c->out[0] * c->out[1] * c->out[2] + 1;
     if (what == CONV_WEIGHT) {
-        /* Outputs are cut first: a set of taps copies its outputs' cotangents. */
-        int64_t cuts = least(ceil_div(PIECES, c->groups), ceil_div(made, 32));
+        /* As many pieces as threads need, or as it takes that a piece's sums stay in the second-level cache:
+         * each reads all pixels. Sums don't depend on them. Outputs are cut first: a set of taps copies its
+         * outputs' cotangents. */
+        int64_t pieces = flb_get_num_threads() > 1
+            ? PIECES
+            : least(PIECES, ceil_div(taps * per * made * c->groups * (int64_t)sizeof(float), SUMS));
+        int64_t cuts = least(ceil_div(pieces, c->groups), ceil_div(made, 32));
         j.high_cut = ceil_div(ceil_div(made, cuts), j.tile) * j.tile,
         j.high_cuts = ceil_div(made, j.high_cut);
-        j.pairs = taps * j.panels, j.sets = least(j.pairs, ceil_div(PIECES, c->groups * j.high_cuts));
+        j.pairs = taps * j.panels,
+        j.sets = least(ceil_div(j.pairs, j.shared), ceil_div(pieces, c->groups * j.high_cuts));
         int64_t total = c->groups * j.sets * j.high_cuts;
         flb_parallel(weight_range, &j, total, (int64_t)(2e5 * total / flops) + 1);
     } else {
