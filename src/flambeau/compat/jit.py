@@ -1,7 +1,8 @@
-"""``torch.jit`` without TorchScript: scripting keeps Python, tracing gives a captured graph.
+"""``torch.jit``: scripting keeps Python, tracing gives a captured graph, and archives of PyTorch's are loaded and run.
 
 ``script(f)`` returns ``f``, marked; ``trace(f, inputs)`` captures ``f`` as an fx graph at these inputs (jit_traced.py); ``save`` and ``load`` keep
-both in the format of ``torch.save``: a trace needs no class of the program's when it is loaded, what was scripted needs its own.
+both in the format of ``torch.save``: a trace needs no class of the program's when it is loaded, what was scripted needs its own. What PyTorch's
+``torch.jit.save`` wrote is read by ``torchscript/``, which is imported when such a file is met.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import pickle
 import warnings
 import zipfile
 
+from ..base.device import Device
 from ..base.public import public_in
 from ..core.tensor import Tensor
 from ..futures import Future
 from ..modules.module import Module
+from ..serialization.archive import Archive
 from . import jit_traced
+from .script_classes import Error, ScriptFunction, ScriptModule
 
 __all__ = [
     "Attribute",
@@ -61,38 +65,7 @@ _isinstance = isinstance
 _EXTRA = "archive/extra/"  # where PyTorch keeps such files
 
 
-class _Marks(type):
-    """Instances are what :func:`script` and :func:`trace` gave, and objects of the class."""
-
-    def __instancecheck__(cls, obj):
-        marked = "_scripted_here" in getattr(obj, "__dict__", ())
-        return type.__instancecheck__(cls, obj) or (marked and _isinstance(obj, Module) is issubclass(cls, Module))
-
-
-@public_in("jit")
-class Error(Exception):
-    """``torch.jit.Error``."""
-
-
-@public_in("jit._script")
-class ScriptModule(Module, metaclass=_Marks):
-    """The class of what :func:`script` and :func:`trace` make of modules, as ``isinstance`` says; as a base class an ordinary Module."""
-
-    def __init__(self) -> None:
-        super().__init__()
-
-
 RecursiveScriptModule = ScriptModule
-
-
-@public_in("jit")
-class ScriptFunction(metaclass=_Marks):
-    """The class of scripted and traced functions, as ``isinstance`` says."""
-
-    def __init__(self, name: str = "", graph=None):
-        raise NotImplementedError(
-            "torch.jit.ScriptFunction can't be made: torch.jit.script returns the Python function"
-        )
 
 
 @public_in("jit")
@@ -127,8 +100,8 @@ Final = __import__("typing").Final
 
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """The object itself: Python semantics are kept."""
-    if obj is None:
-        return script
+    if obj is None or _is_archived(obj):
+        return script if obj is None else obj
     if _isinstance(obj, Module) and getattr(obj, "has_uninitialized_params", bool)():
         raise RuntimeError("Modules that have uninitialized parameters can't be scripted: run a forward pass first")
     if not callable(obj):
@@ -229,7 +202,7 @@ def trace(
 ):
     """``func`` captured at ``example_inputs`` (or ``example_kwarg_inputs``) as a graph of ATen operators: what depends on values is fixed, as
     tracing does. Of a module the parameters and buffers keep their names. RuntimeError for a dict as the result, unless ``strict=False``."""
-    if _isinstance(func, jit_traced.TracedModule | jit_traced.TracedFunction):
+    if _isinstance(func, jit_traced.TracedModule | jit_traced.TracedFunction) or _is_archived(func):
         return func
     if _isinstance(func, Module):
         inputs = {"forward": example_inputs}
@@ -301,24 +274,74 @@ def wait(future: Future):
 
 def save(m, f, _extra_files=None) -> None:
     """Keep what :func:`script` or :func:`trace` gave, with ``torch.save``: a trace as its graph, what was scripted by the name of its class.
+    A module of one of PyTorch's archives is written as such, and PyTorch loads it.
     ``_extra_files``: {name: text or bytes}, kept beside it."""
     from ..serialization import save
 
+    if _is_archived(m):
+        return m.save(f, _extra_files)
     save(m, f)
     if not _extra_files:
-        return
+        return None
     with zipfile.ZipFile(f, "a") as archive:
         for name, content in _extra_files.items():
             archive.writestr(f"{_EXTRA}{name}", content)
+    return None
+
+
+def _is_archived(m) -> bool:
+    """Whether a module came from one of PyTorch's archives."""
+    return getattr(type(m), "_archived", None) is not None and _isinstance(m, ScriptModule)
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """What :func:`save` kept, in evaluation or training as it was. ``_extra_files``: a dict whose values are filled in as bytes. ValueError
-    for a file that doesn't exist, RuntimeError for a TorchScript archive of PyTorch's, which holds code for its own interpreter."""
-    from ..serialization import load
+    """What :func:`save` kept, in evaluation or training as it was; and modules that PyTorch's ``torch.jit.save`` wrote, traced or scripted.
 
+    ``map_location``: the device that all tensors go to. ``_extra_files``: a dict whose values are filled in as bytes. An archive of PyTorch's is data
+    that needs no trust: its code is parsed, only TorchScript's own statements are taken, and names lead to operators and to its own classes.
+
+    ValueError for a file that doesn't exist; RuntimeError for one that is no archive, is broken or has code outside of TorchScript, with file, line,
+    class and method; NotImplementedError for objects of classes of C++ (packed weights of quantised layers). An operator that only PyTorch has raises
+    NotImplementedError when it is called.
+    """
     if _isinstance(f, str | os.PathLike) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
+    if _isinstance(f, str | os.PathLike) and os.path.isdir(f):
+        raise ValueError(f"The provided filename {f} is a directory")
+    if map_location is not None and not _isinstance(map_location, str | Device):
+        raise ValueError("map_location must be a device or a string")
+    if _begins_zip(f):
+        with Archive.open(f) as archive:
+            if archive.has("constants.pkl"):
+                from .torchscript import reading
+
+                out = reading.load(archive, map_location)
+                _fill_extra(archive, _extra_files)
+                return out
+    if hasattr(f, "seek"):
+        f.seek(0)
+    return _loaded(f, map_location, _extra_files)
+
+
+def _begins_zip(f) -> bool:
+    if _isinstance(f, str | os.PathLike):
+        with open(f, "rb") as file:
+            return file.read(2) == b"PK"
+    start = f.tell()
+    head = f.read(2)
+    f.seek(start)
+    return head == b"PK"
+
+
+def _fill_extra(archive: Archive, files: dict | None) -> None:
+    for name in files or ():
+        if archive.has(f"extra/{name}"):
+            files[name] = archive.record(f"extra/{name}")
+
+
+def _loaded(f, map_location, _extra_files):
+    from ..serialization import load
+
     try:
         out = load(f, map_location=map_location, weights_only=False)
     except (pickle.UnpicklingError, EOFError) as error:

@@ -85,6 +85,10 @@ class Archive:
     def has(self, name: str) -> bool:
         return f"{self.prefix}/{name}" in self.zip.NameToInfo
 
+    def names(self) -> list[str]:
+        """Names of the records, below the top folder."""
+        return [name.removeprefix(f"{self.prefix}/") for name in self.zip.NameToInfo]
+
     def _info(self, name: str) -> zipfile.ZipInfo:
         info = self.zip.NameToInfo.get(f"{self.prefix}/{name}")
         if info is None:
@@ -160,8 +164,8 @@ class ArchiveWriter:
         with self.zip.open(info, "w", force_zip64=data.nbytes >= 1 << 31) as out:
             out.write(data)
 
-    def close(self) -> None:
-        self.record("version", b"3\n")
+    def close(self, version: int = 3) -> None:
+        self.record("version", b"%d\n" % version)
         self.record(".data/serialization_id", f"{self._digest:040d}".encode())
         self.zip.close()
         if self.own is not None:

@@ -22,7 +22,7 @@ from .rebuild import StorageType, _rebuild_nested_tensor, _rebuild_sparse_tensor
 from .unpickler import Restricted, Trusted
 from .writer import MAGIC, PROTOCOL
 
-__all__ = ["read"]
+__all__ = ["Storages", "read"]
 
 
 def _location(map_location, tag: str) -> Device:
@@ -103,11 +103,11 @@ class _Places:
         return made
 
 
-class _Zip:
-    """Storages of an archive, each read when a tensor first needs it."""
+class Storages:
+    """Storages of an archive, each read from ``folder`` when a tensor first needs it."""
 
-    def __init__(self, archive: Archive, places: _Places, mmap: bool):
-        self.archive, self.places, self.mmap = archive, places, mmap
+    def __init__(self, archive: Archive, map_location=None, folder: str = "data", mmap: bool = False):
+        self.archive, self.places, self.folder, self.mmap = archive, _Places(map_location), folder, mmap
         self.swap = False
         if archive.has("byteorder"):
             order = archive.record("byteorder")
@@ -123,7 +123,7 @@ class _Zip:
         return _seen_as(self.loaded[key], kind)
 
     def _read(self, kind, key, location, numel) -> Storage:
-        name, expected = f"data/{key}", numel * _item(kind)
+        name, expected = f"{self.folder}/{key}", numel * _item(kind)
         there = self.archive.size(name)
         if there != expected:
             raise RuntimeError(f"storage has wrong byte size: expected {expected} got {there} (record {name})")
@@ -177,7 +177,7 @@ def _read_zip(archive: Archive, map_location, weights_only, mmap, pickle_args):
                 "this is a TorchScript archive: it holds code for PyTorch's own interpreter, which flambeau doesn't have"
             )
         data = io.BytesIO(archive.record("data.pkl"))
-        return _unpickler(data, weights_only, _Zip(archive, _Places(map_location), mmap), pickle_args).load()
+        return _unpickler(data, weights_only, Storages(archive, map_location, mmap=mmap), pickle_args).load()
 
 
 class _Stream:

@@ -35,6 +35,7 @@ FUNCTIONS = (
 )  # fmt: skip
 TRACED = (
     "flambeau.compat.masked_tensor.",
+    "flambeau.compat.torchscript.",
     "flambeau.nested.",
     "flambeau.ops.affine.embeddings.",
     "flambeau.ops.affine.packed.",

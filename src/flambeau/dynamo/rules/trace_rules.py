@@ -51,6 +51,7 @@ INLINE_IN_PACKAGE = (
     os.path.join(PACKAGE, "compat", "masked_tensor.py"),
     os.path.join(PACKAGE, "aot", "traced_calls.py"),
     os.path.join(PACKAGE, "compat", "jit_traced.py"),
+    os.path.join(PACKAGE, "compat", "torchscript") + os.sep,  # operators of TorchScript's own
     os.path.join(PACKAGE, "amp", "grad_scaler.py"),  # which keeps tensors that it makes
     os.path.join(PACKAGE, "ops", "lists", "adam.py"),  # the rule that optimisers share with fused operators
     os.path.join(PACKAGE, "autograd", "generator_mode.py"),
