@@ -210,6 +210,7 @@ def test_a_spare_machine_takes_the_place_of_one_that_leaves(cluster):
     assert [m.end()[0] for m in (a, b, spare)] == [143, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_machine_of_the_store_is_killed(cluster):
     """The others hear of it by its silence, go on, and meet a new machine at the store, which has a process of its own."""
     conf = "keep_alive_max_attempt=8"

@@ -27,6 +27,7 @@ from flambeau.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10d
 from flambeau.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout, create_handler
 from flambeau.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 from flambeau.distributed.elastic.rendezvous.utils import parse_rendezvous_config
+from flambeau.distributed.elastic.utils.data import CyclingIterator, ElasticDistributedSampler
 from flambeau.distributed.launcher.api import LaunchConfig, elastic_launch
 from flambeau.distributed.run import config_from_args, parse_args
 
@@ -302,6 +303,33 @@ def test_options_of_the_environment(monkeypatch):
         monkeypatch.setenv(f"PET_{name}", value)
     config = config_from_args(parse_args(["train.py"]))[0]
     assert (config.min_nodes, config.max_nodes, config.rdzv_endpoint, config.nproc_per_node) == (2, 3, "h:1", 4)
+
+
+# ---- data ---------------------------------------------------------------------------------------------------
+
+# (epoch, first index, rank): the indices that PyTorch's sampler gives of 11 samples on 3 ranks.
+SAMPLED = {
+    (0, 0, 0): [10, 3, 2, 7],
+    (0, 0, 2): [4, 8, 9, 10],
+    (0, 4, 1): [4, 6, 8],
+    (3, 0, 1): [0, 4, 8, 7],
+    (3, 4, 0): [9, 10, 5],
+    (3, 4, 2): [8, 6, 7],
+}
+
+
+@pytest.mark.parametrize("epoch, start, rank", SAMPLED)
+def test_samples_from_the_middle_of_an_epoch(epoch, start, rank):
+    sampler = ElasticDistributedSampler(range(11), 3, rank, start)
+    sampler.set_epoch(epoch)
+    assert list(sampler) == SAMPLED[epoch, start, rank] and len(sampler) == len(SAMPLED[epoch, start, rank])
+
+
+def test_odd_samplers():
+    with pytest.raises(ValueError, match="Start index 5 should be less than dataset size 5"):
+        ElasticDistributedSampler(range(5), 2, 0, 5)
+    assert [list(ElasticDistributedSampler(range(5), 4, rank, 4)) for rank in range(4)] == [[4]] * 4
+    assert list(CyclingIterator(3, lambda epoch: iter(range(epoch + 1)), 1)) == [0, 1, 0, 1, 2]
 
 
 # ---- agents ------------------------------------------------------------------------------------------------

@@ -86,15 +86,13 @@ from distributed.group_methods: AllgatherOptions AllreduceOptions BroadcastOptio
     "distributed.checkpoint.default_planner": "from distributed.checkpoint: DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.optimizer": "refuses: load_sharded_optimizer_state_dict",
     "+distributed.checkpoint.format_utils": "why: it is not built\nclass: _EmptyStateDictLoadPlanner",
-    "+distributed.elastic": "why: it is not built\nmodule: metrics timer utils control_plane",
+    "+distributed.elastic": "why: it is not built\nmodule: metrics timer control_plane",
     "distributed.elastic.control_plane": "refuses: worker_main",
     "distributed.elastic.metrics": "why: metrics go nowhere unless a handler is given, and handlers are not built\nrefuses: configure getStream\n"
     "returns None: put_metric publish_metric initialize_metrics\ndecorator: prof profile\n"
     "class: MetricHandler NullMetricHandler ConsoleMetricHandler MetricData MetricsConfig MetricStream",
     "distributed.elastic.timer": "why: timers of ranks are not built\nrefuses: configure expires\n"
     "class: LocalTimerClient LocalTimerServer FileTimerClient FileTimerRequest FileTimerServer TimerClient TimerRequest TimerServer",
-    "distributed.elastic.utils": "module: distributed",
-    "distributed.elastic.utils.distributed": "refuses: create_c10d_store get_free_port get_socket_with_port",
     "distributed._composable": "module: fsdp replicate",
     "distributed._composable.fsdp": "from distributed.fsdp: fully_shard FSDPModule MixedPrecisionPolicy CPUOffloadPolicy",
     "distributed._composable.replicate": "refuses: replicate",

@@ -17,10 +17,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import ErrorHandler, ProcessFailure
-from .logs import LogsSpecs
+from .logs import DefaultLogsSpecs, LogsDest, LogsSpecs, Std, to_map
 from .output import Output, is_consequence, last_traceback
 
-__all__ = ["GRACE", "MultiprocessContext", "PContext", "RunProcsResult", "SignalException", "SubprocessContext"]
+__all__ = [
+    "GRACE",
+    "DefaultLogsSpecs",
+    "LogsDest",
+    "LogsSpecs",
+    "MultiprocessContext",
+    "PContext",
+    "RunProcsResult",
+    "SignalException",
+    "Std",
+    "SubprocessContext",
+    "to_map",
+]
 
 GRACE = 3  # seconds between SIGTERM and SIGKILL
 _PDEATHSIG = 1

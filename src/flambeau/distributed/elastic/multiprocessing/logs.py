@@ -10,9 +10,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import IntFlag
 
+from ....base.public import public_in
+
 __all__ = ["DefaultLogsSpecs", "LogsDest", "LogsSpecs", "Std", "to_map"]
 
 
+@public_in("distributed.elastic.multiprocessing.api")
 class Std(IntFlag):
     """Streams of a process."""
 
@@ -37,6 +40,7 @@ def to_map(val_or_map: Std | dict[int, Std], local_world_size: int) -> dict[int,
     return {local: given.get(local, Std.NONE) for local in range(local_world_size)}
 
 
+@public_in("distributed.elastic.multiprocessing.api")
 @dataclass
 class LogsDest:
     """Files by local rank, empty where there is none: of streams that go to the file alone, or to both (``tee``), and of errors (``record``)."""
@@ -48,6 +52,7 @@ class LogsDest:
     error_files: dict[int, str] = field(default_factory=dict)
 
 
+@public_in("distributed.elastic.multiprocessing.api")
 class LogsSpecs(ABC):
     """What is wanted of the output. ``redirects`` go to files alone, ``tee`` to both; of ranks out of ``local_ranks_filter`` nothing is passed on."""
 
@@ -71,6 +76,7 @@ class LogsSpecs(ABC):
         """The folder of all files."""
 
 
+@public_in("distributed.elastic.multiprocessing.api")
 class DefaultLogsSpecs(LogsSpecs):
     """``DIR/attempt_N/RANK/`` has ``stdout.log``, ``stderr.log`` and ``error.json``; N counts the starts. Without ``log_dir`` in a folder of the
     system's for temporary files, which is removed at the end unless streams go there."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from .....base.public import public_in
 from ...multiprocessing.errors import ProcessFailure
 from ...rendezvous import RendezvousHandler
 
 __all__ = ["RunResult", "Worker", "WorkerGroup", "WorkerSpec", "WorkerState"]
 
 
+@public_in("distributed.elastic.agent.server.api")
 @dataclass
 class WorkerSpec:
     """``local_world_size`` ranks of ``entrypoint`` (a function, or a program as text) with ``args``, on each machine that ``rdzv_handler`` meets.
@@ -48,6 +50,7 @@ class WorkerSpec:
         return getattr(self.entrypoint, "__qualname__", repr(self.entrypoint))
 
 
+@public_in("distributed.elastic.agent.server.api")
 class Worker:
     """A rank of this machine. ``id`` is its process's number, None before the start."""
 
@@ -69,6 +72,7 @@ class Worker:
         return f"Worker({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__)})"
 
 
+@public_in("distributed.elastic.agent.server.api")
 class WorkerState(str, Enum):  # noqa: UP042
     """How the ranks of a machine are."""
 
@@ -86,6 +90,7 @@ class WorkerState(str, Enum):  # noqa: UP042
         return state in (WorkerState.HEALTHY, WorkerState.UNHEALTHY)
 
 
+@public_in("distributed.elastic.agent.server.api")
 class WorkerGroup:
     """The ranks of this machine in one round."""
 
@@ -107,6 +112,7 @@ class WorkerGroup:
         self.master_addr = self.master_port = None
 
 
+@public_in("distributed.elastic.agent.server.api")
 @dataclass
 class RunResult:
     """What ranks returned, or how they failed, by global rank."""

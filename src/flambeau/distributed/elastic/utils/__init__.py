@@ -1,0 +1,1 @@
+"""What programs of elastic jobs use: see ``data``."""
