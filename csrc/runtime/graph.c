@@ -382,6 +382,11 @@ static int parse_call(PyObject *held, Step *s, Graph *g) {
     for (int i = 0; s->stage && i < g->stages[s->stage].nbinds; i++)
         if (g->stages[s->stage].binds[i].source >= s->nresults)
             FAIL("result %d does not exist", g->stages[s->stage].binds[i].source);
+    PyObject *quiet = PyObject_GetAttrString(s->callable, "quiet");
+    if (!quiet && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    if (!quiet) PyErr_Clear();
+    if (quiet != Py_True) g->has_telling_call = 1;
+    Py_XDECREF(quiet);
     g->has_call = 1;
     return check_slots(g, s->args, s->nargs);
 }
@@ -558,7 +563,7 @@ static void free_step(Step *s) {
     PyMem_Free(s->results);
     PyMem_Free(s->numbers);
     Py_XDECREF(s->callable);
-    Py_XDECREF(s->loop);
+    Py_XDECREF(s->native);
 }
 
 static void graph_dealloc(Graph *g) {
@@ -599,7 +604,7 @@ static void graph_dealloc(Graph *g) {
 static int graph_traverse(Graph *g, visitproc visit, void *arg) {
     for (int i = 0; i < g->nsteps; i++) {
         Py_VISIT(g->steps[i].callable);
-        Py_VISIT(g->steps[i].loop);
+        Py_VISIT(g->steps[i].native);
     }
     Py_VISIT(g->on_error);
     Py_VISIT(g->on_mismatch);
@@ -611,7 +616,7 @@ static int graph_traverse(Graph *g, visitproc visit, void *arg) {
 static int graph_clear(Graph *g) {
     for (int i = 0; i < g->nsteps; i++) {
         Py_CLEAR(g->steps[i].callable);
-        Py_CLEAR(g->steps[i].loop);
+        Py_CLEAR(g->steps[i].native);
     }
     Py_CLEAR(g->on_mismatch);
     Py_CLEAR(g->info);
@@ -638,11 +643,15 @@ static PyObject *takes_arrays(Graph *g, void *unused) {
 }
 
 static PyObject *calls_python(Graph *g, void *unused) { return PyBool_FromLong(g->has_call); }
+static PyObject *calls_quietly(Graph *g, void *unused) { return PyBool_FromLong(!g->has_telling_call); }
 
 static PyGetSetDef graph_getset[] = {
     {"takes_arrays", (getter)takes_arrays, NULL,
      "whether its inputs may be ndarrays: none of them is among its outputs"},
     {"calls_python", (getter)calls_python, NULL, "whether a call of it may run Python besides its errors"},
+    {"calls_quietly", (getter)calls_quietly, NULL,
+     "whether all that it calls in Python has nothing to tell at a line of the program's, where that can run "
+     "again"},
     {"step_seconds", (getter)get_seconds, NULL,
      "seconds that each step has taken while time_steps was on, over all calls"},
     {"arena_size", (getter)get_arena, NULL,

@@ -103,8 +103,8 @@ typedef struct Step {
     /* call: `callable` gets a tensor over a part of each of args; results go to the slots `results`; then
      * `stage` begins, if not 0 */
     PyObject *callable;
-    PyObject
-        *loop; /* the native loop that `callable` turned out to be, None for others, NULL: not known yet */
+    PyObject *native; /* the native loop, or the call of NumPy's, that `callable` turned out to be, None for
+                         others, NULL: not known yet */
     Part *parts;
     int nresults, *results, stage, nnumbers, *numbers; /* the integers F[numbers[i]] follow the tensors */
     /* bind: the parts of args are int64 numbers, the sources of `stage`, which then begins: its symbols are
@@ -151,7 +151,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    int ninputs, nslots, nsteps, noutputs, nframe, nstages, has_call, light,
+    int ninputs, nslots, nsteps, noutputs, nframe, nstages, has_call, has_telling_call, light,
         dynamic;     /* has_call: some steps want the GIL */
     int widest;      /* the most pointers that a kernel is handed */
     int *input_slot; /* the slot of each input, -1: not read */
@@ -174,13 +174,15 @@ typedef struct {
 extern int flb_timing; /* the clock by which launches add up the time of each step, 0: they don't */
 
 extern FlbApi *flb_api;
-extern PyTypeObject FlbGraph_Type, FlbLoop_Type, FlbLoopWith_Type, FlbArrayResult_Type;
+extern PyTypeObject FlbGraph_Type, FlbLoop_Type, FlbLoopWith_Type, FlbArrayResult_Type, FlbNumpyCall_Type,
+    FlbArrayView_Type;
 
 int flb_init_writing(PyObject *module);
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 PyObject *flb_graph_consume(PyObject *self, PyObject *list);
-PyObject *flb_loop_of(PyObject *callable);
+PyObject *flb_native_call_of(PyObject *callable);
 PyObject *flb_loop_arrays(PyObject *loop, PyObject *const *arrays, Py_ssize_t n);
+PyObject *flb_numpy_call(PyObject *call, PyObject *const *given, Py_ssize_t n, int plain);
 enum { ALL_OUTPUTS = -1 };
 PyObject *flb_graph_array(Graph *g, PyObject *const *args, int one); /* of as many inputs as it has */
 PyObject *flb_array_result(PyObject *graph, PyObject *args);

@@ -345,9 +345,9 @@ static int turn_over(Call *c, int begin, int end) {
     return 0;
 }
 
-/* What a native loop is given: an input itself where it is all of it, since such an array costs as much as a
- * short loop. */
-static PyObject *array_for_loop(const Layout *l, const Frame *f, char *ptr, PyObject *owner) {
+/* What a native loop, or a function of NumPy's, is given: an input itself where it is all of it, since such
+ * an array costs as much as a short loop. */
+static PyObject *array_for_native(const Layout *l, const Frame *f, char *ptr, PyObject *owner) {
     if (owner && PyArray_CheckExact(owner) && PyArray_DATA((PyArrayObject *)owner) == ptr &&
         matches((PyArrayObject *)owner, l, f))
         return Py_NewRef(owner);
@@ -359,7 +359,7 @@ static int run_call(Call *c, Step *s) {
     PyObject *stack[64], **tensors = count <= 64 ? stack : PyMem_Malloc(count * sizeof(PyObject *));
     PyObject *result = NULL, *fast = NULL;
     PyObject *callable = Py_XNewRef(s->callable); /* a collected graph has none */
-    PyObject *loop = s->loop && Py_IS_TYPE(s->loop, &FlbLoopWith_Type) ? Py_NewRef(s->loop) : NULL;
+    PyObject *native = s->native && s->native != Py_None ? Py_NewRef(s->native) : NULL;
     flb_floating_note(flb_api->floating()); /* what is called may clear the flags */
     if (!tensors || !callable) {
         if (callable) PyErr_NoMemory();
@@ -370,8 +370,8 @@ static int run_call(Call *c, Step *s) {
         Place *p = &c->places[s->args[n]];
         const Layout *layout = &s->parts[n].layout;
         char *ptr = p->ptr + c->f[s->parts[n].at];
-        if (loop) {
-            if (!(tensors[n] = array_for_loop(layout, c->f, ptr, p->owner))) goto done;
+        if (native) {
+            if (!(tensors[n] = array_for_native(layout, c->f, ptr, p->owner))) goto done;
             continue;
         }
         PyObject *array = array_over(layout, c->f, ptr, p->owner);
@@ -381,9 +381,11 @@ static int run_call(Call *c, Step *s) {
     }
     for (; n < count; n++)
         if (!(tensors[n] = PyLong_FromLongLong(c->f[s->numbers[n - s->nargs]]))) goto done;
-    result = loop ? flb_loop_arrays(loop, tensors, n) : PyObject_Vectorcall(callable, tensors, n, NULL);
+    result = !native                             ? PyObject_Vectorcall(callable, tensors, n, NULL)
+        : Py_IS_TYPE(native, &FlbNumpyCall_Type) ? flb_numpy_call(native, tensors, n, 1)
+                                                 : flb_loop_arrays(native, tensors, n);
     if (!result) goto done;
-    if (!s->loop && !(s->loop = flb_loop_of(callable))) goto done;
+    if (!s->native && !(s->native = flb_native_call_of(callable))) goto done;
     fast = PySequence_Tuple(result); /* owned: reading a number may run Python, which may change a list */
     if (!fast) goto done;
     if (PyTuple_GET_SIZE(fast) != s->nresults) {
@@ -416,7 +418,7 @@ done:
     for (int i = 0; i < n; i++) Py_DECREF(tensors[i]);
     if (tensors != stack) PyMem_Free(tensors);
     Py_XDECREF(callable);
-    Py_XDECREF(loop);
+    Py_XDECREF(native);
     Py_XDECREF(result);
     Py_XDECREF(fast);
     return status;
@@ -918,13 +920,16 @@ PyMODINIT_FUNC PyInit__runtime(void) {
     flb_api = PyCapsule_Import(FLB_API_CAPSULE, 0);
     if (!flb_api) return NULL;
     if (PyType_Ready(&FlbGraph_Type) < 0 || PyType_Ready(&FlbLoop_Type) < 0 ||
-        PyType_Ready(&FlbLoopWith_Type) < 0)
+        PyType_Ready(&FlbLoopWith_Type) < 0 || PyType_Ready(&FlbNumpyCall_Type) < 0 ||
+        PyType_Ready(&FlbArrayView_Type) < 0)
         return NULL;
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
     if (flb_init_writing(m) < 0 || PyType_Ready(&FlbArrayResult_Type) < 0 ||
         PyModule_AddObjectRef(m, "Graph", (PyObject *)&FlbGraph_Type) < 0 ||
-        PyModule_AddObjectRef(m, "Loop", (PyObject *)&FlbLoop_Type) < 0 || flb_add_kernels(m) < 0) {
+        PyModule_AddObjectRef(m, "Loop", (PyObject *)&FlbLoop_Type) < 0 ||
+        PyModule_AddObjectRef(m, "NumpyCall", (PyObject *)&FlbNumpyCall_Type) < 0 ||
+        PyModule_AddObjectRef(m, "ArrayView", (PyObject *)&FlbArrayView_Type) < 0 || flb_add_kernels(m) < 0) {
         Py_DECREF(m);
         return NULL;
     }

@@ -623,12 +623,13 @@ PyTypeObject FlbLoopWith_Type = {
     .tp_call = PyVectorcall_Call,
 };
 
-/* The loop that a callable of a graph turned out to be when it was first called (eager_call.py), or None. */
-PyObject *flb_loop_of(PyObject *callable) {
+/* The loop, or the call of NumPy's, that a callable of a graph turned out to be when it was first called
+ * (inductor/lowering/eager_call.py), or None. */
+PyObject *flb_native_call_of(PyObject *callable) {
     PyObject *run = PyObject_GetAttrString(callable, "run");
     if (!run && !PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
     if (!run) PyErr_Clear();
-    if (run && Py_IS_TYPE(run, &FlbLoopWith_Type)) return run;
+    if (run && (Py_IS_TYPE(run, &FlbLoopWith_Type) || Py_IS_TYPE(run, &FlbNumpyCall_Type))) return run;
     Py_XDECREF(run);
     return Py_NewRef(Py_None);
 }

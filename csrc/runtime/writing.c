@@ -133,10 +133,14 @@ static PyObject *takes_arrays(Writing *w, void *unused) {
 static PyObject *calls_python(Writing *w, void *unused) {
     return PyObject_GetAttrString(w->graph, "calls_python");
 }
+static PyObject *calls_quietly(Writing *w, void *unused) {
+    return PyObject_GetAttrString(w->graph, "calls_quietly");
+}
 static PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
     {"takes_arrays", (getter)takes_arrays, NULL, "whether its inputs may be ndarrays"},
     {"calls_python", (getter)calls_python, NULL, "whether the graph may run Python"},
+    {"calls_quietly", (getter)calls_quietly, NULL, "see Graph.calls_quietly"},
     {NULL},
 };
 static PyMemberDef members[] = {

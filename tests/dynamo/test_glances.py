@@ -5,6 +5,7 @@ import pytest
 from helpers import Graphs
 
 import flambeau as torch
+from flambeau import _frame
 
 
 def turned(x):
@@ -73,14 +74,23 @@ def test_looking_is_plain(f):
     assert not graphs.gms
 
 
-@pytest.mark.parametrize("f", [added, scaled, branches])
+@pytest.mark.parametrize("f", [added, scaled])
 def test_computing_is_captured(f):
     graphs = Graphs()
     run(f, X, graphs)
     assert graphs.gms
 
 
-def test_what_is_compiled_itself_is_captured():
+def test_a_branch_may_compute_at_another_call():
     graphs = Graphs()
-    np.testing.assert_array_equal(torch.compile(turned, backend=graphs)(X), X.T)
+    compiled = torch.compile(driver, backend=graphs)
+    for x in (X, np.arange(24.0).reshape(6, 4)):
+        np.testing.assert_array_equal(compiled(branches, x)[0], branches(x))
     assert graphs.gms
+
+
+def test_what_is_compiled_itself_is_captured():
+    compiled = torch.compile(turned)
+    np.testing.assert_array_equal(compiled(X), X.T)
+    (cache,) = _frame.caches(turned.__code__).values()
+    assert cache.entries and not cache.skip

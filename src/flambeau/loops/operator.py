@@ -213,5 +213,6 @@ def _fallible(arrays, ints, floats, program, *more) -> bool:
 for _fresh, _inside in ((loop, loop_), (drawing_loop, drawing_loop_)):
     for _op in (_fresh, _inside):
         _op.override("fallible", _fallible)
+        _op.override("quiet", _fresh is loop)
         _op.override("prepared", functools.partial(_prepared, _op is _inside))
     writing_form(_fresh, _inside, _operands)

@@ -1,8 +1,8 @@
 """Captured code that is one call: the native caller makes it without a frame (csrc/frame/frame_eval.c, ``run_direct``).
 
 The code calls the graph with arguments of the frame and returns an item of what it gives, an argument, or a constant. An item that is
-made an array goes out as one: the graph's call then makes neither the list nor the tensor. Only graphs that run no Python: what is warned of
-there is told at the line of the program's frame."""
+made an array goes out as one: the graph's call then makes neither the list nor the tensor. What is warned of in Python is told at the line of
+the program's frame: graphs that run any are called so where the frame is run plainly for a warning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import enum
 import types
 from typing import Any
 
-from flambeau import _C, _frame
+from flambeau import _C, _frame, _runtime
 from flambeau.base.records import slotted
 
 from ..numpy import numpy_bridge
@@ -22,7 +22,17 @@ SILENT = frozenset({"CACHE", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 LARGEST = 256  # bytes of code; a direct call has DIRECT_ARGUMENTS (csrc/frame/frame_eval.h) at most
 MOST_ARGUMENTS = 16
 CONSTANTS = frozenset(
-    {type(None), bool, int, float, str, _frame.DisabledFunction, types.FunctionType, types.BuiltinFunctionType}
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        str,
+        _frame.DisabledFunction,
+        _runtime.ArrayView,
+        types.FunctionType,
+        types.BuiltinFunctionType,
+    }
 )
 """Of the code: whoever decodes it asks constants for their text, which is the program's to give for others."""
 
@@ -63,14 +73,23 @@ def direct_call(code: types.CodeType) -> DirectCall | None:
     ):
         n += 1
     named = [i.name for i in steps[: n + 2]]
+    if named == ["LOAD_CONST", "LOAD_FAST", "CALL", "RETURN_VALUE"] and type(steps[0].argval) is _runtime.ArrayView:
+        place = code.co_varnames.index(steps[1].argval)
+        return DirectCall(steps[0].argval, (place,), steps[n].offset, Returns.RESULT)
     if n > MOST_ARGUMENTS or named != ["LOAD_CONST", *["LOAD_FAST"] * (n - 1), "CALL", "STORE_FAST"]:
         return None
     call, made = steps[0].argval, steps[n]
-    native = isinstance(call, _frame.DisabledFunction) and getattr(call.fn, "calls_python", True) is False
-    if not native or made.argval != n - 1:
+    if not (isinstance(call, _frame.DisabledFunction) and _needs_no_frame(call)) or made.argval != n - 1:
         return None
     arguments = tuple(code.co_varnames.index(i.argval) for i in steps[1:n])
     return _returning(call, arguments, made.offset, steps[n + 1].argval, steps[n + 2 :], code.co_varnames[:given])
+
+
+def _needs_no_frame(call: _frame.DisabledFunction) -> bool:
+    """Whether nothing that the graph calls has a line of the program's to name."""
+    if getattr(call.fn, "calls_python", True) is False:
+        return True
+    return getattr(call.fn, "calls_quietly", False) is True and call.again is not None
 
 
 def _returning(

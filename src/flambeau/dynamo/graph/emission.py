@@ -17,6 +17,7 @@ from ..bytecode.codegen import TEMP, Codegen
 from ..exc import BackendCompilerFailed, SkipFrame, Unsupported
 from ..modes import autocast
 from ..numpy import floating_errors, numpy_bridge
+from ..numpy.views import only_views
 from ..rules.reflect import name_of
 from ..subclasses import subclass_operations
 from ..subclasses.gradients import GradientRegion, Runner, region_of
@@ -57,10 +58,9 @@ class Emission:
         body = self._behind_the_graph(tx, cg, stack, local_names, tail)
         outputs = list(cg.outputs)
         drawn = self._python_draws(cg)
-        if not recorder.has_work():
-            if not outputs:
-                recorder.drop_calls()
-                return drawn + body
+        if not outputs and (not recorder.has_work() or only_views(recorder.root.nodes)):
+            recorder.drop_calls()
+            return drawn + body
         for block in reversed(autocast.blocks(output)):
             block.end(recorder.root)
         if final_grad != output.initial_grad:

@@ -88,13 +88,15 @@ class EagerCall:
         """An operator may have a call of its own for graphs: ``override("prepared", fn)``, one with bodies a rule of that name. ``fn(template)``,
         in which an ArgumentSlot with k from 0 on is a tensor and one below 0 a number (``ArgumentSlot.place`` says
         where either is among what is given), gives what is called with tensors and numbers and returns a list of
-        dense tensors, none of which is one of the operands; or None."""
+        dense tensors, none of which is one of the operands; or None. ``override("quiet", True)``: it warns of nothing where its frame can be
+        run plainly instead."""
         made_by = getattr(self.call, "func", None)
         op = self.call.args[0] if made_by in (call_schema, call_rule) else None
         prepared = None
         if op is not None and not self.floats:
             prepared = (op.overrides if made_by is call_schema else op.rules).get("prepared")
         self.prepared = prepared and functools.partial(prepared, self.template)
+        self.quiet = prepared is not None and bool(op.overrides.get("quiet"))
         self.run = None
 
     def __call__(self, *given):

@@ -25,6 +25,7 @@ from ...graph import tensor_queries
 from ...guards.source import GetAttrSource
 from ...higher_order.opaque import call_value
 from ...numpy import numpy_bridge
+from ...numpy.views import made_of_argument
 from ...rules import trace_rules
 from ...rules.constants import is_constant_value
 from ...rules.reflect import module_of, name_of, qualname_of
@@ -532,6 +533,12 @@ class NumpyNdarrayVariable(TensorVariable):
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
+        if not is_read_only(self.node) and not self.node.graph.carries:
+            made = made_of_argument(current().output, self.node, self.val, self.scalar)
+            if made is not None:
+                cg.call_function(made[1], lambda: cg.load_source(made[0]), 1)
+                return
+
         if self.scalar:
             cg.call_function(numpy_bridge.to_scalar, lambda: cg.graph_output(self.node), 1)
             return
