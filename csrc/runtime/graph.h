@@ -261,8 +261,7 @@ int flb_graph_lifetimes(Graph *g);            /* fill `lives` and `stops`, see l
 int flb_graph_turns(Graph *g);                /* `takes` and `gives` */
 PyObject *flb_loops_worth(PyObject *self, PyObject *arg);
 PyObject *flb_operation_names(PyObject *self, PyObject *unused);
-PyObject *flb_compute_operations(PyObject *self, PyObject *args);
-PyObject *flb_wanted_operations(PyObject *self, PyObject *args);
+PyObject *flb_sweep_operations(PyObject *self, PyObject *args);
 PyObject *flb_use_blas(PyObject *self, PyObject *args);
 PyObject *flb_gemm_address(PyObject *self, PyObject *arg);
 #endif

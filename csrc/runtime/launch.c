@@ -851,10 +851,9 @@ static PyObject *time_steps(PyObject *self, PyObject *arg) {
 static PyMethodDef functions[] = {
     {"operation_names", flb_operation_names, METH_NOARGS,
      "operation_names() -> names of the operations of lists, by number"},
-    {"compute_operations", flb_compute_operations, METH_VARARGS,
-     "compute_operations(list, values): values of a list of operations, those of leaves being given"},
-    {"wanted_operations", flb_wanted_operations, METH_VARARGS,
-     "wanted_operations(list, wanted): mark, in bytes, what the marked operations are computed from"},
+    {"sweep_operations", flb_sweep_operations, METH_VARARGS,
+     "sweep_operations(list, base, parts, values, cotangents, steps, programs, makes, constants): hyper-dual "
+     "numbers of a list of operations"},
     {"loops_worth", flb_loops_worth, METH_O,
      "loops_worth(nanoseconds) -> the number before: how long what is left of a native loop has to take to "
      "be given to other threads"},

@@ -1,12 +1,13 @@
-/* Lists of scalar operations, as loops/listing.py records them and loops/operations.py differentiates them:
- * each operation is computed from at most two earlier ones, or constants. */
+/* Lists of scalar operations, as loops/listing.py records them: hyper-dual numbers are carried through them,
+ * forwards, and cotangents of such numbers, backwards. What an operation does with the parts of its operands
+ * is a straight program of scalar operations (loops/hyperdual.py). */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"
 #include <math.h>
 
 typedef struct {
-    uint32_t op, a, b, unused; /* a, b: numbers of operations; 0 for the constants x, y */
-    double x, y;
+    uint32_t op, a, b, unused; /* a, b: rows of the operands, 0 for constants */
+    double x, y;               /* the operands' values */
 } Operation;
 
 /* A row is an operation, not a declaration. */
@@ -23,9 +24,9 @@ typedef struct {
 /* clang-format on */
 
 #define NUMBER(name, value) LIST_##name,
-enum { LIST_LEAF, OPERATIONS(NUMBER) LIST_COUNT };
+enum { LIST_NONE, OPERATIONS(NUMBER) LIST_COUNT };
 #define TEXT(name, value) #name,
-static const char *const names[] = {"LEAF", OPERATIONS(TEXT)};
+static const char *const names[] = {"NONE", OPERATIONS(TEXT)};
 
 /* operation_names() -> tuple, by number */
 PyObject *flb_operation_names(PyObject *self, PyObject *unused) {
@@ -39,53 +40,144 @@ PyObject *flb_operation_names(PyObject *self, PyObject *unused) {
     return out;
 }
 
-static int taken(PyObject *args, Py_buffer *list, Py_buffer *values, Py_ssize_t width) {
-    if (!PyArg_ParseTuple(args, "y*w*", list, values)) return -1;
-    Py_ssize_t n = list->len / (Py_ssize_t)sizeof(Operation), bad = values->len < n * width;
-    const Operation *o = list->buf;
-    for (Py_ssize_t k = 0; k < n && !bad; k++)
-        bad = o[k].op >= LIST_COUNT || (o[k].op && (o[k].a >= k || o[k].b >= k));
-    if (!bad) return 0;
-    PyBuffer_Release(list);
-    PyBuffer_Release(values);
-    PyErr_SetString(PyExc_ValueError, "no list of operations, or too little room for their values");
-    return -1;
+typedef struct {
+    uint32_t op, a, b; /* a, b: slots, below its own */
+} ListStep;
+
+/* Where the program of an operation lies: its steps, and what it makes (slots). begin < 0: there is none. */
+typedef struct {
+    int64_t begin, end, makes;
+} ListProgram;
+
+enum {
+    PLACES = 4 * LIST_COUNT
+}; /* of programs: 4 * operation + (1: the first operand is no constant) + (2: the second) */
+
+typedef struct {
+    const Operation *list;
+    const ListStep *steps;
+    const ListProgram *programs;
+    const uint32_t *makes;
+    const double *constants;
+    double *values, *cotangents; /* rows of `parts` numbers */
+    Py_ssize_t count, base, parts, constant_count;
+} Sweep;
+
+static inline Py_ssize_t place_of(const Operation *o) {
+    return 4 * (Py_ssize_t)o->op + (o->a != 0) + 2 * (o->b != 0);
 }
 
 #define VALUE(name, value) \
-    case LIST_##name: v[k] = (value); break;
+    case LIST_##name: *slot = (value); break;
 
-/* compute_operations(list, values): the values of leaves are given. */
-PyObject *flb_compute_operations(PyObject *self, PyObject *args) {
-    (void)self;
-    Py_buffer list, values;
-    if (taken(args, &list, &values, sizeof(double)) < 0) return NULL;
-    Py_ssize_t n = list.len / (Py_ssize_t)sizeof(Operation);
-    const Operation *o = list.buf;
-    double *v = values.buf;
-    Py_BEGIN_ALLOW_THREADS for (Py_ssize_t k = 0; k < n; k++) {
-        double x = o[k].a ? v[o[k].a] : o[k].x, y = o[k].b ? v[o[k].b] : o[k].y;
-        switch (o[k].op) {
-        case LIST_LEAF:
-            break; /* given */
-            OPERATIONS(VALUE)
-        }
+/* Slots: the parts of x, y, the result, its cotangent; constants; then one for each step. */
+static void run(const Sweep *w, const ListProgram *p, double *slots) {
+    double *slot = slots + 4 * w->parts + w->constant_count;
+    for (const ListStep *s = w->steps + p->begin, *end = w->steps + p->end; s < end; s++, slot++) {
+        double x = slots[s->a], y = slots[s->b];
+        switch (s->op) { OPERATIONS(VALUE) }
     }
-    Py_END_ALLOW_THREADS PyBuffer_Release(&list);
-    PyBuffer_Release(&values);
-    Py_RETURN_NONE;
 }
 
-/* wanted_operations(list, wanted): mark what the marked ones are computed from. */
-PyObject *flb_wanted_operations(PyObject *self, PyObject *args) {
+static void operands(const Sweep *w, const Operation *o, double *slots) {
+    Py_ssize_t n = w->parts;
+    slots[0] = o->x, slots[n] = o->y;
+    for (Py_ssize_t k = 1; o->a && k < n; k++) slots[k] = w->values[o->a * n + k];
+    for (Py_ssize_t k = 1; o->b && k < n; k++) slots[n + k] = w->values[o->b * n + k];
+}
+
+static void forwards(const Sweep *w, double *slots) {
+    Py_ssize_t n = w->parts;
+    for (Py_ssize_t k = 0; k < w->count; k++) {
+        const Operation *o = &w->list[k];
+        const ListProgram *p = &w->programs[place_of(o)];
+        double *r = w->values + (w->base + k) * n;
+        operands(w, o, slots);
+        run(w, p, slots);
+        for (Py_ssize_t j = 0; j < n; j++) r[j] = slots[w->makes[p->makes + j]];
+    }
+}
+
+static void backwards(const Sweep *w, double *slots) {
+    Py_ssize_t n = w->parts;
+    for (Py_ssize_t k = w->count - 1; k >= 0; k--) {
+        const Operation *o = &w->list[k];
+        const ListProgram *p = &w->programs[PLACES + place_of(o)];
+        const double *r = w->values + (w->base + k) * n, *g = w->cotangents + (w->base + k) * n;
+        int any = 0;
+        for (Py_ssize_t j = 0; j < n; j++) any |= g[j] != 0;
+        if (!any) continue; /* what wasn't selected never meets an infinity */
+        operands(w, o, slots);
+        memcpy(slots + 2 * n, r, sizeof(double) * n);
+        memcpy(slots + 3 * n, g, sizeof(double) * n);
+        run(w, p, slots);
+        const uint32_t *makes = w->makes + p->makes;
+        for (Py_ssize_t j = 0; o->a && j < n; j++) w->cotangents[o->a * n + j] += slots[makes[j]];
+        for (Py_ssize_t j = 0; o->b && j < n; j++) w->cotangents[o->b * n + j] += slots[makes[n + j]];
+    }
+}
+
+/* Whether nothing lies outside of what it points into; *most: the most steps of a program. */
+static int sound(const Sweep *w, const Py_buffer *steps, const Py_buffer *makes, const Py_buffer *values,
+                 const Py_buffer *cotangents, Py_ssize_t *most) {
+    Py_ssize_t n = w->parts, step_count = steps->len / (Py_ssize_t)sizeof(ListStep),
+               make_count = makes->len / 4;
+    Py_ssize_t rows = w->base + w->count, first = 4 * n + w->constant_count, back = cotangents->len > 0;
+    if (n < 1 || n > 1 << 16 || w->base < 1 || values->len / (8 * n) < rows ||
+        (back && cotangents->len / (8 * n) < rows))
+        return 0;
+    *most = 0;
+    for (Py_ssize_t k = 0; k < 2 * PLACES; k++) {
+        const ListProgram *p = &w->programs[k];
+        if (p->begin < 0) continue;
+        Py_ssize_t length = p->end - p->begin, made = k < PLACES ? n : 2 * n;
+        if (length < 0 || p->end > step_count || p->makes < 0 || p->makes + made > make_count) return 0;
+        for (Py_ssize_t j = 0; j < length; j++) {
+            const ListStep *s = &w->steps[p->begin + j];
+            if (!s->op || s->op >= LIST_COUNT || s->a >= first + j || s->b >= first + j) return 0;
+        }
+        for (Py_ssize_t j = 0; j < made; j++)
+            if (w->makes[p->makes + j] >= first + length) return 0;
+        if (length > *most) *most = length;
+    }
+    for (Py_ssize_t k = 0; k < w->count; k++) {
+        const Operation *o = &w->list[k];
+        if (!o->op || o->op >= LIST_COUNT || o->a >= w->base + k || o->b >= w->base + k) return 0;
+        if (w->programs[place_of(o) + (back ? PLACES : 0)].begin < 0) return 0;
+    }
+    return 1;
+}
+
+/* sweep_operations(list, base, parts, values, cotangents, steps, programs, makes, constants): the operations'
+ * rows of `values` from those of their operands, or, with cotangents, what goes from their rows to those of
+ * their operands. The list's first operation has row `base`. */
+PyObject *flb_sweep_operations(PyObject *self, PyObject *args) {
     (void)self;
-    Py_buffer list, wanted;
-    if (taken(args, &list, &wanted, 1) < 0) return NULL;
-    const Operation *o = list.buf;
-    char *w = wanted.buf;
-    for (Py_ssize_t k = list.len / (Py_ssize_t)sizeof(Operation) - 1; k > 0; k--)
-        if (w[k] && o[k].op) w[o[k].a] = w[o[k].b] = 1;
-    PyBuffer_Release(&list);
-    PyBuffer_Release(&wanted);
+    Py_buffer list, values, cotangents, steps, programs, makes, constants;
+    Sweep w;
+    if (!PyArg_ParseTuple(args, "y*nnw*w*y*y*y*y*", &list, &w.base, &w.parts, &values, &cotangents, &steps,
+                          &programs, &makes, &constants))
+        return NULL;
+    w.list = list.buf, w.count = list.len / (Py_ssize_t)sizeof(Operation);
+    w.values = values.buf, w.cotangents = cotangents.buf;
+    w.steps = steps.buf, w.programs = programs.buf, w.makes = makes.buf, w.constants = constants.buf;
+    w.constant_count = constants.len / (Py_ssize_t)sizeof(double);
+    Py_ssize_t most = 0;
+    double *slots = NULL;
+    if (programs.len != 2 * PLACES * (Py_ssize_t)sizeof(ListProgram) ||
+        !sound(&w, &steps, &makes, &values, &cotangents, &most))
+        PyErr_SetString(PyExc_ValueError, "no list of operations, or too little room for their values");
+    else if (!(slots = PyMem_Calloc(4 * w.parts + w.constant_count + most, sizeof(double)))) PyErr_NoMemory();
+    else {
+        memcpy(slots + 4 * w.parts, w.constants, constants.len);
+        Py_BEGIN_ALLOW_THREADS;
+        if (cotangents.len) backwards(&w, slots);
+        else forwards(&w, slots);
+        Py_END_ALLOW_THREADS;
+    }
+    PyMem_Free(slots);
+    Py_buffer *given[] = {&list, &values, &cotangents, &steps, &programs, &makes, &constants};
+    for (size_t k = 0; k < sizeof given / sizeof *given; k++) PyBuffer_Release(given[k]);
+    if (PyErr_Occurred()) return NULL;
     Py_RETURN_NONE;
 }

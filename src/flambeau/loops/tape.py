@@ -24,9 +24,12 @@ from .arguments import DATA, RUNTIME
 from .emitter import Arithmetic, Emitter
 from .values import Declined, Size
 
-__all__ = ["FORWARD", "NOTE", "REVERSE", "TAPE_RECORD", "Partials", "TapeEmitter", "tape_places"]
+__all__ = ["FORWARD", "NOTE", "NOTE_RECORD", "REVERSE", "TAPE_RECORD", "Partials", "TapeEmitter", "tape_places"]
 
-NOTE = 24  # bytes of a note: two numbers of 4 bytes, two doubles
+NOTE_RECORD = np.dtype(
+    [("a", "<u4"), ("b", "<u4"), ("wa", "<f8"), ("wb", "<f8")]
+)  # operands' numbers, partial derivatives
+NOTE = NOTE_RECORD.itemsize
 DOUBLE, I32, I64, PTR = llvm.DOUBLE, llvm.I32, llvm.I64, llvm.PTR
 TAPE, ARENA, SHADOW = Operand("%tape", PTR), Operand("%arena", PTR), Operand("%shadow", I64)
 NOTHING, ZERO, ONE = llvm.constant(I32, 0), llvm.constant(DOUBLE, 0.0), llvm.constant(DOUBLE, 1.0)
@@ -346,9 +349,10 @@ def tape_places(text: str) -> str:
     return re.sub(r"FIELD\((\w+)\)", lambda m: f"getelementptr i8, ptr %tape, i64 {TAPE_RECORD.fields[m[1]][1]}", text)
 
 
-# fld_note(tape, a, partial, b, partial): the number of a new note.
+# fld_note(tape, a, partial, b, partial): the number of a new note. Not inlined: a caller would know that numbers follow one another, and could
+# keep one and make others from it, see checkpoints.py.
 _NOTE_TEXT = """
-define internal i32 @fld_note(ptr %tape, GIVEN) {
+define internal i32 @fld_note(ptr %tape, GIVEN) noinline {
   %any = or i32 %a, %b
   %none = icmp eq i32 %any, 0
   br i1 %none, label %no, label %yes
