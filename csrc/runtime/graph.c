@@ -311,6 +311,25 @@ static int parse_kernel(PyObject *held, Step *s, Graph *g) {
     return check_slots(g, s->args, s->nargs);
 }
 
+static int parse_table(PyObject *held, Step *s, Graph *g) {
+    PyObject *slots;
+    unsigned long long address;
+    if (!PyArg_ParseTuple(held, "KOiiiii", &address, &slots, &s->nrows, &s->total, &s->grain, &s->params,
+                          &s->nparams))
+        return -1;
+    if (s->nrows < 1 || s->nparams < 0 || s->nparams > MOST_ROW_ARGS) FAIL("a table of %d rows", s->nrows);
+    if (check_place(g, s->total, s->nrows) < 0 || check_place(g, s->grain, 1) < 0) return -1;
+    for (int i = 0; i < s->nrows; i++)
+        if (check_place(g, s->params + i * s->nparams, s->nparams) < 0) return -1;
+    if (parse_ints(slots, &s->args, &s->nargs) < 0) return -1;
+    if (s->nargs % s->nrows) FAIL("rows of a table take as many slots each");
+    s->fn = (KernelFn)(uintptr_t)address;
+    int room =
+        s->nargs + 3 * s->nrows + 1; /* with the status words and sizes of each, and where rows begin */
+    if (room > g->widest) g->widest = room;
+    return check_slots(g, s->args, s->nargs);
+}
+
 static int parse_gemm(PyObject *held, Step *s, Graph *g) {
     PyObject *slots;
     unsigned long long address;
@@ -394,6 +413,8 @@ static int parse_call(PyObject *held, Step *s, Graph *g) {
 static PyObject *fields_of_step(PyObject *o, int kind) {
     switch (kind) {
     case STEP_KERNEL: return fields(o, "address", "slots", "total", "grain", "params", "nparams", NULL);
+    case STEP_TABLE:
+        return fields(o, "address", "slots", "rows", "totals", "grain", "params", "nparams", NULL);
     case STEP_GEMM:
         return fields(o, "address", "f64", "slots", "ta", "tb", "sizes", "nbatch", "choice", NULL);
     case STEP_NATIVE: return fields(o, "kernel", "slots", "views", "numbers", "planes", NULL);
@@ -409,6 +430,7 @@ static int parse_step(PyObject *o, Step *s, Graph *g) {
     static int (*const parsers[STEP_COUNT])(PyObject *, Step *, Graph *) = {
         [STEP_KERNEL] = parse_kernel, [STEP_GEMM] = parse_gemm, [STEP_NATIVE] = parse_native,
         [STEP_CALL] = parse_call,     [STEP_ROWS] = parse_rows, [STEP_BIND] = parse_bind,
+        [STEP_TABLE] = parse_table,
     };
     int kind = kind_of(o, STEP_COUNT);
     if (kind < 0) return -1;

@@ -93,6 +93,9 @@ typedef struct Step {
     /* kernel over F[total] iterations in pieces of at least F[grain]; F[params ..]: the sizes it reads */
     KernelFn fn;
     int total, grain, params;
+    /* table: the kernel on nrows rows of nargs / nrows of the slots each; row i over F[total + i] iterations,
+     * its sizes are F[params + i * nparams ..] */
+    int nrows, nparams;
     /* gemm: args are A, B, C; F[sizes ..] is a GemmSizes */
     GemmFn gemm;
     int f64, nbatch, sizes, choice;

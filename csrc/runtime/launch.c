@@ -31,6 +31,30 @@ static void kernel_range(void *context, int64_t begin, int64_t end) {
     c->fn(c->args, begin, end);
 }
 
+/* A kernel on the rows of a table, whose iterations are counted through: row i has those from starts[i] on.
+ */
+typedef struct {
+    KernelFn fn;
+    char **args; /* of one row behind the other */
+    const int64_t *starts;
+    int width, nrows;
+} TableCall;
+
+static void table_range(void *context, int64_t begin, int64_t end) {
+    const TableCall *c = context;
+    int row = 0, after = c->nrows; /* the last one that starts at `begin` or before it */
+    while (after - row > 1) {
+        int middle = row + (after - row) / 2;
+        if (c->starts[middle] <= begin) row = middle;
+        else after = middle;
+    }
+    for (; begin < end; row++) {
+        int64_t start = c->starts[row], stop = c->starts[row + 1] < end ? c->starts[row + 1] : end;
+        if (begin < stop) c->fn(c->args + (int64_t)row * c->width, begin - start, stop - start);
+        begin = stop;
+    }
+}
+
 /* Everything that belongs to one call. */
 typedef struct {
     Graph *g;
@@ -438,6 +462,23 @@ static int run_bind(Call *c, const Step *s) {
     return run_code(stage, c->f) < 0 ? -1 : place_slots(c, s->stage);
 }
 
+/* The kernel on all rows as one launch: the threads share the iterations of all of them. */
+static void run_table(Call *c, const Step *s) {
+    const Frame *f = c->f;
+    int own = s->nargs / s->nrows, width = own + 2;
+    int64_t *starts = (int64_t *)(c->pointers + (int64_t)s->nrows * width);
+    starts[0] = 0;
+    for (int i = 0; i < s->nrows; i++) {
+        char **pointers = c->pointers + (int64_t)i * width;
+        for (int k = 0; k < own; k++) pointers[k] = c->places[s->args[i * own + k]].ptr;
+        pointers[own] = (char *)c->status;
+        pointers[own + 1] = (char *)(f + s->params + i * s->nparams);
+        starts[i + 1] = starts[i] + f[s->total + i];
+    }
+    TableCall call = {s->fn, c->pointers, starts, width, s->nrows};
+    flb_parallel(table_range, &call, starts[s->nrows], f[s->grain]);
+}
+
 /* NOTE: runs without the GIL and can't fail: what it needs is allocated before. */
 static void run_native(Call *c, const Step *s) {
     const Frame *f = c->f;
@@ -464,6 +505,10 @@ static void run_native(Call *c, const Step *s) {
         int failed = s->rows ? flb_run_planes(s, c->places, f, views, numbers, c->status)
                              : s->kernel->run(views, numbers, c->status);
         if (failed < 0) c->status[0] = -1;
+        return;
+    }
+    if (s->kind == STEP_TABLE) {
+        run_table(c, s);
         return;
     }
     char **pointers = c->pointers;

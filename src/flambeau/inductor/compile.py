@@ -38,6 +38,8 @@ from .scheduling.fusion import fuse, merge
 from .scheduling.notes import label_of, notes_of
 from .scheduling.planes import PlaneChain, chain_planes
 from .scheduling.rows import RowChain, chain_rows
+from .scheduling.sized import SizedGroups
+from .scheduling.tables import Table, tabulate
 from .settings import config
 from .tuning import products as autotune
 from .tuning import rows as autotune_rows
@@ -111,6 +113,7 @@ def _compile_once(gm) -> tuple[Any, list[Any]]:
         graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, output_aliases)
     info = graph.info
     launches = sum(not isinstance(s, ExternCall) for s in info.steps)
+    launches -= sum(len(s.steps) - 1 for s in info.launches if isinstance(s, Table))
     metrics.ir_nodes_pre_fusion += len(made.nodes)
     metrics.generated_kernel_count += launches
     entry = facts.entry
@@ -270,20 +273,30 @@ def _grouped(program, clock: _Clock):
     return lowering, nodes, groups, outputs
 
 
-def _written(groups, lowering, outputs, clock: _Clock) -> list:
-    """The steps in order, their LLVM text written and being compiled."""
-    steps = []
+def _written(groups, lowering, outputs, over, clock: _Clock) -> tuple[list, list]:
+    """(The steps in order, their LLVM text written and being compiled; the groups that they are made of)."""
     leaving = outputs.difference(*(g.reads for g in groups))
-    for step in _kernels(groups, lowering, outputs, leaving):
+    sized = SizedGroups(lowering.buffers, lowering.values, leaving, over)
+    if config.tables:
+        groups = sized.separate(groups, _kept(groups, outputs))
+        verify([n for g in groups for n in g.nodes], lowering.buffers)
+    clock.passed("separate rows")
+
+    def write(kernel) -> None:
         clock.passed("build kernels")
-        if not isinstance(step, ExternCall) and not step.name:
-            write_kernel(step, lowering.buffers, lowering.values, leaving)
-            step.name = cache.kernel_name(step.text)
-            step.text = step.text.replace("@KERNEL", f"@{step.name}")
-            cache.begin(step.name, step.text)
-        steps.append(step)
+        write_kernel(kernel, lowering.buffers, lowering.values, leaving)
+        kernel.name = cache.kernel_name(kernel.text)
+        kernel.text = kernel.text.replace("@KERNEL", f"@{kernel.name}")
+        cache.begin(kernel.name, kernel.text)
         clock.passed("write LLVM text")
-    return steps
+
+    steps = []
+    for step in _kernels(groups, lowering, outputs, leaving, sized, write):
+        if not isinstance(step, ExternCall) and not step.name:
+            write(step)
+        steps.append(step)
+    clock.passed("build kernels")
+    return steps, groups
 
 
 def compile_program(program, times=None, output_aliases=None):
@@ -292,16 +305,18 @@ def compile_program(program, times=None, output_aliases=None):
     times = {} if times is None else times
     clock = _Clock(times)
     lowering, nodes, groups, outputs = _grouped(program, clock)
-    steps = _written(groups, lowering, outputs, clock)
-    inplace = _place(lowering, steps, output_aliases or {})
+    output_aliases = output_aliases or {}
+    steps, groups = _written(groups, lowering, outputs, _wanted_over(lowering, output_aliases), clock)
+    inplace = _place(lowering, steps, output_aliases)
     spend(steps, lowering)
     placed = {a: b for a, b in inplace.values()}
+    launches = steps
     if config.epilogue_fusion:
         launches = chain_planes(chain_rows(steps, lowering.buffers, placed), lowering.buffers, placed)
-        steps = flat(launches)
-    else:
-        launches = steps
     clock.passed("chain rows and planes")
+    launches = tabulate(launches, placed)
+    steps = flat(launches)
+    clock.passed("make tables")
     begin = autotune.clock()
     choices = autotune.tune(launches, lowering.buffers) if config.max_autotune else []
     left = config.autotune_seconds - (autotune.clock() - begin)
@@ -340,24 +355,34 @@ def compile_program(program, times=None, output_aliases=None):
     return graph, CompiledParts(nodes, groups, lowering, set(inplace))
 
 
-def _kernels(groups, lowering, outputs, leaving):
-    """Kernels and extern calls in order; a kernel with a name is a duplicate of an earlier one.
+def _wanted_over(lowering, output_aliases: dict[int, int]) -> set[str]:
+    """The buffers of outputs that are wanted in the memory of an input."""
+    found = (lowering.outputs[position] for position in output_aliases)
+    return {what.buffer for kind, what, *_ in found if kind == Out.SLOT}
 
-    A buffer stays in memory when it is an output or another group reads it."""
+
+def _kept(groups, outputs):
+    """A function that tells what of a group stays in memory: what is an output, is read by another group, or is written by another one too."""
     readers: dict[str, set[int]] = {}
-    for i, g in enumerate(groups):
+    for g in groups:
         for name in g.reads:
-            readers.setdefault(name, set()).add(i)
+            readers.setdefault(name, set()).add(id(g))
     writers = Counter(name for g in groups for name in set(g.writes))
+    return lambda g: {n for n in g.writes if n in outputs or readers.get(n, set()) - {id(g)} or writers[n] > 1}
+
+
+def _kernels(groups, lowering, outputs, leaving, sized, write):
+    """Kernels and extern calls in order; a kernel with a name is a duplicate of an earlier one, or was written by ``write``."""
+    kept = _kept(groups, outputs)
     duplicates = Duplicates(lowering.buffers)
-    for i, g in enumerate(groups):
+    for g in groups:
         if g.kind == "extern":
             yield g.nodes[0]
             continue
-        keep = {n for n in g.writes if n in outputs or readers.get(n, set()) - {i} or writers[n] > 1}
+        keep = kept(g)
         if keep or g.kind == "scatter":
             make = functools.partial(build, g, lowering.buffers, lowering.values, keep, leaving)
-            yield duplicates.kernel(g, keep, make)
+            yield sized.kernel(g, keep, write) or duplicates.kernel(g, keep, make)
 
 
 def _copies(kernel, target: str, source: str) -> bool:
@@ -485,7 +510,10 @@ def _source(steps, together, kernels, notes) -> str:
 def _launches(steps) -> list[str]:
     lines = []
     for s in steps:
-        if isinstance(s, RowChain):
+        if isinstance(s, Table):
+            lines.append(f"; launch {s.name} over {len(s.steps)} rows, in pieces of {s.grain}: {label_of(s.steps[0])}")
+            lines += [f";   ({', '.join(r.args)}) parallel over {r.total}" for r in s.steps]
+        elif isinstance(s, RowChain):
             lines.append(f"; blocks of {s.block} of {s.rows} rows, through each of these:")
             lines += [f";   {line[2:]}" for line in _launches(s.steps)]
         elif isinstance(s, PlaneChain):

@@ -19,6 +19,11 @@ KNOBS = {
     "parallel_branches": Knob(
         True, "run small launches that don't depend on one another side by side", ("FLAMBEAU_PARALLEL_BRANCHES",)
     ),
+    "tables": Knob(
+        True,
+        "run loops that differ in their buffers and sizes only (rows of list operators) by one kernel, as one launch",
+        ("FLAMBEAU_TABLES",),
+    ),
     "reduction_piece": Knob(
         4096, "elements of a piece of a reduction that is done in two steps", in_key=True, type=int
     ),

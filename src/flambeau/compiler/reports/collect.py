@@ -23,6 +23,7 @@ from flambeau.inductor.ir.nodes import ExternCall
 from flambeau.inductor.ir.notes import Note
 from flambeau.inductor.scheduling.planes import PlaneChain
 from flambeau.inductor.scheduling.rows import RowChain
+from flambeau.inductor.scheduling.tables import Table
 from flambeau.inductor.settings import config
 from flambeau.profiling.recorded import Flags, Kind
 
@@ -130,7 +131,7 @@ def _copied(args: Any) -> Any:
 
 
 def _each_part(step: Any) -> list[Any]:
-    return list(step.steps) if isinstance(step, (RowChain, PlaneChain)) else [step]
+    return list(step.steps) if isinstance(step, (RowChain, PlaneChain, Table)) else [step]
 
 
 def _program(gm: Any, made: Any, info: Any) -> Program:

@@ -71,6 +71,7 @@ class Kernel:
     nodes: list = made_by(list)
     params: list = made_by(list)
     renamed: dict = made_by(dict)  # of a duplicate: buffers in the values of its nodes -> its own
+    in_table: bool = False  # one of many that share code and may share a launch (scheduling/tables.py)
     threads: int = (
         0  # of a block, where it is for a device of threads (threads.py): then sizes stand among the arguments
     )

@@ -14,7 +14,7 @@ from ...base.errors import AllocationError
 from ...base.records import made_by, replace, slotted
 from ...base.relations import evaluate
 from ...core.messages import Message
-from .records import CallStep, GemmStep, KernelStep, NativeStep, RowsStep
+from .records import CallStep, GemmStep, KernelStep, NativeStep, RowsStep, TableStep
 
 __all__ = ["LaunchPlan"]
 
@@ -43,7 +43,7 @@ class LaunchPlan:
         """The native graph; ``addresses`` of the kernels by name."""
 
         def bound(s):
-            if isinstance(s, KernelStep):
+            if isinstance(s, (KernelStep, TableStep)):
                 return replace(s, address=addresses[s.name])
             if isinstance(s, GemmStep):
                 return replace(s, address=blas.gemm_address(s.type))

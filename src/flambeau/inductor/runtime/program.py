@@ -10,6 +10,7 @@ from ..assembly.dtypes import itemsize
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Region
 from ..scheduling.planes import PlaneChain
 from ..scheduling.rows import RowChain
+from ..scheduling.tables import Table
 from .frame import IntegerFrame
 from .plan import LaunchPlan
 from .records import (
@@ -32,6 +33,7 @@ from .records import (
     Planes,
     RowsStep,
     SlotOutput,
+    TableStep,
     ValueOutput,
     ValueSlot,
     ViewRecord,
@@ -126,6 +128,8 @@ class _Assembly:
     def step(self, step):
         if isinstance(step, RowChain):
             return self.rows(step)
+        if isinstance(step, Table):
+            return self.table(step)
         if isinstance(step, PlaneChain):
             self.inplace = {**self.inplace, **step.over}
             first, *steps = map(self.step, step.steps)
@@ -148,6 +152,15 @@ class _Assembly:
         slots = [self.slot(a) for a in kernel.args]
         total, grain = self.frame.number(kernel.total), self.frame.number(kernel.grain)
         return KernelStep(kernel.name, slots, total, grain, self.frame.block(kernel.params), len(kernel.params))
+
+    def table(self, table: Table) -> TableStep:
+        rows = table.steps
+        self.cost += table.cost
+        slots = [self.slot(a) for r in rows for a in r.args]
+        totals = self.frame.block([r.total for r in rows])
+        params = self.frame.block([n for r in rows for n in r.params])
+        grain = self.frame.number(table.grain)
+        return TableStep(table.name, slots, len(rows), totals, grain, params, len(rows[0].params))
 
     def gemm(self, step: ExternCall) -> GemmStep:
         g, (a, b), (c,) = step.data, step.inputs, step.outputs

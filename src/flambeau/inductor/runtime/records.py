@@ -14,7 +14,7 @@ from ...base.records import made_by, slotted
 __all__ = [
     "ArenaSlot", "BindStep", "Binding", "CallStep", "ConstantOutput", "ConstantSlot", "GemmStep", "InputOutput", "InputSlot",
     "KernelStep", "LayoutRecord", "LocalSlot", "NativeStep", "NumberOutput", "ObjectSlot", "OutputSlot", "OwnSlot", "Planes", "RowsStep",
-    "SlotOutput", "ValueOutput", "ValueSlot", "ViewRecord",
+    "SlotOutput", "TableStep", "ValueOutput", "ValueSlot", "ViewRecord",
 ]  # fmt: skip
 
 record = slotted(frozen=False)
@@ -133,6 +133,22 @@ class KernelStep:
     name: str
     slots: list[int]
     total: int
+    grain: int
+    params: int
+    nparams: int
+    address: int = 0
+
+
+@record
+class TableStep:
+    """A compiled kernel on ``rows`` rows of as many slots each, one row behind the other in ``slots``. Row i has the range at place
+    ``totals + i`` and reads ``nparams`` sizes from ``params + i * nparams`` on; pieces go over all rows and are of ``grain`` iterations at least."""
+
+    kind: ClassVar = Step.TABLE
+    name: str
+    slots: list[int]
+    rows: int
+    totals: int
     grain: int
     params: int
     nparams: int

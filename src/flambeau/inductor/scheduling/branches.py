@@ -16,9 +16,8 @@ from ..ir.nodes import ExternCall
 from ..ir.values import loaded_atoms, walk
 from . import memory
 from .chains import MOST_ARGS
-from .effects import effects
-from .planes import PlaneChain
-from .rows import RowChain
+from .effects import NamedMemory, effects
+from .tables import Table
 
 __all__ = ["arrange", "side_by_side"]
 
@@ -33,7 +32,7 @@ SPLIT, START, RATE = 4e4, 2.0, 2.5e3  # of a native kernel that doesn't declare 
 
 def _alone(step) -> float | None:
     """Microseconds, about, of a launch that one thread makes; None for one that is split, or must stay where it is."""
-    if isinstance(step, (RowChain, PlaneChain)):
+    if getattr(step, "steps", None) is not None:
         return None
     if not isinstance(step, ExternCall):
         if type(step.total) is Expr or step.params or len(step.args) > MOST_ARGS:
@@ -55,34 +54,23 @@ def _alone(step) -> float | None:
     return flops / 3e4 if small else None
 
 
-class _Memory:
-    """Buffers as sets of bits: a bit for each buffer that has memory of its own, and for each piece of the arena between two ends of buffers."""
+class _Memory(NamedMemory):
+    """Buffers as sets of bits, with a bit for each piece of the arena between two ends of buffers that lie there."""
 
     def __init__(self, buffers, offsets: dict[str, int], inplace: dict[str, str]):
-        self.inplace = inplace
+        super().__init__(inplace)
         size = {n: buffers[n].size * buffers[n].width * itemsize(buffers[n].dtype) for n in offsets}
         ends = sorted({e for n, at in offsets.items() for e in (at, at + size[n])})
         place = {e: i for i, e in enumerate(ends)}
         self.bits = {n: (1 << place[at + size[n]]) - (1 << place[at]) for n, at in offsets.items()}
         self.used = len(ends)
 
-    def bit(self, name: str) -> int:
-        name = self.inplace.get(name, name)
-        if name not in self.bits:
-            self.bits[name] = 1 << self.used
-            self.used += 1
-        return self.bits[name]
-
-    def of(self, names) -> int:
-        out = 0
-        for name in names:
-            out |= self.bit(name)
-        return out
-
 
 def _may_fail(step, known: dict[str, bool]) -> bool:
     """Whether it may report more than a lack of memory. ``known``: of kernels by name."""
-    if isinstance(step, (RowChain, PlaneChain)):
+    if isinstance(step, Table):
+        return False
+    if getattr(step, "steps", None) is not None:
         return any(_may_fail(s, known) for s in step.steps)
     if isinstance(step, ExternCall):
         return step.what == "native" and not step.data.kernel.quiet

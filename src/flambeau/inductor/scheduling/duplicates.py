@@ -13,10 +13,10 @@ from ..ir.values import Value
 from .building import StoredRow
 from .fusion import Group
 
-__all__ = ["Duplicates"]
+__all__ = ["Duplicates", "Form", "renamed_kernel"]
 
 
-class _Form:
+class Form:
     """A group with buffers and loop variables numbered as they are met. Equal forms are equal but for these."""
 
     def __init__(self, group: Group, buffers: dict, keep: set[str]):
@@ -35,14 +35,13 @@ class _Form:
         if isinstance(node, Reduction):
             limit = node.limit and tuple(self._number(x) for x in node.limit)
             reduced = (tuple(map(self._var, node.reduced)), repr(node.init), limit)
-        loops = tuple(map(self._var, node.loops))
         return (
             level,
-            loops,
+            self._loops(node.loops),
             reduced,
             node.combine,
             self._value(node.value),
-            self._number(node.index),
+            self._index(node.index),
             self._buffer(node.buffer),
         )
 
@@ -52,6 +51,9 @@ class _Form:
     def _var(self, v: Var) -> tuple:
         return self._vars.setdefault(v, len(self._vars)), self._number(v.extent)
 
+    def _loops(self, loops) -> tuple:
+        return tuple(map(self._var, loops))
+
     def _extents(self, extents) -> tuple:
         return tuple(map(self._number, extents))
 
@@ -60,6 +62,10 @@ class _Form:
         if type(e) is Expr:
             return (e.const, *((self._atom(a), c) for a, c in e.terms))
         return self._atom(e)
+
+    def _index(self, e) -> Any:
+        """Where an element is loaded from, or stored."""
+        return self._number(e)
 
     def _atom(self, a) -> Any:
         if isinstance(a, Var):
@@ -84,10 +90,10 @@ class _Form:
                 continue
             stack.pop()
             if v.op == "load":
-                args = (self._buffer(v.args[0]), self._number(v.args[1]))
+                args = (self._buffer(v.args[0]), self._index(v.args[1]))
             else:
                 args = tuple(known[a] if isinstance(a, Value) else self._number(a) for a in v.args)
-            known[v] = len(known)
+            known[v] = len(self._rows)
             self._rows.append((v.op, v.dtype, args))
         return known[root]
 
@@ -101,7 +107,7 @@ class Duplicates:
 
     def kernel(self, group: Group, keep: set[str], make) -> Kernel:
         """The kernel of a group: ``make()`` builds and writes it, unless there is one for a group of its form."""
-        form = _Form(group, self.buffers, keep)
+        form = Form(group, self.buffers, keep)
         names = list(form.buffers)
         found = self.built.get(form.key)
         if found is None:
@@ -109,8 +115,10 @@ class Duplicates:
             self.built[form.key] = kernel, names
             return kernel
         kernel, theirs = found
-        renamed = dict(zip(theirs, names))
-        nodes = [
-            StoredRow(renamed[n.buffer], n.value, n.index, n.combine, n.internal, n.reduction) for n in kernel.nodes
-        ]
-        return replace(kernel, args=[renamed[a] for a in kernel.args], nodes=nodes, renamed=renamed)
+        return renamed_kernel(kernel, dict(zip(theirs, names)))
+
+
+def renamed_kernel(kernel: Kernel, renamed: dict[str, str], **changes: Any) -> Kernel:
+    """A kernel on other buffers."""
+    nodes = [StoredRow(renamed[n.buffer], n.value, n.index, n.combine, n.internal, n.reduction) for n in kernel.nodes]
+    return replace(kernel, args=[renamed[a] for a in kernel.args], nodes=nodes, renamed=renamed, **changes)

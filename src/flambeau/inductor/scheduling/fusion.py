@@ -26,7 +26,7 @@ from ..ir.values import Values, loaded_atoms, walk
 from ..settings import config
 from .orders import transposed, transposed_group
 
-__all__ = ["Group", "domain_variables", "environment", "fuse", "merge"]
+__all__ = ["Group", "domain_variables", "environment", "fuse", "merge", "regrouped"]
 
 WINDOW = 6  # how many groups back an unrelated node may be fused
 MAX_NODES = 48  # in a group
@@ -168,7 +168,7 @@ def _join(group: Group, node, values: Values, merging=False) -> Group | None:
     if found is None and (other := transposed(group, node, values.hint)) is not None:
         node, found = other, _try_join(group, other, values, merging)
     elif found is None and (nodes := transposed_group(group, node, values.hint)) is not None:
-        group = _regrouped(nodes)
+        group = regrouped(nodes)
         found = _try_join(group, node, values, merging)
     if found is None:
         return None
@@ -177,7 +177,7 @@ def _join(group: Group, node, values: Values, merging=False) -> Group | None:
     return group
 
 
-def _regrouped(nodes) -> Group:
+def regrouped(nodes) -> Group:
     """A group of pointwise nodes that run over the same loops."""
     group = Group("loops")
     group.outer = _extents(nodes[0].loops)
@@ -260,14 +260,15 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
             groups[-1].add(node)
             last_writer[node.buffer] = len(groups) - 1
             continue
-        chosen = None
+        chosen, reads = None, loads(node)
         low = max(need, 0)
-        # The group that makes the operands first, then later ones, the newest first.
+        # The group that makes the operands first, then later ones that read some of them too, then any others; the newest first.
         candidates = [need] if need >= 0 else []
-        candidates += [g for g in range(len(groups) - 1, low - 1, -1) if g != need]
+        later = [g for g in range(len(groups) - 1, low - 1, -1) if g != need]
+        candidates += sorted(later, key=lambda g: not (reads & groups[g].reads))
         for g in candidates if enabled else ():
             group = groups[g]
-            if g != need and len(groups) - g > WINDOW and not (loads(node) & group.reads):
+            if g != need and len(groups) - g > WINDOW and not (reads & group.reads):
                 continue
             found = _join(group, node, values)
             if found is not None:

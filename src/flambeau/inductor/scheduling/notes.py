@@ -12,6 +12,7 @@ from ..ir.notes import Note, Origin
 from ..ir.values import walk
 from .planes import PlaneChain
 from .rows import RowChain
+from .tables import Table
 
 __all__ = ["label_of", "notes_of"]
 
@@ -34,6 +35,11 @@ def notes_of(launches: Iterable[Any], lowering: Any) -> list[Note]:
 
 def _note(step: Any, lowering: Any) -> Note:
     hint = lowering.values.hint
+    if isinstance(step, Table):
+        rows = [_note(s, lowering) for s in step.steps]
+        origins = tuple(dict.fromkeys(o for r in rows for o in r.origins))
+        moved, flops = sum(r.bytes for r in rows), sum(r.flops for r in rows)
+        return Note("kernel", f"{rows[0].label}, {len(rows)} rows", step.name, moved, flops, origins)
     if isinstance(step, (RowChain, PlaneChain)):
         parts = tuple(_note(s, lowering) for s in step.steps)
         inside = set(step.locals)

@@ -16,7 +16,7 @@ from ...base import blas, kernels
 from ...base.records import replace
 from ...base.threads import get_num_threads
 from ..lowering.contractions import PACKED
-from ..runtime.records import GemmStep, KernelStep, NativeStep, RowsStep
+from ..runtime.records import GemmStep, KernelStep, NativeStep, RowsStep, TableStep
 from ..scheduling.rows import RowChain
 from ..settings import config
 from . import products as autotune
@@ -85,7 +85,7 @@ def _may_run(plan) -> bool:
     if len(plan.stages) > 1 or plan.stages[0][0]:
         return False
     return all(
-        isinstance(s, (KernelStep, GemmStep, RowsStep))
+        isinstance(s, (KernelStep, GemmStep, RowsStep, TableStep))
         or (isinstance(s, NativeStep) and not kernels.find(s.kernel).draws)
         for s in plan.steps
     )
