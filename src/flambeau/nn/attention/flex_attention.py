@@ -1,5 +1,5 @@
-"""flex_attention: attention whose scores a function changes and whose mask a function gives. Written on whole matrices; compiled, none of them is
-ever in memory as a whole (docs/design/inductor.md, "A product with its neighbours")."""
+"""flex_attention: attention whose scores a function changes and whose mask a function gives. Written on whole matrices. Compiled, none of them is
+ever in memory as a whole (docs/design/inductor.md, "A product with its neighbours"); large ones of eager code are made by parts (flex_parts.py)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from flambeau.base.device import Device
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.nn.attention.block_mask import DEFAULT_BLOCK_SIZE, BlockMask, create_mask, grid, noop_mask
+from flambeau.nn.attention.flex_parts import Places, attend_by_parts, goes_by_parts
 
 __all__ = [
     "AuxOutput",
@@ -139,21 +140,31 @@ def flex_attention(
     if enable_gqa and query.shape[1] != key.shape[1]:
         times = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
-    scores = (query @ key.transpose(-2, -1)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    b, h, q, k = scores.shape
-    if score_mod is not None:
-        scores = score_mod(scores, *grid(b, h, q, k, query.device))
-    if block_mask is not None:
-        kept = block_mask.keeps(*grid(b, h, q, k, query.device))
-        scores = scores.masked_fill(~kept, float("-inf"))
-    out = (safe_softmax(scores, -1) @ value).to(kind)
-    if return_aux is None and not return_lse:
-        return out
-    top = scores.amax(-1) if return_aux is None or return_aux.lse or return_aux.max_scores else None
-    lse = None
-    if return_aux is None or return_aux.lse:
-        nothing = top == float("-inf")  # such a row has no gradient either
-        lse = scores.masked_fill(nothing[..., None], 0.0).logsumexp(-1).masked_fill(nothing, float("-inf"))
+    wants_lse = return_lse if return_aux is None else return_aux.lse
+    wants_top = return_aux is not None and return_aux.max_scores
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, places: Places | None = None) -> list[Tensor]:
+        b, h, rows, _ = query.shape
+        at = grid(b, h, rows, key.shape[-2], query.device) if places is None else (*places[:3], places.key)
+        if places is not None:
+            key, value = places.among(key), places.among(value)
+        scores = (query @ key.transpose(-2, -1)) * factor
+        if score_mod is not None:
+            scores = score_mod(scores, *at)
+        if block_mask is not None:
+            scores = scores.masked_fill(~block_mask.keeps(*at), float("-inf"))
+        made = [(safe_softmax(scores, -1) @ value).to(kind)]
+        if wants_lse or wants_top:
+            top = scores.amax(-1)
+        if wants_lse:
+            nothing = top == float("-inf")  # such a row has no gradient either
+            made.append(scores.masked_fill(nothing[..., None], 0.0).logsumexp(-1).masked_fill(nothing, float("-inf")))
+        return [*made, top] if wants_top else made
+
+    by_parts = goes_by_parts(query, key, block_mask)
+    out, *rest = attend_by_parts(attend, query, key, value, block_mask) if by_parts else attend(query, key, value)
     if return_aux is None:
-        return out, lse
-    return out, AuxOutput(lse, top if return_aux.max_scores else None)
+        return (out, *rest) if return_lse else out
+    given = iter(rest)
+    return out, AuxOutput(next(given) if wants_lse else None, next(given) if wants_top else None)
