@@ -75,10 +75,10 @@ static int by_tiles(int bt, int64_t m, int64_t n, int64_t k) {
 }
 
 /* Whether the library measured faster: narrow results, small products (OpenBLAS has kernels for them that
- * pack nothing), and large ones with long sums, in float32 on Intel's processors only. */
+ * pack nothing), and large ones with long sums in float64. */
 static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
     if (!library[f64] || (!f64 && by_tiles(bt, m, n, k))) return 0;
-    if (n >= 1024 && k >= 1024 && m > FEW_ROWS) return f64 || !flb_is_amd();
+    if (f64 && n >= 1024 && k >= 1024 && m > FEW_ROWS) return 1;
     return n < NARROW || (bt ? m * n <= FLAT && k >= SHALLOW && m * n * k <= LITTLE : m * n * k < LITTLE);
 }
 
