@@ -305,6 +305,17 @@ def test_options_of_the_environment(monkeypatch):
     assert (config.min_nodes, config.max_nodes, config.rdzv_endpoint, config.nproc_per_node) == (2, 3, "h:1", 4)
 
 
+def test_options_that_a_program_fills_in():
+    args = parse_args(["train.py"])
+    args.nnodes, args.nproc_per_node, args.master_addr, args.master_port, args.node_rank = "2:2", "3", "h", "7", "1"
+    config = config_from_args(args)[0]
+    assert (config.min_nodes, config.max_nodes, config.nproc_per_node, config.rdzv_endpoint) == (2, 2, 3, "h:7")
+    assert (config.rdzv_backend, config.rdzv_configs["rank"]) == ("static", 1)
+    args.nnodes = "3:2"
+    with pytest.raises(ValueError, match="nnodes: 3:2: at least one machine"):
+        config_from_args(args)
+
+
 # ---- data ---------------------------------------------------------------------------------------------------
 
 # (epoch, first index, rank): the indices that PyTorch's sampler gives of 11 samples on 3 ranks.

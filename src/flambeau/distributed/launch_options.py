@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-__all__ = ["get_args_parser", "usable_processors"]
+__all__ = ["get_args_parser", "machines", "usable_processors", "workers"]
 
 
 def usable_processors() -> int:
@@ -21,7 +21,8 @@ def _add(parser, name: str, *more: str, **kwargs) -> None:
     parser.add_argument(*more, f"--{name}", *under, **kwargs)
 
 
-def _workers(text: str) -> int:
+def workers(text: str) -> int:
+    """The processes of ``N``, ``auto`` or ``cpu``."""
     if text in ("auto", "cpu"):
         return usable_processors()
     if text in ("gpu", "xpu"):
@@ -35,7 +36,7 @@ def _workers(text: str) -> int:
     return count
 
 
-def _nodes(text: str) -> tuple[int, int]:
+def machines(text: str) -> tuple[int, int]:
     """(least, most) of ``N`` or ``MIN:MAX``."""
     low, _, high = text.partition(":")
     try:
@@ -57,14 +58,14 @@ def get_args_parser(prog: str | None = None) -> argparse.ArgumentParser:
         parser,
         "nproc-per-node",
         "-n",
-        type=_workers,
+        type=workers,
         default=1,
         help="processes on this machine: a number, auto, cpu",
     )
     _add(
         parser,
         "nnodes",
-        type=_nodes,
+        type=machines,
         default=(1, 1),
         help="machines: a number, or MIN:MAX of a job that machines may leave and join",
     )

@@ -12,7 +12,7 @@ from .elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
 from .elastic.multiprocessing.errors import ChildFailedError
 from .elastic.rendezvous import RendezvousError
 from .elastic.rendezvous.utils import parse_rendezvous_config, parse_rendezvous_endpoint
-from .launch_options import get_args_parser
+from .launch_options import get_args_parser, machines, workers
 from .launcher.api import LaunchConfig, launch_agent
 
 __all__ = ["command", "config_from_args", "get_args_parser", "main", "parse_args", "run"]
@@ -23,6 +23,20 @@ _STATIC_PORT = 29500
 
 def parse_args(args: Sequence[str] | None = None) -> argparse.Namespace:
     return get_args_parser().parse_args(args)
+
+
+def _parsed(given: argparse.Namespace) -> argparse.Namespace:
+    """The options, numbers parsed: programs that fill in a namespace themselves leave them texts, as PyTorch's parser does."""
+    args = argparse.Namespace(**vars(given))
+    kinds = {"nnodes": machines, "nproc_per_node": workers, "monitor_interval": float}
+    kinds |= dict.fromkeys(("node_rank", "master_port", "max_restarts", "shutdown_timeout"), int)
+    for name, kind in kinds.items():
+        value = getattr(args, name)
+        try:
+            setattr(args, name, kind(value) if isinstance(value, str) else value)
+        except argparse.ArgumentTypeError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return args
 
 
 def _command(args) -> list[str]:
@@ -72,6 +86,7 @@ def _meeting(args) -> dict[str, Any]:
 
 def config_from_args(args: argparse.Namespace) -> tuple[LaunchConfig, str, list[str]]:
     """(the job, the program, its arguments) of parsed options. ValueError for options that contradict each other."""
+    args = _parsed(args)
     meeting = _meeting(args)
     program, *rest = _command(args)
     redirects, tee = Std.from_str(args.redirects), Std.from_str(args.tee)
