@@ -365,6 +365,14 @@ class Kinds(nn.Module):
         return a, b, c, d, e.is_contiguous(memory_format=torch.channels_last), f, g, h, torch.result_type(x, 1), x.dtype
 
 
+class Pooled(nn.Module):
+    """A number of one of two kinds, and results that are written into an argument."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.lp_pool1d(x, 2.0, 2)
+        return torch.div(y, y.abs().max(), out=torch.empty_like(y))
+
+
 def sizes(x, y):
     n = x.shape[0] * 2
     z = torch.cat([x, x]).view(n, -1)
@@ -466,6 +474,7 @@ def modules():
                 [("forward", (one,))],
             ),
             "loss": (script(nn.CrossEntropyLoss(label_smoothing=0.1)), [("forward", (x, torch.tensor([1, 3])))]),
+            "pooled": (script(Pooled()), [("forward", (torch.randn(2, 3, 6),))]),
             "packed": (script(Packed()), [("forward", (torch.randn(3, 5, 3), torch.tensor([5, 2, 3])))]),
         }
 

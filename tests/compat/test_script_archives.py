@@ -4,6 +4,7 @@ import copy
 import enum
 import io
 import pickle
+import random
 import zipfile
 from pathlib import Path
 
@@ -323,3 +324,36 @@ def test_whole_numbers_divided_before_version_4():
                 target.writestr(n, version if n.endswith("/version") else data)
         module = torch.jit.load(io.BytesIO(out.getvalue()))
         assert module(torch.tensor([1, 3]), 1, False).tolist() == expected
+
+
+def _fuzzed(data: bytes, rng: random.Random) -> bytes:
+    """Bytes with a few places changed: other bytes, pieces of the same text, or nothing."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        if not out:
+            break
+        at, n = rng.randrange(len(out)), rng.randint(0, 6)
+        other = rng.randrange(len(data))
+        out[at : at + n] = rng.choice((data[other : other + rng.randint(1, 12)], bytes([rng.randrange(256)]), b""))
+    return bytes(out)
+
+
+@pytest.mark.parametrize("name", ["function", "language", "state", "tied"])
+def test_broken_archives_are_refused(name):
+    """Whatever is in a record, loading is an error of the file, or gives a module."""
+    rng = random.Random(name)
+    with zipfile.ZipFile(FOLDER / f"{name}.pt") as source:
+        held = {n: source.read(n) for n in source.namelist()}
+    records = [n for n in held if n.endswith((".py", ".pkl"))]
+    refused = 0
+    for _ in range(40):
+        record = rng.choice(records)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as target:
+            for n, data in held.items():
+                target.writestr(n, _fuzzed(data, rng) if n == record else data)
+        try:
+            assert isinstance(torch.jit.load(io.BytesIO(out.getvalue())), torch.jit.ScriptModule)
+        except (RuntimeError, NotImplementedError):
+            refused += 1
+    assert refused > 5

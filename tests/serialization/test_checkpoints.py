@@ -296,7 +296,7 @@ def test_old_formats_are_named(tmp_path):
         tar.addfile(info, io.BytesIO(b""))
     with pytest.raises(RuntimeError, match="legacy tar format"):
         torch.load(path)
-    with pytest.raises(RuntimeError, match="TorchScript archive"):
+    with pytest.raises(RuntimeError, match="TorchScript archives.*torch.jit.load"):
         torch.load(rewritten(saved(1), **{"constants.pkl": b""}))
 
 

@@ -174,7 +174,7 @@ def _read_zip(archive: Archive, map_location, weights_only, mmap, pickle_args):
     with archive:
         if archive.has("constants.pkl"):
             raise RuntimeError(
-                "this is a TorchScript archive: it holds code for PyTorch's own interpreter, which flambeau doesn't have"
+                "Cannot use `torch.load` with TorchScript archives: this is one, and torch.jit.load reads it"
             )
         data = io.BytesIO(archive.record("data.pkl"))
         return _unpickler(data, weights_only, Storages(archive, map_location, mmap=mmap), pickle_args).load()

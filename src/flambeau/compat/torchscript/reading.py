@@ -67,13 +67,16 @@ def load(archive: Archive, map_location=None) -> Module:
     if type(constants) not in (tuple, list):
         raise RuntimeError(f"torch.jit.load: constants.pkl holds a {type(constants).__name__}, expected a tuple")
     program.constants = tuple(constants)
-    module = _unpickled(archive, "data", program, map_location)
-    if not isinstance(module, Module):
-        raise RuntimeError(
-            f"torch.jit.load: data.pkl holds a {type(module).__name__}, expected a module of the archive"
-        )
-    program.compile()
-    pickles.tie(module)
+    try:
+        module = _unpickled(archive, "data", program, map_location)
+        if not isinstance(module, Module):
+            raise RuntimeError(
+                f"torch.jit.load: data.pkl holds a {type(module).__name__}, expected a module of the archive"
+            )
+        program.compile()
+        pickles.tie(module)
+    except RecursionError:
+        raise RuntimeError("torch.jit.load: the archive's objects are nested too deeply") from None
     program.keep(
         {path: archive.record(path) for path in archive.names() if path.startswith("code/") and path.endswith(".py")}
     )

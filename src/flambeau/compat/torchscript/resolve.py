@@ -144,9 +144,24 @@ def _row(name: str, table: dict, args: list[Type], kwargs: dict[str, Type]) -> C
     return None
 
 
-def _overloads(space: str, name: str) -> list[tuple[Callable, Schema]]:
+def _writing(packet) -> list[tuple[Callable, Schema]]:
+    """The overloads that write their result into an argument ``out``."""
+    found = []
+    for overload in ("out", *(f"{o}_out" for o in packet.overloads())):
+        try:
+            op = getattr(packet, overload)
+        except AttributeError:
+            continue  # not every overload has one
+        if isinstance(op, OpOverload):
+            found.append((op, op._schema))
+    return found
+
+
+def _overloads(space: str, name: str, out: bool = False) -> list[tuple[Callable, Schema]]:
     held = schemas.TABLE.get(name, ()) if space == "aten" else ()
     found: list[tuple[Callable, Schema]] = list(held)
+    if space.startswith("_") or name.startswith("__"):
+        return found
     try:
         packet = getattr(values.torch.ops, space).__getattr__(name)
     except (AttributeError, RuntimeError):
@@ -154,6 +169,7 @@ def _overloads(space: str, name: str) -> list[tuple[Callable, Schema]]:
     if isinstance(packet, UnbuiltPacket) and not found:
         raise Unbuilt(f"{space}::{name}")
     if packet is not None and not isinstance(packet, UnbuiltPacket):
+        found += _writing(packet) if out else ()
         for overload in packet.overloads():
             op = getattr(packet, overload)
             if isinstance(op, OpOverload):
@@ -168,7 +184,7 @@ def choose(space: str, name: str, args: list[Type], kwargs: dict[str, Type]) -> 
     found = _row(name, table, args, kwargs)
     if found is not None:
         return found
-    overloads = [] if space == "prim" else _overloads(space, name)
+    overloads = [] if space == "prim" else _overloads(space, name, "out" in kwargs)
     for loose in (False, True):
         for fn, schema in overloads:
             convert = _matched(schema, args, kwargs, loose)

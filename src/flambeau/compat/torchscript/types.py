@@ -61,13 +61,14 @@ def parse(text: str) -> Type:
 
 
 def is_number(t: Type) -> bool:
-    return t.name in _NUMBERS or t.name == "number"
+    """Whether values of the type are numbers: of one kind, or of several."""
+    return t.name in _NUMBERS or t.name == "number" or t.name == "Union" and all(map(is_number, t.args))
 
 
 def promoted(types) -> Type:
     """The type of a sum of numbers."""
     names = [t.name for t in types]
-    if "number" in names:
+    if "number" in names or "Union" in names:
         return NUMBER
     return Type(max((n for n in names if n != "bool"), key=_NUMBERS.index, default="int"))
 
