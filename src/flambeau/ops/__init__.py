@@ -72,8 +72,8 @@ for _place, _names in _index.EXPOSED.items():
 
 def _load_quantized(name: str) -> bool:
     """Declare the operators of ``torch.ops.quantized``."""
-    for family in ("affine.arithmetic", "affine.layers", "affine.packed", "affine.embeddings", "affine.sums"):
-        load_family(family)
+    for family in ("arithmetic", "layers", "packed", "embeddings", "byte_rows", "sums"):
+        load_family(f"affine.{family}")
     return True
 
 
