@@ -58,7 +58,7 @@ def measured(torch, side: str, network: str, optimizer: str) -> dict:
 
 
 def worker(side: str) -> None:
-    """Answers one request, so that each first step is a process's first."""
+    """Answers requests, a line each."""
     out, sys.stdout = sys.stdout, sys.stderr
     torch = importlib.import_module(SIDES[side])
     for line in sys.stdin:
@@ -66,14 +66,18 @@ def worker(side: str) -> None:
         print(json.dumps(measured(torch, side, request["network"], request["optimizer"])), file=out, flush=True)
 
 
-def asked(side: str, python: str, network: str, optimizer: str, limit: float) -> dict:
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "FLAMBEAU_CACHE_DIR": cache, "FLAMBEAU_TABLES": str(int(side == "tables"))}
-        peer = Peer(side, [python, __file__, "--worker", side], environment, limit)
-        with contextlib.closing(peer):
-            answer = peer.ask(network, {"network": network, "optimizer": optimizer})
+def asked(side: str, peers: dict[str, Peer], python: str, request: dict[str, str], limit: float) -> dict:
+    """An answer: PyTorch's of a process for all, ours of a new process with an empty cache. RuntimeError when there is none."""
+    with contextlib.ExitStack() as stack:
+        peer = peers.get(side)
+        if peer is None:
+            cache = stack.enter_context(tempfile.TemporaryDirectory())
+            environment = {**os.environ, "FLAMBEAU_CACHE_DIR": cache, "FLAMBEAU_TABLES": str(int(side == "tables"))}
+            peer = Peer(side, [python, __file__, "--worker", side], environment, limit)
+            stack.enter_context(contextlib.closing(peer))
+        answer = peer.ask(str(request), request)
         if answer is None:
-            raise RuntimeError(f"{side}: {peer.failed[network]}")
+            raise RuntimeError(f"{side}: {peer.failed[str(request)]}")
         return answer
 
 
@@ -107,14 +111,21 @@ def main() -> None:
         "| network | optimizer | kernels | launches | code, kB | first step, ms | a step, ms |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
+    peers = {
+        "eager": Peer(
+            "eager", [str(options.torch_python), __file__, "--worker", "eager"], dict(os.environ), options.seconds
+        )
+    }
     for network in (n for n in NETWORKS if n.startswith(tuple(options.networks.split(",")))):
         for optimizer in OPTIMIZERS:
             found: dict[str, list[dict]] = {side: [] for side in sides}
             for _ in range(options.rounds):
                 for side in sides:
-                    found[side].append(asked(side, pythons[SIDES[side]], network, optimizer, options.seconds))
+                    request = {"network": network, "optimizer": optimizer}
+                    found[side].append(asked(side, peers, pythons[SIDES[side]], request, options.seconds))
             lines.append(line(network, optimizer, found))
-            print(f"  {network}, {optimizer}", file=sys.stderr)
+            print(lines[-1], file=sys.stderr)
+    peers["eager"].close()
     report.publish("\n".join(lines), options)
 
 
