@@ -12,8 +12,8 @@ from collections.abc import Callable
 from ... import _C
 from ...base.device import Device
 from ..script_classes import Error
-from . import calls, lowering, modules, values
-from .lowering import Refused
+from . import calls, expressions, lowering, modules, values
+from .nodes import Refused
 from .syntax import ClassSource, FileSource, MethodSource, parse_file
 from .types import ANY, BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR, TENSOR, Type, from_node
 
@@ -58,8 +58,8 @@ def literal(node: ast.expr):
     """The value of a constant of the code. Refused for another expression."""
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, ast.Name) and node.id in lowering.INFINITE:
-        return lowering.INFINITE[node.id]
+    if isinstance(node, ast.Name) and node.id in expressions.INFINITE:
+        return expressions.INFINITE[node.id]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -literal(node.operand)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
