@@ -28,7 +28,18 @@ static int check(PyObject *x) {
     return done ? 0 : -1;
 }
 
+/* Whether a new value of an array can be copied past the operators: nobody would notice the call. */
+static int is_plain(PyObject *value) {
+    FlbTensor *t = (FlbTensor *)value;
+    FlbTls *tls = flb_api->tls();
+    return PyObject_TypeCheck(value, flb_api->tensor_type) && t->array && PyArray_Check(t->array) &&
+        !t->keys && !(t->flags & FLB_REQUIRES_GRAD) && !tls->function_modes && !tls->dispatch_modes &&
+        !*flb_api->events;
+}
+
 static int put(Writing *w, PyObject *x, PyObject *value) {
+    if (PyArray_CheckExact(x) && value != Py_None && is_plain(value))
+        return PyArray_CopyInto((PyArrayObject *)x, (PyArrayObject *)((FlbTensor *)value)->array);
     if (value == Py_None && PyArray_Check(x)) return 0; /* nobody counts writes to an array */
     PyObject *tensor = as_tensor(x), *done = NULL;
     if (tensor)
