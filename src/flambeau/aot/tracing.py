@@ -16,7 +16,7 @@ from typing import Any
 from .. import _C, functionalize
 from .. import autograd as _autograd
 from ..autograd.function import tells_missing
-from ..autograd.graph import saved_tensors_hooks
+from ..autograd.graph import saved_as_they_were
 from ..autograd.node import set_history
 from ..base.memory_format import format_strides, suggested_format
 from ..base.records import replace
@@ -82,7 +82,7 @@ def trace(
     histories = [f.grad_fn if isinstance(f, _C.TensorBase) else None for f in given]
     # Modes that happen to be on belong to the caller; they see the compiled graph run, not its making.
     with modes.disabled("dispatch"), fake_mode, mode, _C.Guard(grad_enabled=int(_autograd.is_grad_enabled())):
-        with saved_tensors_hooks(_snapshot, _as_it_is) if snapshots else contextlib.nullcontext():
+        with saved_as_they_were() if snapshots else contextlib.nullcontext():
             outs = fn(*given)
         mode.stack = None
         traced = _collect(mode, given, histories, fakes, outs, joint, whole, as_written)
@@ -95,14 +95,6 @@ def _as_written(mode) -> GraphModule:
         if isinstance(t, _C.TensorBase) and id(t._storage) in mode.written:
             _refuse_write(t)
     return GraphModule(mode.constants, mode.graph, "graph")
-
-
-def _snapshot(t):
-    return t.clone()
-
-
-def _as_it_is(t):
-    return t
 
 
 def _fake_input(mode, t, joint: bool):

@@ -70,6 +70,18 @@ def _saved_tensors_hooks_is_enabled() -> bool:
     return not isinstance(_C.innermost("saved_hooks"), str)
 
 
+def saved_as_they_were():
+    """Context manager in which what a derivative needs is kept as it is, whatever is written into it later: so it is with NumPy's arrays, where
+    PyTorch's tensors raise."""
+
+    def copied(t):
+        # Hooks are called without gradients; a derivative of the derivative goes through the copy.
+        with _C.Guard(grad_enabled=1):
+            return aten.clone.default(t)
+
+    return saved_tensors_hooks(copied, lambda t: t)
+
+
 class save_on_cpu(saved_tensors_hooks):
     """Saved tensors are kept as copies on the CPU (``pin_memory`` means nothing here)."""
 

@@ -20,12 +20,13 @@ from ..autograd import engine
 from ..autograd.forward import detached
 from ..autograd.function import linearizing
 from ..autograd.grad_mode import enable_grad
+from ..autograd.graph import saved_as_they_were
 from ..autograd.node import AccumulateGrad, gradient_edge
 from ..base import pytree
 from ..batching import conceal, current, expose, innermost
 from ..core.operator import namespace
 from ..core.overrides import DisableTorchFunctionSubclass
-from .ndarrays import holds_arrays, keeping, on_arrays, tensor_form, to_arrays, to_tensors
+from .ndarrays import holds_arrays, on_arrays, tensor_form, to_arrays, to_tensors
 
 __all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearize", "linearized", "vjp"]
 
@@ -234,7 +235,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """``(output, pullback)`` or ``(output, pullback, aux)``: the value of ``func(*primals)``, and a function that
     takes cotangents in the structure of the output and gives the tuple of cotangents of the primals."""
     if holds_arrays(primals):
-        with keeping():
+        with saved_as_they_were():
             out, pullback, *aux = vjp(tensor_form(func), *to_tensors(primals), has_aux=has_aux)
         return (
             to_arrays(out),

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import _C
-from ..autograd.graph import saved_tensors_hooks
+from ..autograd.graph import saved_as_they_were
 from ..base import pytree
 from ..dynamo.numpy.numpy_bridge import Carried, carried, tensor_of
 
-__all__ = ["holds_arrays", "keeping", "on_arrays", "tensor_form", "to_arrays", "to_tensors"]
+__all__ = ["holds_arrays", "on_arrays", "tensor_form", "to_arrays", "to_tensors"]
 
 ARRAYS = (np.ndarray, np.generic)
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -65,18 +65,5 @@ def _compiled(func: Callable) -> Callable:
 
 def on_arrays(transform: Callable, func: Callable, args: tuple, kwargs: dict):
     """``transform(func)(*args, **kwargs)`` for arrays among the arguments."""
-    with keeping():
+    with saved_as_they_were():
         return to_arrays(transform(tensor_form(func))(*to_tensors(args), **to_tensors(kwargs)))
-
-
-def keeping():
-    """What a derivative needs is kept as it was, whatever is written into it later: so it is with arrays, where PyTorch's tensors raise."""
-    return saved_tensors_hooks(_kept, _as_it_is)
-
-
-def _kept(t):
-    return t.clone()
-
-
-def _as_it_is(t):
-    return t
