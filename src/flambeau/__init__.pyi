@@ -121,8 +121,6 @@ from flambeau.compat.defaults import use_deterministic_algorithms as use_determi
 from flambeau.compat.dlpack import from_dlpack as from_dlpack
 from flambeau.compat.dlpack import to_dlpack as to_dlpack
 from flambeau.compat.jit import CompilationUnit as CompilationUnit
-from flambeau.compat.jit import Error as JITException
-from flambeau.compat.jit import ScriptFunction as ScriptFunction
 from flambeau.compat.jit import fork as fork
 from flambeau.compat.jit import wait as wait
 from flambeau.compat.legacy import AcceleratorError as AcceleratorError
@@ -143,6 +141,8 @@ from flambeau.compat.random import get_rng_state as get_rng_state
 from flambeau.compat.random import initial_seed as initial_seed
 from flambeau.compat.random import set_rng_state as set_rng_state
 from flambeau.compat.random import thread_safe_generator as thread_safe_generator
+from flambeau.compat.script_classes import Error as JITException
+from flambeau.compat.script_classes import ScriptFunction as ScriptFunction
 from flambeau.compat.streams import Event as Event
 from flambeau.compat.streams import Stream as Stream
 from flambeau.core.conversion import is_tensor as is_tensor

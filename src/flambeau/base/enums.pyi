@@ -151,6 +151,7 @@ class Step(enum.IntEnum):
     CALL = 3
     ROWS = 4
     BIND = 5
+    TABLE = 6
 
 class Out(enum.IntEnum):
     SLOT = 0

@@ -58,7 +58,7 @@ class Emission:
         body = self._behind_the_graph(tx, cg, stack, local_names, tail)
         outputs = list(cg.outputs)
         drawn = self._python_draws(cg)
-        if not outputs and (not recorder.has_work() or only_views(recorder.root.nodes)):
+        if not outputs and (not recorder.has_work() or only_views(recorder)):
             recorder.drop_calls()
             return drawn + body
         for block in reversed(autocast.blocks(output)):

@@ -92,11 +92,12 @@ class EagerCall:
         run plainly instead."""
         made_by = getattr(self.call, "func", None)
         op = self.call.args[0] if made_by in (call_schema, call_rule) else None
-        prepared = None
+        rules: dict = {}
         if op is not None and not self.floats:
-            prepared = (op.overrides if made_by is call_schema else op.rules).get("prepared")
+            rules = op.overrides if made_by is call_schema else op.rules
+        prepared = rules.get("prepared")
         self.prepared = prepared and functools.partial(prepared, self.template)
-        self.quiet = prepared is not None and bool(op.overrides.get("quiet"))
+        self.quiet = prepared is not None and bool(rules.get("quiet"))
         self.run = None
 
     def __call__(self, *given):
