@@ -16,6 +16,7 @@ from .effects import NamedMemory, effects
 __all__ = ["Table", "tabulate"]
 
 PIECE = 12.0  # microseconds of a piece that a thread takes, at least
+MOST_PIECES = 64  # long ones keep streams from memory running: pieces of 12 us of AdamW took a tenth more than of 60
 
 
 class Table:
@@ -26,7 +27,8 @@ class Table:
     def __init__(self, steps: list[Kernel]):
         self.steps, self.locals, self.name = steps, {}, steps[0].name
         total = sum(s.total for s in steps)
-        self.grain = max(1, min(total, math.ceil(PIECE * total / max(self.cost, 1e-9))))
+        piece = max(PIECE, self.cost / MOST_PIECES)
+        self.grain = max(1, min(total, math.ceil(piece * total / max(self.cost, 1e-9))))
 
     @property
     def cost(self) -> float:
