@@ -217,6 +217,28 @@ def test_classes_outside_of_the_grammar(name):
         torch.jit.load(changed("function", FUNCTION, old, new))
 
 
+# What PyTorch has and isn't built: what stands in the place of a line of `function`, and what is said.
+UNBUILT = {
+    "hooks": (
+        b"  training : bool",
+        b"  __forward_hooks__ = ['_hook', ]\n  training : bool",
+        "scripted hooks aren't built",
+    ),
+    "a dtype": (
+        BODY,
+        b"    return torch.zeros([1], dtype=8)",
+        r"dtype number 8 \(complex32\), which flambeau doesn't have",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNBUILT)
+def test_what_is_not_built(name):
+    old, new, text = UNBUILT[name]
+    with pytest.raises(NotImplementedError, match=text):
+        torch.jit.load(changed("function", FUNCTION, old, new))(torch.ones(2), 2, False)
+
+
 def test_files_that_are_no_archives(tmp_path):
     whole = (FOLDER / "conv_scripted.pt").read_bytes()
     for cut in (0, 3, 100, len(whole) // 2, len(whole) - 1):

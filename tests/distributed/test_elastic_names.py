@@ -113,6 +113,11 @@ def test_programs(tmp_path):
     assert Path(context.dest.tee_stderrs[1]).read_text() == "err\n" and context.dest.tee_stderrs[0] == ""
 
 
+def test_output_of_functions_is_not_doubled(tmp_path):
+    with pytest.raises(NotImplementedError, match="tee is built for programs only"):
+        start_processes("t", fails, {0: ("well",)}, {0: {}}, DefaultLogsSpecs(str(tmp_path), tee=Std.OUT))
+
+
 def test_functions():
     context = start_processes("t", fails, {0: ("well",), 1: ("raises",)}, {0: {}, 1: {}}, start_method="fork")
     while not context.is_done():
