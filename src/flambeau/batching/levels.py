@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .. import _C
 from ..core import keys as K
+from ..core.dimensions import movedim
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 
@@ -142,17 +143,6 @@ def innermost(x):
     while isinstance(x, BatchedTensor):
         x = x._payload[0]
     return x
-
-
-def movedim(x, source: int, destination: int):
-    """``x`` with one dimension moved (both non-negative)."""
-    if source == destination:
-        return x
-    if x.is_nested:
-        raise RuntimeError("Nested tensors can only be vmapped over dim=0, but got another dimension.")
-    perm = [d for d in range(x._ndim) if d != source]
-    perm.insert(destination, source)
-    return aten.permute.default(x, perm)
 
 
 def expose(x, levels: list[Level]):

@@ -162,7 +162,7 @@ from batching.fallback: _debug_only_display_vmap_fallback_warnings=set_warning_e
     "_vmap_internals": "from func: vmap _vmap=vmap",
     "_C._functorch": "why: functorch's native levels\n"
     "from batching.fallback: _is_vmap_fallback_enabled=is_fallback_enabled _set_vmap_fallback_enabled=set_fallback_enabled\n"
-    "from batching.dimensions: reshape_dim_into reshape_dim_outof\n"
+    "from core.dimensions: reshape_dim_into reshape_dim_outof\n"
     "from batching.by_name: _add_batch_dim=add_batch_dim _remove_batch_dim=remove_batch_dim get_unwrapped is_batchedtensor\n"
     "from batching.by_name: is_functorch_wrapped_tensor=is_batchedtensor\n"
     "returns False: is_legacy_batchedtensor is_gradtrackingtensor\n"

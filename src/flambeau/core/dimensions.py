@@ -1,13 +1,23 @@
-"""Joining a batch dimension with another one, and taking it out again: helpers of batching rules."""
+"""Moving a dimension, joining it with another one, and taking it out again: helpers of batching rules."""
 
 from __future__ import annotations
 
-from ..core.operator import namespace
-from .levels import movedim
+from .operator import namespace
 
-__all__ = ["reshape_dim_into", "reshape_dim_outof"]
+__all__ = ["movedim", "reshape_dim_into", "reshape_dim_outof"]
 
 aten = namespace("aten")
+
+
+def movedim(x, source: int, destination: int):
+    """``x`` with one dimension moved (both non-negative)."""
+    if source == destination:
+        return x
+    if x.is_nested:
+        raise RuntimeError("Nested tensors can only be vmapped over dim=0, but got another dimension.")
+    perm = [d for d in range(x._ndim) if d != source]
+    perm.insert(destination, source)
+    return aten.permute.default(x, perm)
 
 
 def reshape_dim_into(src: int, dst: int, x):

@@ -16,7 +16,7 @@ from .effects import NamedMemory, effects
 __all__ = ["Table", "tabulate"]
 
 PIECE = 12.0  # microseconds of a piece that a thread takes, at least
-MOST_PIECES = 64  # long ones keep streams from memory running: pieces of 12 us of AdamW took a tenth more than of 60
+MOST_PIECES = 64  # long ones keep streams from memory running
 
 
 class Table:

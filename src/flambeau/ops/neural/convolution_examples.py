@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.dimensions import movedim, reshape_dim_into, reshape_dim_outof
 from ...core.operator import namespace
 
 __all__ = ["batched", "batched_backward"]
@@ -11,19 +12,17 @@ aten = namespace("aten")
 
 def _into_batch(x):
     """(B, N, ...) as (B N, ...)."""
-    return aten.reshape.default(x, [x.shape[0] * x.shape[1], *x.shape[2:]])
+    return reshape_dim_into(0, 0, x)
 
 
 def _into_channels(x):
     """(B, N, C, ...) as (N, B C, ...)."""
-    x = aten.movedim.int(x, 0, 1)
-    return aten.reshape.default(x, [x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:]])
+    return reshape_dim_into(0, 1, x)
 
 
 def _out_of(x, dim: int, size: int):
     """The ``size`` examples of a joined dimension, in front."""
-    split = aten.reshape.default(x, [*x.shape[:dim], size, x.shape[dim] // size, *x.shape[dim + 1 :]])
-    return aten.movedim.int(split, dim, 0)
+    return movedim(reshape_dim_outof(dim, size, x), dim, 0)
 
 
 def batched(call, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
