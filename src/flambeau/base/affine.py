@@ -12,13 +12,42 @@ import numpy as np
 
 from . import kernels
 
-__all__ = ["codes", "dot", "packed", "range_of", "requantized", "unpacked", "values"]
+__all__ = ["FOUR_BITS", "along", "chosen", "codes", "dot", "packed", "range_of", "requantized", "unpacked", "values"]
+
+# The least and the greatest of the codes of which two share a byte.
+FOUR_BITS = (0, 15)
 
 
 def range_of(kind) -> tuple[int, int]:
     """The least and the greatest code of an integer dtype of NumPy's."""
     info = np.iinfo(kind)
     return int(info.min), int(info.max)
+
+
+def chosen(x: np.ndarray, kind, reduce_range: bool) -> tuple[float, int]:
+    """Scale and zero point for which the codes reach from the least to the greatest of ``x``, and 0 is a code.
+
+    ``kind`` is an integer dtype of NumPy's. ``reduce_range`` leaves out a bit, as kernels without 32-bit sums of products need."""
+    low, high = range_of(kind)
+    if reduce_range:
+        low, high = low // 2, high // 2
+    least = min(float(x.min()), 0.0) if x.size else 0.0
+    most = max(float(x.max()), 0.0) if x.size else 0.0
+    scale = (most - least) / (high - low)
+    # A scale that is 0, or whose reciprocal is infinite, stands for nothing.
+    if scale == 0 or not np.isfinite(np.float32(1) / np.float32(scale)):
+        scale = 0.1
+    from_low, from_high = low - least / scale, high - most / scale
+    nearer_low = abs(low) + abs(least / scale) < abs(high) + abs(most / scale)
+    exact = from_low if nearer_low else from_high
+    return scale, int(np.rint(min(max(exact, low), high)))
+
+
+def along(x: np.ndarray, axis: int, ndim: int) -> np.ndarray:
+    """``x`` of one dimension so that it broadcasts with arrays of ``ndim`` dimensions, along ``axis`` of them."""
+    shape = [1] * ndim
+    shape[axis] = -1
+    return x.reshape(shape)
 
 
 def codes(x, scale, zero_point, kind, limits=None) -> np.ndarray:

@@ -92,16 +92,15 @@ class Affine:
     @property
     def limits(self) -> tuple[int, int]:
         """The least and the greatest code."""
-        return affine.range_of(self.codes._dtype.np) if self.packed is None else (0, 15)
+        return affine.range_of(self.codes._dtype.np) if self.packed is None else affine.FOUR_BITS
 
     @property
     def parameters(self):
         """(scale, zero point) as numbers, or as arrays that broadcast with the codes."""
         if self.axis is None:
             return self.scale, self.zero_point
-        shape = [1] * (self.codes._ndim if self.packed is None else len(self.packed))
-        shape[self.axis] = -1
-        return self.scale._array.reshape(shape), self.zero_point._array.reshape(shape)
+        ndim = self.codes._ndim if self.packed is None else len(self.packed)
+        return affine.along(self.scale._array, self.axis, ndim), affine.along(self.zero_point._array, self.axis, ndim)
 
 
 class PackedWeight:
@@ -183,7 +182,7 @@ def like(t, codes) -> Tensor:
 def quantised(x: np.ndarray, scale: float, zero_point: int, dtype) -> Tensor:
     """The tensor of the values ``x``, quantised as a whole."""
     if dtype is PACKED:
-        codes = affine.packed(affine.codes(x, scale, zero_point, np.uint8, (0, 15)))
+        codes = affine.packed(affine.codes(x, scale, zero_point, np.uint8, affine.FOUR_BITS))
         return make(Affine(_C.from_array(codes), float(scale), int(zero_point), packed=tuple(x.shape)))
     codes = affine.codes(x, scale, zero_point, CODES[dtype].np)
     return make(Affine(_C.from_array(codes), float(scale), int(zero_point)))

@@ -23,7 +23,7 @@ _rules_loaded = False
 def _load_rules() -> None:
     global _rules_loaded
     if not _rules_loaded:
-        for family in ("conversion", "elements", "images"):
+        for family in ("copies", "elements", "images"):
             importlib.import_module(f"flambeau.ops.affine.{family}")
         _rules_loaded = True  # now, so that another thread waits for the imports too
 

@@ -1,14 +1,18 @@
 """Where families that load when used keep their names. Written by `python -m flambeau.testing.families`."""
 
 FAMILIES = {
-    "affine.conversion": """
-_empty_affine_quantized _empty_per_channel_affine_quantized _make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor
-dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point quantize_per_channel
-quantize_per_tensor quantize_per_tensor_dynamic
-""",
     "affine.fake": """
 _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask
 fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask
+""",
+    "affine.from_codes": """
+_empty_affine_quantized _empty_per_channel_affine_quantized _make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor
+""",
+    "affine.quantization": """
+quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
+""",
+    "affine.reading": """
+dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
 """,
     "creation.spaced": """
 logspace

@@ -14,7 +14,7 @@ from ...base import affine
 from ...base.records import replace
 from ...core.operator import namespace
 from ...core.quantized import CODES, Affine, dequantized, is_quantized, make, parts, quantised, whole
-from .conversion import quantized_operator
+from .declaration import quantized_operator
 
 aten = namespace("aten")
 

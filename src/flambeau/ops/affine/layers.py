@@ -16,7 +16,6 @@ from ...base.shapes import spread
 from ...core.operator import namespace
 from ...core.quantized import Affine, is_quantized, make, parts, whole
 from .arithmetic import operator
-from .conversion import chosen
 
 aten = namespace("aten")
 # Sums of so many products of bytes are exact in float32.
@@ -92,7 +91,7 @@ def _products(codes, w: Affine, zero_point):
 def linear_dynamic(x, weight, bias, reduce_range, relu):
     """x (..., K) of floats: (..., N) of floats. A scale and a zero point are chosen for the whole of x."""
     w = _weight("quantized::linear_dynamic", weight)
-    scale, zero_point = chosen(x._array, np.uint8, reduce_range)
+    scale, zero_point = affine.chosen(x._array, np.uint8, reduce_range)
     sums = _products(affine.codes(x._array, scale, zero_point, np.uint8), w, zero_point)
     made = _as_floats(sums, scale, w, bias)
     made = np.maximum(made, 0) if relu else made
@@ -134,7 +133,7 @@ def convolution_dynamic(x, weight, bias, stride, padding, output_padding, dilati
     name = "quantized::conv_dynamic"
     if x._dtype is not dtypes.float32:
         raise RuntimeError(f"{name}: expected an input of float32, got {x._dtype}")
-    scale, zero_point = chosen(x._array, np.uint8, reduce_range)
+    scale, zero_point = affine.chosen(x._array, np.uint8, reduce_range)
     p = Affine(_C.from_array(affine.codes(x._array, scale, zero_point, np.uint8)), scale, zero_point)
     if transposed:
         w = _weight(name, weight, 1)

@@ -8,7 +8,6 @@ from ... import _C
 from ...base import affine, dtypes
 from ...core.quantized import Affine
 from . import embeddings, layers
-from .conversion import chosen
 from .plain import below, fresh, operator
 
 # ---- sums of products ------------------------------------------------------------------------------------------------------
@@ -92,7 +91,7 @@ def code_convolution_transpose(
 )
 def chosen_parameters(x, signed, reduce_range):
     """Scale and zero point for the whole of ``x``."""
-    scale, zero_point = chosen(x, np.int8 if signed else np.uint8, reduce_range)
+    scale, zero_point = affine.chosen(x, np.int8 if signed else np.uint8, reduce_range)
     return np.array(scale, np.float64), np.array(zero_point, np.int64)
 
 
