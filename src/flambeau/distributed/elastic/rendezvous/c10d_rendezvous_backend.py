@@ -13,8 +13,8 @@ from ...errors import DistError, DistNetworkError
 from ...file_store import FileStore
 from ...store import Store
 from ...tcp_store import ServerProcess, TCPStore
+from ._shared_state import RendezvousBackend
 from .api import RendezvousConnectionError, RendezvousParameters, RendezvousStateError
-from .dynamic_rendezvous import RendezvousBackend
 from .utils import is_this_machine, parse_rendezvous_endpoint
 
 __all__ = ["DEFAULT_PORT", "C10dRendezvousBackend", "create_backend"]

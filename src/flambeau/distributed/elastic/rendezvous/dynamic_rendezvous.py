@@ -1,9 +1,9 @@
 """The rendezvous of machines that come and go.
 
-The state (``_state.py``) is one value that a backend keeps and changes by compare-and-set. Each machine counts its signs of life in it; a machine
-whose count hasn't moved for the keep-alive time, by the clock of the one that looks, is taken out. No two clocks are compared. The first round is
-complete when ``max_nodes`` are there, or ``min_nodes`` and nobody else came for the last-call time; a later one when the machines of the last round
-and those that waited are there.
+The state (``_state.py``) is one value that a backend keeps and changes by compare-and-set (``_shared_state.py``). Each machine counts its
+signs of life in it; a machine whose count hasn't moved for the keep-alive time, by the clock of the one that looks, is taken out. No two clocks are
+compared. The first round is complete when ``max_nodes`` are there, or ``min_nodes`` and nobody else came for the last-call time; a later one when
+the machines of the last round and those that waited are there.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import os
 import socket
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 from ...errors import DistError, DistStoreError
 from ...server import Server
 from ...store import PrefixStore, Store
 from ...tcp_store import TCPStore
+from ._settings import RendezvousSettings, RendezvousTimeout, settings_of
+from ._shared_state import RendezvousBackend, SharedState
 from ._state import State
 from .api import (
     RendezvousClosedError,
@@ -48,130 +47,6 @@ _PAUSE = 0.05  # seconds between two looks at the state
 _numbers = itertools.count()
 
 
-class RendezvousBackend(ABC):
-    """Keeps one value for all machines."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The backend's name."""
-
-    @abstractmethod
-    def get_state(self) -> tuple[bytes, Any] | None:
-        """(the value, its token); None when there is none."""
-
-    @abstractmethod
-    def set_state(self, state: bytes, token: Any | None = None) -> tuple[bytes, Any, bool] | None:
-        """Set the value if its token is ``token`` (None: if there is none): (the value now, its token, whether it was set)."""
-
-
-class RendezvousTimeout:
-    """Time limits: ``join`` to be enough machines (10 min), ``last_call`` for more than the least (30 s), ``close`` (30 s) and ``heartbeat`` (5 s)
-    for one request. ValueError for one that isn't positive."""
-
-    _DEFAULTS = {"join": 600, "last_call": 30, "close": 30, "heartbeat": 5}
-
-    def __init__(
-        self,
-        join: datetime.timedelta | None = None,
-        last_call: datetime.timedelta | None = None,
-        close: datetime.timedelta | None = None,
-        heartbeat: datetime.timedelta | None = None,
-    ):
-        given = {"join": join, "last_call": last_call, "close": close, "heartbeat": heartbeat}
-        self._limits: dict[str, datetime.timedelta] = {}
-        for name, limit in given.items():
-            value = datetime.timedelta(seconds=self._DEFAULTS[name]) if limit is None else limit
-            if value <= datetime.timedelta(0):
-                raise ValueError(f"The {name} timeout ({value}) must be positive.")
-            self._limits[name] = value
-
-    @property
-    def join(self) -> datetime.timedelta:
-        return self._limits["join"]
-
-    @property
-    def last_call(self) -> datetime.timedelta:
-        return self._limits["last_call"]
-
-    @property
-    def close(self) -> datetime.timedelta:
-        return self._limits["close"]
-
-    @property
-    def heartbeat(self) -> datetime.timedelta:
-        return self._limits["heartbeat"]
-
-
-@dataclass(frozen=True)
-class RendezvousSettings:
-    """A machine is dead when ``keep_alive_max_attempt`` times ``keep_alive_interval`` have gone without a sign of it."""
-
-    run_id: str
-    min_nodes: int
-    max_nodes: int
-    timeout: RendezvousTimeout = field(default_factory=RendezvousTimeout)
-    keep_alive_interval: datetime.timedelta = datetime.timedelta(seconds=5)
-    keep_alive_max_attempt: int = 3
-
-    @property
-    def silence(self) -> float:
-        """Seconds after which a machine that says nothing is dead."""
-        return self.keep_alive_interval.total_seconds() * self.keep_alive_max_attempt
-
-
-class _Pulses:
-    """When the count of each machine was last seen to move, by this process's clock."""
-
-    def __init__(self, limit: float):
-        self.limit, self.last = limit, 0.0
-        self.seen: dict[str, tuple[int, float]] = {}
-
-    def silent(self, state: State, own: str) -> list[str]:
-        now = time.monotonic()
-        if now - self.last > self.limit / 2:
-            # Nobody looked for so long (this process was stopped, or the machine slept) that silence means nothing.
-            self.seen.clear()
-        self.last = now
-        for node, count in state.beats.items():
-            if node not in self.seen or self.seen[node][0] != count:
-                self.seen[node] = (count, now)
-        return [n for n in state.beats if n != own and now - self.seen[n][1] > self.limit]
-
-
-class _Shared:
-    """The state as all machines see it."""
-
-    def __init__(self, backend: RendezvousBackend, node: str, limit: float):
-        self.backend, self.node, self.pulses = backend, node, _Pulses(limit)
-        self.lock = threading.RLock()
-
-    def _decoded(self, data: bytes) -> State:
-        try:
-            return State.decode(data)
-        except (ValueError, TypeError):
-            raise RendezvousStateError("the state of the rendezvous in the store is damaged") from None
-
-    def update(self, change: Callable[[State], bool] = lambda state: False) -> State:
-        """Take silent machines out, make the change, and return the state. The change is made again where another machine was faster."""
-        with self.lock:
-            found = self.backend.get_state()
-            while True:
-                state = State() if found is None else self._decoded(found[0])
-                changed = False
-                for node in self.pulses.silent(state, self.node):
-                    changed = state.leave(node) or changed
-                if not (change(state) or changed):
-                    return state
-                result = self.backend.set_state(state.encode(), None if found is None else found[1])
-                if result is None:
-                    found = self.backend.get_state()
-                elif result[2]:
-                    return state
-                else:
-                    found = result[:2]
-
-
 class DynamicRendezvousHandler(RendezvousHandler):
     """The place of one machine in a rendezvous. Made by :meth:`from_backend`; ``waiting`` is called while it waits, and may raise."""
 
@@ -189,7 +64,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         self._settings, self._store, self._place, self._port = settings, store, place, port
         self._local_addr, self._backend_name = local_addr, backend.name
         self._node = f"{local_addr or socket.gethostname()}_{os.getpid()}_{next(_numbers)}"
-        self._shared = _Shared(backend, self._node, settings.silence)
+        self._shared = SharedState(backend, self._node, settings.silence)
         self._round = -1
         self._server: Server | None = None
         self._stopped: threading.Event | None = None
@@ -396,19 +271,7 @@ def create_handler(
     place: int | None = None,
 ) -> DynamicRendezvousHandler:
     """A handler of ``params``. Options, in whole seconds: ``join_timeout``, ``last_call_timeout``, ``close_timeout``, ``heartbeat_timeout``,
-    ``keep_alive_interval``; ``keep_alive_max_attempt`` is a number of intervals. ``master_port``: of the servers at which ranks meet."""
-
-    def limit(name: str) -> datetime.timedelta | None:
-        seconds = params.get_as_int(f"{name}_timeout")
-        return None if seconds is None else datetime.timedelta(seconds=seconds)
-
-    timeout = RendezvousTimeout(*map(limit, ("join", "last_call", "close", "heartbeat")))
-    interval = params.get_as_int("keep_alive_interval", 5)
-    attempts = params.get_as_int("keep_alive_max_attempt", 3)
-    if not interval or not attempts or interval < 0 or attempts < 0:
-        raise ValueError("keep_alive_interval and keep_alive_max_attempt must be positive")
-    settings = RendezvousSettings(
-        params.run_id, params.min_nodes, params.max_nodes, timeout, datetime.timedelta(seconds=interval), attempts
-    )
+    ``keep_alive_interval``; ``keep_alive_max_attempt`` is a number of intervals. ``master_port``: of the servers at which ranks meet. ValueError for
+    options that aren't positive."""
     port = params.get_as_int("master_port", 0) or 0
-    return kind(settings, backend, store, params.local_addr, place, port)
+    return kind(settings_of(params), backend, store, params.local_addr, place, port)
