@@ -218,3 +218,13 @@ def test_refused(how, call):
 def test_functions_without_out(name):
     with pytest.raises(TypeError, match="out"):
         getattr(torch.nn.functional, name)(X, out=torch.empty(0))
+
+
+def test_fill_takes_an_element_of_what_it_fills():
+    """Of the operators in place only ``fill_`` does, as in PyTorch: it reads the value first."""
+    room = torch.arange(1.0, 4.0)
+    assert room.fill_(room[1]).tolist() == [2.0, 2.0, 2.0]
+    one = torch.ones(1)
+    assert one.fill_(one.squeeze()).tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        one.add_(one.squeeze())

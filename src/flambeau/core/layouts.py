@@ -21,6 +21,7 @@ from ..base.symint import SymBool, SymFloat, SymInt, is_symbolic
 from .operator import OpOverload
 
 __all__ = [
+    "ALIASED",
     "by_columns",
     "column_strides",
     "copy_strides",
@@ -42,6 +43,7 @@ __all__ = [
 
 _NUMBERS = (int, float, complex, SymInt, SymFloat, SymBool)
 OVERLAPPING = "overlapping_writes"  # tag of an operator that may write to a tensor whose elements share memory (fill_)
+ALIASED = "aliased_operands"  # tag of an operator whose operands may lie in the memory that it writes: they are read before (fill_)
 
 
 def overlaps_itself(shape, strides) -> bool:

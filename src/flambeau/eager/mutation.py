@@ -10,7 +10,7 @@ import numpy as np
 from .. import _C
 from ..base.dtypes import saturated
 from ..base.shapes import contiguous_strides
-from ..core.layouts import copy_strides, empty_strided, refuse_overlap
+from ..core.layouts import ALIASED, copy_strides, empty_strided, refuse_overlap
 from ..core.lazy import resolved
 from ..core.operator import OpOverload
 from ..core.out_rules import check_dtype, check_inplace, check_inplace_shape, computed_as
@@ -100,11 +100,12 @@ def copy_into(target, result, rows=False) -> None:
 def inplace(op: OpOverload):
     functional = op.definition.functional.facet("eager")
     elementwise = op.definition.functional.kind == "pointwise"
+    checked = elementwise and ALIASED not in op.definition.functional.tags
     if elementwise and may_accelerate(op.definition.functional):
         functional = accelerated(functional, op.definition.functional)
 
     def run(*args):
-        if elementwise and len(args) > 1:
+        if checked and len(args) > 1:
             refuse_partial_overlap(args[:1], args[1:])
         write(op, args[0], functional(*args))
         return args[0]

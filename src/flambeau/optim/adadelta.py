@@ -39,9 +39,8 @@ class Adadelta(SimpleOptimizer):
     def _init_state(self, state, p, group):
         state["step"], state["square_avg"], state["acc_delta"] = zeros(()), zeros_like(p), zeros_like(p)
 
-    def _update(self, p, grad, state, group):
+    def _update(self, p, grad, state, group, numbers):
         rho, eps = group["rho"], group["eps"]
-        state["step"].add_(1)
         square, delta = state["square_avg"], state["acc_delta"]
         square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         step = delta.add(eps).sqrt().div(square.add(eps).sqrt()).mul(grad)

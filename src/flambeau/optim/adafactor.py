@@ -5,7 +5,8 @@ from __future__ import annotations
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import Optimizer, ParamsT, check_at_least, check_rate, number
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_at_least, check_rate
+from flambeau.optim.rates import choose, move, option, value_of
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adafactor"]
@@ -54,28 +55,29 @@ class Adafactor(SimpleOptimizer):
         else:
             state["variance"] = zeros_like(p)
 
-    def _update(self, p, grad, state, group):
+    def _update(self, p, grad, state, group, t):
         eps1, eps2 = group["eps"]
         eps1 = _eps(p) if eps1 is None else eps1
-        state["step"].add_(1)
-        t = state["step"].item()
-        rate = t ** group["beta2_decay"]
-        rho = min(number(group["lr"]), 1 / t**0.5)
-        alpha = max(eps2, p.norm(2).item() / p.numel() ** 0.5) * rho
+        lr = option(group, "lr")
+        weight, most = t ** group["beta2_decay"], 1 / t**0.5
+        size = value_of(p.norm(2), group) / p.numel() ** 0.5
+        alpha = choose(size > eps2, size, eps2) * choose(lr < most, lr, most)
+        if isinstance(weight, Tensor):
+            weight = weight.to(p.dtype)
         if group["weight_decay"] != 0:
-            p.mul_(1 - number(group["lr"]) * group["weight_decay"])
+            p.mul_(1 - lr * group["weight_decay"])
         if p.dim() > 1:
             square = grad.square()
-            state["row_var"].lerp_(square.mean(-1, keepdim=True), rate)
-            state["col_var"].lerp_(square.mean(-2, keepdim=True), rate)
+            state["row_var"].lerp_(square.mean(-1, keepdim=True), weight)
+            state["col_var"].lerp_(square.mean(-2, keepdim=True), weight)
             estimate = state["row_var"] @ state["col_var"]
             estimate = estimate.div(state["row_var"].mean(-2, keepdim=True).clamp(min=eps1))
         else:
-            state["variance"].lerp_(grad.square(), rate)
+            state["variance"].lerp_(grad.square(), weight)
             estimate = state["variance"].clone()
         update = estimate.clamp(min=eps1 * eps1).rsqrt().mul(grad)
-        denominator = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
-        p.add_(update, alpha=-alpha / denominator)
+        clipped = value_of(update.norm(2), group) / (update.numel() ** 0.5 * group["d"])
+        move(p, update, alpha / choose(clipped > 1.0, clipped, 1.0))
 
 
 def _eps(p) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flambeau.base.compiling import is_compiling
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways, move, number, option
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways
+from flambeau.optim.rates import count, descend, number, option
 from flambeau.optim.sparse_adam import like
 
 __all__ = ["Adagrad"]
@@ -74,11 +74,9 @@ def refused(p: Tensor) -> bool:
 
 
 def _update(group: dict, rows: list[tuple]) -> None:
-    # Captured, the step count must stay a tensor: as a number it would be a guard that fails at every step.
-    tensor_step = is_compiling()
     lr, lr_decay = option(group, "lr"), group["lr_decay"]
     for p, grad, state in rows:
-        step = state["step"].add_(1)
+        rate = lr / (1 + (count(state, group) - 1) * lr_decay)
         if group["maximize"]:
             grad = -grad
         if group["weight_decay"] != 0:
@@ -90,13 +88,8 @@ def _update(group: dict, rows: list[tuple]) -> None:
             values = grad._values()
             state["sum"].add_(like(grad, values.pow(2)))
             denom = state["sum"].sparse_mask(grad)._values().sqrt_().add_(group["eps"])
-            p.add_(like(grad, values / denom), alpha=-(lr / (1 + (step.item() - 1) * lr_decay)))
+            p.add_(like(grad, values / denom), alpha=-rate)
             continue
         total = state["sum"].addcmul_(grad, grad, value=1)
         denom = total.sqrt().add(group["eps"])
-        if group["differentiable"]:
-            move(p, grad / denom, lr / (1 + (step.item() - 1) * lr_decay))
-        elif tensor_step:
-            p.addcdiv_(grad * (-lr / (1 + (step.double() - 1) * lr_decay)), denom)
-        else:
-            p.addcdiv_(grad, denom, value=-(lr / (1 + (step.item() - 1) * lr_decay)))
+        descend(p, grad, denom, rate)

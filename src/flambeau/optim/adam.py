@@ -13,7 +13,8 @@ from flambeau.eager import backend
 from flambeau.inductor.inplace import update
 from flambeau.ops.lists.adam import adam
 from flambeau.optim import each
-from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways, move, number, scaled
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways
+from flambeau.optim.rates import move, number, scalar, scaled
 
 __all__ = ["Adam"]
 
@@ -94,7 +95,7 @@ def _update(group: dict, rows: list[tuple]) -> None:
             _update_recorded(group, p, grad, state)
         return
     tensor_step = group["capturable"] or is_compiling()
-    lr = group["lr"] if tensor_step else number(group["lr"])
+    lr = scalar(group["lr"]) if tensor_step else number(group["lr"])
     if rows and (tensor_step or not _update_compiled(group, rows, lr)):
         _update_lists(group, rows, lr, tensor_step)
 

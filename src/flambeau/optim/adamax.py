@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import ParamsT, move, option
+from flambeau.optim.optimizer import ParamsT
+from flambeau.optim.rates import count, descend, option
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Adamax"]
@@ -36,13 +37,11 @@ class Adamax(SimpleOptimizer):
     def _init_state(self, state, p, group):
         state["step"], state["exp_avg"], state["exp_inf"] = zeros(()), zeros_like(p), zeros_like(p)
 
-    def _update(self, p, grad, state, group):
+    def _numbers(self, state, group):
+        return option(group, "lr") / (1 - group["betas"][0] ** count(state, group))
+
+    def _update(self, p, grad, state, group, rate):
         beta1, beta2 = group["betas"]
-        state["step"].add_(1)
         state["exp_avg"].lerp_(grad, 1 - beta1)
         state["exp_inf"].copy_(maximum(state["exp_inf"].mul(beta2), grad.abs().add(group["eps"])))
-        rate = option(group, "lr") / (1 - beta1 ** state["step"].item())
-        if group["differentiable"]:
-            move(p, state["exp_avg"] / state["exp_inf"], rate)
-        else:
-            p.addcdiv_(state["exp_avg"], state["exp_inf"], value=-rate)
+        descend(p, state["exp_avg"], state["exp_inf"], rate)

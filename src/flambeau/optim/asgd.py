@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import ParamsT, number
+from flambeau.optim.optimizer import ParamsT
+from flambeau.optim.rates import choose, count, move, number, option, value_of
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["ASGD"]
@@ -41,14 +42,19 @@ class ASGD(SimpleOptimizer):
             zeros_like(p),
         )
 
-    def _update(self, p, grad, state, group):
-        lr, lambd = number(group["lr"]), group["lambd"]
-        state["step"].add_(1)
-        t, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
-        p.mul_(1 - lambd * eta).add_(grad, alpha=-eta)
-        if mu == 1:
-            state["ax"].copy_(p)
-        else:
-            state["ax"].add_(p.sub(state["ax"]).mul(mu))
-        state["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, t - group["t0"]))
+    def _numbers(self, state, group):
+        """This step's rate, and its weight in the average; the state gets the next one's."""
+        lr = option(group, "lr")
+        t, eta, mu = count(state, group), value_of(state["eta"], group), value_of(state["mu"], group)
+        since = t - group["t0"]
+        state["eta"].fill_(lr / (1 + group["lambd"] * lr * t) ** group["alpha"])
+        state["mu"].fill_(1 / choose(since > 1, since, 1))
+        return eta, mu
+
+    def _update(self, p, grad, state, group, numbers):
+        eta, mu = numbers
+        p.mul_(1 - group["lambd"] * eta)
+        move(p, grad, eta)
+        mean = state["ax"]
+        starts = mu == 1
+        mean.copy_(p if starts is True else choose(starts, p, mean + p.sub(mean).mul(mu)))

@@ -7,7 +7,8 @@ import math
 from flambeau.base.dtypes import bfloat16
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
-from flambeau.optim.optimizer import Optimizer, ParamsT, check_at_least, check_rate, number
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_at_least, check_rate
+from flambeau.optim.rates import move, option
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Muon"]
@@ -70,15 +71,18 @@ class Muon(SimpleOptimizer):
                         f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
                     )
 
+    def _numbers(self, state, group):
+        return None
+
     def _init_state(self, state, p, group):
         state["momentum_buffer"] = zeros_like(p)
 
-    def _update(self, p, grad, state, group):
+    def _update(self, p, grad, state, group, numbers):
         buffer = state["momentum_buffer"].lerp_(grad, 1 - group["momentum"])
         update = grad.lerp(buffer, group["momentum"]) if group["nesterov"] else buffer
         update = _orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        lr, (rows, columns) = number(group["lr"]), p.shape
+        lr, (rows, columns) = option(group, "lr"), p.shape
         kind = group["adjust_lr_fn"]
         ratio = 0.2 * math.sqrt(max(rows, columns)) if kind == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
         p.mul_(1 - lr * group["weight_decay"])
-        p.add_(update.to(p.dtype), alpha=-lr * ratio)
+        move(p, update.to(p.dtype), lr * ratio)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.optim.adam_like import AdamLike
-from flambeau.optim.optimizer import ParamsT, check_option, number
+from flambeau.optim.optimizer import ParamsT, check_option
+from flambeau.optim.rates import count, descend, option, value_of
 
 __all__ = ["NAdam"]
 
@@ -60,13 +61,19 @@ class NAdam(AdamLike):
         rest = {name: state.pop(name) for name in list(state) if name != "step"}
         state.update(mu_product=ones(()), **rest)
 
-    def _update(self, p, grad, state, group):
-        t = self._moments(p, grad, state, group)
-        beta1, beta2 = group["betas"]
-        lr, psi = number(group["lr"]), group["momentum_decay"]
+    def _numbers(self, state, group):
+        """The bias of the mean square, and the rates of the gradient and of the mean."""
+        (beta1, beta2), lr, psi = group["betas"], option(group, "lr"), group["momentum_decay"]
+        t = count(state, group)
         mu, following = (beta1 * (1.0 - 0.5 * 0.96 ** (k * psi)) for k in (t, t + 1))
-        state["mu_product"].mul_(mu)
-        product = state["mu_product"].item()
-        denominator = state["exp_avg_sq"].div(1 - beta2**t).sqrt().add(group["eps"])
-        p.addcdiv_(self._grad, denominator, value=-lr * (1.0 - mu) / (1.0 - product))
-        p.addcdiv_(state["exp_avg"], denominator, value=-lr * following / (1.0 - product * following))
+        # The state's dtype says where the product is rounded.
+        kept = state["mu_product"]
+        product = value_of(kept.mul_(mu.to(kept.dtype) if isinstance(mu, Tensor) else mu), group)
+        return 1 - beta2**t, lr * (1.0 - mu) / (1.0 - product), lr * following / (1.0 - product * following)
+
+    def _update(self, p, grad, state, group, numbers):
+        bias2, of_grad, of_mean = numbers
+        grad = self._moments(p, grad, state, group)
+        denominator = state["exp_avg_sq"].div(bias2).sqrt().add(group["eps"])
+        descend(p, grad, denominator, of_grad)
+        descend(p, state["exp_avg"], denominator, of_mean)

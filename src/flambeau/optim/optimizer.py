@@ -411,26 +411,3 @@ def check_rate(lr: Tensor | float) -> None:
     """ValueError for a learning rate that is a tensor of more or fewer elements than one."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-
-
-def number(value: Tensor | float) -> float:
-    """A Python number from an option that may be a 0-d tensor (``lr``)."""
-    return value.item() if isinstance(value, Tensor) else value
-
-
-def option(group: dict, name: str) -> Tensor | float:
-    """An option that may be a 0-d tensor: that tensor where the step is recorded, so that it has a gradient, else a number."""
-    return group[name] if group.get("differentiable") else number(group[name])
-
-
-def scaled(tensor: Tensor, factor: Tensor | float) -> Tensor:
-    """``tensor * factor`` in the tensor's dtype, for a number or a 0-d tensor."""
-    return tensor.mul(factor).to(tensor.dtype)
-
-
-def move(p: Tensor, direction: Tensor, rate: Tensor | float) -> None:
-    """``p -= rate * direction`` in place."""
-    if isinstance(rate, Tensor):
-        p.sub_(scaled(direction, rate))
-    else:
-        p.add_(direction, alpha=-rate)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from flambeau.core.tensor import Tensor
 from flambeau.optim.adam_like import AdamLike
-from flambeau.optim.optimizer import ParamsT, number
+from flambeau.optim.optimizer import ParamsT
+from flambeau.optim.rates import choose, count, option
 
 __all__ = ["RAdam"]
 
@@ -46,16 +45,24 @@ class RAdam(AdamLike):
             params, defaults, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
         )
 
-    def _update(self, p, grad, state, group):
-        t = self._moments(p, grad, state, group)
-        beta1, beta2 = group["betas"]
+    def _numbers(self, state, group):
+        """The first bias, whether the variance is certain, the root of its bias, and the factor of a step that is divided by it."""
+        (beta1, beta2), t = group["betas"], count(state, group)
         bias1, bias2 = 1 - beta1**t, 1 - beta2**t
-        mean = state["exp_avg"] / bias1
-        rho_inf = 2 / (1 - beta2) - 1
-        rho = rho_inf - 2 * t * beta2**t / bias2
-        if rho > 5.0:
-            rectify = math.sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))
-            adaptive = math.sqrt(bias2) / state["exp_avg_sq"].sqrt().add(group["eps"])
-            p.add_(mean * number(group["lr"]) * adaptive * rectify, alpha=-1.0)
-        else:
-            p.add_(mean * number(group["lr"]), alpha=-1.0)
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * t * beta2**t / bias2
+        certain = length > 5.0
+        rectify = None
+        if certain is not False:
+            rectify = ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) ** 0.5
+        return bias1, certain, bias2**0.5, rectify
+
+    def _update(self, p, grad, state, group, numbers):
+        bias1, certain, second, rectify = numbers
+        self._moments(p, grad, state, group)
+        step = state["exp_avg"] / bias1 * option(group, "lr")
+        if certain is not False:
+            # Captured, both are computed: only the run tells which it is.
+            adaptive = second / state["exp_avg_sq"].sqrt().add(group["eps"])
+            step = choose(certain, step * adaptive * rectify, step)
+        p.add_(step, alpha=-1.0)

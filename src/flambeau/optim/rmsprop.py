@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways, move, number, option
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, check_ways
+from flambeau.optim.rates import descend, move, number, option
 
 __all__ = ["RMSprop"]
 
@@ -85,7 +86,5 @@ def _update(group: dict, rows: list[tuple]) -> None:
             buf = state["momentum_buffer"]
             buf.mul_(momentum).addcdiv_(grad, avg)
             move(p, buf, lr)
-        elif group["differentiable"]:
-            move(p, grad / avg, lr)
         else:
-            p.addcdiv_(grad, avg, value=-lr)
+            descend(p, grad, avg, lr)

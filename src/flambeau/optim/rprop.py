@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import ParamsT, number
+from flambeau.optim.optimizer import ParamsT
+from flambeau.optim.rates import number
 from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Rprop"]
@@ -41,9 +42,8 @@ class Rprop(SimpleOptimizer):
         state["step"], state["prev"] = zeros(()), zeros_like(p)
         state["step_size"] = full_like(p, complex(lr, lr) if p.is_complex() else lr)
 
-    def _update(self, p, grad, state, group):
+    def _update(self, p, grad, state, group, numbers):
         (low, high), (least, most) = group["etas"], group["step_sizes"]
-        state["step"].add_(1)
         sign = grad.mul(state["prev"]).sign()
         factor = where(sign > 0, high, where(sign < 0, low, 1.0)).to(p.dtype)
         size = state["step_size"].mul_(factor).clamp_(least, most)

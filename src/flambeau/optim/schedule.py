@@ -101,7 +101,7 @@ class LRScheduler:
     def _set(self, rates: list) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates):
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr)
+                group["lr"].fill_(lr.squeeze() if isinstance(lr, Tensor) else lr)
             else:
                 group["lr"] = lr
         self._last_lr = rates_of(self.optimizer)

@@ -15,11 +15,8 @@ from flambeau.optim.optimizer import (
     check_option,
     check_rate,
     check_ways,
-    move,
-    number,
-    option,
-    scaled,
 )
+from flambeau.optim.rates import move, number, option, scaled
 
 __all__ = ["SGD"]
 

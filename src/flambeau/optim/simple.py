@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways, number
+from flambeau.optim.optimizer import Optimizer, check_option, check_rate, check_ways
+from flambeau.optim.rates import count, number
 
 __all__ = ["SimpleOptimizer"]
 
 
 class SimpleOptimizer(Optimizer):
-    """Subclasses define ``_update(p, grad, state, group)``; ``maximize`` and coupled weight decay are done before it."""
+    """Subclasses define ``_update(p, grad, state, group, numbers)``, and ``_numbers(state, group)`` where the count of the step isn't enough.
+    ``maximize`` and coupled weight decay are done before the update."""
 
     coupled_decay = True
     first_options: tuple[str, ...] = ()  # of a group, where they stand in another order than the others' do
@@ -35,12 +37,18 @@ class SimpleOptimizer(Optimizer):
         return self._updated(self._update_rows, closure)
 
     def _update_rows(self, group: dict, rows: list[tuple]) -> None:
-        for p, grad, state in rows:
+        # First for all parameters: captured, they are one kernel then, and what follows for each parameter is another.
+        numbers = [self._numbers(state, group) for _, _, state in rows]
+        for (p, grad, state), of_step in zip(rows, numbers):
             if group.get("maximize"):
                 grad = -grad
             if self.coupled_decay and group.get("weight_decay"):
                 grad = grad.add(p, alpha=number(group["weight_decay"]))
-            self._update(p, grad, state, group)
+            self._update(p, grad, state, group, of_step)
 
-    def _update(self, p, grad, state: dict, group: dict) -> None:
+    def _numbers(self, state: dict, group: dict):
+        """Count the step; what of the update follows from the count, and from other numbers in the state."""
+        return count(state, group)
+
+    def _update(self, p, grad, state: dict, group: dict, numbers) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define _update")

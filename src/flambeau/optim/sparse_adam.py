@@ -9,7 +9,8 @@ from flambeau.autograd.grad_mode import no_grad
 from flambeau.core.bindings import function
 from flambeau.core.operator import namespace
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate, number
+from flambeau.optim.optimizer import Optimizer, ParamsT, check_option, check_rate
+from flambeau.optim.rates import number
 
 __all__ = ["SparseAdam"]
 

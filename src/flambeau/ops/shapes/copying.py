@@ -758,7 +758,7 @@ def _one_value(ndim: int) -> None:
     promote=_keep_dtype,
     operands=("self",),
     out=lambda args: args[0].dtype,
-    tags=("pointwise", "overlapping_writes"),
+    tags=("pointwise", "overlapping_writes", "aliased_operands"),
 )
 def fill_tensor(s, self, value):
     return value

@@ -1,0 +1,85 @@
+"""Steps compiled as one graph: what plain steps compute, with rates that change at every step, and kernels that parameters share."""
+
+import importlib
+
+import pytest
+
+import flambeau as torch
+
+# Bits are promised where elements are rounded alike: RAdam's and Adafactor's scalars are computed by other routines for powers and sums.
+ROUNDED = {"RAdam": 1e-6, "Adafactor": 1e-5}
+# Kernels of a later step: one for all parameters, one that counts; ASGD has one for its next rates. Matrices with reductions and products have more.
+KERNELS = {"SGD": 1, "ASGD": 3, "Adafactor": 40, "Muon": 80}
+CASES = [
+    ("SGD", dict(momentum=0.9, nesterov=True)),
+    ("SGD", dict(weight_decay=0.1, maximize=True)),
+    ("Adam", dict(amsgrad=True)),
+    ("AdamW", {}),
+    ("Adamax", {}),
+    ("Adamax", dict(weight_decay=0.1, maximize=True)),
+    ("NAdam", {}),
+    ("NAdam", dict(weight_decay=0.1, decoupled_weight_decay=True, maximize=True)),
+    ("RAdam", {}),
+    ("RAdam", dict(weight_decay=0.1, decoupled_weight_decay=True)),
+    ("ASGD", dict(t0=2)),
+    ("ASGD", dict(weight_decay=0.1, maximize=True)),
+    ("RMSprop", dict(centered=True, momentum=0.5)),
+    ("RMSprop", {}),
+    ("Adadelta", dict(weight_decay=0.1)),
+    ("Adagrad", dict(lr_decay=0.1)),
+    ("Rprop", {}),
+    ("Adafactor", dict(weight_decay=0.1)),
+    ("Muon", {}),
+]
+RATES = {
+    "fixed": lambda rate: rate,
+    "number": lambda rate: rate,
+    "tensor": lambda rate: torch.tensor(rate),
+    "tensor of one element": lambda rate: torch.tensor([rate]),
+}
+COUNT = 8  # steps: RAdam is certain from the sixth on
+
+
+@pytest.fixture
+def infos():
+    """What was compiled."""
+    found, observers = [], importlib.import_module("flambeau.inductor.debug").observers
+    torch.compiler.reset()
+    observers.append(lambda gm, parts, info: found.append(info))
+    yield found
+    observers.pop()
+
+
+def trained(name, options, rates, compiled):
+    """Parameters and states after steps with two groups, whose rates go down."""
+    torch.manual_seed(0)
+    params = [torch.nn.Parameter(torch.randn(n, 8)) for n in (4, 8, 12, 16, 20, 24, 28, 32)]
+    groups = [{"params": part, "lr": RATES[rates](rate)} for part, rate in ((params[:4], 0.02), (params[4:], 0.03))]
+    optimizer = getattr(torch.optim, name)(groups, **options)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.8)
+    step = torch.compile(optimizer.step, fullgraph=True) if compiled else optimizer.step
+    for k in range(COUNT):
+        for p in params:
+            p.grad = (p.detach() - 0.3) * (0.5 + 0.1 * k)
+        step()
+        if rates != "fixed":
+            schedule.step()
+    states = [v for p in params for v in optimizer.state[p].values() if isinstance(v, torch.Tensor)]
+    return [p.detach() for p in params] + states
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("name, options", CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+def test_one_graph(name, options, rates, infos):
+    found = trained(name, options, rates, compiled=True)
+    # A number is a number of the graph once it has changed; momentum is there from the second step on.
+    made = {"fixed": 1, "number": 2}.get(rates, 1) + (name == "SGD" and "momentum" in options and rates != "number")
+    assert len(infos) <= made
+    assert not infos or len(infos[-1].kernels) <= KERNELS.get(name, 2) + (1 if rates == "fixed" else 0)
+    for a, b in zip(found, trained(name, options, rates, compiled=False), strict=True):
+        assert a.dtype is b.dtype
+        if name in ROUNDED:
+            torch.testing.assert_close(a, b, rtol=ROUNDED[name], atol=1e-7)
+        else:
+            assert torch.equal(a, b)
