@@ -106,14 +106,40 @@ static inline void NAME(turn)(const T *from, int64_t step, T *to, int64_t ld) {
 #endif
 
 #ifdef BY_FOUR
+/* to[i * height + r] = from[r * ld + i] for sixteen rows and four columns: a lane of a vector is four columns
+ * of a row, which loads under a mask put there, so that what is left are transpositions of four by four
+ * inside of lanes. */
+__attribute__((target("avx512f,avx512vl,avx512dq"), FAST)) static inline void
+NAME(turn_sixteen)(const T *from, int64_t ld, T *to, int64_t height) {
+    __m512 row[4];
+    EACH(int i = 0; i < 4; i++) {
+        row[i] = _mm512_castps128_ps512(_mm_loadu_ps(from + i * ld));
+        EACH(int l = 1; l < 4; l++)
+        row[i] = _mm512_mask_broadcast_f32x4(row[i], (__mmask16)(15 << 4 * l),
+                                             _mm_loadu_ps(from + (4 * l + i) * ld));
+    }
+    __m512d ab = _mm512_castps_pd(_mm512_unpacklo_ps(row[0], row[1])),
+            AB = _mm512_castps_pd(_mm512_unpackhi_ps(row[0], row[1]));
+    __m512d cd = _mm512_castps_pd(_mm512_unpacklo_ps(row[2], row[3])),
+            CD = _mm512_castps_pd(_mm512_unpackhi_ps(row[2], row[3]));
+    _mm512_storeu_pd((void *)to, _mm512_unpacklo_pd(ab, cd));
+    _mm512_storeu_pd((void *)(to + height), _mm512_unpackhi_pd(ab, cd));
+    _mm512_storeu_pd((void *)(to + 2 * height), _mm512_unpacklo_pd(AB, CD));
+    _mm512_storeu_pd((void *)(to + 3 * height), _mm512_unpackhi_pd(AB, CD));
+}
+
 /* to[p * height + r] = from[r * ld + p] for 4 * fours rows and the first k / 16 * 16 columns, which it
  * returns: whole cache lines are read, since rows of a matrix whose width is a power of two share a set of
  * the cache. */
 __attribute__((target("avx512f,avx512vl,avx512dq"), FAST)) static int64_t
 NAME(turn_lines)(const T *from, int64_t ld, int64_t fours, int64_t k, T *to, int64_t height) {
     int64_t p = 0;
-    for (; p + 16 <= k; p += 16)
-        for (int64_t f = 0; f < fours; f++) {
+    for (; p + 16 <= k; p += 16) {
+        int64_t f = 0;
+        for (; f + 4 <= fours; f += 4)
+            for (int q = 0; q < 16; q += 4)
+                NAME(turn_sixteen)(from + 4 * f * ld + p + q, ld, to + (p + q) * height + 4 * f, height);
+        for (; f < fours; f++) {
             const T *at = from + 4 * f * ld + p;
             T *into = to + p * height + 4 * f;
             __m512 a = _mm512_loadu_ps(at), b = _mm512_loadu_ps(at + ld), c = _mm512_loadu_ps(at + 2 * ld),
@@ -132,6 +158,7 @@ NAME(turn_lines)(const T *from, int64_t ld, int64_t fours, int64_t k, T *to, int
                 _mm_storeu_ps(into + (12 + i) * height, _mm512_extractf32x4_ps(column[i], 3));
             }
         }
+    }
     return p;
 }
 #endif

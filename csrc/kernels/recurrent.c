@@ -3,7 +3,8 @@
  * The product with the inputs is made outside, for all steps at once. A step here multiplies the state
  * (batch, hidden) by the recurrent weight and combines the gates while the sums are in the first-level cache.
  * The weight is packed once a call in blocks of as many hidden units as a vector has lanes, all gates of a
- * unit block together; tiles of a few rows by a block are register kernels. Tiles of a step go over the pool;
+ * unit block together; tiles of a few rows by a block are register kernels. A single step of few rows packs a
+ * block and multiplies by it while it is in the second-level cache. Tiles of a step go over the pool;
  * the result of a tile doesn't depend on its thread. Kept for the backward: the gates after their
  * functions, the cells, and of the GRU the hidden product of the new gate. Backward, a tile first multiplies
  * the gates' cotangents of the step after by the weight, then differentiates its own units.
@@ -15,9 +16,11 @@
 #include "kernels/elementary.h"
 #include <math.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+
+typedef struct {
+    FlbRangeFn pack, forward, backward;
+    int lanes;
+} Level;
 
 typedef struct {
     int kind, backward;
@@ -27,20 +30,22 @@ typedef struct {
     int64_t back;      /* backward: the step whose state this one began with; -1: none */
     const char *inner, *weight, *bias_in, *bias_hidden, *h0, *c0, *ct, *ct_c;
     char *out, *cn, *cells, *kept, *d_inner, *d_hidden, *dh, *dc, *packed, *bias;
+    const Level *level;
+    int64_t held, blocks, pieces; /* the block of the weight that `packed` begins with; how many there are,
+                                     and pieces of a step */
+    size_t block;                 /* bytes of one */
+    int *failed;
 } Recurrence;
 
 #define CHUNK 24 /* rows of a piece of a step */
+/* A single step of more pieces than these has enough for the pool, and packing costs little beside it. */
+#define FEW_CHUNKS 8
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define FAST optimize("O3", "fp-contract=fast", "no-math-errno", "no-trapping-math")
 #else
 #define FAST unused
 #endif
-
-typedef struct {
-    FlbRangeFn pack, forward, backward;
-    int lanes;
-} Level;
 
 #define T float
 #define SIGMOID(x) sigmoid_f32(x)
@@ -93,52 +98,79 @@ typedef struct {
 #endif
 static const Level levels[2][3] = {LEVELS(f32), LEVELS(f64)};
 
+/* Some blocks of a single step: each is packed where the one before it was, and all rows are multiplied by
+ * it. */
+static void in_turn(void *context, int64_t begin, int64_t end) {
+    Recurrence r = *(const Recurrence *)context;
+    char *room = flb_api->scratch(r.block + 64);
+    if (!room) {
+        *r.failed = 1;
+        return;
+    }
+    r.packed = (char *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
+    for (r.held = begin; r.held < end; r.held++) {
+        r.level->pack(&r, r.held, r.held + 1);
+        for (int64_t i = r.held; i < r.pieces; i += r.blocks)
+            (r.backward ? r.level->backward : r.level->forward)(&r, i, i + 1);
+    }
+    flb_api->free(room);
+}
+
+/* bias (G H): the sum of both biases, and behind it the hidden one of the GRU's new gate, which stands inside
+ * of the reset. */
+static void add_biases(Recurrence *r, int f64) {
+    for (int64_t i = 0; i < r->gates * r->hidden; i++) {
+        int apart = r->kind == RECURRENCE_GRU && i >= 2 * r->hidden;
+        if (f64) {
+            double *to = (double *)r->bias, in = ((const double *)r->bias_in)[i],
+                   hidden = ((const double *)r->bias_hidden)[i];
+            if (apart) to[i] = in, to[i + r->hidden] = hidden;
+            else to[i] = in + hidden;
+        } else {
+            float *to = (float *)r->bias, in = ((const float *)r->bias_in)[i],
+                  hidden = ((const float *)r->bias_hidden)[i];
+            if (apart) to[i] = in, to[i + r->hidden] = hidden;
+            else to[i] = in + hidden;
+        }
+    }
+}
+
 static int run(Recurrence *r, int f64, int reverse, int64_t steps) {
-    int item = f64 ? 8 : 4;
-    const Level *level = &levels[f64][flb_cpu_level()];
-    int64_t lanes = level->lanes / item, unit = r->backward ? 2 * lanes : lanes,
-            blocks = (r->hidden + unit - 1) / unit, all = r->gates * r->hidden;
-    size_t weights = (size_t)(blocks * unit * all * item),
+    int item = f64 ? 8 : 4, failed = 0;
+    r->level = &levels[f64][flb_cpu_level()], r->failed = &failed;
+    FlbRangeFn step = r->backward ? r->level->backward : r->level->forward;
+    int64_t lanes = r->level->lanes / item, unit = r->backward ? 2 * lanes : lanes,
+            all = r->gates * r->hidden, chunks = (r->batch + CHUNK - 1) / CHUNK;
+    r->blocks = (r->hidden + unit - 1) / unit, r->pieces = r->blocks * chunks;
+    r->block = (size_t)(unit * all * item);
+    int alone = steps == 1 && chunks <= FEW_CHUNKS;
+    size_t weights = alone ? 0 : (size_t)r->blocks * r->block,
            biases = (size_t)((r->gates + 1) * r->hidden * item);
     char *room = flb_api->scratch(weights + biases + 128);
     if (!room) return -1;
     r->packed = (char *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
     r->bias = r->packed + weights;
-    /* The sum of both biases, and behind it the hidden one of the GRU's new gate, which stands inside of the
-     * reset. */
     memset(r->bias, 0, biases);
-    if (r->bias_in)
-        for (int64_t i = 0; i < all; i++) {
-            int apart = r->kind == RECURRENCE_GRU && i >= 2 * r->hidden;
-            if (f64) {
-                double *to = (double *)r->bias, in = ((const double *)r->bias_in)[i],
-                       hidden = ((const double *)r->bias_hidden)[i];
-                if (apart) to[i] = in, to[i + r->hidden] = hidden;
-                else to[i] = in + hidden;
-            } else {
-                float *to = (float *)r->bias, in = ((const float *)r->bias_in)[i],
-                      hidden = ((const float *)r->bias_hidden)[i];
-                if (apart) to[i] = in, to[i + r->hidden] = hidden;
-                else to[i] = in + hidden;
-            }
-        }
-    flb_parallel(level->pack, r, blocks, 1 + 40000 / (unit * all));
-    int64_t total = blocks * ((r->batch + CHUNK - 1) / CHUNK), rows = r->batch < CHUNK ? r->batch : CHUNK;
-    int64_t grain = 1 + (int64_t)(4e5 / (2. * (double)(unit * all * rows)));
+    if (r->bias_in) add_biases(r, f64);
+    if (!alone) flb_parallel(r->level->pack, r, r->blocks, 1 + 40000 / (unit * all));
+    int64_t rows = r->batch < CHUNK ? r->batch : CHUNK,
+            grain = 1 + (int64_t)(4e5 / (2. * (double)(unit * all * rows)));
     for (int64_t i = 0; i < steps; i++) {
         int64_t k = (reverse != 0) == (r->backward != 0) ? i : steps - 1 - i, ahead = reverse ? -1 : 1;
         r->t = k;
         /* Forward: the step before in the order of the layer; backward: the one after. */
         r->before = i ? (r->backward ? k + ahead : k - ahead) : -1;
         r->back = i + 1 < steps ? k - ahead : -1;
-        flb_parallel(r->backward ? level->backward : level->forward, r, total, grain);
+        if (alone && !r->backward) flb_parallel(in_turn, r, r->blocks, 1 + grain / chunks);
+        else flb_parallel(step, r, r->pieces, grain);
     }
     if (r->backward) {
         r->before = r->t, r->t = -1;
-        flb_parallel(level->backward, r, total, grain);
+        if (alone) flb_parallel(in_turn, r, r->blocks, 1 + grain / chunks);
+        else flb_parallel(step, r, r->pieces, grain);
     }
     flb_api->free(room);
-    return 0;
+    return failed ? -1 : 0;
 }
 
 static const int gates_of[RECURRENCE_COUNT] = {

@@ -75,7 +75,7 @@ __attribute__((TARGET)) static void NAME(pack)(void *context, int64_t begin, int
     int64_t h = c->hidden, all = c->gates * h;
     for (int64_t i = begin; i < end; i++) {
         if (c->backward) {
-            T *to = (T *)c->packed + i * 2 * U * all;
+            T *to = (T *)c->packed + (i - c->held) * 2 * U * all;
             int64_t width = h - i * 2 * U < 2 * U ? h - i * 2 * U : 2 * U;
             for (int64_t k = 0; k < all; k++, to += 2 * U) {
                 memcpy(to, w + k * h + i * 2 * U, (size_t)width * sizeof(T));
@@ -83,34 +83,13 @@ __attribute__((TARGET)) static void NAME(pack)(void *context, int64_t begin, int
             }
             continue;
         }
-        T *to = (T *)c->packed + i * U * all;
+        T *to = (T *)c->packed + (i - c->held) * U * all;
         int64_t width = h - i * U < U ? h - i * U : U, step = c->gates * U;
         for (int64_t g = 0; g < c->gates; g++) {
             const T *from = w + (g * h + i * U) * h;
             T *at = to + g * U;
-            int64_t u = 0;
-#if SINGLE && defined(__x86_64__)
-            /* A cache line of each of four rows at a time: what is written of sixteen lines stays in the
-             * first-level cache until they are whole. */
-            for (int64_t line = 0; line < h; line += 16)
-                for (u = 0; u + 4 <= width; u += 4) {
-                    int64_t k = line, end = line + 16 < h ? line + 16 : h;
-                    for (; k + 4 <= end; k += 4) {
-                        const float *f = from + u * h + k;
-                        float *o = at + k * step + u;
-                        __m128 p = _mm_loadu_ps(f), q = _mm_loadu_ps(f + h), r = _mm_loadu_ps(f + 2 * h),
-                               s = _mm_loadu_ps(f + 3 * h);
-                        _MM_TRANSPOSE4_PS(p, q, r, s);
-                        _mm_storeu_ps(o, p), _mm_storeu_ps(o + step, q), _mm_storeu_ps(o + 2 * step, r),
-                            _mm_storeu_ps(o + 3 * step, s);
-                    }
-                    for (; k < end; k++)
-                        for (int64_t j = u; j < u + 4; j++) at[k * step + j] = from[j * h + k];
-                }
-#endif
-            for (; u < width; u++)
-                for (int64_t k = 0; k < h; k++) at[k * step + u] = from[u * h + k];
-            for (; u < U; u++)
+            flb_transpose(!SINGLE, width, h, from, h, at, step);
+            for (int64_t u = width; u < U; u++)
                 for (int64_t k = 0; k < h; k++) at[k * step + u] = 0;
         }
     }
@@ -138,7 +117,8 @@ __attribute__((TARGET)) static void NAME(forward)(void *context, int64_t begin, 
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i % blocks * U, width = h - first < U ? h - first : U,
                 end_row = (i / blocks + 1) * CHUNK;
-        const T *b = (const T *)c->packed + first * h * gates, *bias = (const T *)c->bias + first;
+        const T *b = (const T *)c->packed + (first - c->held * U) * h * gates,
+                *bias = (const T *)c->bias + first;
         if (end_row > batch) end_row = batch;
         for (int64_t row = i / blocks * CHUNK, rows; row < end_row; row += rows) {
             rows = NAME(tile)((int)gates, end_row - row, h, state + row * h, h, b, part);
@@ -202,7 +182,7 @@ __attribute__((TARGET)) static void NAME(backward)(void *context, int64_t begin,
     for (int64_t i = begin; i < end; i++) {
         int64_t first = i % blocks * 2 * U, width = h - first < 2 * U ? h - first : 2 * U,
                 end_row = (i / blocks + 1) * CHUNK;
-        const T *b = (const T *)c->packed + first * all;
+        const T *b = (const T *)c->packed + (first - c->held * 2 * U) * all;
         if (end_row > batch) end_row = batch;
         for (int64_t row = i / blocks * CHUNK, rows; row < end_row; row += rows) {
             rows = after            ? NAME(tile)(2, end_row - row, all, after + row * all, all, b, part)

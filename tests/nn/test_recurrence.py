@@ -129,21 +129,55 @@ def test_threads_do_not_matter(name):
     assert all((x == y).all() for other in made[1:] for x, y in zip(made[0], other))
 
 
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("batch, hidden, dtype", [(1, 40, "f"), (30, 33, "f"), (200, 20, "f"), (30, 33, "d")])
+def test_single_steps_in_turn_are_a_call_of_all(name, batch, hidden, dtype):
+    """A single step packs the weight block by block: forward to the same bits."""
+    rng, kind = np.random.default_rng(0), list(NETS).index(name)
+    array = lambda *shape: (rng.normal(size=shape) * hidden**-0.5).astype(dtype)  # noqa: E731
+    lstm, wide = name == "LSTM", recurrence.GATES[kind] * hidden
+    inner, weight, biases = array(3, batch, wide), array(wide, hidden), (array(wide), array(wide))
+    first, ct = (array(batch, hidden), array(batch, hidden) if lstm else None), array(3, batch, hidden)
+    old = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            whole = recurrence.forward(kind, False, True, inner, weight, biases, *first)
+            back = recurrence.backward(kind, False, ct, None, weight, *first, whole[0], *whole[2:])
+            states, steps = [first], []
+            for t in range(3):
+                steps.append(recurrence.forward(kind, False, True, inner[t : t + 1], weight, biases, *states[-1]))
+                states.append((steps[-1][0][0], steps[-1][1] if lstm else None))
+                for made, all_of_them in zip(steps[-1][::2], whole[::2]):
+                    np.testing.assert_array_equal(made, all_of_them[t : t + 1] if made.size else all_of_them)
+            d_h, d_c = np.zeros_like(first[0]), None
+            for t in (2, 1, 0):
+                _, _, *kept = steps[t]
+                d_inner, _, d_h, d_c = recurrence.backward(
+                    kind, False, ct[t : t + 1] + d_h, d_c, weight, *states[t], steps[t][0], *kept
+                )
+                d_c = d_c if lstm else None
+                np.testing.assert_allclose(d_inner[0], back[0][t], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(d_h, back[2], rtol=1e-4, atol=1e-5)
+    finally:
+        torch.set_num_threads(old)
+
+
 def stays_inside() -> None:
     """Layers whose inputs lie between pages that nobody may touch; what they make is as long as it should be."""
-    for at_end, name, (batch, hidden) in itertools.product(
-        (False, True), NETS, [(1, 5), (4, 16), (7, 33), (30, 40), (5, 64)]
+    for at_end, name, steps, (batch, hidden) in itertools.product(
+        (False, True), NETS, (1, 3), [(1, 5), (4, 16), (7, 33), (30, 40), (5, 64)]
     ):
         guarded = guard_pages.GuardPages(at_end)
         make = lambda s, t: guarded(np.zeros(s, t))  # noqa: B023, E731
         recurrence.numpy = types.SimpleNamespace(
             empty=make, zeros=make, ascontiguousarray=np.ascontiguousarray, float64=np.float64
         )
-        made = call(name, 3, batch, hidden, True, guarded)
+        made = call(name, steps, batch, hidden, True, guarded)
         rng, kind = np.random.default_rng(1), list(NETS).index(name)
         array = lambda *shape: guarded(rng.normal(size=shape).astype("f"))  # noqa: B023, E731
         wide = recurrence.GATES[kind] * hidden
-        given = array(3, batch, hidden), array(batch, hidden) if kind == 0 else None, array(wide, hidden)
+        given = array(steps, batch, hidden), array(batch, hidden) if kind == 0 else None, array(wide, hidden)
         recurrence.backward(kind, True, *given, array(batch, hidden), array(batch, hidden), made[0], *made[2:])
 
 
