@@ -12,7 +12,7 @@ from ..ops.aten_names import NAMES
 from .aliases import ALIASES
 from .namespaces import SECTIONS, make, parse
 
-__all__ = ["find", "is_built", "names"]
+__all__ = ["find", "is_built", "names", "public"]
 
 # Operators that PyTorch has in its root namespace though they have no function of their own.
 _NATIVE = frozenset(
@@ -41,6 +41,11 @@ def find(name: str):
     if name in _MODULES and importlib.util.find_spec(f"flambeau.{name}") is not None:
         return (importlib.import_module(f"flambeau.{name}"),)
     return (function(name),) if name in _NATIVE and is_built(name) else None
+
+
+def public(name: str):
+    """What programs find under ``name`` in the root namespace: functions that modes and captures know. AttributeError where there is nothing."""
+    return getattr(sys.modules["flambeau"], name)
 
 
 def is_built(name: str) -> bool:

@@ -6,6 +6,7 @@ import importlib
 import logging
 
 from ..base.public import public_in
+from ..core.bindings import function
 from ..core.rebuild import _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3
 from ..modules.parameter import _rebuild_parameter, _rebuild_parameter_with_state
 from ..utils.data.errors import ExceptionWrapper, KeyErrorMessage
@@ -27,6 +28,7 @@ __all__ = [
     "try_import",
 ]
 
+_cat = function("cat")
 logger = logging.getLogger("flambeau")
 
 
@@ -83,8 +85,7 @@ def _get_device_index(device, optional: bool = False, allow_cpu: bool = False) -
 
 def _flatten_dense_tensors(tensors):
     """One vector of all elements, in order."""
-    flatten = importlib.import_module("flambeau").cat
-    return flatten([t.contiguous().view(-1) for t in tensors])
+    return _cat([t.contiguous().view(-1) for t in tensors])
 
 
 def _unflatten_dense_tensors(flat, tensors):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from . import rows
-from .nodes import Refused, Writer
+from .nodes import Refused, Typed, Writer
 from .types import ANY, BOOL, COMPLEX, FLOAT, INT, NONE, NUMBER, SIZE, STR, TENSOR, Type, dotted, is_number, join
 
 __all__ = ["INFINITE", "Expressions", "item"]
@@ -21,12 +21,12 @@ INFINITE = {
 class Expressions(Writer):
     """``of_*``: the expression and type of a node of that class."""
 
-    def value(self, node: ast.expr) -> tuple[ast.expr, Type]:
+    def value(self, node: ast.expr) -> Typed:
         """An expression that is never a size as a number."""
         made, kind = self.expr(node)
         if kind == SIZE:
-            return self.calling(node, rows.PRIM["NumToTensor"][0].fn, "tensor", made), TENSOR
-        return made, kind
+            return Typed(self.calling(node, rows.tensor_of, "tensor", made), TENSOR)
+        return Typed(made, kind)
 
     def condition(self, node: ast.expr) -> ast.expr:
         made, kind = self.expr(node)
@@ -51,7 +51,7 @@ class Expressions(Writer):
             return self.calling(made, fn, wanted.name, made)
         return self.calling(made, float, "float", made) if given == INT and wanted == FLOAT else made
 
-    def expr(self, node: ast.expr) -> tuple[ast.expr, Type]:
+    def expr(self, node: ast.expr) -> Typed:
         handler = getattr(self, "of_" + type(node).__name__, None)
         if handler is None:
             raise Refused(node, f"{type(node).__name__} isn't TorchScript")
@@ -62,13 +62,13 @@ class Expressions(Writer):
         kind = NONE if v is None else {bool: BOOL, int: INT, float: FLOAT, str: STR, complex: COMPLEX}.get(type(v))
         if kind is None:
             raise Refused(node, f"the constant {v!r}")
-        return self.constant(node, v), kind
+        return Typed(self.constant(node, v), kind)
 
     def of_UnaryOp(self, node):
         made, kind = self.expr(node.operand)
         if not isinstance(node.op, ast.USub) or not isinstance(made, ast.Constant) or not is_number(kind):
             raise Refused(node, f"{ast.unparse(node)} isn't TorchScript")
-        return self.constant(node, -made.value), kind
+        return Typed(self.constant(node, -made.value), kind)
 
     def of_BinOp(self, node):
         (a, _), (b, kind) = self.expr(node.left), self.expr(node.right)
@@ -79,51 +79,37 @@ class Expressions(Writer):
             and isinstance(node.op, ast.Add | ast.Sub)
         ):
             raise Refused(node, f"{ast.unparse(node)} isn't TorchScript")
-        return self.constant(
-            node, complex(a.value + b.value if isinstance(node.op, ast.Add) else a.value - b.value)
-        ), COMPLEX
+        value = a.value + b.value if isinstance(node.op, ast.Add) else a.value - b.value
+        return Typed(self.constant(node, complex(value)), COMPLEX)
 
     def of_Name(self, node):
         if node.id in self.types:
-            return self.load(node, node.id), self.types[node.id]
+            return Typed(self.load(node, node.id), self.types[node.id])
         if node.id in INFINITE:
             value = INFINITE[node.id]
-            return self.constant(node, value), COMPLEX if isinstance(value, complex) else FLOAT
+            return Typed(self.constant(node, value), COMPLEX if isinstance(value, complex) else FLOAT)
         raise Refused(node, f"undefined value {node.id}")
 
-    def _sequence(self, node):
-        parts = [self.value(e) for e in node.elts]
-        return [m for m, _ in parts], [k for _, k in parts]
-
     def of_List(self, node):
-        made, kinds = self._sequence(node)
-        of = kinds[0] if kinds else ANY
-        for kind in kinds[1:]:
-            of = join(of, kind)
-        if of.name == "Union" and all(
-            k in (INT, TENSOR) for k in of.args
-        ):  # a list of sizes, of which some are tensors
-            made = [self.fitted(m, k, INT) for m, k in zip(made, kinds)]
+        parts = [self.value(e) for e in node.elts]
+        made, of = [p.code for p in parts], _joined(parts)
+        if of.name == "Union" and all(k in (INT, TENSOR) for k in of.args):
+            # A list of sizes, of which some are tensors.
+            made = [self.fitted(p.code, p.type, INT) for p in parts]
             of = INT
-        return ast.copy_location(ast.List(made, ast.Load()), node), Type("List", (of,))
+        return Typed(ast.copy_location(ast.List(made, ast.Load()), node), Type("List", (of,)))
 
     def of_Tuple(self, node):
-        made, kinds = self._sequence(node)
-        return ast.copy_location(ast.Tuple(made, ast.Load()), node), Type("Tuple", tuple(kinds))
+        parts = [self.value(e) for e in node.elts]
+        made, kinds = [p.code for p in parts], [p.type for p in parts]
+        return Typed(ast.copy_location(ast.Tuple(made, ast.Load()), node), Type("Tuple", tuple(kinds)))
 
     def of_Dict(self, node):
         if None in node.keys:
             raise Refused(node, "** in a dict isn't TorchScript")
         keys, items = [self.value(k) for k in node.keys], [self.value(v) for v in node.values]
-        kinds = []
-        for parts in (keys, items):
-            of = parts[0][1] if parts else ANY
-            for _, kind in parts[1:]:
-                of = join(of, kind)
-            kinds.append(of)
-        return ast.copy_location(ast.Dict([m for m, _ in keys], [m for m, _ in items]), node), Type(
-            "Dict", tuple(kinds)
-        )
+        made = ast.copy_location(ast.Dict([k.code for k in keys], [v.code for v in items]), node)
+        return Typed(made, Type("Dict", (_joined(keys), _joined(items))))
 
     def of_Subscript(self, node):
         made, kind = self.value(node.value)
@@ -133,7 +119,7 @@ class Expressions(Writer):
         elif kind.name == "Dict":
             gives = kind.args[1]
         elif kind == STR and place == INT:
-            return self.calling(node, rows.character, "character", made, at), STR
+            return Typed(self.calling(node, rows.character, "character", made, at), STR)
         elif kind == ANY:
             gives = ANY
         else:
@@ -145,19 +131,27 @@ class Expressions(Writer):
             ):
                 raise Refused(node, f"{ast.unparse(node)}: an element of {kind}")
             gives = kinds[at.value]
-        return ast.copy_location(ast.Subscript(made, at, ast.Load()), node), gives
+        return Typed(ast.copy_location(ast.Subscript(made, at, ast.Load()), node), gives)
 
     def of_Attribute(self, node):
         if isinstance(node.value, ast.Name) and node.value.id == "CONSTANTS" and "CONSTANTS" not in self.types:
             value = self.program.constant(node, node.attr)
-            return self.held(node, value, node.attr), self.program.type_of(value)
+            return Typed(self.held(node, value, node.attr), self.program.type_of(value))
         path = dotted(node)
         if path is not None and path.startswith("__torch__."):
             member = self.program.member(node, path)
-            return self.held(node, member, node.attr), self.program.type_of(member)
+            return Typed(self.held(node, member, node.attr), self.program.type_of(member))
         made, kind = self.value(node.value)
         gives = self.program.attribute(node, kind, node.attr)
-        return ast.copy_location(ast.Attribute(made, node.attr, ast.Load()), node), gives
+        return Typed(ast.copy_location(ast.Attribute(made, node.attr, ast.Load()), node), gives)
+
+
+def _joined(parts: list[Typed]) -> Type:
+    """The type of the elements of a container."""
+    of = parts[0].type if parts else ANY
+    for part in parts[1:]:
+        of = join(of, part.type)
+    return of
 
 
 def item(x):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from . import rows, values
-from .nodes import Refused
+from .nodes import Closure, Refused, Typed
 from .operators import Operators
 from .types import ANY, BOOL, COMPLEX, FLOAT, INT, NONE, NUMBER, SIZE, STR, Type, dotted, match
 
@@ -79,10 +79,10 @@ class Calls(Operators):
         return out
 
     def _call_function(self, node, found):
-        if isinstance(found, tuple):
-            return self.call(node, self.load(node, found[1]), []), found[2]
+        if isinstance(found, Closure):
+            return Typed(self.call(node, self.load(node, found.name), []), found.gives)
         name = self.program.name_of(found)
-        return self.call(node, self.load(node, name), self.arguments(node, found)), found.gives
+        return Typed(self.call(node, self.load(node, name), self.arguments(node, found)), found.gives)
 
     def _global(self, node, path: str):
         found = self.program.function(node, path)
@@ -91,19 +91,19 @@ class Calls(Operators):
         if path.endswith(".__new__"):
             owner = path.removesuffix(".__new__")
             made = self.program.maker(node, owner)
-            return self.call(node, self.held(node, made, "new"), []), Type(owner)
+            return Typed(self.call(node, self.held(node, made, "new"), []), Type(owner))
         cls = self.program.class_of(node, path)
         if cls.base != "NamedTuple":
             raise Refused(node, f"a call of {path}")
         args = self.arguments(node, cls)
-        return self.call(node, self.held(node, cls.python, cls.name), args), Type(path)
+        return Typed(self.call(node, self.held(node, cls.python, cls.name), args), Type(path))
 
     def _method(self, node, made: ast.expr, kind: Type, name: str):
         if kind.name in self.program.CONTEXTS and name == "__init__":
-            return self.constant(node, None), NONE
+            return Typed(self.constant(node, None), NONE)
         method = self.program.method(node, kind, name)
         fn = ast.copy_location(ast.Attribute(made, self.program.raw(name), ast.Load()), node)
-        return self.call(node, fn, self.arguments(node, method)), method.gives
+        return Typed(self.call(node, fn, self.arguments(node, method)), method.gives)
 
     def _cast(self, node):
         if len(node.args) != 1:
@@ -112,33 +112,32 @@ class Calls(Operators):
         made, kind = self.expr(arg)
         gives, fn = _CASTS[name]
         if kind == SIZE and name == "int":
-            return made, INT
-        if kind == SIZE:
-            return self.calling(node, fn, name, made), gives
-        return self.calling(node, fn, name, made), gives
+            return Typed(made, INT)
+        return Typed(self.calling(node, fn, name, made), gives)
 
-    def _typed(self, node) -> tuple[Type, ast.expr]:
+    def _annotated(self, node) -> tuple[Type, ast.expr]:
+        """The type and the value of ``annotate(T, x)``."""
         if len(node.args) != 2 or node.keywords:
             raise Refused(node, f"{ast.unparse(node)}: a type and a value")
         return self.program.type(node.args[0]), node.args[1]
 
     def call_annotate(self, node):
-        kind, inner = self._typed(node)
+        kind, inner = self._annotated(node)
         made, given = self.expr(inner)
         if given == SIZE and kind in (INT, NUMBER):
-            return made, INT
+            return Typed(made, INT)
         if given == SIZE:
             made, given = self.value(inner)
-        return self.fitted(made, given, kind), kind
+        return Typed(self.fitted(made, given, kind), kind)
 
     def call_unchecked_cast(self, node):
-        kind, inner = self._typed(node)
-        return self.value(inner)[0], kind
+        kind, inner = self._annotated(node)
+        return Typed(self.value(inner).code, kind)
 
     def call_uninitialized(self, node):
         if len(node.args) != 1:
             raise Refused(node, ast.unparse(node))
-        return self.constant(node, None), self.program.type(node.args[0])
+        return Typed(self.constant(node, None), self.program.type(node.args[0]))
 
     def call_isinstance(self, node):
         if len(node.args) != 2:
@@ -147,26 +146,27 @@ class Calls(Operators):
         kinds = tuple(map(self.program.type, of.elts if isinstance(of, ast.Tuple | ast.List) else [of]))
         made, given = self.value(node.args[0])
         if given != ANY and given.name not in ("Union", "Optional"):
-            return self.constant(node, any(match(k, given, {}) for k in kinds)), BOOL
-        return self.calling(node, self.program.tester(kinds), "isinstance", made), BOOL
+            return Typed(self.constant(node, any(match(k, given, {}) for k in kinds)), BOOL)
+        return Typed(self.calling(node, self.program.tester(kinds), "isinstance", made), BOOL)
 
     def call_getattr(self, node):
         if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
             raise Refused(node, f"{ast.unparse(node)}: getattr of a name")
         made, kind = self.value(node.args[0])
-        gives = self.program.attribute(node, kind, node.args[1].value)
-        return self.calling(node, getattr, "getattr", made, self.constant(node, node.args[1].value)), gives
+        name = node.args[1].value
+        gives = self.program.attribute(node, kind, name)
+        return Typed(self.calling(node, getattr, "getattr", made, self.constant(node, name)), gives)
 
     def call_print(self, node):
-        parts = [self.value(a)[0] for a in node.args]
-        return self.calling(node, _printed, "print", *parts), NONE
+        parts = [self.value(a).code for a in node.args]
+        return Typed(self.calling(node, _printed, "print", *parts), NONE)
 
     def call_fork(self, node):
         found = self.function_of(node.args[0]) if len(node.args) == 1 else None
-        if not isinstance(found, tuple):
+        if not isinstance(found, Closure):
             raise Refused(node, "a fork of something that is no function in this one")
         made, gives = self._call_function(node, found)
-        return made, Type("Future", (gives,))
+        return Typed(made, Type("Future", (gives,)))
 
     def call_range(self, node):
         raise Refused(node, "range outside of a for statement")

@@ -11,7 +11,7 @@ import contextlib
 
 from . import rows
 from .lowered_calls import Calls
-from .nodes import Refused
+from .nodes import Closure, Refused
 from .types import ANY, INT, NONE, SIZE, TENSOR, Type, join
 
 __all__ = ["lower"]
@@ -74,7 +74,7 @@ class _Function(Calls):
         return [ast.Return(self.fitted(made, kind, self.method.gives) if self.depth >= 0 else made)]
 
     def do_Expr(self, s):
-        return [ast.Expr(self.expr(s.value)[0])]
+        return [ast.Expr(self.expr(s.value).code)]
 
     def do_AnnAssign(self, s):
         if not isinstance(s.target, ast.Name) or s.value is None:
@@ -117,10 +117,10 @@ class _Function(Calls):
     def _unpack(self, s, target: ast.Tuple):
         if isinstance(s.value, ast.Tuple) and len(s.value.elts) == len(target.elts):
             parts = [self.value(e) for e in s.value.elts]
-            names = [self.assign(e, kind) for e, (_, kind) in zip(target.elts, parts)]
-            made: ast.expr = ast.copy_location(ast.Tuple([m for m, _ in parts], ast.Load()), s)
+            names = [self.assign(e, part.type) for e, part in zip(target.elts, parts)]
             if len(names) == 1:
-                return [ast.Assign(names, parts[0][0])]
+                return [ast.Assign(names, parts[0].code)]
+            made: ast.expr = ast.copy_location(ast.Tuple([p.code for p in parts], ast.Load()), s)
         else:
             made, kind = self.value(s.value)
             if kind == ANY:
@@ -138,11 +138,11 @@ class _Function(Calls):
 
     def do_If(self, s):
         test = self.condition(s.test)
-        before = dict(self.types), dict(self.functions)
+        types, functions = dict(self.types), dict(self.functions)
         with self.inside():
             body = self.block(s.body)
             after = self.types
-            self.types, self.functions = dict(before[0]), before[1]
+            self.types, self.functions = types, functions
             orelse = self.block(s.orelse) if s.orelse else []
         for name in after.keys() | self.types.keys():
             a, b = after.get(name), self.types.get(name)
@@ -154,7 +154,7 @@ class _Function(Calls):
         out: list[ast.stmt] = []
         for name in sorted(_assigns(body)):
             if self.types.get(name) == SIZE:
-                made = self.calling(s, rows.PRIM["NumToTensor"][0].fn, "tensor", self.load(s, name))
+                made = self.calling(s, rows.tensor_of, "tensor", self.load(s, name))
                 out.append(
                     ast.copy_location(
                         ast.Assign([self.assign(ast.copy_location(ast.Name(name, ast.Store()), s), TENSOR)], made), s
@@ -220,7 +220,7 @@ class _Function(Calls):
         gives = self.returns[0] if self.returns else NONE
         self.types, self.depth, self.returns = types, depth, returns
         name = f"_ts_closure_{s.name.strip('_')}"
-        self.functions[s.name] = ("closure", name, gives)
+        self.functions[s.name] = Closure(name, gives)
         return [self._def(s, name, ast.arguments([], [], None, [], [], None, []), body)]
 
 

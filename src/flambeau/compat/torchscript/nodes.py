@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import NamedTuple
 
 from .types import Type
 
-__all__ = ["Refused", "Writer"]
+__all__ = ["Closure", "Refused", "Typed", "Writer"]
 
 
 class Refused(Exception):
@@ -18,13 +19,27 @@ class Refused(Exception):
         self.line, self.kind = getattr(node, "lineno", 0), kind
 
 
+class Typed(NamedTuple):
+    """An expression of the function that is written, and its static type."""
+
+    code: ast.expr
+    type: Type
+
+
+class Closure(NamedTuple):
+    """A function inside of the function that is written: its name there, and what it gives."""
+
+    name: str
+    gives: Type
+
+
 class Writer:
     """What writes the function of one ``program.Method``: the types of its locals so far, and nodes at the places of those they stand for."""
 
     def __init__(self, method, program):
         self.method, self.program = method, program
         self.types: dict[str, Type] = {}
-        self.functions: dict[str, object] = {}  # locals that stand for functions, and closures
+        self.functions: dict[str, object] = {}  # locals that stand for a program.Method or a Closure
         self.depth = 0
         self.returns: list[Type] = []
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from ...base.device import Device
 from . import resolve, rows, upgrades, values
 from .expressions import Expressions, item
-from .nodes import Refused
-from .types import ANY, INT, NONE, SIZE, STR, TENSOR, Type
+from .nodes import Refused, Typed
+from .types import ANY, INT, NONE, SIZE, STR, TENSOR
 
 __all__ = ["Operators"]
 
@@ -26,15 +27,15 @@ class Operators(Expressions):
     def _ops(self, node, path: str):
         _, space, name = path.split(".")
         if space == "prim" and name == "RaiseException":
-            parts = [self.value(a)[0] for a in node.args]
-            return self.calling(node, self.program.raising(self.method), "raise", *parts), NONE
+            parts = [self.value(a).code for a in node.args]
+            return Typed(self.calling(node, self.program.raising(self.method), "raise", *parts), NONE)
         if space == "prim" and name == "NumToTensor" and len(node.args) == 1 and not self.depth:
             made, kind = self.expr(node.args[0])
             if kind in (INT, SIZE):
-                return made, SIZE
+                return Typed(made, SIZE)
         return self._operator(node, space, name)
 
-    def _small(self, node) -> tuple[ast.expr, Type]:
+    def _small(self, node) -> Typed:
         """An operand that is a size: one already, or a whole number that the archive holds in a tensor."""
         made, kind = self.expr(node)
         if (
@@ -45,8 +46,8 @@ class Operators(Expressions):
         ):
             held = self.program.constant(node, node.attr)
             if held.dim() == 0 and values.code_of(held.dtype) == 4:
-                return self.constant(node, int(held)), SIZE
-        return made, kind
+                return Typed(self.constant(node, int(held)), SIZE)
+        return Typed(made, kind)
 
     def _of_sizes(self, node, name: str):
         """An operator on sizes as arithmetic of numbers; None where it isn't that."""
@@ -61,18 +62,18 @@ class Operators(Expressions):
         (a, first), (b, second) = map(self._small, node.args)
         if first != SIZE or second not in (SIZE, INT) or isinstance(a, ast.Constant):
             return None
-        return self.calling(node, fn, name, a, b), SIZE
+        return Typed(self.calling(node, fn, name, a, b), SIZE)
 
     def _operator(self, node, space: str, name: str):
         if space == "aten" and name in ("format", "percentFormat"):
-            parts = [self.value(a)[0] for a in node.args]
-            return self.calling(node, rows.formatted if name == "format" else rows.percent, name, *parts), STR
+            parts = [self.value(a).code for a in node.args]
+            return Typed(self.calling(node, rows.formatted if name == "format" else rows.percent, name, *parts), STR)
         small = self._of_sizes(node, name) if space == "aten" else None
         if small is not None:
             return small
         args = [self.expr(a) for a in node.args]
         kwargs = {k.arg: self.expr(k.value) for k in node.keywords}
-        space, name = upgrades.named(self.program.version, space, name, [k for _, k in args], kwargs)
+        space, name = upgrades.named(self.program.version, space, name, [a.type for a in args], kwargs)
         try:
             choice = self._chosen(space, name, args, kwargs)
         except resolve.UnknownOperator:
@@ -83,22 +84,22 @@ class Operators(Expressions):
         except resolve.NoMatch as error:
             raise Refused(node, str(error)) from None
         except resolve.Unbuilt:
-            return self.calling(node, self.program.missing(self.method, space, name), "missing"), ANY
-        made = [self.converted(node, m, k, choice.convert.get(i)) for i, (m, k) in enumerate(args)]
-        named = {n: self.converted(node, m, k, choice.convert.get(n)) for n, (m, k) in kwargs.items()}
-        return self.call(node, self.held(node, choice.fn, name), made, named), choice.gives
+            return Typed(self.calling(node, self.program.missing(self.method, space, name), "missing"), ANY)
+        made = [self.converted(node, a, choice.convert.get(place)) for place, a in enumerate(args)]
+        named = {key: self.converted(node, a, choice.convert.get(key)) for key, a in kwargs.items()}
+        return Typed(self.call(node, self.held(node, choice.fn, name), made, named), choice.gives)
 
     def _chosen(self, space, name, args, kwargs) -> resolve.Choice:
         if upgrades.held(space):
             return upgrades.choice(name)
-        kinds, named = [k for _, k in args], {n: k for n, (_, k) in kwargs.items()}
-        return resolve.choose(space, name, kinds, named)
+        return resolve.choose(space, name, [a.type for a in args], {key: a.type for key, a in kwargs.items()})
 
-    def converted(self, node, made: ast.expr, kind: Type, how: str | None) -> ast.expr:
+    def converted(self, node, given: Typed, how: str | None) -> ast.expr:
+        made = given.code
+        if how == "tensor" or how is None and given.type == SIZE:
+            return self.calling(node, rows.tensor_of, "tensor", made)
         if how is None:
-            return self.calling(node, rows.PRIM["NumToTensor"][0].fn, "tensor", made) if kind == SIZE else made
-        if how == "tensor":
-            return self.calling(node, rows.PRIM["NumToTensor"][0].fn, "tensor", made)
+            return made
         if how == "number":
             return made
         if how.startswith("repeat"):
@@ -108,7 +109,7 @@ class Operators(Expressions):
             if isinstance(made, ast.Constant):
                 return self.held(node, fn(made.value), how)
             return self.calling(node, fn, how, made)
-        fns: dict[str, Callable] = {"int": int, "float": float, "item": item, "device": rows.ROWS["device"][0].fn}
+        fns: dict[str, Callable] = {"int": int, "float": float, "item": item, "device": Device}
         return self.calling(node, fns[how], how, made)
 
 

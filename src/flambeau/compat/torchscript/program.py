@@ -10,9 +10,10 @@ import linecache
 from collections.abc import Callable
 
 from ... import _C
+from ...autograd.grad_mode import enable_grad, inference_mode, no_grad
 from ...base.device import Device
 from ..script_classes import Error
-from . import calls, expressions, lowering, modules, values
+from . import calls, expressions, lowering, modules
 from .nodes import Refused
 from .syntax import ClassSource, FileSource, MethodSource, parse_file
 from .types import ANY, BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, STR, TENSOR, Type, from_node
@@ -112,8 +113,8 @@ class Program:
         self._held: dict[int, str] = {}
         self._waiting: list[Method] = []
         self.CONTEXTS = {
-            f"__torch__.torch.autograd.grad_mode.{n}": getattr(values.torch, n)
-            for n in ("no_grad", "enable_grad", "inference_mode")
+            f"__torch__.torch.autograd.grad_mode.{n}": mode
+            for n, mode in {"no_grad": no_grad, "enable_grad": enable_grad, "inference_mode": inference_mode}.items()
         }
 
     # -- what names mean -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ... import ops
 from ...core.operator import OpOverload
 from ...core.operator import Unbuilt as UnbuiltPacket
 from ...core.schema import Argument, Schema
@@ -163,7 +164,7 @@ def _overloads(space: str, name: str, out: bool = False) -> list[tuple[Callable,
     if space.startswith("_") or name.startswith("__"):
         return found
     try:
-        packet = getattr(values.torch.ops, space).__getattr__(name)
+        packet = getattr(ops, space).__getattr__(name)
     except (AttributeError, RuntimeError):
         packet = None
     if isinstance(packet, UnbuiltPacket) and not found:

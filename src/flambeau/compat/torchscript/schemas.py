@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...base.dtypes import promote_types
 from ...core import schema as language
+from ...core.operator import namespace
 from ...core.schema import Schema
+from ...nn import functional
+from ...nn.utils import rnn
+from ..older_functions import norm_except_dim
+from ..queries import result_type
+from ..root import public
+from ..utils import _flatten_dense_tensors
 from . import values
-from .values import torch
 
 __all__ = ["TABLE"]
 
+aten = namespace("aten")
+_einsum, _zeros = public("einsum"), public("zeros")
 TABLE: dict[str, list[tuple[Callable, Schema]]] = {}
 
 
@@ -27,10 +36,10 @@ def method(*texts: str) -> None:
         declare(lambda x, *args, _name=name, **kwargs: getattr(x, _name)(*args, **kwargs), text)
 
 
-def function(*texts: str, home=torch) -> None:
-    """``torch.name``."""
+def function(*texts: str) -> None:
+    """``torch.name(...)`` by the schema's name."""
     for text in texts:
-        declare(getattr(home, text.split("(")[0].split(".")[0]), text)
+        declare(public(text.split("(")[0].split(".")[0]), text)
 
 
 def _to(x, to=None, dtype=None, non_blocking=False, copy=False, memory_format=None):
@@ -137,23 +146,22 @@ function(
     "_shape_as_tensor(Tensor self) -> Tensor",
     f"sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, {_HOW}, bool? is_coalesced=None) -> Tensor",  # fmt: skip
 )
-function('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', home=torch.nn.functional)
+declare(functional.pad, 'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 function("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor")
 declare(
-    lambda a, b: values.code_of(torch.promote_types(a, b)),
+    lambda a, b: values.code_of(promote_types(a, b)),
     "promote_types(ScalarType type1, ScalarType type2) -> ScalarType",
 )
 for _left in ("Tensor tensor", "Scalar scalar"):
     for _right in ("Tensor other", "Scalar other"):
-        declare(lambda a, b: values.code_of(torch.result_type(a, b)), f"result_type({_left}, {_right}) -> ScalarType")
-declare(lambda equation, tensors, path=None: torch.einsum(equation, tensors), "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")  # fmt: skip
+        declare(lambda a, b: values.code_of(result_type(a, b)), f"result_type({_left}, {_right}) -> ScalarType")
+declare(lambda equation, tensors, path=None: _einsum(equation, tensors), "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")  # fmt: skip
 declare(
     lambda x, dtype=None: x, "_autocast_to_full_precision(Tensor self, bool cuda_enabled, bool cpu_enabled) -> Tensor"
 )
 
 
 def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_):
-    aten = torch.ops.aten
     return aten.convolution.default(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
@@ -170,14 +178,14 @@ _SAME = "Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding
 
 
 def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
-    fn = getattr(torch.nn.functional, f"conv{weight.dim() - 2}d")
+    fn = getattr(functional, f"conv{weight.dim() - 2}d")
     return fn(x, weight, bias, stride, padding, dilation, groups)
 
 
 declare(_convolution_mode, f"_convolution_mode({_SAME}) -> Tensor")
-declare(lambda x, weight, bias=None: torch.nn.functional.linear(x, weight, bias), "mkldnn_linear(Tensor self, Tensor weight, Tensor? bias=None) -> Tensor")  # fmt: skip
+declare(lambda x, weight, bias=None: functional.linear(x, weight, bias), "mkldnn_linear(Tensor self, Tensor weight, Tensor? bias=None) -> Tensor")  # fmt: skip
 declare(
-    lambda v, g, dim=0: v * (g / torch.norm_except_dim(v, 2, dim)),
+    lambda v, g, dim=0: v * (g / norm_except_dim(v, 2, dim)),
     "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
 )
 for _name, _dtype in {
@@ -202,12 +210,12 @@ def _masked(mask, kind):
     mask = mask[:, None, None, :] if kind == 1 else mask[None, None] if kind == 0 else mask
     if mask.is_floating_point():
         return mask
-    zeros = torch.zeros(mask.shape, device=mask.device)
+    zeros = _zeros(mask.shape, device=mask.device)
     return zeros.masked_fill(mask, float("-inf"))
 
 
 def _attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask=None, need_weights=True, average_attn_weights=True, mask_type=None):  # fmt: skip
-    linear = torch.nn.functional.linear
+    linear = functional.linear
     parts = [
         linear(x, w, b).unflatten(-1, (num_head, -1)).transpose(1, 2)
         for x, w, b in zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3))
@@ -231,21 +239,20 @@ declare(
 
 
 def _encoder_layer(x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask=None, mask_type=None):  # fmt: skip
-    F = torch.nn.functional  # noqa: N806
-    act = F.gelu if use_gelu else F.relu
+    act = functional.gelu if use_gelu else functional.relu
 
     def attended(x):
         weights = qkv_weight, qkv_bias, proj_weight, proj_bias
         return _attention(x, x, x, embed_dim, num_heads, *weights, mask, False, True, mask_type)[0]
 
     def fed(x):
-        return F.linear(act(F.linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2)
+        return functional.linear(act(functional.linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2)
 
     def first(x):
-        return F.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
+        return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
 
     def second(x):
-        return F.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+        return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
 
     if norm_first:
         x = x + attended(first(x))
@@ -263,12 +270,11 @@ declare(
 
 
 def _packed(x, lengths, batch_first):
-    made = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first)
+    made = rnn.pack_padded_sequence(x, lengths, batch_first)
     return made.data, made.batch_sizes
 
 
 def _padded(data, batch_sizes, batch_first, padding_value, total_length):
-    rnn = torch.nn.utils.rnn
     total = total_length if total_length > 0 else None
     return rnn.pad_packed_sequence(rnn.PackedSequence(data, batch_sizes), batch_first, padding_value, total)
 
@@ -279,12 +285,9 @@ declare(
     "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)",
 )
 declare(
-    lambda sequences, batch_first=False, padding_value=0.0, padding_side="right": torch.nn.utils.rnn.pad_sequence(
+    lambda sequences, batch_first=False, padding_value=0.0, padding_side="right": rnn.pad_sequence(
         sequences, batch_first, padding_value, padding_side
     ),
     'pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") -> Tensor',
 )
-declare(
-    lambda tensors: torch._utils._flatten_dense_tensors(tensors),
-    "flatten_dense_tensors(Tensor[] tensors) -> Tensor",
-)
+declare(_flatten_dense_tensors, "flatten_dense_tensors(Tensor[] tensors) -> Tensor")

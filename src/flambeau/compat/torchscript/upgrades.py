@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...core.bindings import function
 from . import values
 from .resolve import Choice
 from .types import INT, TENSOR
@@ -11,6 +12,7 @@ from .types import INT, TENSOR
 __all__ = ["choice", "held", "named"]
 
 _SPACE = "older"
+_full_of = function("full")
 
 
 def _div(x, other, rounding_mode=None):
@@ -33,7 +35,7 @@ def _div_(x, other):
 def _full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
     """Before version 5 the result is of the default dtype, whatever the value is."""
     value = fill_value if dtype is not None or isinstance(fill_value, complex) else float(fill_value)
-    return values.torch.full(size, value, dtype=values.dtype_of(dtype), device=device)
+    return _full_of(size, value, dtype=values.dtype_of(dtype), device=device)
 
 
 _OLDER: dict[str, tuple[int, Callable]] = {"div": (4, _div), "div_": (4, _div_), "full": (5, _full)}

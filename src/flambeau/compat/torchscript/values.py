@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 
 from ... import _C
@@ -12,7 +11,7 @@ from ...base.memory_format import MemoryFormat, channels_last, channels_last_3d,
 from ...core.quantized import CODES
 from ...core.tensor import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 
-__all__ = ["code_of", "dtype_of", "format_of", "layout_of", "shown", "torch"]
+__all__ = ["code_of", "dtype_of", "format_of", "layout_of", "shown"]
 
 # c10::ScalarType, c10::Layout and c10::MemoryFormat by their numbers.
 _ORDER = (
@@ -26,9 +25,6 @@ LAYOUTS = dict(enumerate((strided, sparse_coo, sparse_csr))) | {4: sparse_csc, 5
 LAYOUT_CODES = {layout: code for code, layout in LAYOUTS.items()}
 FORMATS = dict(enumerate((contiguous_format, preserve_format, channels_last, channels_last_3d)))
 FORMAT_CODES = {f.name: code for code, f in FORMATS.items()}
-
-
-torch = importlib.import_module("flambeau")  # whole by now: nothing of this folder is imported with it
 
 
 def _of(table: dict, what: str, code):
