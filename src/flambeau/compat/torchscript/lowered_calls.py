@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from . import rows, values
+from .names import CONTEXTS
 from .nodes import Closure, Refused, Typed
 from .operators import Operators
 from .types import ANY, BOOL, COMPLEX, FLOAT, INT, NONE, NUMBER, SIZE, STR, Type, dotted, match
@@ -99,7 +100,7 @@ class Calls(Operators):
         return Typed(self.call(node, self.held(node, cls.python, cls.name), args), Type(path))
 
     def _method(self, node, made: ast.expr, kind: Type, name: str):
-        if kind.name in self.program.CONTEXTS and name == "__init__":
+        if kind.name in CONTEXTS and name == "__init__":
             return Typed(self.constant(node, None), NONE)
         method = self.program.method(node, kind, name)
         fn = ast.copy_location(ast.Attribute(made, self.program.raw(name), ast.Load()), node)

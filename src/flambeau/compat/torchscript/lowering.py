@@ -11,6 +11,7 @@ import contextlib
 
 from . import rows
 from .lowered_calls import Calls
+from .names import CONTEXTS
 from .nodes import Closure, Refused
 from .types import ANY, INT, NONE, SIZE, TENSOR, Type, join
 
@@ -18,7 +19,7 @@ __all__ = ["lower"]
 
 
 def lower(method, program) -> ast.FunctionDef:
-    """The function of a :class:`program.Method`, as a node whose global names are put into ``program.space``."""
+    """The function of a :class:`declared.Method`, as a node whose global names are put into ``program.space``."""
     return _Function(method, program).lowered()
 
 
@@ -199,7 +200,7 @@ class _Function(Calls):
         items = []
         for item in s.items:
             made, kind = self.expr(item.context_expr)
-            if kind.name not in self.program.CONTEXTS:
+            if kind.name not in CONTEXTS:
                 self.program.method(item.context_expr, kind, "__enter__")
             name = None
             if item.optional_vars is not None:

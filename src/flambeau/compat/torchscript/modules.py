@@ -21,14 +21,14 @@ _SHOWN_DUNDERS = frozenset(
 class ArchivedObject:
     """An object of a class of the archive that is no module."""
 
-    _archived: Any = None  # the program.Class
+    _archived: Any = None  # the declared.Class
 
 
 @public_in("jit", "RecursiveScriptModule")
 class ArchivedModule(ScriptModule):
     """A module of a TorchScript archive: parameters, buffers, submodules and attributes are those of the file, methods are compiled from its code."""
 
-    _archived: Any = None  # the program.Class
+    _archived: Any = None  # the declared.Class
     _program: Any = None
 
     @property

@@ -34,12 +34,12 @@ class Closure(NamedTuple):
 
 
 class Writer:
-    """What writes the function of one ``program.Method``: the types of its locals so far, and nodes at the places of those they stand for."""
+    """What writes the function of one ``declared.Method``: the types of its locals so far, and nodes at the places of those they stand for."""
 
     def __init__(self, method, program):
         self.method, self.program = method, program
         self.types: dict[str, Type] = {}
-        self.functions: dict[str, object] = {}  # locals that stand for a program.Method or a Closure
+        self.functions: dict[str, object] = {}  # locals that stand for a declared.Method or a Closure
         self.depth = 0
         self.returns: list[Type] = []
 
