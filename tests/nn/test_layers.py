@@ -53,6 +53,27 @@ def test_a_label_out_of_range_is_named(weight):
             nn.CrossEntropyLoss(weight)(torch.zeros(2, 3), torch.tensor([0, label]))
 
 
+@pytest.mark.parametrize("spatial", [(), (2,), (2, 2)], ids=str)
+def test_a_label_out_of_range_is_an_error_where_only_the_gradient_is_asked_for(spatial):
+    target = torch.zeros(2, *spatial, dtype=torch.int64)
+    target.view(-1)[-1] = 3
+
+    def gradient(x):
+        return torch.autograd.grad(nn.functional.cross_entropy(x, target), x)
+
+    for run in (gradient, torch.compile(gradient)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            run(torch.zeros(2, 3, *spatial, requires_grad=True))
+
+
+@pytest.mark.parametrize("shape, groups", [((1, 2, 1), 2), ((1, 4), 4)], ids=str)
+def test_groups_of_one_value_are_refused(shape, groups):
+    for call in (nn.functional.group_norm, torch.compile(nn.functional.group_norm)):
+        with pytest.raises(ValueError, match="more than 1 value per channel"):
+            call(torch.ones(shape), groups)
+        assert call(torch.ones(2, *shape[1:]), groups).count_nonzero() == 0
+
+
 def test_embedding_draws_pytorch_weights():
     torch.manual_seed(0)
     m = nn.Embedding(5, 4)

@@ -43,6 +43,23 @@ def test_arithmetic_is_that_of_float32_rounded(dtype):
         assert torch.equal(f(x, y).float(), f(x.float(), y.float()).to(dtype).float()), f
 
 
+MADE_INSIDE = {
+    "element": lambda dtype: torch.tensor([1.0, 2.5], dtype=dtype)[1],
+    "bytes": lambda dtype: torch.tensor([1.0, 2.5], dtype=dtype).view(torch.uint8),
+    "cast": lambda dtype: torch.tensor([1.0, 2.5], dtype=dtype).float() + 1,
+    "joined": lambda dtype: torch.cat([torch.tensor([1.0, 2.5], dtype=dtype), torch.zeros(1, dtype=dtype)]),
+    "sum": lambda dtype: torch.tensor([1.0, 2.5], dtype=dtype).sum(),
+    "equal": lambda dtype: torch.tensor([1.0, 2.5], dtype=dtype) == torch.full((2,), 2.5, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", CAST, ids=str)
+@pytest.mark.parametrize("program", MADE_INSIDE)
+def test_constants_of_a_graph(dtype, program):
+    want, got = MADE_INSIDE[program](dtype), torch.compile(MADE_INSIDE[program], fullgraph=True)(dtype)
+    assert got.dtype is want.dtype and torch.equal(got.float(), want.float())
+
+
 def operands():
     g = torch.Generator().manual_seed(2)
     return torch.randn(8, 32, generator=g).to(E4), torch.randn(16, 32, generator=g).to(E5).t()

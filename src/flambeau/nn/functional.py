@@ -308,11 +308,17 @@ def rms_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalise each group of channels of (N, C, *).
+    """Normalise each group of channels of (N, C, *). ValueError for one example whose groups are of one value.
 
     >>> torch.nn.functional.group_norm(torch.ones(4, 6, 8), 2).shape
     torch.Size([4, 6, 8])
     """
+    if (
+        input.ndim > 1
+        and num_groups > 0
+        and input.shape[0] * input.shape[1] // num_groups * math.prod(input.shape[2:]) == 1
+    ):
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
     return _group_norm(input, num_groups, weight, bias, eps)
 
 

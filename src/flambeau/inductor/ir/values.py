@@ -65,6 +65,14 @@ def short(dtype) -> str:
     return name
 
 
+def stored(dtype) -> str:
+    """The type of a buffer of this dtype: bytes ("opaque") where kernels don't compute with it, and eager kernels do."""
+    try:
+        return short(dtype)
+    except NotImplementedError:
+        return "opaque"
+
+
 def to_numpy(t: str):
     return _NUMPY[t]
 

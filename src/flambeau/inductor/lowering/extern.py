@@ -10,7 +10,7 @@ from ...core.higher_order import HigherOrderOperator
 from ...fx import GraphModule
 from ..ir.nodes import BufferKind, ExternCall, Region, dense_strides, is_dense
 from ..ir.sizes import sizes
-from ..ir.values import short
+from ..ir.values import stored
 from .eager_call import EagerCall, call_rule, call_schema, replace
 from .lazy import flatten, tensors_in
 
@@ -38,11 +38,7 @@ def call_eagerly(lowering, op, full, val):
         shape, strides = sizes(v.shape), sizes(v.stride())
         if not is_dense(shape, strides, lowering.values.hint):
             strides = dense_strides(shape)
-        try:
-            t = short(v.dtype)
-        except NotImplementedError:
-            t = "opaque"
-        buffer = lowering.new_buffer(shape, strides, t, BufferKind.OBJECT, v.dtype.np)
+        buffer = lowering.new_buffer(shape, strides, stored(v.dtype), BufferKind.OBJECT, v.dtype.np)
         for n in (*shape, *strides):
             for s in symbols(n):
                 if s not in lowering.values.hints and s not in lowering.given:

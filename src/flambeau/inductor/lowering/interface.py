@@ -7,7 +7,7 @@ from ...base.expr import Expr, symbols
 from ...core.device_memory import elements
 from ..ir.nodes import Buffer, BufferKind, ExternCall, Region, is_dense
 from ..ir.sizes import size, sizes
-from ..ir.values import short
+from ..ir.values import stored
 from . import layouts
 from .eager_call import NumberCall, same_layout
 from .extern import floats
@@ -28,10 +28,7 @@ def placeholder(lowering, val, order=None):
     lowering.given.update(s for n in (*shape, *strides) for s in symbols(n))
     if order is not None:
         strides = layouts.strides_in(order, shape)
-    try:
-        buffer = lowering.new_buffer(shape, strides, short(val.dtype), BufferKind.INPUT, val.dtype.np)
-    except NotImplementedError:
-        buffer = lowering.new_buffer(shape, strides, "opaque", BufferKind.INPUT, val.dtype.np)
+    buffer = lowering.new_buffer(shape, strides, stored(val.dtype), BufferKind.INPUT, val.dtype.np)
     lowering.inputs.append(buffer.name)
     return lowering.in_memory(Region(buffer.name, shape, strides), val.dtype, strides, val.device)
 
@@ -60,7 +57,7 @@ def constant(lowering, tensor, device=None):
     array = elements(tensor.detach())
     strides = tuple(tensor.stride())
     buffer = lowering.new_buffer(
-        tuple(tensor.shape), strides, short(tensor.dtype), BufferKind.CONSTANT, tensor.dtype.np, array
+        tuple(tensor.shape), strides, stored(tensor.dtype), BufferKind.CONSTANT, tensor.dtype.np, array
     )
     region = Region(buffer.name, tuple(tensor.shape), strides)
     return lowering.in_memory(region, tensor.dtype, strides, device or tensor.device)

@@ -126,6 +126,9 @@ def _backward(grad_output, self, target, weight, reduction, ignore_index, total_
     at = _class_dim(self)
     g = aten.div.Tensor(grad_output, total_weight) if reduction == 1 else grad_output
     classes = aten.arange.default(self.shape[at], device=self.device)
+    safe = aten.reshape.default(
+        aten.index_select.default(classes, 0, aten.reshape.default(safe, [-1])), list(safe.shape)
+    )
     classes = aten.view.default(classes, [self.shape[at], *[1] * (self.ndim - at - 1)])
     hit = aten.eq.Tensor(aten.unsqueeze.default(safe, at), classes)
     value = aten.masked_fill.Scalar(aten.neg.default(aten.mul.Tensor(each, g)), aten.eq.Scalar(target, ignore_index), 0)
