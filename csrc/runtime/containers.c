@@ -11,6 +11,7 @@ typedef struct Container {
     int64_t nkey, width;   /* words of a key, none of a list's; of an entry */
     int64_t room, nplaces; /* entries that there is memory for; places of the table, a power of two */
     int64_t *places;       /* entry + 1, by the key's hash; 0 for none */
+    int64_t changes;       /* how often a table got or lost a key */
 } Container;
 
 /* A new one in the chain; NULL where there is no memory. A list has no keys. */
@@ -116,6 +117,7 @@ int64_t *flb_table_put(Container *c, const int64_t *key) {
     while (c->places[at & (c->nplaces - 1)]) at++;
     c->places[at & (c->nplaces - 1)] = ++c->used;
     c->count++;
+    c->changes++;
     return e;
 }
 
@@ -123,9 +125,11 @@ int64_t *flb_table_put(Container *c, const int64_t *key) {
 void flb_table_remove(Container *c, int64_t *e) {
     e[c->width - 1] = 0;
     c->count--;
+    c->changes++;
 }
 
 void flb_container_clear(Container *c) {
     c->count = c->used = 0;
+    c->changes++;
     if (c->places) memset(c->places, 0, c->nplaces * sizeof(int64_t));
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, gathers, places, reductions
+from . import arithmetic, arrays, gathers, places, reductions, shapes
 from .arithmetic import cast
 from .arrays import OnElements
 from .emitter import BOOL, F64, I64, Emitter, constant
@@ -189,18 +189,6 @@ def _nested(x: Tuple) -> tuple[tuple[int, ...], list[Scalar]]:
     if len({shape for shape, _ in parts}) != 1:
         raise Declined("np.array of lists of different lengths")
     return (len(parts), *parts[0][0]), [n for _, numbers in parts for n in numbers]
-
-
-def transpose(e: Emitter, place: str, x) -> ArrayView:
-    if not isinstance(x, ArrayView):
-        raise Declined("the transpose of an expression")
-    return replace(x, sizes=x.sizes[::-1], strides=x.strides[::-1], whole=None)
-
-
-def ravel(e: Emitter, place: str, x) -> ArrayView:
-    if isinstance(x, ArrayView) and x.ndim == 1:
-        return arrays.subscript(e, x, Slice(Known(None), Known(None), Known(None)))
-    raise Declined("np.ravel of an array with several dimensions")
 
 
 def outer(e: Emitter, place: str, a, b) -> Expression:
@@ -402,6 +390,7 @@ FUNCTIONS = {
     np.diff: diff, np.unravel_index: places.unravel_index, np.ravel_multi_index: places.ravel_multi_index,
     np.cumsum: cumsum, np.std: _variance(True), np.var: _variance(False), np.nonzero: gathers.nonzero, np.count_nonzero: gathers.count_nonzero,
     np.flip: flip(_flipped_axes), np.flipud: flip(_flipped_axis(0)), np.fliplr: flip(_flipped_axis(1)),
-    np.array: array, np.asarray: asarray, np.arange: arange, np.transpose: transpose, np.ravel: ravel,
+    np.array: array, np.asarray: asarray, np.arange: arange, np.transpose: shapes.transpose, np.ravel: shapes.ravel,
+    np.reshape: shapes.reshape, np.ndarray.flatten: shapes.flatten,
 }  # fmt: skip
 """NumPy's function -> function(emitter, place in the code, *arguments)."""

@@ -18,6 +18,7 @@ from . import (
     byte_strings,
     gathers,
     generators,
+    list_functions,
     numpy_calls,
     places,
     reductions,
@@ -160,14 +161,30 @@ class Instructions(InterpreterPart):
         """Whether the variable that an instruction stores into is a list that grows or shrinks."""
         insts, name = self.machine.insts, store.argval
         return store.name == "STORE_FAST" and any(
-            i.name == "LOAD_FAST" and i.argval == name and j.argval in ("append", "pop", "clear")
+            i.name == "LOAD_FAST" and i.argval == name and j.argval in list_functions.CHANGING
             for i, j in itertools.pairwise(insts)
         )
 
     def BUILD_MAP(self, inst):
-        if inst.arg:
-            raise Declined("a dict with items")
-        self.stack.append(self.containers.create(self.machine.at, "dict"))
+        items = self.machine.taken(2 * inst.arg)
+        self._dict(items[::2], items[1::2])
+
+    def BUILD_CONST_KEY_MAP(self, inst):
+        keys = self.machine.pop().items
+        self._dict(keys, self.machine.taken(inst.arg))
+
+    def _dict(self, keys, values) -> None:
+        made = self.containers.create(self.machine.at, "dict")
+        for key, value in zip(keys, values):
+            self.containers.put(made, key, value)
+        self.stack.append(made)
+
+    def BUILD_SET(self, inst):
+        items = self.machine.taken(inst.arg)
+        made = self.containers.create(self.machine.at, "set")
+        for item in items:
+            self.containers.put(made, item, None)
+        self.stack.append(made)
 
     def CONTAINS_OP(self, inst):
         c, key = self.machine.pop(), self.machine.pop()
@@ -175,8 +192,12 @@ class Instructions(InterpreterPart):
             c = self.constant(tuple(c.value))
         if byte_strings.is_bytes(c):
             c = Tuple(tuple(map(constant, c.value)))
+        own = list_functions.contains(c, key, bool(inst.arg))
+        if own is not None:
+            return self.inlining.enter_own(own)
         found = self.containers.contains(c, key) if isinstance(c, Container) else self._among(key, c)
         self.stack.append(Scalar(np.dtype(bool), True, self.e.flip(found) if inst.arg else found))
+        return None
 
     def _among(self, key, c):
         """Whether an integer, or a tuple of integers, equals one of a tuple's items."""
@@ -269,9 +290,15 @@ class Instructions(InterpreterPart):
         inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
         if op == "@" and not inplace:
             self.stack.append(reductions.dot(self.e, a, b, f"product@{self.machine.at}"))
-            return
+            return None
         if op not in arithmetic.BINARY:
             raise Declined(f"the operator {text}")
+        own = list_functions.joined(a, b) if op == "+" and not inplace else None
+        if own is not None:
+            return self.inlining.enter_own(own)
+        if op == "*" and not inplace and isinstance(a, Tuple) and a.listed and isinstance(b, Scalar):
+            self.stack.append(self.containers.repeated(a.items, b))
+            return None
         if isinstance(a, Tuple) or isinstance(b, Tuple):
             raise Declined(f"{text} of a tuple")
         out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
@@ -283,6 +310,7 @@ class Instructions(InterpreterPart):
             self.store(a, out)
             out = a
         self.stack.append(out)
+        return None
 
     def COMPARE_OP(self, inst):
         b, a = self.machine.pop(), self.machine.pop()
@@ -324,11 +352,19 @@ class Instructions(InterpreterPart):
     # ---- arrays ----------------------------------------------------------------------------------------------------------
     def BINARY_SUBSCR(self, inst):
         key, owner = self.machine.pop(), self.machine.pop()
-        self.stack.append(self.subscript(owner, key))
+        return self._taken(owner, key)
 
     def BINARY_SLICE(self, inst):
         stop, start, owner = self.machine.pop(), self.machine.pop(), self.machine.pop()
-        self.stack.append(self.subscript(owner, Slice(start, stop, Known(None))))
+        return self._taken(owner, Slice(start, stop, Known(None)))
+
+    def _taken(self, owner, key):
+        """Push ``owner[key]``; the edge into the function that makes a part of a list."""
+        own = list_functions.part(owner, key)
+        if own is not None:
+            return self.inlining.enter_own(own)
+        self.stack.append(self.subscript(owner, key))
+        return None
 
     def subscript(self, owner, key):
         if isinstance(owner, Container):

@@ -17,6 +17,7 @@ from . import (
     draws,
     gathers,
     generators,
+    list_functions,
     numpy_calls,
     places,
     reductions,
@@ -40,6 +41,7 @@ from .values import (
     Method,
     Null,
     Scalar,
+    Slice,
     Stream,
     Tuple,
     memory_type,
@@ -82,12 +84,16 @@ class Calls(InterpreterPart):
         names, self.kw_names = self.kw_names, ()
         at = len(args) - len(names)
         args, kwargs = args[:at], dict(zip(names, args[at:]))
+        found = self.of_containers(fn, args, kwargs)
+        if found is not None:
+            return self.inlining.enter_own(found)
         code = self.written_out(fn.value, args, kwargs) if isinstance(fn, Known) else None
         if code is not None:
             fn = LocalFunction(code, ())
             args = [self.variables.passing(a) if isinstance(a, Expression) else a for a in args]
         if isinstance(fn, LocalFunction) and generators.is_generator(fn.code):
-            fn = self.consumed(fn)
+            fn, started = self.consumed(fn)
+            args += started
         if isinstance(fn, LocalFunction):
             return self.inlining.enter(fn, args, kwargs)
         if isinstance(fn, Known) and (
@@ -97,20 +103,33 @@ class Calls(InterpreterPart):
         self.stack.append(self.call(fn, args, kwargs))
         return None
 
+    def of_containers(self, fn, args: list, kwargs: dict):
+        """The function, written out, of a builtin or a method that takes all of a list, dict or set; None for other calls."""
+        if isinstance(fn, Method) and isinstance(fn.owner, Container):
+            found = list_functions.method(fn.owner, fn.name, args, kwargs)
+            if found is not None:
+                self.containers.changes(fn.owner)
+            return found
+        return list_functions.function(fn.value, args, kwargs) if isinstance(fn, Known) else None
+
     def written_out(self, f, args: list, kwargs: dict):
         """The code of a builtin function that is written out for these arguments."""
         if not isinstance(f, types.BuiltinFunctionType):
             return None
         return written_out.written_out(f, args, kwargs) or generators.on_list(f, args, kwargs)
 
-    def consumed(self, fn: LocalFunction) -> LocalFunction:
-        """A generator's function, with the builtin that takes what it gives at once."""
+    def consumed(self, fn: LocalFunction) -> tuple[LocalFunction, list]:
+        """A generator's function, with the builtin that takes what it gives at once, and what a sum begins with."""
         found = generators.consumed(self.machine.insts, self.machine.at, self.stack)
         if found is None:
             raise Declined("a generator that no builtin function consumes at once")
-        consumer, place = found
-        self.stack[place] = Known(generators.given_back)
-        return replace(fn, consumer=consumer)
+        if found.done:
+            self.stack[found.place] = Known(generators.given_back)
+        return replace(fn, consumer=found.how), [] if found.start is None else [self.loaded(found.start)]
+
+    def loaded(self, inst):
+        """What an instruction loads that is a variable's or a constant's."""
+        return self.variables.read(inst.argval) if inst.name == "LOAD_FAST" else constant(inst.argval)
 
     def CALL_KW(self, inst):
         self.kw_names = tuple(item.value for item in self.machine.pop().items)
@@ -165,6 +184,8 @@ class Calls(InterpreterPart):
             return fn, args, kwargs
         if kwargs:
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
+        if f is reversed and len(args) == 1:
+            return self.backwards(fn, *args)
         made = self.made_of_numbers(f, args)
         if made is not None:
             return made
@@ -183,6 +204,19 @@ class Calls(InterpreterPart):
         if known is None:
             raise Declined(f"a call of {getattr(f, '__name__', f)}")
         return arrays.elementwise(e, OnElements(e, known), *args)
+
+    def backwards(self, fn: Known, x):
+        """reversed() of a list, a row or a range, for GET_ITER."""
+        if isinstance(x, Container) and x.kind == "list":
+            return fn, [x], {}
+        if isinstance(x, ArrayView) and x.ndim:
+            down = Slice(Known(None), Known(None), constant(-1))
+            return arrays.subscript(self.e, x, down)
+        if isinstance(x, tuple) and x[0] == Known(range) and len(x[1]) < 3:
+            ends = [constant(0), *x[1]][-2:]
+            first, last = (arithmetic.binary(self.e, "-", n, constant(1)) for n in ends)
+            return x[0], [last, first, constant(-1)], {}
+        raise Declined(f"reversed() of a {type(x).__name__.lower()}")
 
     def method(self, fn: Method, args, kwargs):
         """A call of a method of a container, a generator or an array."""

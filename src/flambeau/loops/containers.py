@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.records import slotted
+from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from . import arithmetic
@@ -22,7 +22,7 @@ from .values import Container, Declined, Known, Scalar, ScalarType, Tuple, Tuple
 __all__ = ["CHAIN", "Changed", "Containers", "Empty", "Given", "Site", "made", "take"]
 
 CHAIN = "@containers.b"  # the slot of the chain; its name has it begin as NULL
-ITEMS, COUNT, USED = 1, 2, 3  # words of the object
+ITEMS, COUNT, USED, CHANGES = 1, 2, 3, 9  # words of the object
 MOST = 64  # items that a container may have before the loop
 MOST_ALIKE = 1 << 16  # the same of a list of one number
 
@@ -124,6 +124,14 @@ class Containers(InterpreterPart):
                 self.put(c, item, None)
             else:
                 self.put(c, *item.items)
+        return c
+
+    def repeated(self, items: tuple, times: Scalar) -> Container:
+        """``[*items] * times``."""
+        c, n = self.create(self.machine.at, "list"), arithmetic.to_int(self.e, times).v
+        for _ in self.e.loop([self.e.larger(n, 0)]):
+            for item in items:
+                self.append(c, item)
         return c
 
     def changed(self, names: list[str]) -> list[tuple[str, Container]]:
@@ -242,15 +250,48 @@ class Containers(InterpreterPart):
     def _room(self, name: str, n: int) -> Operand:
         return self.e.slot(name, llvm.aggregate(f"[{n} x i64]"))
 
+    def has(self, c: Container, at: Operand) -> Operand:
+        """Whether a list has an item with this number now, or a table an entry."""
+        return self.e.cmp("ult", at, self.field(c, USED))
+
     def next(self, c: Container, key: str) -> tuple[Operand, Operand]:
-        """For a loop over a list that counts in slot ``key``: the number of the next item, and whether there is one. A list may grow meanwhile."""
+        """For a loop over a list that counts in slot ``key``: the number of the next item, and whether there is one. A list may grow meanwhile. The
+        same of a dict's entries, of which some may have left it; it may not get or lose keys."""
+        if c.kind != "list":
+            same = self.e.cmp("eq", self.e.get(f"{key}.changes", llvm.I64), self.field(c, CHANGES))
+            self.e.check(same, "RuntimeError", f"a {c.kind} of a compiled loop changed size during iteration")
         at = self.e.get(f"{key}.cur", llvm.I64)
-        return at, self.e.cmp("slt", at, self.field(c, USED))
+        return at, self.has(c, at)
+
+    def begin(self, c: Container, key: str, down: bool) -> None:
+        """A loop begins that counts in slot ``key``, from the last item down or from the first."""
+        self.e.set(f"{key}.cur", llvm.I64, self.e.op("sub", self.field(c, USED), 1) if down else 0)
+        if c.kind != "list":
+            self.e.set(f"{key}.changes", llvm.I64, self.field(c, CHANGES))
 
     def item(self, c: Container, at: Operand):
-        """The item with this number, which was there when the turn began; the list may have shrunk."""
+        """The item with this number, which was there when the turn began; the list may have shrunk. Of a dict what its view gives."""
+        if c.kind != "list":
+            return self.entry(c, at)
         k = Scalar(I64, True, at, (0, 1 << 48))
         return self.load(self.place(c, k, "list index out of range"), self.item_of(c))[0]
+
+    def is_there(self, c: Container, at: Operand) -> Operand:
+        """Whether the entry of a dict or set with this number has not left it."""
+        width = self.site(c).width
+        last = self.e.place(llvm.I64, self.field(c, ITEMS, llvm.PTR), self.e.add(self.e.mul(at, width), width - 1))
+        return self.e.cmp("ne", self.e.read(llvm.I64, last), 0)
+
+    def entry(self, c: Container, at: Operand):
+        """What a loop over a dict, a view of one, or a set has of the entry with this number."""
+        site = self.site(c)
+        if site.key is None:
+            raise Empty(f"an item of a {c.kind} that stays empty")
+        p = self.e.place(llvm.I64, self.field(c, ITEMS, llvm.PTR), self.e.mul(at, site.width))
+        if c.view == "values":
+            return self.value(c, p)
+        key = self.load(p, site.key)[0]
+        return Tuple((key, self.value(c, p))) if c.view == "items" else key
 
     # ---- dicts and sets --------------------------------------------------------------------------------------------------
     def key(self, c: Container, key) -> Operand:
@@ -268,8 +309,8 @@ class Containers(InterpreterPart):
         return self.e.call(llvm.PTR, Operand("%table_find", llvm.PTR), c.ptr, self.key(c, key))
 
     def contains(self, c: Container, key) -> Operand:
-        if c.kind == "list":
-            raise Declined("in, of a list that changes")
+        if c.kind == "list" or c.view in ("values", "items"):
+            raise Declined("in, of such items of a list or dict")
         return self.e.cmp("ne", self.find(c, key), NULL)
 
     def put(self, c: Container, key, value) -> None:
@@ -295,6 +336,13 @@ class Containers(InterpreterPart):
         own = self._room(f"default@{self.machine.at}", self.site(c).width)
         self.store(own, default, self.site(c).nkey)
         return self.value(c, e.select(e.cmp("ne", p, NULL), p, own))
+
+    def known_value(self, c: Container, key):
+        """``d.get(key)`` of a key that the dict has."""
+        p = self.find(c, key)
+        text = f"get() of a key that a dict of a compiled loop doesn't have{arithmetic.INSTEAD}"
+        self.e.check(self.e.cmp("ne", p, NULL), "RuntimeError", text)
+        return self.value(c, p)
 
     def setdefault(self, c: Container, key, default):
         e = self.e
@@ -328,8 +376,8 @@ class Containers(InterpreterPart):
     def subscript(self, c: Container, key):
         if c.kind == "list":
             return self.load(self.place(c, key, "list index out of range"), self.item_of(c))[0]
-        if c.kind == "set":
-            raise Declined("a subscript of a set")
+        if c.kind == "set" or c.view:
+            raise Declined("a subscript of a set, or of a view of a dict")
         p = self.find(c, key)
         self.e.check(self.e.cmp("ne", p, NULL), "KeyError", "a key that a dict of a compiled loop doesn't have")
         return self.value(c, p)
@@ -346,7 +394,9 @@ class Containers(InterpreterPart):
 
     def method(self, c: Container, name: str, args: list):
         """The result of a method."""
-        if name != "get":
+        if c.view:
+            raise Declined(f"{name}() of a view of a dict")
+        if name not in ("get", "keys", "values", "items"):
             self.changes(c)
         match c.kind, name, len(args):
             case "list", "append", 1:
@@ -355,14 +405,22 @@ class Containers(InterpreterPart):
                 return self.pop(c)
             case "list", "pop", 1 if getattr(args[0], "const", None) == 0:
                 return self.shift(c)
+            case "dict", "get", 1:
+                return self.known_value(c, *args)
             case "dict", "get", 2:
                 return self.get(c, *args)
+            case "dict", "pop", 1:
+                value = self.subscript(c, *args)
+                self.remove(c, *args, True)
+                return value
             case "dict", "setdefault", 2:
                 return self.setdefault(c, *args)
             case "set", "add", 1:
                 self.put(c, args[0], None)
             case "set", "discard" | "remove", 1:
                 self.remove(c, args[0], name == "remove")
+            case "dict", "keys" | "values" | "items", 0:
+                return replace(c, view=name)
             case _, "clear", 0:
                 self.e.call(llvm.VOID, Operand("%container_clear", llvm.PTR), c.ptr)
             case _:

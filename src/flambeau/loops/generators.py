@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 import math
 import sys
+from collections.abc import Callable
 
 from ..base.records import slotted
 from .values import ArrayView, Container, Expression, Known, Null
 
-__all__ = ["COMPENSATED", "NAMES", "ON_LISTS", "consumed", "folded", "given_back", "is_generator", "on_list"]
+__all__ = ["COMPENSATED", "MADE", "NAMES", "ON_LISTS", "consumed", "folded", "given_back", "is_generator", "on_list"]
 
 COMPENSATED = sys.version_info >= (3, 12)
 """Whether sum() of Python's floats keeps what rounding loses."""
@@ -81,10 +82,22 @@ def _found(jump: str, value: bool) -> Fold:
     return Fold((), (Step(jump, target=NEXT), _constant(value), Step("RETURN_VALUE")), _constant(not value))
 
 
+def _started(elements, start):
+    """``sum`` of a generator that begins with a number."""
+
+
+_ADD = (Step("IS_SUMMED"), _store(ITEM), _load(MADE), _load(ITEM), Step("BINARY_OP", 0), _store(MADE))
 FOLDS = {
     sum: Fold(
         (_constant(0), _store(MADE)),
-        (Step("IS_SUMMED"), _store(ITEM), _load(MADE), _load(ITEM), Step("BINARY_OP", 0), _store(MADE)),
+        _ADD,
+        _load(MADE),
+    ),
+    # What it begins with is there where the function is entered.
+    _started: Fold((), _ADD, _load(MADE)),
+    list: Fold(
+        (Step("BUILD_LIST", 0), _store(MADE)),
+        (_store(ITEM), _load(MADE), _load(ITEM), Step("LIST_APPEND", 1), Step("POP_TOP")),
         _load(MADE),
     ),
     math.prod: Fold(
@@ -99,25 +112,70 @@ FOLDS = {
 }
 
 
+WHOLE = frozenset((sorted, min, max, set, list, sum))
+"""What takes a list of a generator's elements as well."""
+
+
 def is_generator(code) -> bool:
     return code.co_name == "<genexpr>"
 
 
-def given_back(x):
+def given_back(x, *others):
     """In the place of a consumer whose generator's function has done its work."""
     return x
 
 
-def consumed(insts, at: int, stack: list):
-    """The function that is called with what instruction ``at``, a call of a generator's function, gives, and its place on the stack; or None."""
-    behind = next(i for i in insts[at + 1 :] if i.name not in ("PRECALL", "NOP"))
-    if behind.name != "CALL" or behind.arg != 1 or len(stack) < 2:
+@slotted
+class Consumer:
+    """What consumes a generator: the fold that its function does, the place of the called function on the stack, whether the call then only gives
+    that back, and the variable or constant that a sum begins with, if it has one."""
+
+    how: Callable
+    place: int
+    done: bool
+    start: object = None
+
+
+def consumed(insts, at: int, stack: list) -> Consumer | None:
+    """The function that is called with what instruction ``at``, a call of a generator's function, gives; or None."""
+    call, between = _call_behind(insts, at + 1)
+    if call is None or len(stack) < 2:
         return None
     place = next((k for k in (-1, -2) if isinstance(stack[k], Known)), None)
     if place is None or not isinstance(stack[-3 - place], Null):
         return None
     f = stack[place].value
-    return next(((how, place) for how in FOLDS if f is how), None)
+    if not between:
+        how = next((how for how in FOLDS if f is how), None)
+        return Consumer(how, place, True) if how is not None else Consumer(list, place, False) if f in WHOLE else None
+    if f is sum and len(between) == 1 and between[0].name in ("LOAD_FAST", "LOAD_CONST") and call.arg == 2:
+        return Consumer(_started, place, True, between[0])
+    return Consumer(list, place, False) if f in WHOLE else None
+
+
+def _call_behind(insts, at: int) -> tuple:
+    """(the call whose first argument is on the stack, the instructions that make the others): they only load values and compute."""
+    between, made = [], 1
+    for i in insts[at:]:
+        if i.name in ("CALL", "CALL_KW"):
+            given = made - (i.name == "CALL_KW")
+            return (i, between) if i.arg == given else (None, [])
+        if i.name in ("PRECALL", "NOP"):
+            continue
+        between.append(i)
+        if i.name in ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_CLOSURE", "LOAD_DEREF"):
+            made += 1
+        elif i.name == "BUILD_TUPLE":
+            made += 1 - i.arg
+        elif i.name in ("BINARY_SUBSCR", "BINARY_OP"):
+            made -= 1
+        elif i.name == "MAKE_FUNCTION":
+            made -= bool(i.arg)
+        elif i.name == "SET_FUNCTION_ATTRIBUTE":
+            made -= 1
+        elif i.name != "KW_NAMES":
+            break
+    return None, []
 
 
 def folded(insts, how) -> tuple:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.records import slotted
-from . import generators
+from . import generators, list_functions
 from .emitter import constant
 from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
@@ -26,7 +26,7 @@ from .written_out import CODES
 __all__ = ["Callee", "Inlining"]
 
 DEEPEST = 8  # calls within calls
-_OURS = {*CODES, *generators.ON_LISTS.values()}
+_OURS = {*CODES, *generators.ON_LISTS.values(), *list_functions.CODES}
 
 
 @slotted(frozen=False)
@@ -59,12 +59,19 @@ class Inlining(InterpreterPart):
         self._callees: dict[int, tuple[int, Callee, int, Known]] = {}
         self._places: dict[tuple[int, Known], int] = {}
 
+    def enter_own(self, found: tuple[Callable, list]):
+        """The edge into a function of list_functions, with its arguments."""
+        function, args = found
+        args = [self.variables.passing(a) if isinstance(a, Expression) else a for a in args]
+        return self.enter(LocalFunction(function.__code__, ()), args, {})
+
     def enter(self, fn: Known | LocalFunction, args: list, kwargs: dict):
         """The edge into the function that a CALL at hand calls."""
         base = self._place(fn)
         end, callee = self._callees[base][:2]
         code, prefix = callee.code, f"{base}:"
-        values = {".0": (args[0], False)} if callee.names else _bind(code, args, kwargs, callee.defaults)
+        begun = zip((".0", generators.MADE), args)
+        values = {name: (v, False) for name, v in begun} if callee.names else _bind(code, args, kwargs, callee.defaults)
         for k, item in enumerate(self.stack):
             if isinstance(item, Expression):
                 self.stack[k] = self.variables.passing(item)

@@ -130,6 +130,7 @@ class Interpreter:
         self.iteration = Iteration(self.machine, self.operands, inputs.trip, self.index, self.containers)
         self.variables = self.iteration.variables
         self.inlining = inlining = Inlining(self.machine, self.operands, self.variables, inputs)
+        self.iteration.here = lambda: getattr(inlining.here, "code", None)
         calls = Calls(self.machine, self.operands, self.variables, inlining, inputs.rerunnable, self.containers)
         self.others = Instructions(
             self.machine, self.operands, self.variables, inlining, inputs.attribute, self.containers
@@ -613,6 +614,8 @@ class Interpreter:
 
     def container_result(self, name: str, t: ContainerType) -> None:
         """A list, dict or set is used later: one that the loop was given, or one that it made, of which no other variable holds one."""
+        if t.view:
+            raise Declined(f"{name} is used after the loop, and is a view of a dict")
         given = set(self.variables.given_containers())
         if len(t.sites) == 1 and t.sites <= given:
             self.held.append((name, *t.sites))

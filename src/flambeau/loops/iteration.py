@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, byte_strings, inner
+from . import arithmetic, arrays, byte_strings, inner, list_functions
 from .bounds import LARGEST
 from .containers import Containers
 from .emitter import I64, SMALL_SIZE, block_label, constant, turn_label
@@ -38,7 +41,8 @@ FEW = 16  # turns that needn't be counted
 
 class Iteration(InterpreterPart):
     """Iterators: a counter and its end in slots of the kernel. ``trip``: of the loop itself, see Inputs; ``index``: the variable of its range.
-    ``alike``: whether the variables lie alike before and behind its FOR_ITER; ``pending``: what is on the stack where it is entered."""
+    ``alike``: whether the variables lie alike before and behind its FOR_ITER; ``here``: the code of the
+    function that the instruction at hand is part of; ``pending``: what is on the stack where it is entered."""
 
     def __init__(
         self, machine: Machine, operands: Operands, trip: tuple | None, index: str | None, containers: Containers
@@ -47,6 +51,7 @@ class Iteration(InterpreterPart):
         self.operands, self.trip, self.containers = operands, trip, containers
         self.variables = Variables(machine, operands, index, self.element, containers)
         self.alike = False
+        self.here: Callable[[], Any] = lambda: None
         self.parallel: dict[
             int, inner.InnerLoop
         ] = {}  # loops within that have functions for parts of their turns, by header
@@ -132,8 +137,9 @@ class Iteration(InterpreterPart):
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
     def part(self, v, key: str, lengths: list) -> tuple:
-        """How to make the elements of ``v``: ("array", variable), ("bytes", a constant), ("items", variables), ("range", slot, step, or its slot),
-        ("enumerate", slot, or None for numbers from 0, part) or ("zip", *parts). Appends to ``lengths`` how many there are."""
+        """How to make the elements of ``v``: ("array", variable), ("bytes", a constant), ("list", variable), ("items", variables),
+        ("range", slot, step, or its slot), ("enumerate", slot, or None for numbers from 0, part) or ("zip", *parts). Appends to ``lengths`` how
+        many there are."""
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
             v = self.variables.passing(v)
@@ -141,6 +147,10 @@ class Iteration(InterpreterPart):
             self.variables.write(name, v)
             lengths.append(v.sizes[0])
             return "array", name
+        if isinstance(v, Container) and v.kind == "list":
+            self.variables.write(name, v)
+            lengths.append(LARGEST)  # it may grow and shrink: it is asked at each turn
+            return "list", name
         if byte_strings.is_bytes(v) and v.value:
             lengths.append(len(v.value))
             return "bytes", v
@@ -192,6 +202,8 @@ class Iteration(InterpreterPart):
                 outermost = name.startswith(f"it{self.machine.region.header}.") and not self.variables.strange
                 index = Scalar(I64, True, at, bounds or (0, LARGEST), turn=0 if outermost else None)
                 return arrays.subscript(e, self.variables.read(name), index)
+            case ("list", name):
+                return self.containers.item(self.variables.fetch(name, self.variables.types[name]), at)
             case ("bytes", text):
                 return byte_strings.element(self.e, text.value, at)
             case ("items", names):
@@ -260,11 +272,16 @@ class Iteration(InterpreterPart):
     # ---- instructions ----------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
         v = self.machine.pop()
-        if isinstance(v, Container) and v.kind == "list":
+        down = _is_call(v, reversed)
+        if down:
+            v = v[1][0]
+        if isinstance(v, Container):
             key = f"it{inst.index}"
+            if v.kind == "set" and self.here() not in list_functions.FREE_OF_ORDER:
+                raise Declined("a loop over a set, whose order is Python's own")
             self.variables.write(f"{key}.0", v)
-            self.e.set(f"{key}.cur", llvm.I64, 0)
-            self.stack.append(Iterator(key, 1, ("list", f"{key}.0"), None))
+            self.containers.begin(v, key, down)
+            self.stack.append(Iterator(key, -1 if down else 1, ("container", f"{key}.0"), None))
             return
         if not _is_call(v, range):
             it = self.over(v, f"it{inst.index}", 0)
@@ -297,8 +314,8 @@ class Iteration(InterpreterPart):
             for d, value in enumerate(self.stack[:-1])
         ]
 
-    def _over_list(self, inst, it: Iterator, name: str):
-        """FOR_ITER of a list that may grow and shrink in the loop."""
+    def _over_container(self, inst, it: Iterator, name: str):
+        """FOR_ITER of a list that may grow and shrink in the loop, or of a dict."""
         e = self.e
         below = self._turn(inst)
         e.spend(1)
@@ -307,16 +324,39 @@ class Iteration(InterpreterPart):
         body, done = e.new_label(), e.new_label()
         e.branch(more, body, done)
         e.label(body)
-        e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, 1))
+        e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, it.step))
+        if c.kind != "list":
+            body = e.new_label()
+            e.branch(self.containers.is_there(c, at), body, turn_label(inst.index))
+            e.label(body)
         ways = [(inst.index + 1, [*below, it, self.containers.item(c, at)]), (inst.target, below)]
+        return (body, done), ways
+
+    def _over_lists(self, inst, it: Iterator, names: list[str]):
+        """FOR_ITER of enumerate() and zip() that run over such lists."""
+        e = self.e
+        below = self._turn(inst)
+        e.spend(1)
+        at, more = e.get(f"{it.key}.cur", llvm.I64), self.more(it)
+        for name in names:
+            c = self.variables.fetch(name, self.variables.types[name])
+            more = e.op("and", more, self.containers.has(c, at))
+        body, done = e.new_label(), e.new_label()
+        e.branch(more, body, done)
+        e.label(body)
+        e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, 1))
+        ways = [(inst.index + 1, [*below, it, self.element(it.parts, at)]), (inst.target, below)]
         return (body, done), ways
 
     def FOR_ITER(self, inst):
         it = self.stack[-1]
         if not isinstance(it, Iterator):
             raise Declined(f"a loop over a {type(it).__name__.lower()}")
-        if it.parts is not None and it.parts[0] == "list":
-            return self._over_list(inst, it, it.parts[1])
+        if it.parts is not None and it.parts[0] == "container":
+            return self._over_container(inst, it, it.parts[1])
+        lists = _lists(it.parts)
+        if lists:
+            return self._over_lists(inst, it, lists)
         e = self.e
         # Two loops: one over strips, at whose start it is asked whether the loop has been interrupted, one over the turns of a strip, to which
         # the body jumps back.
@@ -344,6 +384,13 @@ class Iteration(InterpreterPart):
 def _is_call(v, fn) -> bool:
     """Whether a value is a call of ``fn`` that GET_ITER is to make sense of."""
     return isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is fn
+
+
+def _lists(part) -> list[str]:
+    """The variables of an iterator that hold lists which may change."""
+    if not isinstance(part, tuple):
+        return []
+    return [part[1]] if part[0] == "list" else [name for inner in part[1:] for name in _lists(inner)]
 
 
 def _turns(it: Iterator) -> int:

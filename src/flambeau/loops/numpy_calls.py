@@ -240,7 +240,7 @@ _FIXED = {
 """Rules for certain keyword arguments."""
 METHODS = {
     "argsort": np.argsort, "cumsum": np.cumsum, "cumprod": np.cumprod, "std": np.std, "var": np.var, "round": np.round, "trace": np.trace,
-    "searchsorted": np.searchsorted,
+    "searchsorted": np.searchsorted, "reshape": np.reshape, "ravel": np.ravel, "flatten": np.ndarray.flatten,
 }  # fmt: skip
 """Methods of arrays that are these functions of them."""
 

@@ -314,20 +314,23 @@ class TupleType:
 
 @slotted
 class ContainerType:
-    """``sites``: where it may be made, see containers.py. ``method``: that of its methods which is on the stack."""
+    """``sites``: where it may be made, see containers.py. ``method``: that of its methods which is on the stack. ``view``: see Container."""
 
     sites: frozenset
     kind: str
     method: str | None = None
+    view: str = ""
 
 
 @slotted
 class Container:
-    """A list, dict or set that the loop changes: where the object lies, and where it may be made."""
+    """A list, dict or set that the loop changes: where the object lies, and where it may be made. ``view``: "keys", "values" or "items" where it is
+    what these methods of a dict give."""
 
     sites: frozenset
     kind: str
     ptr: Operand
+    view: str = ""
 
 
 @slotted
@@ -366,7 +369,7 @@ def type_of(value):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)), value.listed)
     if isinstance(value, Container):
-        return ContainerType(value.sites, value.kind)
+        return ContainerType(value.sites, value.kind, None, value.view)
     if isinstance(value, Method) and isinstance(value.owner, Container):
         return ContainerType(value.owner.sites, value.owner.kind, value.name)
     if isinstance(value, Method) and isinstance(value.owner, Stream):
@@ -416,8 +419,12 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
         )
     if isinstance(a, TupleType) and isinstance(b, TupleType) and (len(a.items), a.listed) == (len(b.items), b.listed):
         return TupleType(tuple(join(x, y, thresholds) for x, y in zip(a.items, b.items)), a.listed)
-    if isinstance(a, ContainerType) and isinstance(b, ContainerType) and (a.kind, a.method) == (b.kind, b.method):
-        return ContainerType(a.sites | b.sites, a.kind, a.method)
+    if (
+        isinstance(a, ContainerType)
+        and isinstance(b, ContainerType)
+        and (a.kind, a.method, a.view) == (b.kind, b.method, b.view)
+    ):
+        return ContainerType(a.sites | b.sites, a.kind, a.method, a.view)
     if isinstance(a, Element) and isinstance(b, Element):
         it = join(a.of, b.of, thresholds)
         return it if it is CONFLICT else Element(it)

@@ -150,7 +150,7 @@ class Variables(InterpreterPart):
         if isinstance(t, TupleType):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)), t.listed)
         if isinstance(t, ContainerType):
-            container = Container(t.sites, t.kind, e.get(f"{name}.p", llvm.PTR))
+            container = Container(t.sites, t.kind, e.get(f"{name}.p", llvm.PTR), t.view)
             return container if t.method is None else Method(container, t.method)
         if t is CONFLICT:
             raise Declined("a variable has different types on different paths")
