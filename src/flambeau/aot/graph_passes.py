@@ -8,7 +8,7 @@ from ..base.shape_env import sizes_of
 from ..fx import Graph, Node
 from ..fx.targets import is_view, kind_of, override_of, tags_of
 
-__all__ = ["common_subexpressions", "draws", "fallible", "identities"]
+__all__ = ["common_subexpressions", "draws", "fallible", "identities", "overwritten_parts"]
 
 
 def identities(graph: Graph) -> None:
@@ -41,6 +41,18 @@ def _place(n: Node) -> tuple | None:
     shape = sizes_of(t.shape)  # compared by structure, without guards
     strides = tuple(s for s, size in zip(sizes_of(t.stride()), shape) if size != 1)
     return shape, strides, sizes_of((t.storage_offset(),)), t.dtype
+
+
+def overwritten_parts(graph: Graph) -> None:
+    """Where the same part of a value is written twice, the first write is left out: the second begins from what was there before. Python does so in
+    ``a[i] += x``, which writes the part itself and then assigns it to its place."""
+    for n in graph.nodes:
+        while _is_slice_scatter(n) and _is_slice_scatter(before := n.args[0]) and before.args[2:] == n.args[2:]:
+            n.args = (before.args[0], *n.args[1:])
+
+
+def _is_slice_scatter(n) -> bool:
+    return isinstance(n, Node) and str(n.target) == "aten.slice_scatter.default" and not n.kwargs
 
 
 def common_subexpressions(graph: Graph) -> None:
@@ -98,13 +110,9 @@ def draws(n: Node) -> bool:
 _INFALLIBLE = {"pointwise", "reduction", "view", "contraction", "factory", "random"}
 
 
-def _holds_indices(n: Node) -> bool:
-    """Whether a tensor of integers or booleans is among a node's results."""
-    values = n.meta.get("val")
-    return any(
-        getattr(v, "dtype", None) is None or not (v.dtype.is_floating_point or v.dtype.is_complex)
-        for v in (values if isinstance(values, (list, tuple)) else [values])
-    )
+def _takes_places(op) -> bool:
+    """Whether a tensor among an operator's arguments says which elements it reads or writes."""
+    return any(a.name in ("index", "indices") for a in op._schema.arguments)
 
 
 def fallible(n: Node) -> bool:
@@ -115,7 +123,7 @@ def fallible(n: Node) -> bool:
     depends = override_of(n.target, "fallible")
     if depends is not None:
         return depends(*n.args)
-    if kind_of(n.target) == "index" and not any(map(_holds_indices, n.all_input_nodes)):
+    if kind_of(n.target) == "index" and not _takes_places(n.target):
         return False  # at places that were known when the shapes were
     return kind_of(n.target) not in _INFALLIBLE and "may_run_plainly" not in tags_of(n.target)
 

@@ -35,7 +35,7 @@ from ..proxy import ASSERT_SCALAR, ProxyTorchDispatchMode, find_fake_mode
 from ..proxy.tape import NotesOfTape
 from .detached import with_detached
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced, View, sizes_in
-from .graph_passes import common_subexpressions, draws, fallible, identities
+from .graph_passes import common_subexpressions, draws, fallible, identities, overwritten_parts
 from .versions import kept_by
 
 __all__ = ["NoDerivative", "RunsAsItIs", "trace", "trace_subgraph"]
@@ -355,6 +355,7 @@ def _finish(mode, traced: Traced, whole: bool) -> GraphModule:
     bases = [base_of(n) for n in graph.output_node().args[0]]
     identities(graph)
     if not whole:  # an exported graph keeps each call, with the module that it belongs to
+        overwritten_parts(graph)
         common_subexpressions(graph)
     graph.eliminate_dead_code()
     if not whole:

@@ -18,9 +18,8 @@ from ..fx.graph_facts import facts_of
 from . import debug, metrics, on_host
 from .assumptions import Assuming
 from .codegen.kernel import write_kernel
-from .ir.nodes import BufferKind, ExternCall, eliminate_dead, loads, stores, verify
+from .ir.nodes import ExternCall, eliminate_dead, verify
 from .ir.notes import Note
-from .ir.values import walk
 from .lowering.donate import donate, pass_on, spend
 from .lowering.lowering import Lowering
 from .machine import cache
@@ -36,6 +35,7 @@ from .scheduling.duplicates import Duplicates
 from .scheduling.effects import flat
 from .scheduling.fusion import fuse, merge
 from .scheduling.notes import label_of, notes_of
+from .scheduling.overwriting import overwrite
 from .scheduling.planes import PlaneChain, chain_planes
 from .scheduling.rows import RowChain, chain_rows
 from .scheduling.sized import SizedGroups
@@ -250,11 +250,11 @@ class _Clock:
         self.last = now
 
 
-def _grouped(program, clock: _Clock):
-    """(lowering, nodes, fused groups, buffers of outputs) of a program."""
+def _grouped(program, clock: _Clock, overwritten=()):
+    """(lowering, nodes, fused groups, buffers of outputs) of a program. ``overwritten``: inputs whose new contents are wanted in their memory."""
     join_sums(program)
     clock.passed("join sums")
-    lowering = Lowering(compile_graph)
+    lowering = Lowering(compile_graph, overwritten=overwritten)
     lowering.run(program)
     clock.passed("lower")
     bug = config.cpp.inject_relu_bug_TESTING_ONLY
@@ -304,12 +304,11 @@ def compile_program(program, times=None, output_aliases=None):
     the memory of an input (by position); those that can be are, and are None in the result (``CompiledParts.placed``)."""
     times = {} if times is None else times
     clock = _Clock(times)
-    lowering, nodes, groups, outputs = _grouped(program, clock)
     output_aliases = output_aliases or {}
+    lowering, nodes, groups, outputs = _grouped(program, clock, output_aliases.values())
     steps, groups = _written(groups, lowering, outputs, _wanted_over(lowering, output_aliases), clock)
-    inplace = _place(lowering, steps, output_aliases)
+    done, placed = overwrite(lowering, steps, output_aliases)
     spend(steps, lowering)
-    placed = {a: b for a, b in inplace.values()}
     launches = steps
     if config.epilogue_fusion:
         launches = chain_planes(chain_rows(steps, lowering.buffers, placed), lowering.buffers, placed)
@@ -352,7 +351,7 @@ def compile_program(program, times=None, output_aliases=None):
     )
     graph = plan.bind(addresses, info)
     clock.passed("assemble")
-    return graph, CompiledParts(nodes, groups, lowering, set(inplace))
+    return graph, CompiledParts(nodes, groups, lowering, done)
 
 
 def _wanted_over(lowering, output_aliases: dict[int, int]) -> set[str]:
@@ -383,116 +382,6 @@ def _kernels(groups, lowering, outputs, leaving, sized, write):
         if keep or g.kind == "scatter":
             make = functools.partial(build, g, lowering.buffers, lowering.values, keep, leaving)
             yield sized.kernel(g, keep, write) or duplicates.kernel(g, keep, make)
-
-
-def _copies(kernel, target: str, source: str) -> bool:
-    """Whether all that a kernel does is to copy one buffer into another of the same layout."""
-    (node, *others) = kernel.nodes
-    value = node.value
-    return (
-        not others
-        and not node.reduction
-        and node.buffer == target
-        and value.op == "load"
-        and kernel.renamed.get(value.args[0], value.args[0]) == source
-        and value.args[1] == node.index
-    )
-
-
-def _read_behind(kernel, store, name: str) -> bool:
-    """Whether the first node of the loop that reads the buffer stands behind ``store``, and would find the stored element. An element that was read
-    before stays in a register."""
-    read = stored = False
-    for node in kernel.nodes:
-        reads = any(v.op == "load" and kernel.renamed.get(v.args[0], v.args[0]) == name for v in walk(node.value))
-        if reads and stored and not read:
-            return True
-        read |= reads
-        stored |= node is store
-    return False
-
-
-def _uses(steps) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """(buffer -> steps that have it among their arguments or store it, buffer -> the last step that may read it)"""
-    using: dict[str, list[int]] = {}
-    reading: dict[str, int] = {}
-    for i, s in enumerate(steps):
-        extern = isinstance(s, ExternCall)
-        for name in dict.fromkeys(stores(s) if extern else s.args):
-            using.setdefault(name, []).append(i)
-        for name in loads(s) if extern else s.args:
-            reading[name] = i
-    return using, reading
-
-
-def _accesses(kernel) -> tuple[dict, dict]:
-    """(buffer -> the nodes of a kernel that store it, buffer -> indices at which it is loaded)"""
-    nodes, indices, renamed = {}, {}, kernel.renamed
-    for n in kernel.nodes:
-        nodes.setdefault(n.buffer, []).append(n)
-    for v in walk(*(n.value for n in kernel.nodes)):
-        if v.op == "load":
-            indices.setdefault(renamed.get(v.args[0], v.args[0]), []).append(v.args[1])
-    return nodes, indices
-
-
-def _writes_in_place(kernel, accesses: tuple[dict, dict], target: str, source: str) -> bool:
-    """Whether ``target`` may lie over ``source``: each element is read, if at all, before it is written at that very place."""
-    nodes, indices = accesses
-    if len(nodes[target]) != 1:
-        return False  # complex numbers: half an element may be read after the other half was written
-    (store,) = nodes[target]
-    if any(ix != store.index for ix in indices.get(source, ())) or any(n.reduction for n in kernel.nodes):
-        return False
-    return not _read_behind(kernel, store, source)
-
-
-def _place(lowering, steps, output_aliases) -> dict[int, tuple[str, str]]:
-    """Output position -> (its buffer, the input it may overwrite): one kernel writes it, reads of the input come before or are in that kernel at
-    the very element being written, and loops of the kernel run in one pass. Or it begins as a copy of the input, which nothing reads after that:
-    that step is taken out of ``steps``."""
-    if not output_aliases:
-        return {}
-    out = {}
-    taken = set()
-    copies = []
-    using, reading = _uses(steps)
-    wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT)
-    last_replay = max((i for i, s in enumerate(steps) if isinstance(s, ExternCall) and s.replays), default=-1)
-    accesses = functools.cache(lambda i: _accesses(steps[i]))
-    for position, k in output_aliases.items():
-        what = lowering.outputs[position]
-        a, b = (
-            lowering.buffers.get(n) if n else None
-            for n in (what[1].buffer if what[0] == Out.SLOT else None, lowering.inputs[k])
-        )
-        if (
-            a is None
-            or b is None
-            or a.kind != BufferKind.OUTPUT
-            or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype)
-        ):
-            continue
-        if b.name in taken or wanted[a.name] + wanted[b.name] != 1:
-            continue
-        at = using.get(a.name, ())
-        if not at or last_replay >= at[0] or reading.get(b.name, -1) > at[0]:
-            continue
-        writer = steps[at[0]]
-        if isinstance(writer, ExternCall) or writer.serial or len(writer.items) != 1:
-            continue
-        if len(at) > 1:
-            if not _copies(writer, a.name, b.name):
-                continue
-            copies.append(writer)
-        elif not _writes_in_place(writer, accesses(at[0]), a.name, b.name):
-            continue
-        taken.add(b.name)
-        out[position] = (a.name, b.name)
-    for position in out:
-        lowering.outputs[position] = (Out.CONSTANT, None)
-    steps[:] = [s for s in steps if not any(s is c for c in copies)]
-    return out
 
 
 def _source(steps, together, kernels, notes) -> str:

@@ -7,6 +7,7 @@ import math
 from ...base import dtypes
 from ...base.expr import const, linear, of, terms, variable
 from ..assembly.dtypes import compute_type
+from ..ir.index_ranges import apart
 from ..ir.nodes import Pointwise, Region, dense_strides
 from ..ir.sizes import IndexOps, sizes
 from ..ir.values import Value, loaded_atoms, short, walk
@@ -67,14 +68,36 @@ def index(lowering, op, full, val):
     if math.prod(shape):
         loops = lowering.variables(shape)
         coords = tuple(variable(v) for v in loops)
+        where = linear(position(coords, out_shape), target.strides)
         if isinstance(source, LazyTensor):
-            value = lowering.values.cast(source.at(broadcast_coords(coords, source.sizes)), t)
+            element = source.at(broadcast_coords(coords, source.sizes))
+            if start is not None and _finds_written(lowering, element, where):
+                element = _taken_before(lowering, source).at(broadcast_coords(coords, source.sizes))
+            value = lowering.values.cast(element, t)
         else:
             value = lowering.values.element(source, t)
-        where = linear(position(coords, out_shape), target.strides)
+        lowering.parts_written.append(where)
         lowering.add(Pointwise(target.name, loops, value, where, d.combine))
     result = lowering.in_memory(Region(target.name, out_shape, target.strides), made, target.strides, val.device)
     return as_dtype(lowering, result, val.dtype)
+
+
+def _finds_written(lowering, element: Value, where) -> bool:
+    """Whether an element that is to be written reads an input at a place that may have been written by then, if the input's new contents lie in
+    its memory."""
+    inputs = {lowering.inputs[k] for k in lowering.overwritten if k < len(lowering.inputs)}
+    read = [v.args[1] for v in walk(element) if v.op == "load" and v.args[0] in inputs] if inputs else []
+    return any(
+        (index != where and not apart(index, where)) or any(not apart(index, other) for other in lowering.parts_written)
+        for index in read
+    )
+
+
+def _taken_before(lowering, x: LazyTensor) -> LazyTensor:
+    """The same elements in memory of their own."""
+    buffer = lowering.new_buffer(x.sizes, dense_strides(x.sizes), short(x.dtype))
+    lowering.fill(buffer, x)
+    return lowering.in_memory(Region(buffer.name, x.sizes, buffer.strides), x.dtype)
 
 
 def _looked_at(lowering, source, place) -> Value:

@@ -49,10 +49,13 @@ _ORIGINS = 128
 class Lowering(Handler):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
-    def __init__(self, compile_body=None, on_device=None):
+    def __init__(self, compile_body=None, on_device=None, overwritten=()):
         """``compile_body``: what compiles a subgraph (the body of a higher-order operator). ``on_device``: the program's tensors lie on a device of
-        threads, and this makes loops of what would be a launch of a native kernel."""
+        threads, and this makes loops of what would be a launch of a native kernel. ``overwritten``: positions of inputs whose new contents are
+        wanted in their memory."""
         self.compile_body, self.on_device = compile_body, on_device
+        self.overwritten = frozenset(overwritten)
+        self.parts_written: list = []  # indices at which parts of new contents of inputs are stored
         self.draws = 0  # of a device, so far
         self.values = Values()
         self.nodes: list = []

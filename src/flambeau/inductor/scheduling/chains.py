@@ -47,7 +47,9 @@ class Chains:
     def __init__(self, steps, buffers, inplace, rules):
         self.steps, self.buffers, self.inplace = steps, buffers, inplace
         self.rules = rules(self)
-        self.effects = [effects(s) for s in steps]
+        self.effects = [
+            (reads | {inplace[r] for r in reads if r in inplace}, writes) for reads, writes in map(effects, steps)
+        ]
         self.writers: dict[str, int] = {}
         self.readers: dict[str, set[int]] = {}
         for i, (reads, writes) in enumerate(self.effects):
@@ -133,7 +135,7 @@ class Chains:
                     break
                 chain.late.append(j)
                 late_reads |= reads
-                late_writes |= writes
+                late_writes |= touched
                 continue
             between_reads |= reads
             between_writes |= writes

@@ -1,0 +1,247 @@
+"""Which outputs may lie in the memory of an input whose new contents they are, so that what isn't written is not copied.
+
+One kernel makes the output whole, element by element. Or the output begins as a copy of the input into which other kernels write parts: the copy
+is left out where no kernel finds an element that was written before. Several writes one after the other are such copies of copies."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from typing import Any
+
+from ...base.enums import Out
+from ..ir.index_ranges import apart, once_each
+from ..ir.nodes import BufferKind, ExternCall, loads, stores
+from ..ir.values import loaded_atoms, walk
+from .effects import effects
+
+__all__ = ["overwrite"]
+
+
+def overwrite(lowering, steps: list, output_aliases: dict[int, int]) -> tuple[set[int], dict[str, str]]:
+    """(positions of outputs that overwrite an input, buffer -> the input in whose memory it lies). Copies that are left out are taken out of
+    ``steps``, and reads may move forward. ``output_aliases``: see compile_graph."""
+    if not output_aliases:
+        return set(), {}
+    found = _Overwriting(lowering, steps)
+    done = {position for position, k in output_aliases.items() if found.place(position, k)}
+    for position in done:
+        lowering.outputs[position] = (Out.CONSTANT, None)
+    for name in found.over:
+        if lowering.buffers[name].kind == BufferKind.TEMP:
+            lowering.buffers[name].kind = BufferKind.OUTPUT  # it has no memory of its own
+    steps[:] = [s for s in found.steps if not any(s is c for c in found.left_out)]
+    return done, found.over
+
+
+class _Overwriting:
+    def __init__(self, lowering, steps):
+        self.lowering = lowering
+        self.over: dict[str, str] = {}
+        self.left_out: list = []
+        self.wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT)
+        self._take(steps)
+
+    def _take(self, steps) -> None:
+        self.steps = steps = list(steps)
+        self.using: dict[str, list[int]] = {}
+        """buffer -> steps that have it among their arguments or store it"""
+        self.reading: dict[str, int] = {}
+        """buffer -> the last step that may read it"""
+        for i, s in enumerate(steps):
+            extern = isinstance(s, ExternCall)
+            for name in dict.fromkeys(stores(s) if extern else s.args):
+                self.using.setdefault(name, []).append(i)
+            for name in loads(s) if extern else s.args:
+                self.reading[name] = i
+        self.last_replay = max((i for i, s in enumerate(steps) if isinstance(s, ExternCall) and s.replays), default=-1)
+        self.accesses = functools.cache(lambda i: _accesses(steps[i]))
+
+    def place(self, position: int, k: int) -> bool:
+        """Whether this output lies over input ``k`` from now on."""
+        buffers, what = self.lowering.buffers, self.lowering.outputs[position]
+        a = buffers.get(what[1].buffer) if what[0] == Out.SLOT else None
+        b = buffers.get(self.lowering.inputs[k])
+        if a is None or b is None or a.kind != BufferKind.OUTPUT or not _alike(a, b):
+            return False
+        if b.name in self.over.values() or self.wanted[a.name] + self.wanted[b.name] != 1:
+            return False
+        at = self.using.get(a.name, ())
+        if not at or not _in_one_pass(self.steps[at[0]]):
+            return False
+        if len(at) == 1:
+            if self.last_replay >= at[0] or self.reading.get(b.name, -1) > at[0]:
+                return False
+            if not _writes_in_place(self.steps[at[0]], self.accesses(at[0]), a.name, b.name):
+                return False
+            self.over[a.name] = b.name
+            return True
+        states = self._states(a, b)
+        if not states or self.last_replay >= states[0][1]:
+            return False
+        if not self._finds_nothing_written(states, b.name):
+            before = self.steps
+            self._take(self._reads_forward(states[0][1], b.name))
+            states = self._states(a, b)
+            if not states or not self._finds_nothing_written(states, b.name):
+                self._take(before)
+                return False
+        for name, first in states:
+            self.over[name] = b.name
+            self.left_out.append(self.steps[first])
+        return True
+
+    def _reads_forward(self, start: int, source: str) -> list:
+        """The steps with those that read an input before step ``start``, where they wait for nothing that is made behind it."""
+        held_reads, held_writes = set(), set()
+        free = []
+        for i in range(start, len(self.steps)):
+            reads, writes = effects(self.steps[i])
+            if isinstance(self.steps[i], ExternCall) and (
+                self.steps[i].effect or self.steps[i].what not in ("gemm", "native")
+            ):
+                break
+            if i > start and not reads & held_writes and not writes & (held_reads | held_writes):
+                free.append(i)
+                continue
+            held_reads |= reads
+            held_writes |= writes
+        moved: set[int] = set()
+        read, written = set(), set()
+        for i in reversed(free):
+            reads, writes = effects(self.steps[i])
+            if source in reads or writes & (read | written) or reads & written:
+                moved.add(i)
+                read |= reads
+                written |= writes
+        order = [*range(start), *sorted(moved), *(i for i in range(start, len(self.steps)) if i not in moved)]
+        return [self.steps[i] for i in order]
+
+    def _states(self, a, b) -> list[tuple[str, int]]:
+        """(buffer, the step that copies the contents before into it) of each state of ``b``'s contents, the last of which is ``a``; empty
+        where one isn't such a copy, or is written after the next has begun."""
+        out: list[tuple[str, int]] = []
+        now = a
+        while now is not b:
+            using = self.using.get(now.name, ())
+            if not using or not _in_one_pass(self.steps[using[0]]):
+                return []
+            if out and any(i > out[-1][1] and now.name in self._stores(i) for i in using):
+                return []
+            source = _copied(self.steps[using[0]], now.name)
+            out.append((now.name, using[0]))
+            before = b if source == b.name else self.lowering.buffers.get(source)
+            if before is None or not _alike(before, b):
+                return []
+            if before is not b and (before.kind != BufferKind.TEMP or self.wanted[source]):
+                return []
+            now = before
+        return out[::-1]
+
+    def _stores(self, i: int) -> set[str]:
+        step = self.steps[i]
+        return set(stores(step)) if isinstance(step, ExternCall) else set(self.accesses(i)[0])
+
+    def _finds_nothing_written(self, states: list[tuple[str, int]], source: str) -> bool:
+        """Whether each read of a state finds elements that nothing has written into a later one by then; its own step may do that right behind."""
+        level = {source: 0, **{name: k for k, (name, _) in enumerate(states, 1)}}
+        copies = {first for _, first in states}
+        written: list[tuple[int, Any]] = []
+        for i in range(states[0][1] + 1, len(self.steps)):
+            step = self.steps[i]
+            if i in copies:
+                continue
+            if isinstance(step, ExternCall):
+                read = [level[name] for name in loads(step) if name in level]
+                if any(k > least for least in read for k, _ in written):
+                    return False
+                written += [(level[name], None) for name in stores(step) if name in level]
+                continue
+            nodes, indices = self.accesses(i)
+            stored = [(level[n.buffer], n.index) for name in level for n in nodes.get(name, ())]
+            for name in level.keys() & set(step.args):
+                later = [n for other in level if level[other] > level[name] for n in nodes.get(other, ())]
+                before = [index for k, index in written if k > level[name]]
+                if name not in nodes and name not in indices:
+                    return False
+                for index in indices.get(name, ()):
+                    if not all(apart(index, other) for other in before):
+                        return False
+                    if not all(apart(index, n.index) for n in later) and not self._reads_first(
+                        step, name, index, later
+                    ):
+                        return False
+            written += stored
+        return True
+
+    def _reads_first(self, step, name: str, index, stored: list) -> bool:
+        """Whether a kernel reads each element of a state before it stores that very element into a later one."""
+        if (
+            len(stored) != 1
+            or stored[0].index != index
+            or not _in_one_pass(step)
+            or self.lowering.buffers[name].width != 1
+        ):
+            return False
+        if any(n.reduction for n in step.nodes) or not once_each((*step.outer, *step.inner), index):
+            return False
+        return not _read_behind(step, stored[0], name)
+
+
+def _alike(a, b) -> bool:
+    return (a.shape, a.strides, a.dtype, a.width) == (b.shape, b.strides, b.dtype, b.width)
+
+
+def _in_one_pass(step) -> bool:
+    return not isinstance(step, ExternCall) and len(step.items) == 1
+
+
+def _copied(kernel, target: str) -> str | None:
+    """The buffer of the same layout that a kernel copies into another, where it does nothing else."""
+    (node, *others) = kernel.nodes
+    value = node.value
+    if (
+        others
+        or kernel.serial
+        or node.reduction
+        or node.buffer != target
+        or value.op != "load"
+        or value.args[1] != node.index
+    ):
+        return None
+    return kernel.renamed.get(value.args[0], value.args[0])
+
+
+def _read_behind(kernel, store, name: str) -> bool:
+    """Whether the first node of the loop that reads the buffer stands behind ``store``, and would find the stored element. An element that was read
+    before stays in a register."""
+    read = stored = False
+    for node in kernel.nodes:
+        reads = any(v.op == "load" and kernel.renamed.get(v.args[0], v.args[0]) == name for v in walk(node.value))
+        if reads and stored and not read:
+            return True
+        read |= reads
+        stored |= node is store
+    return False
+
+
+def _accesses(kernel) -> tuple[dict, dict]:
+    """(buffer -> the nodes of a kernel that store it, buffer -> indices at which it is loaded)"""
+    nodes, indices, renamed = {}, {}, kernel.renamed
+    for n in kernel.nodes:
+        nodes.setdefault(n.buffer, []).append(n)
+        for v in walk(n.value, *loaded_atoms(n.index)):
+            if v.op == "load":
+                indices.setdefault(renamed.get(v.args[0], v.args[0]), []).append(v.args[1])
+    return nodes, indices
+
+
+def _writes_in_place(kernel, accesses: tuple[dict, dict], target: str, source: str) -> bool:
+    """Whether ``target`` may lie over ``source``: each element is read, if at all, before it is written at that very place."""
+    nodes, indices = accesses
+    if kernel.serial or len(nodes[target]) != 1:
+        return False  # complex numbers: half an element may be read after the other half was written
+    (store,) = nodes[target]
+    if any(ix != store.index for ix in indices.get(source, ())) or any(n.reduction for n in kernel.nodes):
+        return False
+    return not _read_behind(kernel, store, source)
