@@ -237,10 +237,12 @@ static int read_direct(PyObject *o, PyCodeObject *code, Direct *d) {
     fits &= d->returns >= 0 && d->returns < RETURNS_COUNT && d->item >= 0 && d->lasti >= 0 &&
         (d->returns != RETURNS_ARGUMENT || d->item < held);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "a call that doesn't fit the captured code"), -1;
-    return (d->constant = PyObject_GetAttrString(o, "constant")) &&
-            (d->call = PyObject_GetAttrString(o, "call"))
-        ? 0
-        : -1;
+    if (!(d->constant = PyObject_GetAttrString(o, "constant")) ||
+        !(d->call = PyObject_GetAttrString(o, "call")))
+        return -1;
+    if (d->call == Py_None && d->returns != RETURNS_ARGUMENT && d->returns != RETURNS_CONSTANT)
+        return PyErr_SetString(PyExc_ValueError, "no call has no result"), -1;
+    return 0;
 }
 
 static PyObject *cache_add(Cache *c, PyObject *args) {

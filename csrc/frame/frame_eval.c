@@ -92,6 +92,10 @@ static PyObject *run_direct(Entry *e, PyFunctionObject *func, PyObject *const *a
     const Direct d = e->direct;
     PyCodeObject *code = (PyCodeObject *)e->code;
     PyObject *given[DIRECT_ARGUMENTS];
+    if (d.call == Py_None) {
+        e->hits++;
+        return Py_NewRef(d.returns == RETURNS_ARGUMENT ? args[d.item] : d.constant);
+    }
     for (int i = 0; !d.in_order && i < d.n; i++) given[i] = args[d.arguments[i]];
     e->hits++;
     Py_INCREF(d.call);

@@ -16,12 +16,12 @@ typedef struct {
     PyObject *dict, *weakrefs;
 } Context;
 
-/* Captured code that makes one call, with arguments of its own, and returns: the call is made without a
- * frame. Where something traces frames, and where an entry has none, the code runs. */
+/* Captured code that makes one call, with arguments of its own, or none, and returns: the call is made
+ * without a frame. Where something traces frames, and where an entry has none, the code runs. */
 enum { RETURNS_RESULT, RETURNS_ITEM, RETURNS_ARGUMENT, RETURNS_CONSTANT, RETURNS_COUNT };
 enum { DIRECT_ARGUMENTS = 16 };
 typedef struct {
-    PyObject *call;     /* NULL: there is none */
+    PyObject *call;     /* NULL: the code isn't such; None: it makes no call */
     PyObject *constant; /* what RETURNS_CONSTANT returns */
     int returns, item;  /* the item of the result, or the argument */
     int lasti;          /* of the call, in bytes */

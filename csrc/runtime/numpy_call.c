@@ -6,15 +6,16 @@
 
 enum { MOST_LEAVES = 16, MOST_GIVEN = 16, MOST_TAKEN = 32 };
 /* Where an argument comes from: an array from 0 on, or */
-enum { KNOWN = -1, MADE = -2 };
+enum { KNOWN = -1, MADE = -2, COPY = -3 };
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *function, *names; /* names: of keyword arguments, or NULL */
-    PyObject *arguments;        /* values; where the argument is MADE, value(arrays) gives it */
-    PyObject *caught;           /* the filter under which a warning is an error */
-    PyObject *expect;  /* expect(arrays): a tuple of (dtype, shape, strides) of the results, a tuple each */
+    PyObject *arguments; /* values; where the argument is MADE, value(arrays) gives it; a COPY is one of the
+                            first array, which the function writes into, and all that the call gives */
+    PyObject *caught;    /* the filter under which a warning is an error */
+    PyObject *expect;    /* expect(arrays): a tuple of (dtype, shape, strides) of the results, a tuple each */
     PyObject *plainly; /* plainly(*given): the same call in Python, where something is out of the ordinary */
     int nplaces, *places; /* which of those that are given the arrays are */
     int nargs, *from;
@@ -191,7 +192,7 @@ PyObject *flb_numpy_call(PyObject *self, PyObject *const *given, Py_ssize_t n, i
     NumpyCall *c = (NumpyCall *)self;
     PyArrayObject *arrays[MOST_GIVEN];
     PyObject *args[MOST_TAKEN], *found[MOST_LEAVES] = {0}, *tuple = NULL, *result = NULL, *r = NULL;
-    int taken = 0, count = 0;
+    int taken = 0, count = 0, writes = c->nargs && c->from[0] == COPY;
     if (!c->function) return PyErr_SetString(PyExc_RuntimeError, "a call that has been collected"), NULL;
     for (int k = 0; k < c->nplaces; k++) {
         PyObject *x = c->places[k] < n ? given[c->places[k]] : NULL;
@@ -200,9 +201,9 @@ PyObject *flb_numpy_call(PyObject *self, PyObject *const *given, Py_ssize_t n, i
             return PyErr_SetString(PyExc_TypeError, "a function of NumPy's in a graph takes arrays"), NULL;
         arrays[k] = (PyArrayObject *)x;
     }
-    PyObject *expected = expected_of(c, arrays);
-    if (!expected) return NULL;
-    Py_INCREF(expected); /* the function may be called again within */
+    PyObject *expected = writes ? NULL : expected_of(c, arrays);
+    if (!writes && !expected) return NULL;
+    Py_XINCREF(expected); /* the function may be called again within */
     for (; taken < c->nargs; taken++) {
         PyObject *value = PyTuple_GET_ITEM(c->arguments, taken);
         if (c->from[taken] == MADE) {
@@ -211,12 +212,15 @@ PyObject *flb_numpy_call(PyObject *self, PyObject *const *given, Py_ssize_t n, i
                     PyTuple_SET_ITEM(tuple, k, Py_NewRef((PyObject *)arrays[k]));
             args[taken] = tuple ? PyObject_CallOneArg(value, tuple) : NULL;
             if (!args[taken]) goto done;
+        } else if (c->from[taken] == COPY) {
+            if (!(args[taken] = PyArray_NewCopy(arrays[0], NPY_CORDER))) goto done;
         } else args[taken] = Py_NewRef(c->from[taken] == KNOWN ? value : (PyObject *)arrays[c->from[taken]]);
     }
     r = under_filter(c, args);
     if (!r && !PyErr_ExceptionMatches(PyExc_Warning)) goto done;
-    int fits = r && leaves(r, found, &count) == 0 && count == PyTuple_GET_SIZE(expected);
-    for (int k = 0; fits && k < count; k++)
+    if (r && writes) found[count++] = Py_NewRef(args[0]);
+    int fits = r && (writes || (leaves(r, found, &count) == 0 && count == PyTuple_GET_SIZE(expected)));
+    for (int k = 0; fits && !writes && k < count; k++)
         fits = settle(found, k, PyTuple_GET_ITEM(expected, k), arrays, c->nplaces);
     if (!fits) { /* the function has no effects: Python says what is wrong, or who is warned */
         PyErr_Clear();
@@ -235,7 +239,7 @@ done:
     for (int k = 0; k < count; k++) Py_XDECREF(found[k]);
     Py_XDECREF(r);
     Py_XDECREF(tuple);
-    Py_DECREF(expected);
+    Py_XDECREF(expected);
     return result;
 }
 
@@ -270,8 +274,12 @@ static PyObject *numpy_call_new(PyTypeObject *type, PyObject *args, PyObject *kw
     NumpyCall *c = (NumpyCall *)type->tp_alloc(type, 0);
     if (!c) return NULL;
     if (numbers_of(places, &c->nplaces, &c->places, 0, 1 << 16) < 0 ||
-        numbers_of(from, &c->nargs, &c->from, MADE, c->nplaces) < 0)
+        numbers_of(from, &c->nargs, &c->from, COPY, c->nplaces) < 0)
         return Py_DECREF(c), NULL;
+    for (int k = 0; k < c->nargs; k++)
+        if (c->from[k] == COPY && (k || !c->nplaces || k >= c->nargs - PyTuple_GET_SIZE(names)))
+            return Py_DECREF(c),
+                   PyErr_SetString(PyExc_ValueError, "NumpyCall: the first argument is written"), NULL;
     c->function = Py_NewRef(function), c->arguments = Py_NewRef(arguments);
     c->names = PyTuple_GET_SIZE(names) ? Py_NewRef(names) : NULL;
     c->caught = Py_NewRef(caught), c->expect = Py_NewRef(expect), c->plainly = Py_NewRef(plainly);
@@ -313,7 +321,9 @@ PyTypeObject FlbNumpyCall_Type = {
         "NumpyCall(function, arguments, from, names, places, caught, expect, plainly): a function of NumPy's "
         "as a graph calls it.\n\n"
         "arguments: one for each of `from`, which says where it comes from: the array of this number, -1: it "
-        "is known, -2: it is called with the tuple of arrays and gives it; the last ones go by `names`. "
+        "is known, -2: it is called with the tuple of arrays and gives it, -3, of the first one: it is a "
+        "copy of "
+        "the first array, which the function writes into, and the result; the last ones go by `names`. "
         "places: which of what is given the arrays are. caught: the filter under which a warning is an "
         "error. "
         "expect(arrays): a tuple of (dtype, shape, strides) for each result. plainly(*given): the same call, "

@@ -40,9 +40,11 @@ def element(a):
 VIEWS = [
     turned, lambda a: a[1:], lambda a: a[::2, ::3], lambda a: a.ravel(), lambda a: a.reshape(4, 12), lambda a: a[-1], lambda a: a[None, ..., 1],
     lambda a: a[:0], lambda a: a.swapaxes(0, 1)[2:], lambda a: a[...], lambda a: (a[0], a[1]), lambda a: np.squeeze(a[None]), element,
+    lambda a: a[::-1], lambda a: np.flip(a), lambda a: (a[:, ::-1], a.T), lambda a: np.broadcast_to(a[1], (3, 8)), lambda a: a.diagonal(), lambda a: np.diag(a),
+    lambda a: a.real.T,
 ]  # fmt: skip
 OTHERS = [
-    lambda a: a[::-1], lambda a: np.broadcast_to(a[1], (3, 8)), lambda a: a.diagonal(), lambda a: a.T.ravel(),
+    lambda a: a.T.ravel(), lambda a: a[::-1] * 2, lambda a: (a[::-1], a + 1),
     written_through, written_before, read_before_a_write, beside_a_graph,
 ]  # fmt: skip
 LAYOUTS = [
@@ -87,13 +89,40 @@ def test_no_graph_is_called(f):
     assert calls(f)
 
 
-def test_what_isnt_writable_stays_so():
+@pytest.mark.parametrize("f", [turned, lambda a: a[1], lambda a: a[::-1], lambda a: a[:, ::2], lambda a: (a[0], a.T)])
+def test_what_isnt_writable_stays_so(f):
     a = np.ones((3, 4))
     a.flags.writeable = False
-    got = torch.compile(turned)(a)
-    assert not got.flags.writeable
-    with pytest.raises(ValueError, match="read-only"):
-        got[0] = 1
+    compiled = torch.compile(f)
+    for got in parts(compiled(a)):
+        assert np.shares_memory(got, a) and not got.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            got[0] = 1
+    assert calls(f)
+    b = np.ones((3, 4))
+    assert all(got.flags.writeable for got in parts(compiled(b)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: z.real,
+        lambda z: z.imag,
+        lambda z: z.imag[1],
+        lambda z: np.real(z)[::-1],
+        lambda z: z[::-1],
+        lambda z: z.T,
+    ],
+)
+def test_parts_of_complex_numbers(f):
+    compiled = torch.compile(f)
+    for dtype in ("c16", "c8"):
+        z = (np.arange(12.0).reshape(3, 4) * (1 - 2j)).astype(dtype)
+        want, got = f(z), compiled(z)
+        assert (got.dtype, got.strides, got.flags.writeable) == (want.dtype, want.strides, want.flags.writeable)
+        got[1] = 7
+        np.testing.assert_array_equal(want, got)
+    assert calls(f)
 
 
 def test_a_place_outside_of_the_array():
@@ -102,3 +131,9 @@ def test_a_place_outside_of_the_array():
     for wrong in (np.arange(2.0), np.arange(3), np.arange(4.0)[::-1]):
         with pytest.raises(ValueError, match="another description"):
             view(wrong)
+    backwards = _runtime.ArrayView(np.dtype("c16"), (2,), (-16,), 24, False, True, np.dtype("f8"))
+    np.testing.assert_array_equal(backwards(np.array([1 + 2j, 3 + 4j])), [4, 2])
+    with pytest.raises(ValueError, match="another description"):
+        backwards(np.array([1 + 2j]))
+    with pytest.raises(TypeError, match="such elements"):
+        _runtime.ArrayView(np.dtype("c16"), (), (), 8, True, False, np.dtype("f8"))

@@ -43,6 +43,7 @@ __all__ = [
     "call_numpy",
     "call_of_data",
     "leaves_of",
+    "prepared_call",
     "rebuilt",
     "run_telling",
     "sample_for",
@@ -89,6 +90,8 @@ OF_DATA = (
 UFUNC_METHODS = ("reduce", "accumulate", "outer", "reduceat")
 GIVES_ARRAY = frozenset(f"numpy.{name}" for name in "pad block cov cross i0".split())
 """What gives arrays where others give scalars, for what has no dimensions."""
+METHODS_BEHIND = {getattr(np, name): getattr(np.ndarray, name) for name in ("argsort", "searchsorted", "argpartition")}
+"""Functions in Python that do nothing but call the method of their first argument."""
 LARGEST_SAMPLE = 1 << 24  # elements of made-up arrays
 
 
@@ -267,14 +270,9 @@ def call_numpy(arrays: Sequence[np.ndarray], call: str) -> list[np.ndarray]:
 def _prepared(template: list) -> Callable | None:
     """How a graph calls it, see ``EagerCall``: what doesn't change between calls is read once (csrc/runtime/numpy_call.c)."""
     slots, call = template
-    if any(not hasattr(s, "look") or s.k < 0 for s in slots):
-        return None
-    places = [s.k for s in slots]
     f, args, kwargs = _parsed(call)
-    items = [*args, *kwargs.values()]
-    if len(places) > 16 or len(items) > 32:
-        return None
-    sources, arguments = zip(*map(_argument, items)) if items else ((), ())
+    if args and args[0][0] == "a":
+        f = METHODS_BEHIND.get(f, f)
     read = [_reader(item) for item in args]
     named = {name: _reader(item) for name, item in kwargs.items()}
 
@@ -283,7 +281,7 @@ def _prepared(template: list) -> Callable | None:
 
     def plainly(*given) -> list[Tensor]:
         """The call whose warnings are told, and whose results are said to be others than expected."""
-        arrays = [getattr(given[k], "_array", given[k]) for k in places]
+        arrays = [getattr(given[s.k], "_array", given[s.k]) for s in slots]
         leaves = leaves_of(run_telling(once, call, arrays))
         expected = expect(tuple(arrays))
         if len(leaves) != len(expected):
@@ -299,7 +297,26 @@ def _prepared(template: list) -> Callable | None:
     def expect(arrays) -> tuple:
         return _expected(call, tuple([(a.shape, a.strides, a.dtype.str) for a in arrays]))
 
-    return _runtime.NumpyCall(f, arguments, sources, tuple(kwargs), tuple(places), _ALL_CAUGHT, expect, plainly)
+    return prepared_call(slots, f, args, kwargs, expect, plainly)
+
+
+def prepared_call(slots, f, args, kwargs, expect, plainly, writes=False) -> Callable | None:
+    """``f(*args, **kwargs)`` of literals as a graph calls it on the arrays of ``slots``; ``expect`` and ``plainly`` as ``_runtime.NumpyCall`` has
+    them; None where it can't be. ``writes``: the function writes into a copy of the first array, its first argument beside ``args``."""
+    if any(not hasattr(s, "look") or s.k < 0 for s in slots):
+        return None
+    items = [_argument(item) for item in (*args, *kwargs.values())]
+    if writes:
+        items = [(_COPY, None), *items]
+    if len(slots) > 16 or len(items) > 32:
+        return None
+    sources, arguments = zip(*items) if items else ((), ())
+    places = tuple([s.k for s in slots])
+    return _runtime.NumpyCall(f, arguments, sources, tuple(kwargs), places, _ALL_CAUGHT, expect, plainly)
+
+
+_COPY = -3
+"""Where an argument of ``_runtime.NumpyCall`` comes from: it is a copy of the first array, and the result."""
 
 
 def _argument(item) -> tuple[int, Any]:

@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from .. import _C
 from ..base.device import CPU
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
+from .graph_calls import prepared_call, run_telling
 from .literals import literal, value
 from .promotion import is_tensor
 from .table import METHODS, UFUNCS, implements
@@ -33,11 +36,33 @@ def _meta(arrays, call):
 @extern("numpy::written(Tensor[] arrays, str call) -> Tensor", meta=_meta, variants="", tags=("has_side_effects",))
 def written(arrays: Sequence[np.ndarray], call: str) -> np.ndarray:
     """Its errors are effects: it is called though its result is not used."""
-    name, args, kwargs = ast.literal_eval(call)
-    f = _FUNCTIONS.get(name) or getattr(np, name).at
+    f, args, kwargs = _parsed(call)
     out = np.array(arrays[0], order="C")
     f(out, *(value(a, arrays) for a in args), **{k: value(v, arrays) for k, v in kwargs.items()})
     return out
+
+
+@functools.lru_cache(1024)
+def _parsed(call: str):
+    """(function, the positional arguments behind the array, the keyword arguments) of a call's text."""
+    name, args, kwargs = ast.literal_eval(call)
+    return _FUNCTIONS.get(name) or getattr(np, name).at, args, kwargs
+
+
+def _prepared(template: list) -> Callable | None:
+    """How a graph calls it, see ``EagerCall``."""
+    slots, call = template
+
+    def plainly(*given) -> list[Tensor]:
+        arrays = [getattr(given[s.k], "_array", given[s.k]) for s in slots]
+        return [_C.from_array(run_telling(lambda text, arrays: written(arrays, text), call, arrays))]
+
+    f, args, kwargs = _parsed(call)
+    return prepared_call(slots, f, args, kwargs, None, plainly, writes=True)
+
+
+written.override("prepared", _prepared)
+written.override("quiet", True)
 
 
 def _writing(name: str):

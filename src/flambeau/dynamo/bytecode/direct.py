@@ -1,4 +1,4 @@
-"""Captured code that is one call: the native caller makes it without a frame (csrc/frame/frame_eval.c, ``run_direct``).
+"""Captured code that is one call, or none: the native caller makes it without a frame (csrc/frame/frame_eval.c, ``run_direct``).
 
 The code calls the graph with arguments of the frame and returns an item of what it gives, an argument, or a constant. An item that is
 made an array goes out as one: the graph's call then makes neither the list nor the tensor. What is warned of in Python is told at the line of
@@ -7,8 +7,11 @@ the program's frame: graphs that run any are called so where the frame is run pl
 from __future__ import annotations
 
 import enum
+import operator
 import types
 from typing import Any
+
+import numpy as np
 
 from flambeau import _C, _frame, _runtime
 from flambeau.base.records import slotted
@@ -49,6 +52,7 @@ class Returns(enum.IntEnum):
 @slotted
 class DirectCall:
     call: Any
+    """None: it makes no call."""
     arguments: tuple[int, ...]
     """Which arguments of the frame it takes."""
     lasti: int
@@ -59,11 +63,18 @@ class DirectCall:
 
 
 def direct_call(code: types.CodeType) -> DirectCall | None:
-    """What ``code`` does, where that is one call."""
-    if len(code.co_code) > LARGEST or code.co_exceptiontable or not all(type(c) in CONSTANTS for c in code.co_consts):
+    """What ``code`` does, where that is one call or none."""
+    if len(code.co_code) > LARGEST or code.co_exceptiontable or not all(map(_has_text_of_ours, code.co_consts)):
         return None
     given = code.co_argcount + code.co_kwonlyargcount
     steps = [i for i in decode(code) if i.name not in SILENT]
+    if [i.name for i in steps] == ["LOAD_CONST", "RETURN_VALUE"]:
+        return DirectCall(None, (), 0, Returns.CONSTANT, 0, steps[0].argval)
+    if [i.name for i in steps] == ["LOAD_FAST", "RETURN_VALUE"] and steps[0].argval in code.co_varnames[:given]:
+        return DirectCall(None, (), 0, Returns.ARGUMENT, code.co_varnames.index(steps[0].argval))
+    if [i.name for i in steps] == ["LOAD_FAST", "LOAD_FAST", "BINARY_SUBSCR", "RETURN_VALUE"]:
+        places = tuple([code.co_varnames.index(i.argval) for i in steps[:2]])
+        return DirectCall(operator.getitem, places, steps[2].offset, Returns.RESULT) if max(places) < given else None
     n = 1
     while (
         n < len(steps)
@@ -83,6 +94,12 @@ def direct_call(code: types.CodeType) -> DirectCall | None:
         return None
     arguments = tuple(code.co_varnames.index(i.argval) for i in steps[1:n])
     return _returning(call, arguments, made.offset, steps[n + 1].argval, steps[n + 2 :], code.co_varnames[:given])
+
+
+def _has_text_of_ours(constant) -> bool:
+    if type(constant) is tuple:
+        return all(map(_has_text_of_ours, constant))
+    return type(constant) in CONSTANTS or isinstance(constant, np.dtype)
 
 
 def _needs_no_frame(call: _frame.DisabledFunction) -> bool:

@@ -4,15 +4,19 @@ itself, by one native call and without the graph."""
 from __future__ import annotations
 
 from flambeau import _runtime
+from flambeau.core.operator import namespace
 
 from ..rules import trace_rules
 from .numpy_bridge import np_dtype
 
 __all__ = ["made_of_argument", "only_views"]
 
+_FLIP = namespace("aten").flip.default
 
-def made_of_argument(output, node, val, scalar: bool):
-    """(the array that captured code takes, what is called with it) for a result of the graph, or None."""
+
+def made_of_argument(output, node, val, scalar: bool, read_only: bool = False, backwards: tuple[int, ...] = ()):
+    """(the array that captured code takes, what is called with it) for a result of the graph, or None. ``read_only``: nobody may write into it.
+    ``backwards``: dimensions along which it runs from the last element of ``val`` to the first."""
     recorder = output.recorder
     if node.graph is not recorder.root or output.modes.transforms or not _is_known(val):
         return None
@@ -26,13 +30,17 @@ def made_of_argument(output, node, val, scalar: bool):
         given = i.node.meta.get("val")
         if not (i.ndarray and _is_known(given) and given._storage is val._storage) or i.carried or i.numpy_number:
             continue
-        dtype = np_dtype(val)
-        if given.dtype is not val.dtype or given.requires_grad or val.requires_grad:
+        if given.requires_grad or val.requires_grad or val.is_conj() or val.is_neg():
             return None
-        size = dtype.itemsize
-        strides = tuple([n * size for n in val.stride()])
-        offset = (val.storage_offset() - given.storage_offset()) * size
-        return i.source, _runtime.ArrayView(dtype, tuple(val.shape), strides, offset, scalar)
+        if given.dtype is not val.dtype and (scalar or not given.dtype.is_complex):
+            return None
+        whole, part = np_dtype(given), np_dtype(val)
+        strides = [n * part.itemsize for n in val.stride()]
+        offset = val.storage_offset() * part.itemsize - given.storage_offset() * whole.itemsize
+        for d in backwards:
+            offset += strides[d] * max(val.shape[d] - 1, 0)
+            strides[d] = -strides[d]
+        return i.source, _runtime.ArrayView(whole, tuple(val.shape), tuple(strides), offset, scalar, read_only, part)
     return None
 
 
@@ -54,6 +62,8 @@ def only_views(recorder) -> bool:
 
 
 def _is_view(node) -> bool:
+    if node.target is _FLIP:  # stands for an array that runs backwards
+        return True
     val, of = node.meta.get("val"), next(iter(node.all_input_nodes), None)
     first = None if of is None else of.meta.get("val")
     if _writes(node) or not (_is_known(val) and _is_known(first)):

@@ -9,8 +9,10 @@ import numpy as np
 from flambeau.core.operator import namespace
 
 from ...exc import unsupported
+from ...numpy.views import made_of_argument
+from ...tracing.current_frame import current
 from ..base import Variable
-from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable, mark_read_only
+from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable, is_read_only, mark_read_only
 from ..values.constant import ConstantVariable
 
 __all__ = ["FlippedVariable", "flip", "flipped"]
@@ -27,6 +29,12 @@ class FlippedVariable(NumpyNdarrayVariable):
         mark_read_only(node)
 
     def reconstruct(self, cg):
+        base = self.base
+        made = made_of_argument(current().output, base.node, base.val, False, is_read_only(base.node), self.axes)
+        if made is not None:
+            cg.call_function(made[1], lambda: cg.load_source(made[0]), 1)
+            return
+
         def push():
             cg(self.base)
             cg.load_const(self.axes)

@@ -533,8 +533,8 @@ class NumpyNdarrayVariable(TensorVariable):
         super().__init__(node, val, source, numpy_bridge.np_dtype(val).type if self.scalar else np.ndarray)
 
     def reconstruct(self, cg):
-        if not is_read_only(self.node) and not self.node.graph.carries:
-            made = made_of_argument(current().output, self.node, self.val, self.scalar)
+        if not self.node.graph.carries:
+            made = made_of_argument(current().output, self.node, self.val, self.scalar, is_read_only(self.node))
             if made is not None:
                 cg.call_function(made[1], lambda: cg.load_source(made[0]), 1)
                 return
