@@ -285,6 +285,7 @@ class Packet:
         self.__module__ = f"torch._ops.{ns}"
         self._overloads: dict[str, OpOverload] = {}
         self._resolve = None
+        self._gives_list: bool | None = None
 
     def overloads(self) -> list[str]:
         return list(self._overloads)
@@ -292,12 +293,12 @@ class Packet:
     def _add(self, op: OpOverload):
         self._overloads[op._overloadname] = op
         self.__dict__.pop(op._overloadname, None)
-        self._resolve = None
+        self._resolve = self._gives_list = None
 
     def _remove(self, overload: str):
         self._overloads.pop(overload, None)
         self.__dict__.pop(overload, None)
-        self._resolve = None
+        self._resolve = self._gives_list = None
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
@@ -339,10 +340,14 @@ class Packet:
             from .bindings import packet_call
 
             self._resolve = packet_call(self)
-            self._gives_list = any(r.is_list for op in self._overloads.values() for r in op._schema.returns)
         made = self._resolve(*args, **kwargs)
-        # Of torch.ops what the schema says is a list is one, of torch.split and its like a tuple.
-        return list(made) if self._gives_list and made.__class__ is tuple else made
+        return self.of_several(made) if made.__class__ is tuple else made
+
+    def of_several(self, made: tuple) -> list | tuple:
+        """Results as ``torch.ops`` gives them: what the schema says is a list is one, where ``torch.split`` and its like give a tuple."""
+        if self._gives_list is None:
+            self._gives_list = any(r.is_list for op in self._overloads.values() for r in op._schema.returns)
+        return list(made) if self._gives_list else made
 
     def __str__(self):
         return f"{self._ns}.{self.__name__}"

@@ -82,7 +82,6 @@ class CustomOpDef:
         self._packet = self._opoverload.overloadpacket
         # Unlike the overload a packet looks at each argument's type. Overrides are handed the overload.
         self._call = packet_call(self._packet, self._opoverload)
-        self._gives_list = any(r.is_list for r in self._opoverload._schema.returns)
         self._opoverload.override("missing_meta", self._without_fake)
         functools.update_wrapper(self, fn)
 
@@ -94,7 +93,7 @@ class CustomOpDef:
 
     def __call__(self, *args, **kwargs):
         made = self._call(*args, **kwargs)
-        return list(made) if self._gives_list and made.__class__ is tuple else made
+        return self._packet.of_several(made) if made.__class__ is tuple else made
 
     def __repr__(self):
         return f"<CustomOpDef({self._qualname})>"
