@@ -786,24 +786,33 @@ static PyObject *py_relocate(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     Py_SETREF(t->array, Py_NewRef(args[1]));
     Py_RETURN_NONE;
 }
+/* From here on writes to the tensor are counted for it alone, and not for what else lies in its memory. */
+static int count_alone(FlbTensor *t) {
+    FlbStorage *s = flb_storage(t);
+    if (!s) return -1;
+    if (s->memory) s = s->memory;
+    FlbStorage *own = storage_new(s->owner, s->nbytes);
+    if (!own) return -1;
+    own->memory = (FlbStorage *)Py_NewRef((PyObject *)s);
+    own->device_memory = Py_XNewRef(s->device_memory);
+    Py_XSETREF(t->storage, own);
+    return 0;
+}
 /* data(tensor, cls): as alias, but writes to what this gives are not counted as writes to the tensor. */
 static PyObject *py_data(PyObject *m, PyObject *const *args, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(args[0], &FlbTensor_Type) || !is_tensor_class(args[1]))
         return PyErr_SetString(PyExc_TypeError, "data(tensor, cls): a tensor and a Tensor class are needed"),
                NULL;
-    FlbTensor *t = (FlbTensor *)args[0];
-    int lies = t->array || t->storage;
-    FlbStorage *s = lies ? flb_storage(t) : NULL;
-    if (lies && !s) return NULL;
-    PyObject *out = flb_alias(t, (PyTypeObject *)args[1]);
-    if (!out || !s) return out;
-    if (s->memory) s = s->memory;
-    FlbStorage *own = storage_new(s->owner, s->nbytes);
-    if (!own) return Py_DECREF(out), NULL;
-    own->memory = (FlbStorage *)Py_NewRef((PyObject *)s);
-    own->device_memory = Py_XNewRef(s->device_memory);
-    Py_XSETREF(((FlbTensor *)out)->storage, own);
+    PyObject *out = flb_alias((FlbTensor *)args[0], (PyTypeObject *)args[1]);
+    if (out && count_alone((FlbTensor *)out) < 0) Py_CLEAR(out);
     return out;
+}
+/* counted_alone(tensor): the tensor itself; writes to it are not counted for what else lies in its memory. */
+static PyObject *py_counted_alone(PyObject *m, PyObject *t) {
+    if (!PyObject_TypeCheck(t, &FlbTensor_Type))
+        return PyErr_SetString(PyExc_TypeError, "counted_alone(tensor): a tensor is needed"), NULL;
+    flb_recorder_spoil();
+    return count_alone((FlbTensor *)t) < 0 ? NULL : Py_NewRef(t);
 }
 /* marks(tensors, indices): bytes that stay the same as long as these of the tensors lie where they do and
  * nothing is written there. */
@@ -968,6 +977,8 @@ PyMethodDef flb_tensor_functions[] = {
     {"element", py_element, METH_O,
      "element(tensor): the only element of a plain tensor as a Python number, None where the general way "
      "must be asked."},
+    {"counted_alone", py_counted_alone, METH_O,
+     "The tensor, whose writes are from here on not counted for what else lies in its memory."},
     {"data", (PyCFunction)(void (*)(void))py_data, METH_FASTCALL,
      "data(tensor, cls): same data, writes counted apart, no autograd history."},
     {"marks", (PyCFunction)(void (*)(void))py_marks, METH_FASTCALL,

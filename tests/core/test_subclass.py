@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from flambeau._subclasses import FakeTensorMode
 
 import flambeau as torch
 from flambeau.testing._internal.logging_tensor import LoggingTensor, LoggingTensorReentrant, capture_logs
@@ -304,3 +305,34 @@ def test_a_subclass_of_a_leaf_is_a_view_of_it():
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
         x.as_subclass(Seen).mul_(2)
     assert torch.ones(3).as_subclass(Seen)._is_view()
+
+
+def made_fake():
+    with FakeTensorMode():
+        return torch.ones(3)
+
+
+class Itself(torch.Tensor):
+    """Does the operators on its own elements."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+DATA = {
+    "a wrapper": lambda: Wrap(torch.ones(3)),
+    "one with elements": lambda: torch.ones(3).as_subclass(Itself),
+    "a fake tensor": lambda: FakeTensorMode().from_tensor(torch.ones(3)),
+    "one made by the mode": made_fake,
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_writes_to_data_are_counted_for_it_alone(kind):
+    x = DATA[kind]()
+    data = x.data
+    data.add_(1)
+    assert (x._version, data._version) == (0, 1)
+    x.mul_(2)
+    assert (x._version, data._version) == (1, 1)

@@ -155,23 +155,28 @@ def _modes(op, types, args, kwargs, tried: list):
 
 
 def _subclasses(op, types, args, kwargs, tried):
+    counts = _counts(op, args, kwargs) if op._schema.is_mutable else ()
     for cls in types:
         result = cls.__torch_dispatch__(op, types, args, kwargs)
         if result is not NotImplemented:
-            if op._schema.is_mutable:
-                _count_writes(op, args, kwargs)
+            for t, writes in counts:
+                if t._writes == writes:
+                    t._bump_version()
             return _checked(op, result, cls, args, kwargs)
         tried.append(cls)
     raise _declined(op, tried)
 
 
-def _count_writes(op, args, kwargs):
-    """A handler wrote what a wrapper holds: the wrapper's own version counts that, so that a saved wrapper is known to be changed."""
-    for argument, value in zip(op._schema.arguments, op.full(*args, **kwargs)):
-        if argument.is_write:
-            for t in value if isinstance(value, list) else [value]:
-                if isinstance(t, _C.TensorBase) and t._array is None and t._keys & K.PYTHON:
-                    t._bump_version()
+def _counts(op, args, kwargs) -> list:
+    """(wrapper, its writes) of the arguments that ``op`` writes. A handler writes what a wrapper holds: unless it does so itself, the wrapper's own
+    version counts that, so that a saved wrapper is known to be changed."""
+    return [
+        (t, t._writes)
+        for argument, value in zip(op._schema.arguments, op.full(*args, **kwargs))
+        if argument.is_write
+        for t in (value if isinstance(value, list) else [value])
+        if isinstance(t, _C.TensorBase) and t._array is None and t._keys & K.PYTHON
+    ]
 
 
 def _declined(op, tried) -> TypeError:

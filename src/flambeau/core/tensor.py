@@ -303,7 +303,8 @@ class Tensor(_C.TensorBase):
     def data(self):
         """The same memory without autograd history. Writes to it are not counted as writes to this tensor (``_version``)."""
         if self._keys & K.PYTHON and type(self).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
-            return aten.detach.default(self)  # a class that does the operators itself does this one, too
+            made = aten.detach.default(self)  # a class that does the operators itself does this one, too
+            return made if made is self else _C.counted_alone(made)
         return _C.data(self, type(self) if not self._flags & K.PARAMETER else Tensor)
 
     @data.setter

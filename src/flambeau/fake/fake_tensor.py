@@ -64,7 +64,8 @@ class FakeTensor(Tensor):
         """Whether its shape and memory may be changed: a trace wouldn't hold it."""
         return not self._is_traced and self.constant is None
 
-    # Of other classes that do the operators themselves it is their detach, whose writes count as writes to the tensor.
+    # No operator: a trace has one node for it and the tensor, by which it is known where the tape ends (proxy/tape.py). A detach would be a node
+    # like that of `x.detach()`, whose writes are counted.
     data = Tensor.data.getter(lambda self: _C.data(self, type(self)))
 
     def data_ptr(self):
