@@ -149,3 +149,82 @@ def test_cyclic_states_keep_the_attributes_of_a_scale_object():
     other.load_state_dict(state)
     assert other.scale_fn(1) == 0.5
     assert made(lambda x: 0.5).state_dict()["_scale_fn_custom"] is None
+
+
+LATER = (
+    "maximize foreach capturable differentiable fused amsgrad nesterov centered momentum decoupled_weight_decay".split()
+)
+
+
+@pytest.mark.parametrize("name", "SGD Adam AdamW Adamax NAdam RAdam ASGD RMSprop Adadelta Adagrad Rprop".split())
+def test_state_dicts_of_old_releases(name):
+    """Those without options that came later, and with counts as numbers, go on as new ones do."""
+
+    def went_on(age):
+        first, second = ([weight()] for _ in range(2))
+        o = getattr(optim, name)(first)
+        o.step()
+        saved = o.state_dict()
+        if age:
+            saved["param_groups"] = [
+                {k: v for k, v in g.items() if k not in LATER or (name, k) == ("SGD", "momentum")}
+                for g in saved["param_groups"]
+            ]
+            counts = ("step", "eta", "mu", "mu_product")
+            saved["state"] = {
+                k: {n: v.item() if n in counts else v for n, v in s.items()} for k, s in saved["state"].items()
+            }
+        o = getattr(optim, name)(second)
+        o.load_state_dict(saved)
+        o.step()
+        assert all(isinstance(v, flambeau.Tensor) for v in o.state[second[0]].values())
+        return second[0].detach()
+
+    assert flambeau.equal(went_on(True), went_on(False))
+
+
+def test_loading_goes_through_what_a_class_defines():
+    """Optimizers of users define ``__setstate__`` to complete what old checkpoints lack."""
+
+    class Own(optim.SGD):
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            for group in self.param_groups:
+                group.setdefault("extra", 3)
+
+    o = Own([weight()], lr=0.1)
+    log = []
+    o.register_step_pre_hook(lambda *args: log.append("step"))
+    o.load_state_dict(optim.SGD([weight()], lr=0.2).state_dict())
+    o.step()
+    assert o.param_groups[0]["extra"] == 3 and o.param_groups[0]["lr"] == 0.2 and log == ["step"]
+
+
+def test_groups_of_adagrad_that_come_later():
+    o = optim.Adagrad([weight()], initial_accumulator_value=0.5)
+    later = weight()
+    o.add_param_group({"params": [later]})
+    o.step()
+    assert flambeau.equal(o.state[later]["sum"], flambeau.full((2, 3), 1.5))
+
+
+def test_rprop_scales_steps_in_the_dtype_of_the_parameter():
+    p = weight(flambeau.float64)
+    o = optim.Rprop([p], lr=0.1)
+    for _ in range(3):
+        o.step()
+    assert o.state[p]["step_size"][0, 0].item() == 0.1 * 1.2 * 1.2
+
+
+def test_lbfgs_takes_sparse_gradients():
+    dense, sparse = weight(), weight()
+    sparse.grad = sparse.grad.to_sparse()
+    for p in (dense, sparse):
+        optim.LBFGS([p], lr=0.5, max_iter=1).step(lambda: 1.0)
+    assert flambeau.equal(dense.detach(), sparse.detach())
+
+
+def test_fused_steps_take_real_parameters():
+    o = optim.SGD([weight(flambeau.complex64)], fused=True)
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point Tensors"):
+        o.step()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.optim.optimizer import ParamsT, check_option
@@ -16,6 +18,8 @@ class Adadelta(SimpleOptimizer):
     """Steps in the unit of the parameter: root of mean squares of past steps over that of gradients."""
 
     first_options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
+
+    later_options = MappingProxyType(dict(foreach=None, maximize=False, differentiable=False, capturable=False))
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.base.public import public_in
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
@@ -21,6 +23,8 @@ class Adafactor(SimpleOptimizer):
 
     coupled_decay = takes_complex = False
 
+    later_options = MappingProxyType(dict(foreach=None))
+
     def __init__(
         self,
         params: ParamsT,
@@ -37,9 +41,9 @@ class Adafactor(SimpleOptimizer):
         check_at_least("Learning rate", lr, 0)
         if not beta2_decay <= 0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        for k, value in enumerate(eps):
-            if k or value is not None:
-                check_at_least(f"epsilon{k + 1}", value, 0)
+        if eps[0] is not None:
+            check_at_least("epsilon1", eps[0], 0)
+        check_at_least("epsilon2", eps[1], 0)
         check_at_least("Clipping threshold d", d, 1)
         check_at_least("weight_decay", weight_decay, 0)
         defaults = dict(

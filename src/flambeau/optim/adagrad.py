@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
@@ -20,6 +21,8 @@ class Adagrad(Optimizer):
     """Divides the gradient by the root of the sum of all its squares. Sparse gradients change only the rows they name."""
 
     takes_sparse = True
+
+    later_options = MappingProxyType(dict(foreach=None, maximize=False, differentiable=False, fused=None))
 
     def __init__(
         self,
@@ -56,27 +59,26 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p]["step"] = zeros(())
-                start = initial_accumulator_value
-                # The parts of a complex number are summed apart.
-                self.state[p]["sum"] = full_like(p, complex(start, start) if p.dtype.is_complex else start)
+                self._init_state(self.state[p], p, group)
+
+    def _init_state(self, state: dict, p, group: dict) -> None:
+        state["step"] = zeros(())
+        # Of the constructor, whatever a group says. The parts of a complex number are summed apart.
+        start = self.defaults["initial_accumulator_value"]
+        state["sum"] = full_like(p, complex(start, start) if p.dtype.is_complex else start)
 
     def step(self, closure: Callable[[], Tensor | float] | None = None) -> Tensor | float | None:
         for group in self.param_groups:
-            if group["fused"] and any(p.grad is not None and refused(p) for p in group["params"]):
+            if group["fused"] and any(p.grad is not None and p.grad.is_sparse for p in group["params"]):
                 raise RuntimeError("`fused` does not support sparse grad or complex param")
         return self._updated(_update, closure)
 
 
-def refused(p: Tensor) -> bool:
-    """Whether the fused step takes the parameter, or its gradient, not."""
-    return p.grad.is_sparse or p.dtype.is_complex
-
-
 def _update(group: dict, rows: list[tuple]) -> None:
     lr, lr_decay = option(group, "lr"), group["lr_decay"]
-    for p, grad, state in rows:
-        rate = lr / (1 + (count(state, group) - 1) * lr_decay)
+    # First for all parameters: captured, they are one kernel then.
+    rates = [lr / (1 + (count(state, group) - 1) * lr_decay) for _, _, state in rows]
+    for (p, grad, state), rate in zip(rows, rates):
         if group["maximize"]:
             grad = -grad
         if group["weight_decay"] != 0:

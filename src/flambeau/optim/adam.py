@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from flambeau.base.compiling import is_compiling
@@ -28,6 +29,19 @@ class Adam(Optimizer):
 
     ``weight_decay`` is added to the gradient, or, with ``decoupled_weight_decay``, shrinks the parameter by ``lr * weight_decay``.
     """
+
+    sparse_refusal = "Adam does not support sparse gradients, please consider SparseAdam instead"
+    later_options = MappingProxyType(
+        dict(
+            amsgrad=False,
+            maximize=False,
+            foreach=None,
+            capturable=False,
+            differentiable=False,
+            decoupled_weight_decay=False,
+            fused=None,
+        )
+    )
 
     def __init__(
         self,
@@ -95,6 +109,8 @@ def _update(group: dict, rows: list[tuple]) -> None:
             _update_recorded(group, p, grad, state)
         return
     tensor_step = group["capturable"] or is_compiling()
+    if isinstance(group["lr"], Tensor) and group["foreach"] and not tensor_step:
+        raise RuntimeError("lr as a Tensor is not supported for capturable=False and foreach=True")
     lr = scalar(group["lr"]) if tensor_step else number(group["lr"])
     if rows and (tensor_step or not _update_compiled(group, rows, lr)):
         _update_lists(group, rows, lr, tensor_step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.optim.optimizer import ParamsT
@@ -15,6 +17,8 @@ zeros_like, zeros, maximum = map(function, ("zeros_like", "zeros", "maximum"))
 
 class Adamax(SimpleOptimizer):
     """Adam with the infinity norm (Kingma & Ba 2015)."""
+
+    later_options = MappingProxyType(dict(foreach=None, maximize=False, differentiable=False, capturable=False))
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.tensor import Tensor
 from flambeau.optim.adam import Adam
 from flambeau.optim.optimizer import ParamsT
@@ -11,6 +13,8 @@ __all__ = ["AdamW"]
 
 class AdamW(Adam):
     """Adam with decoupled weight decay, by default 0.01."""
+
+    later_options = MappingProxyType({**Adam.later_options, "decoupled_weight_decay": True})
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.optim.optimizer import ParamsT
@@ -15,6 +17,9 @@ zeros_like, zeros, ones, full = map(function, ("zeros_like", "zeros", "ones", "f
 
 class ASGD(SimpleOptimizer):
     """SGD whose parameters are averaged in ``state["ax"]`` from step ``t0`` on."""
+
+    counts = ("step", "eta", "mu")
+    later_options = MappingProxyType(dict(foreach=None, maximize=False, differentiable=False, capturable=False))
 
     def __init__(
         self,

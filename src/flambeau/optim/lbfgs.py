@@ -142,12 +142,11 @@ class LBFGS(Optimizer):
         )
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
-        if line_search_fn not in (None, "strong_wolfe"):
-            raise RuntimeError("only 'strong_wolfe' is supported")
         self._params = self.param_groups[0]["params"]
 
     def _flat_grad(self):
-        return cat([_real(zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params], 0)
+        grads = [zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        return cat([_real(g.to_dense() if g.is_sparse else g).reshape(-1) for g in grads], 0)
 
     def _move(self, t: float, direction) -> None:
         at = 0
@@ -169,7 +168,11 @@ class LBFGS(Optimizer):
             return self._step(closure)
 
     def _step(self, closure):
+        if len(self.param_groups) != 1:
+            raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")
         group = self.param_groups[0]
+        if group["line_search_fn"] not in (None, "strong_wolfe"):
+            raise RuntimeError("only 'strong_wolfe' is supported")
         lr, search = float(group["lr"]), group["line_search_fn"]
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.optim.adam_like import AdamLike
@@ -26,6 +28,11 @@ class NAdam(AdamLike):
         "maximize",
         "foreach",
         "capturable",
+    )
+
+    counts = ("step", "mu_product")
+    later_options = MappingProxyType(
+        dict(maximize=False, foreach=None, capturable=False, differentiable=False, decoupled_weight_decay=False)
     )
 
     def __init__(

@@ -10,14 +10,17 @@ import functools
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from flambeau.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from flambeau.autograd.handles import RemovableHandle
+from flambeau.base.dtypes import float32
 from flambeau.core.bindings import function
+from flambeau.core.conversion import tensor
 from flambeau.core.tensor import Tensor
 
 __all__ = ["Optimizer", "required"]
@@ -77,6 +80,7 @@ def check_ways(foreach: bool | None, fused: bool | None, differentiable: bool | 
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+_FUSED_DEVICES = ["cpu", "cuda"]
 _optimizers: weakref.WeakSet = weakref.WeakSet()  # all there are: hooks on every step wrap those made before, too
 _global_optimizer_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
@@ -182,7 +186,12 @@ class Optimizer:
     def _init_state(self, state: dict, p, group: dict) -> None:
         """Fill the empty state of a parameter before its first update. Algorithms without state leave it empty."""
 
+    # What state dicts of older releases don't have: options with what they meant then, and counts that were numbers.
+    later_options: Mapping[str, object] = MappingProxyType({})
+    counts: tuple[str, ...] = ("step",)
+
     takes_sparse = False  # whether a step can use sparse gradients
+    sparse_refusal: str | None = None  # the error's text, where it says more than that
     takes_complex = True  # whether parameters may be complex
     complex_as_pairs = True  # whether real and imaginary parts are parameters of their own
 
@@ -209,10 +218,15 @@ class Optimizer:
                 if grad is not None:
                     if p._dtype.is_complex and not self.takes_complex:
                         raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+                    if group.get("fused") and not p.is_floating_point():
+                        raise RuntimeError(
+                            "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                            f"{_FUSED_DEVICES} but {p.dtype} and {p.device.type}"
+                        )
                     if grad.is_sparse and not self.takes_sparse:
-                        name = type(self).__name__
-                        hint = ", please consider SparseAdam instead" if name == "Adam" else ""
-                        raise RuntimeError(f"{name} does not support sparse gradients{hint}")
+                        raise RuntimeError(
+                            self.sparse_refusal or f"{type(self).__name__} does not support sparse gradients"
+                        )
                     state = self.state[p] if has_state else {}
                     if not state:
                         self._init_state(state, p, group)
@@ -368,19 +382,28 @@ class Optimizer:
             saved["params"] = own["params"]
             if "param_names" in own:
                 saved.setdefault("param_names", own["param_names"])
-        self.state = state
-        self.param_groups = saved_groups
+        self.__setstate__({"state": state, "param_groups": saved_groups})
         self._run_saving("after loading")
 
     def __getstate__(self):
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict) -> None:
+        """Take what was pickled or loaded, and add what older releases didn't save."""
         self.__dict__.update(state)
-        self._step_pre_hooks = OrderedDict()
-        self._step_post_hooks = OrderedDict()
-        self.__dict__.setdefault("_saving_hooks", {})
-        _optimizers.add(self)
+        for name in ("_step_pre_hooks", "_step_post_hooks", "_saving_hooks"):
+            self.__dict__.setdefault(name, OrderedDict())
+        if self not in _optimizers:
+            _optimizers.add(self)
+            if _global_optimizer_pre_hooks or _global_optimizer_post_hooks:
+                self._wrap_step()
+        for group in self.param_groups:
+            for name, value in self.later_options.items():
+                group.setdefault(name, value)
+        for kept in self.state.values() if self.later_options else ():
+            for name in self.counts:
+                if isinstance(kept, dict) and isinstance(kept.get(name), int | float):
+                    kept[name] = tensor(float(kept[name]), dtype=float32)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

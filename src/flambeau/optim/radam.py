@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.tensor import Tensor
 from flambeau.optim.adam_like import AdamLike
 from flambeau.optim.optimizer import ParamsT
@@ -22,6 +24,10 @@ class RAdam(AdamLike):
         "foreach",
         "capturable",
         "decoupled_weight_decay",
+    )
+
+    later_options = MappingProxyType(
+        dict(foreach=None, maximize=False, differentiable=False, decoupled_weight_decay=False, capturable=False)
     )
 
     def __init__(

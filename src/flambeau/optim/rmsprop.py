@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
@@ -17,6 +18,10 @@ zeros = function("zeros")
 
 class RMSprop(Optimizer):
     """Divides the gradient by a running root mean square of its recent values."""
+
+    later_options = MappingProxyType(
+        dict(momentum=0, centered=False, foreach=None, maximize=False, differentiable=False, capturable=False)
+    )
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.optim.optimizer import ParamsT
@@ -10,13 +12,17 @@ from flambeau.optim.simple import SimpleOptimizer
 
 __all__ = ["Rprop"]
 
-zeros_like, zeros, full_like, where = map(function, ("zeros_like", "zeros", "full_like", "where"))
+zeros_like, zeros, ones_like, full_like, where = map(
+    function, ("zeros_like", "zeros", "ones_like", "full_like", "where")
+)
 
 
 class Rprop(SimpleOptimizer):
     """Only signs of gradients count: a step grows while its sign stays and shrinks when it changes."""
 
     coupled_decay = False
+
+    later_options = MappingProxyType(dict(foreach=None, maximize=False, differentiable=False, capturable=False))
 
     def __init__(
         self,
@@ -45,7 +51,8 @@ class Rprop(SimpleOptimizer):
     def _update(self, p, grad, state, group, numbers):
         (low, high), (least, most) = group["etas"], group["step_sizes"]
         sign = grad.mul(state["prev"]).sign()
-        factor = where(sign > 0, high, where(sign < 0, low, 1.0)).to(p.dtype)
+        # In the parameter's dtype: numbers alone are float32.
+        factor = where(sign > 0, high, where(sign < 0, low, ones_like(sign)))
         size = state["step_size"].mul_(factor).clamp_(least, most)
         grad = where(sign < 0, zeros_like(grad), grad)
         p.addcmul_(grad.sign(), size, value=-1)

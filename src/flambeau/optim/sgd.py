@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 
 from flambeau.base.compiling import is_compiling
 from flambeau.core.tensor import Tensor
@@ -27,6 +28,10 @@ class SGD(Optimizer):
     takes_sparse = True
     complex_as_pairs = False
 
+    later_options = MappingProxyType(
+        dict(nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
+    )
+
     def __init__(
         self,
         params: ParamsT,
@@ -42,9 +47,9 @@ class SGD(Optimizer):
         fused: bool | None = None,
     ) -> None:
         check_rate(lr)
-        check_option("learning rate", lr, number(lr) >= 0.0)
-        check_option("momentum value", momentum, momentum >= 0.0)
-        check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        check_option("learning rate", lr, not number(lr) < 0.0)
+        check_option("momentum value", momentum, not momentum < 0.0)
+        check_option("weight_decay value", weight_decay, not weight_decay < 0.0)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_ways(foreach, fused, differentiable)

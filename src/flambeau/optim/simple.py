@@ -23,11 +23,12 @@ class SimpleOptimizer(Optimizer):
     ) -> None:
         check_rate(defaults["lr"])
         check_option("learning rate", defaults["lr"], number(defaults["lr"]) >= 0.0)
-        if "eps" in defaults and not isinstance(defaults["eps"], tuple):
+        if "eps" in defaults:
             check_option("epsilon value", defaults["eps"], defaults["eps"] >= 0.0)
         if "weight_decay" in defaults:
             check_option("weight_decay value", defaults["weight_decay"], defaults["weight_decay"] >= 0.0)
-        for k, beta in enumerate(defaults.get("betas", ())):
+        for k in range(2 if "betas" in defaults else 0):
+            beta = defaults["betas"][k]
             check_option(f"beta parameter at index {k}", beta, 0.0 <= beta < 1.0)
         check_ways(foreach, fused, differentiable)
         defaults |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable)

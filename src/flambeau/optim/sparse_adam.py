@@ -40,9 +40,9 @@ class SparseAdam(Optimizer):
         check_rate(lr)
         check_option("learning rate", lr, number(lr) > 0.0)
         check_option("epsilon value", eps, eps > 0.0)
-        for k, beta in enumerate(betas):
-            check_option(f"beta parameter at index {k}", beta, 0.0 <= beta < 1.0)
-        super().__init__(params, dict(lr=lr, betas=tuple(betas), eps=eps, maximize=maximize))
+        for k in range(2):
+            check_option(f"beta parameter at index {k}", betas[k], 0.0 <= betas[k] < 1.0)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
         at = [([i, j], p) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"])]
         if sparse := [k for k, p in at if p.is_sparse]:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
