@@ -59,6 +59,22 @@ def _sigmoid(x):
 _sigmoid.ufunc = lambda: _sigmoid_of_reals
 
 
+_log1p_of_reals = element_function("log1p", np.log1p)
+
+
+def _log1p(x):
+    """Of complex numbers near 0 from x (x + 2) + y**2, which is what |1 + z|**2 is above 1; NumPy takes the logarithm of |1 + z|."""
+    if getattr(x, "dtype", np.dtype(float)).kind != "c":
+        return _log1p_of_reals(x)
+    out, re, im = np.asarray(np.log1p(x)), np.real(x), np.imag(x)
+    near = (abs(re) < 0.5) & (abs(im) < 0.5)
+    out.real = np.where(near, np.log1p(np.where(near, re * (re + 2) + im * im, 0)) / 2, out.real)
+    return out
+
+
+_log1p.ufunc = lambda: _log1p_of_reals
+
+
 def _sign(x):
     """0 at nan, as in PyTorch."""
     kind = getattr(x, "dtype", np.dtype(float)).kind
@@ -189,7 +205,7 @@ scalar("exp", 1, "float", element_function("exp", np.exp), {"f": "@exp"}, lambda
 scalar("exp2", 1, "float", element_function("exp2", np.exp2), {"f": "@exp2"}, lambda s, ct, x, r: (s.mul(s.mul(ct, r), math.log(2)),))
 scalar("expm1", 1, "float", element_function("expm1", np.expm1), {"f": "@expm1"}, lambda s, ct, x, r: (s.mul(ct, s.add(r, 1.0)),))
 scalar("log", 1, "float", element_function("log", np.log), {"f": "@log"}, lambda s, ct, x, r: (s.div(ct, x),))
-scalar("log1p", 1, "float", element_function("log1p", np.log1p), {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
+scalar("log1p", 1, "float", _log1p, {"f": "@log1p"}, lambda s, ct, x, r: (s.div(ct, s.add(x, 1.0)),))
 scalar("log2", 1, "float", element_function("log2", np.log2), {"f": "@log2"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(2))),))
 scalar("log10", 1, "float", element_function("log10", np.log10), {"f": "@log10"}, lambda s, ct, x, r: (s.div(ct, s.mul(x, math.log(10))),))
 scalar("sqrt", 1, "float", np.sqrt, {"f": "llvm.sqrt"}, lambda s, ct, x, r: (s.div(ct, s.mul(2.0, r)),))

@@ -1,6 +1,7 @@
 """Complex numbers in compiled kernels: values, strides and dtypes beside eager, at the edges too; what kernels don't compute is left to eager."""
 
 import itertools
+import math
 import warnings
 
 import numpy as np
@@ -197,3 +198,14 @@ def test_parts_of_a_concatenation(dtypes):
 
     for got, want in zip(_compiled(f, x), f(x)):
         _same(got, want, 1e-6)
+
+
+def test_log1p_near_zero():
+    """What |1 + z| rounds away: half of x (x + 2) + y**2, here exact to a few bits."""
+    z = torch.tensor([-5e-9 + 1e-4j, 1e-8j, 1e-20 + 1e-20j, 0.25 - 0.3j], dtype=torch.complex128)
+    want = [1.25e-17, 5e-17, 1e-20, math.log(1.25**2 + 0.3**2) / 2]
+    for fn in (torch.log1p, torch.compile(torch.log1p)):
+        assert fn(z).real.tolist() == pytest.approx(want, rel=1e-6, abs=0)
+        assert fn(z)[0].imag.item() == pytest.approx(1e-4, rel=1e-7)
+        odd = fn(torch.tensor([complex(math.inf, math.nan), -1 - 0.0j], dtype=torch.complex128)).tolist()
+        assert odd[0].real == math.inf and odd[1].real == -math.inf
