@@ -19,9 +19,9 @@ def test_the_kept_index_is_current():
 
 def test_families_load_when_used():
     code = (
-        "import sys, flambeau as torch; assert 'flambeau.ops.linear_algebra.systems' not in sys.modules and 'scipy' not in sys.modules\n"
-        "torch.ones(2, 2).det; torch.linalg.solve; assert 'flambeau.ops.linear_algebra.systems' not in sys.modules\n"
-        "torch.eye(2).det(); assert 'flambeau.ops.linear_algebra.systems' in sys.modules"
+        "import sys, flambeau as torch; assert 'flambeau.ops.linear_algebra.determinants' not in sys.modules and 'scipy' not in sys.modules\n"
+        "torch.ones(2, 2).det; torch.linalg.solve; assert 'flambeau.ops.linear_algebra.determinants' not in sys.modules\n"
+        "torch.eye(2).det(); assert 'flambeau.ops.linear_algebra.determinants' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

@@ -90,7 +90,7 @@ def test_view_takes_sizes_in_any_form():
 
 def test_products_of_many_matrices():
     """The order is found in the time of the products, and its depth is no recursion's."""
-    from flambeau.ops.linear_algebra.systems import _cuts, _cuts_of_symbols
+    from flambeau.ops.linear_algebra.chains import _cuts, _cuts_of_symbols
 
     sizes = [3, 7, 2, 9, 9, 1, 4, 6, 2]
     found = _cuts(sizes, 8)

@@ -36,32 +36,60 @@ _unsafe_masked_index _unsafe_masked_index_put_accumulate
     "indexing.searching": """
 bucketize histc isin searchsorted
 """,
+    "linear_algebra.chains": """
+chain_matmul linalg_multi_dot
+""",
+    "linear_algebra.cholesky": """
+cholesky linalg_cholesky linalg_cholesky_ex
+""",
+    "linear_algebra.determinants": """
+_linalg_det _linalg_slogdet det inverse linalg_det linalg_inv linalg_inv_ex linalg_slogdet logdet slogdet
+""",
     "linear_algebra.distances": """
 _cdist_backward _cdist_forward cdist
 """,
-    "linear_algebra.factorizations": """
-_linalg_check_errors _lu_permutation _lu_with_info cholesky geqrf linalg_cholesky linalg_cholesky_ex linalg_householder_product
-linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr lu_solve
-lu_unpack orgqr ormqr qr
+    "linear_algebra.eigenvalues": """
+_linalg_eigh _linalg_eigvals linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+""",
+    "linear_algebra.failures": """
+_linalg_check_errors
+""",
+    "linear_algebra.ldl": """
+linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
+""",
+    "linear_algebra.least_squares": """
+linalg_lstsq linalg_matrix_rank linalg_pinv pinverse
+""",
+    "linear_algebra.lu": """
+_lu_permutation _lu_with_info linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve lu_solve lu_unpack
+""",
+    "linear_algebra.matrix_functions": """
+linalg_matrix_exp linalg_matrix_power matrix_exp matrix_power
+""",
+    "linear_algebra.matrix_norms": """
+frobenius_norm linalg_cond linalg_matrix_norm nuclear_norm
 """,
     "linear_algebra.prepacked": """
 _mm_prepacked _prepack
 """,
+    "linear_algebra.qr": """
+geqrf linalg_householder_product linalg_qr orgqr ormqr qr
+""",
     "linear_algebra.scaled": """
 _scaled_mm
 """,
-    "linear_algebra.spectra": """
-_linalg_eigh _linalg_eigvals _linalg_svd frobenius_norm linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_lstsq
-linalg_matrix_norm linalg_matrix_rank linalg_pinv linalg_svd linalg_svdvals nuclear_norm pinverse svd
+    "linear_algebra.singular_values": """
+_linalg_svd linalg_svd linalg_svdvals svd
 """,
     "linear_algebra.systems": """
-_linalg_det _linalg_slogdet _linalg_solve_ex chain_matmul cholesky_inverse cholesky_solve cross det inverse linalg_cross linalg_det
-linalg_diagonal linalg_inv linalg_inv_ex linalg_matmul linalg_matrix_exp linalg_matrix_power linalg_multi_dot linalg_slogdet linalg_solve
-linalg_solve_ex linalg_solve_triangular linalg_tensorinv linalg_tensorsolve linalg_vander linalg_vecdot logdet matrix_exp matrix_power
-slogdet triangular_solve
+_linalg_solve_ex cholesky_inverse cholesky_solve linalg_solve linalg_solve_ex linalg_solve_triangular linalg_tensorinv linalg_tensorsolve
+triangular_solve
 """,
     "linear_algebra.tensordot": """
 tensordot
+""",
+    "linear_algebra.vectors": """
+cross linalg_cross linalg_diagonal linalg_matmul linalg_vander linalg_vecdot
 """,
     "linear_algebra.weight_only": """
 _convert_weight_to_int4pack_for_cpu _weight_int4pack_mm_for_cpu _weight_int8pack_mm
