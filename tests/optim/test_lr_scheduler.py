@@ -1,4 +1,6 @@
-"""The namespace of the schedules."""
+"""The namespace of the schedules; rates that are tensors, and resuming."""
+
+import pytest
 
 import flambeau as torch
 
@@ -11,3 +13,28 @@ def test_the_namespace_holds_every_schedule():
         if isinstance(v, type) and issubclass(v, torch.optim.lr_scheduler.LRScheduler)
     }
     assert held - {"_LRScheduler"} == set(torch.optim.lr_scheduler.__all__)
+
+
+@pytest.mark.parametrize("make", [
+    lambda s, o: s.CyclicLR(o, 0.1, 0.5, 3), lambda s, o: s.OneCycleLR(o, 0.5, 9), lambda s, o: s.ReduceLROnPlateau(o, patience=0),
+    lambda s, o: s.SequentialLR(o, [s.ConstantLR(o, 0.1), s.ExponentialLR(o, 0.9)], [2]),
+], ids="CyclicLR OneCycleLR ReduceLROnPlateau SequentialLR".split())  # fmt: skip
+def test_a_rate_that_is_a_tensor_stays_that_tensor(make):
+    """A compiled step has it as its input."""
+    rate = torch.tensor(0.5)
+    o = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=rate, momentum=0.9)
+    s = make(torch.optim.lr_scheduler, o)
+    for _ in range(3):
+        o.step()
+        s.step(*([1.0] if isinstance(s, torch.optim.lr_scheduler.ReduceLROnPlateau) else []))
+    assert o.param_groups[0]["lr"] is rate and rate.item() != 0.5
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("ExponentialLR", dict(gamma=0.5)), ("LinearLR", {}), ("PolynomialLR", {}), ("CosineAnnealingLR", dict(T_max=9))],
+)
+def test_resuming_begins_with_the_rate_that_is_there(name, options):
+    o = torch.optim.SGD([{"params": [torch.nn.Parameter(torch.ones(2))], "initial_lr": 0.8}], lr=0.3)
+    getattr(torch.optim.lr_scheduler, name)(o, **options, last_epoch=3)
+    assert o.param_groups[0]["lr"] == 0.3

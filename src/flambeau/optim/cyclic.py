@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import SupportsFloat
 
 from flambeau.base.public import public_in
 from flambeau.optim.optimizer import Optimizer
-from flambeau.optim.schedule import LRScheduler, _attributes, _per_group, _set_attributes, rates_of
+from flambeau.optim.schedule import (
+    _EPOCH_WARNING,
+    LRScheduler,
+    _attributes,
+    _per_group,
+    _set_attributes,
+    rates_of,
+    set_rate,
+)
 
 __all__ = [
     "ChainedScheduler",
@@ -31,7 +41,7 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         self._warn_outside_step()
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         left = 1.0 - self.last_epoch / self.total_iters
         factor = (left / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
@@ -53,6 +63,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
             raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, int | float):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -109,7 +121,7 @@ class CyclicLR(LRScheduler):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for lr, group in zip(_per_group(base_lr, optimizer, "base_lr"), optimizer.param_groups):
             if last_epoch == -1:
-                group["lr"] = lr
+                set_rate(group, lr)
         self.max_lrs = _per_group(max_lr, optimizer, "max_lr")
         down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + down)
@@ -125,8 +137,9 @@ class CyclicLR(LRScheduler):
             self.base_momentums = _per_group(base_momentum, optimizer, "base_momentum")
             self.max_momentums = _per_group(max_momentum, optimizer, "max_momentum")
             if last_epoch == -1:
-                for m, group in zip(self.max_momentums, optimizer.param_groups):
-                    _set_momentum(group, m)
+                for low, high, group in zip(self.base_momentums, self.max_momentums, optimizer.param_groups):
+                    _set_momentum(group, high)
+                    group["max_momentum"], group["base_momentum"] = high, low
         super().__init__(optimizer, last_epoch)
         self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
 
@@ -194,6 +207,9 @@ class OneCycleLR(LRScheduler):
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+            for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
+                if value <= 0 or not isinstance(value, int):
+                    raise ValueError(f"Expected positive integer {name}, but got {value}")
             total_steps = epochs * steps_per_epoch
         if total_steps <= 0 or not isinstance(total_steps, int):
             raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
@@ -213,7 +229,8 @@ class OneCycleLR(LRScheduler):
         self._schedule_phases = [dict(zip(_PHASE, phase)) for phase in phases]
         if last_epoch == -1:
             for top, group in zip(_per_group(max_lr, optimizer, "max_lr"), optimizer.param_groups):
-                group["initial_lr"] = group["lr"] = top / div_factor
+                group["initial_lr"] = top / div_factor
+                set_rate(group, group["initial_lr"])
                 group["max_lr"], group["min_lr"] = top, top / div_factor / final_div_factor
         if cycle_momentum:
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
@@ -238,7 +255,7 @@ class OneCycleLR(LRScheduler):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         out = []
         for group in self.optimizer.param_groups:
             start = 0.0
@@ -262,14 +279,8 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, schedulers: list, milestones: list[int], last_epoch: int = -1) -> None:
         if len(schedulers) < 1:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
-            )
-        for k, s in enumerate(schedulers):
-            if s.optimizer is not optimizer:
-                raise ValueError(
-                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler {k} with another."
-                )
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
+        self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got number of "
@@ -282,11 +293,28 @@ class SequentialLR(LRScheduler):
             optimizer,
         )
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            set_rate(group, group["initial_lr"])
         self._undo(self)  # as if none of them had begun
         first = schedulers[sum(m <= 0 for m in milestones)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
+
+    def _check(self, schedulers: Sequence, optimizer: Optimizer) -> None:
+        """TypeError or ValueError for what is no scheduler, needs more than ``step()``, or has another optimizer."""
+        name = type(self).__name__
+        for k, s in enumerate(schedulers):
+            if not hasattr(s, "optimizer"):
+                raise TypeError(f"{name} at index {k} should have `optimizer` as its attribute.")
+            if isinstance(s, ReduceLROnPlateau):
+                raise ValueError(
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
+                    f"`step`, but got one at index {k} in the given schedulers sequence."
+                )
+            if s.optimizer is not optimizer:
+                raise ValueError(
+                    f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(s).__name__} at index {k} has "
+                    f"{s.optimizer}, which is different from {optimizer}."
+                )
 
     def _undo(self, scheduler) -> None:
         for s in getattr(scheduler, "_schedulers", ()):
@@ -296,7 +324,7 @@ class SequentialLR(LRScheduler):
 
     def step(self) -> None:  # type: ignore[override]
         self.last_epoch += 1
-        k = sum(m <= self.last_epoch for m in self._milestones)
+        k = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[k]
         if k > 0 and self._milestones[k - 1] == self.last_epoch:
             scheduler._update_lr(0)
@@ -326,8 +354,7 @@ class ChainedScheduler(LRScheduler):
                 f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
             )
         optimizer = optimizer or schedulers[0].optimizer
-        if any(s.optimizer is not optimizer for s in schedulers):
-            raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer")
+        self._check(schedulers, optimizer)
         self._schedulers, self.optimizer = schedulers, optimizer
         self._last_lr = rates_of(optimizer)
 
@@ -336,7 +363,7 @@ class ChainedScheduler(LRScheduler):
             s.step()
         self._last_lr = rates_of(self.optimizer)
 
-    state_dict, load_state_dict = SequentialLR.state_dict, SequentialLR.load_state_dict
+    _check, state_dict, load_state_dict = SequentialLR._check, SequentialLR.state_dict, SequentialLR.load_state_dict
 
 
 @public_in("optim.lr_scheduler")
@@ -365,7 +392,7 @@ class ReduceLROnPlateau(LRScheduler):
             raise ValueError("threshold mode " + threshold_mode + " is unknown!")
         self.factor, self.optimizer, self.patience, self.cooldown, self.eps = factor, optimizer, patience, cooldown, eps
         self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
-        self.min_lrs = _per_group(min_lr, optimizer, "min_lrs")
+        self.min_lrs = _per_group(min_lr, optimizer, "min_lrs", "expected {groups} {name}, got {own}")
         self.mode, self.threshold, self.threshold_mode, self.last_epoch = mode, threshold, threshold_mode, 0
         self._last_lr = rates_of(optimizer)
         self.mode_worse = math.inf if mode == "min" else -math.inf
@@ -387,6 +414,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
         current = float(metrics)
+        if epoch is not None:
+            warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0
@@ -400,7 +429,7 @@ class ReduceLROnPlateau(LRScheduler):
             for group, least in zip(self.optimizer.param_groups, self.min_lrs):
                 new = max(float(group["lr"]) * self.factor, least)
                 if float(group["lr"]) - new > self.eps:
-                    group["lr"] = new
+                    set_rate(group, new)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = rates_of(self.optimizer)
 

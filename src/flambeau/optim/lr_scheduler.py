@@ -48,7 +48,7 @@ class LambdaLR(LRScheduler):
     """Initial rate times ``lr_lambda(epoch)``."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1) -> None:
-        self.lr_lambdas = _per_group(lr_lambda, optimizer, "lr_lambdas")
+        self.lr_lambdas = _per_group(lr_lambda, optimizer, "lr_lambdas", "Expected {groups} {name}, but got {own}")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -73,7 +73,7 @@ class MultiplicativeLR(LambdaLR):
 
     def get_lr(self) -> list[float]:
         self._warn_outside_step()
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._current()
         return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._current())]
 
@@ -165,7 +165,7 @@ class LinearLR(LRScheduler):
         self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._current()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         rise = self.end_factor - self.start_factor
         factor = 1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
@@ -185,7 +185,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         self._warn_outside_step()
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._current()
         return [lr * self.gamma for lr in self._current()]
 
@@ -204,7 +204,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[float]:
         self._warn_outside_step()
         lrs = self._current()
-        if self.last_epoch == 0:
+        if self._is_initial:
             return lrs
         if (self.last_epoch - 1 - self.T_max) % (
             2 * self.T_max

@@ -100,10 +100,7 @@ class LRScheduler:
 
     def _set(self, rates: list) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr.squeeze() if isinstance(lr, Tensor) else lr)
-            else:
-                group["lr"] = lr
+            set_rate(group, lr)
         self._last_lr = rates_of(self.optimizer)
 
     def _current(self) -> list:
@@ -119,6 +116,14 @@ class LRScheduler:
 
 def _copy(rate):
     return rate.clone() if isinstance(rate, Tensor) else rate
+
+
+def set_rate(group: dict, rate: Tensor | float, name: str = "lr") -> None:
+    """Set a group's rate. One that is a tensor stays that tensor, which compiled steps read, and gets another value."""
+    if isinstance(group.get(name), Tensor):
+        group[name].fill_(rate.squeeze() if isinstance(rate, Tensor) else rate)
+    else:
+        group[name] = rate
 
 
 def rates_of(optimizer: Optimizer) -> list:
@@ -141,11 +146,17 @@ def _note_steps(optimizer: Optimizer) -> None:
     optimizer.step = step
 
 
-def _per_group(value, optimizer: Optimizer, name: str) -> list:
+_OTHER_LENGTH = (
+    "{name} must have the same length as optimizer.param_groups. {name} has {own} values, param_groups has {groups}."
+)
+
+
+def _per_group(value, optimizer: Optimizer, name: str, text: str | None = None) -> list:
+    """A value for each group. ValueError for as many as there aren't groups, with the words of ``text``."""
     if not isinstance(value, list | tuple):
         return [value] * len(optimizer.param_groups)
     if len(value) != len(optimizer.param_groups):
-        raise ValueError(f"Expected {len(optimizer.param_groups)} {name}, but got {len(value)}")
+        raise ValueError((text or _OTHER_LENGTH).format(name=name, own=len(value), groups=len(optimizer.param_groups)))
     return list(value)
 
 
