@@ -16,7 +16,7 @@ def test_the_namespace_holds_every_schedule():
 
 
 @pytest.mark.parametrize("make", [
-    lambda s, o: s.CyclicLR(o, 0.1, 0.5, 3), lambda s, o: s.OneCycleLR(o, 0.5, 9), lambda s, o: s.ReduceLROnPlateau(o, patience=0),
+    lambda s, o: s.CyclicLR(o, 0.1, 0.5, 5), lambda s, o: s.OneCycleLR(o, 0.5, 9), lambda s, o: s.ReduceLROnPlateau(o, patience=0),
     lambda s, o: s.SequentialLR(o, [s.ConstantLR(o, 0.1), s.ExponentialLR(o, 0.9)], [2]),
 ], ids="CyclicLR OneCycleLR ReduceLROnPlateau SequentialLR".split())  # fmt: skip
 def test_a_rate_that_is_a_tensor_stays_that_tensor(make):
