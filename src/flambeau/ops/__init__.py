@@ -13,19 +13,19 @@ from ..core.operator import namespace as _namespace
 from . import family_index as _index
 from . import out_forms, scalars, scalars_special  # noqa: F401
 from .creation import factories
-from .indexing import gather_scatter
+from .indexing import by_tensors, gather_scatter
 from .linear_algebra import products
 from .pointwise import arithmetic, comparison, elementary
 from .random import draws
 from .reductions import basic
-from .shapes import copying, rearranging, reinterpret, sizes, views
+from .shapes import copying, joining, rearranging, reinterpret, sizes, views
 
 # The families that nearly every program needs, by their names below this package.
 EAGER = frozenset(
     module.__name__.removeprefix(f"{__name__}.")
     for module in (
-        *(arithmetic, comparison, elementary, factories, gather_scatter, products, draws, basic),
-        *(copying, rearranging, reinterpret, sizes, views),
+        *(arithmetic, comparison, elementary, factories, by_tensors, gather_scatter, products, draws, basic),
+        *(copying, joining, rearranging, reinterpret, sizes, views),
     )
 )
 
