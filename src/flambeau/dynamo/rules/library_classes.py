@@ -37,6 +37,8 @@ TRACED = (
     "flambeau.compat.masked_tensor.",
     "flambeau.compat.torchscript.",
     "flambeau.nested.",
+    "flambeau.nn.attention.block_mask.",
+    "flambeau.nn.attention.flex_attention.",
     "flambeau.ops.affine.embeddings.",
     "flambeau.ops.affine.packed.",
     "flambeau.ops.affine.traced.",

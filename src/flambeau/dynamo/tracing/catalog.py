@@ -4,6 +4,7 @@ A new module of ``variables/`` is entered here.
 """
 
 from .. import comptime as comptime
+from ..higher_order import attention_blocks as attention_blocks
 from ..higher_order import autograd_functions as autograd_functions
 from ..higher_order import control_flow as control_flow
 from ..higher_order import nested_regions as nested_regions

@@ -1,5 +1,6 @@
 """flex_attention: attention whose scores a function changes and whose mask a function gives. Written on whole matrices. Compiled, none of them is
-ever in memory as a whole (docs/design/inductor.md, "A product with its neighbours"); large ones of eager code are made by parts (flex_parts.py)."""
+ever in memory as a whole (docs/design/inductor.md, "A product with its neighbours"): whole rows at a time, or by blocks (flex_blocks.py). Large ones
+of eager code are made by parts (flex_parts.py)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from flambeau.base.device import Device
 from flambeau.core.bindings import function
 from flambeau.core.tensor import Tensor
 from flambeau.nn.attention.block_mask import DEFAULT_BLOCK_SIZE, BlockMask, create_mask, grid, noop_mask
+from flambeau.nn.attention.flex_blocks import attend_captured, may_go_by_blocks, seen_blocks
 from flambeau.nn.attention.flex_parts import Places, attend_by_parts, goes_by_parts
 
 __all__ = [
@@ -137,23 +139,24 @@ def flex_attention(
     kind = query.dtype
     if kind.itemsize < 4:
         query, key, value = (x.float() for x in (query, key, value))
-    if enable_gqa and query.shape[1] != key.shape[1]:
-        times = query.shape[1] // key.shape[1]
-        key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
     wants_lse = return_lse if return_aux is None else return_aux.lse
     wants_top = return_aux is not None and return_aux.max_scores
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    shared = query.shape[1] // key.shape[1] if enable_gqa else 1
+
+    def change(scores: Tensor, *at: Tensor) -> Tensor:
+        if score_mod is not None:
+            scores = score_mod(scores, *at)
+        if block_mask is not None:
+            scores = scores.masked_fill(~block_mask.keeps(*at), float("-inf"))
+        return scores
 
     def attend(query: Tensor, key: Tensor, value: Tensor, places: Places | None = None) -> list[Tensor]:
         b, h, rows, _ = query.shape
         at = grid(b, h, rows, key.shape[-2], query.device) if places is None else (*places[:3], places.key)
         if places is not None:
             key, value = places.among(key), places.among(value)
-        scores = (query @ key.transpose(-2, -1)) * factor
-        if score_mod is not None:
-            scores = score_mod(scores, *at)
-        if block_mask is not None:
-            scores = scores.masked_fill(~block_mask.keeps(*at), float("-inf"))
+        scores = change((query @ key.transpose(-2, -1)) * factor, *at)
         made = [(safe_softmax(scores, -1) @ value).to(kind)]
         if wants_lse or wants_top:
             top = scores.amax(-1)
@@ -162,9 +165,18 @@ def flex_attention(
             made.append(scores.masked_fill(nothing[..., None], 0.0).logsumexp(-1).masked_fill(nothing, float("-inf")))
         return [*made, top] if wants_top else made
 
-    by_parts = goes_by_parts(query, key, block_mask)
-    out, *rest = attend_by_parts(attend, query, key, value, block_mask) if by_parts else attend(query, key, value)
+    def whole() -> list[Tensor]:
+        given = [key, value] if shared == 1 else [x.repeat_interleave(shared, 1) for x in (key, value)]
+        by_parts = goes_by_parts(query, key, block_mask)
+        return attend_by_parts(attend, query, *given, block_mask) if by_parts else attend(query, *given)
+
+    if not wants_top and may_go_by_blocks(query, key):
+        seen = None if block_mask is None else lambda: seen_blocks(block_mask, query, key)
+        out, *rest = attend_captured(whole, change, seen, query * factor, key, value, score_mod is not None)
+    else:
+        out, *rest = whole()
+    out = out.to(kind)
     if return_aux is None:
-        return (out, *rest) if return_lse else out
+        return (out, rest[0]) if return_lse else out
     given = iter(rest)
     return out, AuxOutput(next(given) if wants_lse else None, next(given) if wants_top else None)
