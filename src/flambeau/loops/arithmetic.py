@@ -64,6 +64,8 @@ def cast(e: Emitter, s: Scalar, dtype: np.dtype, weak: bool | None | EllipsisTyp
     weak = s.weak if weak is ... else weak
     if s.dtype == dtype:
         return replace(s, weak=weak)
+    if "U" in (s.kind, dtype.kind):
+        raise Declined("a character where a number is wanted")
     if s.const is not None and (dtype.kind == "c" or (dtype.kind in "fb" and s.kind != "c")):
         return Scalar(dtype, weak, constant(dtype.type(s.const)).v, None, s.const)
     if dtype.kind == "c":
@@ -496,6 +498,10 @@ def _float_division(e: Emitter, op: str, x: Operand, y: Operand) -> Operand:
 
 def compare(e: Emitter, op: str, a: Scalar, b: Scalar) -> Scalar:
     """``a op b``; integers of all types are compared as the numbers they are."""
+    if "U" in (a.kind, b.kind):
+        if a.kind != b.kind:
+            raise Declined("a comparison of a character with a number")
+        return Scalar(BOOL, True, e.cmp(COMPARE[op][1], a.v, b.v))
     b = _as_python_takes_it(a, b)
     weak = True if a.weak and b.weak else None if both_python(a, b) else False
     if "c" in (a.kind, b.kind):

@@ -255,7 +255,7 @@ def as_expression(e: Emitter, x) -> Expression | Scalar:
     """The elements of an array in memory; a number as it is."""
     if isinstance(x, ArrayView):
         return Expression(x.dtype, x.sizes, lambda indices: load(e, x, indices), (x,))
-    if isinstance(x, (Expression, Scalar)):
+    if isinstance(x, Expression) or (isinstance(x, Scalar) and x.kind != "U"):
         return x
     raise Declined(f"a {type(x).__name__.lower()} in an array expression")
 

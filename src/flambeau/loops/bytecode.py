@@ -22,6 +22,7 @@ from . import (
     numpy_calls,
     places,
     reductions,
+    text,
     tuples,
     wrapping,
 )
@@ -190,6 +191,10 @@ class Instructions(InterpreterPart):
         c, key = self.machine.pop(), self.machine.pop()
         if isinstance(c, Known) and type(c.value) is frozenset:
             c = self.constant(tuple(c.value))
+        if not isinstance(c, Container) and (text.is_text(c) or text.is_text(key)):
+            found = text.contains(self.e, c, key)
+            self.stack.append(Scalar(np.dtype(bool), True, self.e.flip(found) if inst.arg else found))
+            return None
         if byte_strings.is_bytes(c):
             c = Tuple(tuple(map(constant, c.value)))
         own = list_functions.contains(c, key, bool(inst.arg))
@@ -214,6 +219,8 @@ class Instructions(InterpreterPart):
                 return llvm.constant(llvm.I1, False)
             pairs = [self._equal(x, y) for x, y in zip(a.items, b.items)]
             return functools.reduce(lambda x, y: self.e.op("and", x, y), pairs, llvm.constant(llvm.I1, True))
+        if text.is_text(a) or text.is_text(b):
+            return text.compare(self.e, "==", a, b).v
         if not all(isinstance(s, Scalar) and s.kind in "biu" for s in (a, b)):
             raise Declined("in, of other things than integers")  # a nan is in a list that holds it
         return arithmetic.compare(self.e, "==", a, b).v
@@ -286,13 +293,13 @@ class Instructions(InterpreterPart):
     # ---- arithmetic ------------------------------------------------------------------------------------------------------
     def BINARY_OP(self, inst):
         b, a = self.machine.pop(), self.machine.pop()
-        text = _BINARY_NAMES[inst.arg]
-        inplace, op = text.endswith("=") and text not in ("==", "<=", ">=", "!="), text.rstrip("=")
+        said = _BINARY_NAMES[inst.arg]
+        inplace, op = said.endswith("="), said.rstrip("=")
         if op == "@" and not inplace:
             self.stack.append(reductions.dot(self.e, a, b, f"product@{self.machine.at}"))
             return None
         if op not in arithmetic.BINARY:
-            raise Declined(f"the operator {text}")
+            raise Declined(f"the operator {said}")
         own = list_functions.joined(a, b) if op == "+" and not inplace else None
         if own is not None:
             return self.inlining.enter_own(own)
@@ -300,13 +307,13 @@ class Instructions(InterpreterPart):
             self.stack.append(self.containers.repeated(a.items, b))
             return None
         if isinstance(a, Tuple) or isinstance(b, Tuple):
-            raise Declined(f"{text} of a tuple")
+            raise Declined(f"{said} of a tuple")
         out = arrays.elementwise(self.e, OnElements(self.e, lambda e, x, y: arithmetic.binary(e, op, x, y)), a, b)
         if self.inlining.inputs.tells_wrapping and all(isinstance(v, Scalar) for v in (a, b, out)):
             wrapping.note(self.e, op, a, b, out)
         if inplace and isinstance(a, ArrayView):
             if not arrays.may_hold(a.dtype, out.dtype):
-                raise Declined(f"{text} would change the dtype of an array")
+                raise Declined(f"{said} would change the dtype of an array")
             self.store(a, out)
             out = a
         self.stack.append(out)
@@ -314,6 +321,9 @@ class Instructions(InterpreterPart):
 
     def COMPARE_OP(self, inst):
         b, a = self.machine.pop(), self.machine.pop()
+        if text.is_text(a) or text.is_text(b):
+            self.stack.append(text.compare(self.e, inst.argval, a, b))
+            return
         if isinstance(a, Tuple) and isinstance(b, Tuple):
             self.stack.append(tuples.compare(self.e, inst.argval, a, b))
             return
@@ -369,6 +379,9 @@ class Instructions(InterpreterPart):
     def subscript(self, owner, key):
         if isinstance(owner, Container):
             return self.containers.subscript(owner, key)
+        words = text.of(self.e, owner)
+        if words is not None:
+            return text.subscript(self.e, words, key)
         if byte_strings.is_bytes(owner):
             return byte_strings.subscript(self.e, owner.value, key)
         if isinstance(owner, Tuple) and isinstance(key, Scalar) and isinstance(key.const, int):
@@ -477,6 +490,9 @@ class Instructions(InterpreterPart):
         self.machine.push_callable(self.attribute(self.machine.pop(), inst.argval))
 
     def attribute(self, owner, name: str):
+        asked = text.method_of(owner, name)
+        if asked is not None:
+            return asked
         if isinstance(owner, Known) and isinstance(owner.value, np.iinfo | np.finfo):
             n = getattr(owner.value, name)
             return constant(n) if type(n) is int or isinstance(n, np.floating) else Known(n)

@@ -21,6 +21,7 @@ from . import (
     numpy_calls,
     places,
     reductions,
+    text,
     wrapping,
     written_out,
 )
@@ -32,6 +33,7 @@ from .inlining import Inlining
 from .machine import InterpreterPart, Machine
 from .operands import Operands
 from .values import (
+    CHARACTER,
     ArrayView,
     Container,
     Declined,
@@ -43,6 +45,7 @@ from .values import (
     Scalar,
     Slice,
     Stream,
+    Text,
     Tuple,
     memory_type,
 )
@@ -160,6 +163,11 @@ class Calls(InterpreterPart):
         f = fn.value
         if f is generators.given_back:
             return args[0]
+        made = text.called(e, f, args) if not kwargs else None
+        if made is not None:
+            return made
+        if text.has_text((*args, *kwargs.values())) and f not in (enumerate, zip, reversed):
+            raise Declined(f"a call of {getattr(f, '__name__', f)} with text")
         method = _ufunc_method(f)
         if method is not None:
             return self.ufunc_method(*method, args, kwargs)
@@ -209,6 +217,9 @@ class Calls(InterpreterPart):
         """reversed() of a list, a row or a range, for GET_ITER."""
         if isinstance(x, Container) and x.kind == "list":
             return fn, [x], {}
+        words = text.of(self.e, x)
+        if words is not None:
+            return text.backwards(self.e, words)
         if isinstance(x, ArrayView) and x.ndim:
             down = Slice(Known(None), Known(None), constant(-1))
             return arrays.subscript(self.e, x, down)
@@ -221,6 +232,8 @@ class Calls(InterpreterPart):
     def method(self, fn: Method, args, kwargs):
         """A call of a method of a container, a generator or an array."""
         e = self.e
+        if isinstance(fn.owner, Text) or getattr(fn.owner, "dtype", None) == CHARACTER:
+            return text.method(e, fn.owner, fn.name, args)
         if isinstance(fn.owner, Container):
             if kwargs:
                 raise Declined(f"{fn.name}() with keyword arguments")

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.instructions import Operand
-from . import arithmetic
+from ..inductor.assembly.instructions import Operand, integer
+from . import arithmetic, text
 from .arguments import NULL
 from .emitter import BOOL, F64, I64, constant
 from .machine import InterpreterPart, Machine
-from .values import Container, Declined, Known, Scalar, ScalarType, Tuple, TupleType
+from .values import CHARACTER, Container, Declined, Known, Scalar, ScalarType, Tuple, TupleType
 
 __all__ = ["CHAIN", "Changed", "Containers", "Empty", "Given", "Site", "made", "take"]
 
@@ -38,10 +38,12 @@ class Empty(Exception):
 
 @slotted
 class Given:
-    """A container from outside: ``items`` of a list or set, pairs of a dict, as what the loop may read (see operands.py)."""
+    """A container from outside: ``items`` of a list or set, pairs of a dict, as what the loop may read (see operands.py). ``by``: by how much the
+    integers of a list grow, where that is the same for all, as in ``list(range(n))``."""
 
     kind: str
     items: tuple
+    by: int | None = None
 
 
 @slotted(frozen=False)
@@ -75,11 +77,23 @@ def words(t) -> int:
     return sum(map(words, t.items)) if isinstance(t, TupleType) else 1
 
 
+def as_item(value):
+    """What a container holds of a value: a string of one character is a character."""
+    if isinstance(value, Tuple):
+        return replace(value, items=tuple(map(as_item, value.items)))
+    return text.character(value)
+
+
 def plain_type(value):
     """The type of an item. Declined for what isn't one."""
     if isinstance(value, Tuple) and not value.listed and value.items:
         return TupleType(tuple(map(plain_type, value.items)))
-    if not isinstance(value, Scalar) or value.kind not in "biuf" or value.dtype.itemsize < 8 and value.kind != "b":
+    if (
+        not isinstance(value, Scalar)
+        or value.kind not in "biufU"
+        or value.dtype.itemsize < 8
+        and value.kind not in "bU"
+    ):
         raise Declined("a container of other things than numbers")
     if value.weak is None:
         raise Declined("a container of numbers of which it isn't known whether they are Python's")
@@ -114,8 +128,10 @@ class Containers(InterpreterPart):
         c = self.create(key, what.kind)
         self.e.set(f"given {key}", llvm.PTR, c.ptr)
         if len(what.items) > MOST:
-            for _ in self.e.loop([len(what.items)]):
-                self.append(c, what.items[0])
+            first = what.items[0]
+            for (k,) in self.e.loop([len(what.items)]):
+                grown = what.by and integer(self.e.add(first.const, self.e.mul(k, what.by)))
+                self.append(c, Scalar(I64, True, grown) if grown else first)
             return c
         for item in what.items:
             if what.kind == "list":
@@ -164,7 +180,7 @@ class Containers(InterpreterPart):
 
     def learn(self, c: Container, what: str, value) -> None:
         """An item of this type is one of the container's."""
-        site, t = self.site(c), plain_type(value)
+        site, t = self.site(c), plain_type(as_item(value))
         known = getattr(site, what)
         if known is None:
             setattr(site, what, t)
@@ -174,12 +190,12 @@ class Containers(InterpreterPart):
 
     def store(self, p: Operand, value, at: int = 0) -> int:
         """Write an item's words; the number of the next word."""
-        e = self.e
+        e, value = self.e, as_item(value)
         if isinstance(value, Tuple):
             for item in value.items:
                 at = self.store(p, item, at)
             return at
-        v = e.to("zext", value.v, llvm.I64) if value.kind == "b" else value.v
+        v = e.to("zext", value.v, llvm.I64) if value.kind in "bU" else value.v
         e.write(v, e.place(llvm.I64, p, at))
         return at + 1
 
@@ -195,6 +211,8 @@ class Containers(InterpreterPart):
         place = e.place(llvm.I64, p, at)
         if t.dtype == BOOL:
             return Scalar(BOOL, t.weak, e.cmp("ne", e.read(llvm.I64, place), 0)), at + 1
+        if t.dtype == CHARACTER:
+            return Scalar(CHARACTER, True, e.to("trunc", e.read(llvm.I64, place), llvm.I32)), at + 1
         v = e.read(llvm.DOUBLE if t.dtype == F64 else llvm.I64, place)
         return Scalar(t.dtype, t.weak, v), at + 1
 
@@ -296,9 +314,10 @@ class Containers(InterpreterPart):
     # ---- dicts and sets --------------------------------------------------------------------------------------------------
     def key(self, c: Container, key) -> Operand:
         """The words of a key."""
+        key = as_item(key)
         for item in key.items if isinstance(key, Tuple) else (key,):
-            if not isinstance(item, Scalar) or item.kind not in "iu":
-                raise Declined("a key that is no integer, nor a tuple of integers")
+            if not isinstance(item, Scalar) or item.kind not in "iuU":
+                raise Declined("a key that is no integer or character, nor a tuple of them")
         self.learn(c, "key", key)
         out = self._room(f"key@{self.machine.at}", self.site(c).nkey)
         self.store(out, key)
@@ -495,6 +514,8 @@ def _column(table: np.ndarray, said: str, at: int) -> tuple[list, int]:
         return list(zip(*columns)), at
     dtype = np.dtype(said[:-1])
     words_ = np.ascontiguousarray(table[:, at])
+    if dtype == CHARACTER:
+        return list(map(chr, words_.tolist())), at + 1
     column: np.ndarray = words_ != 0 if dtype == BOOL else words_.view(dtype)
     return (column.tolist() if said.endswith("p") else list(column)), at + 1
 

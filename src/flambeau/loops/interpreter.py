@@ -29,13 +29,14 @@ from .iteration import Iteration
 from .listing import ListEmitter
 from .machine import Machine
 from .module import KernelArguments, module
-from .operands import Inputs, Operands
+from .operands import Inputs, Operands, Written
 from .recurrences import Kind, Recurrence, recurrence_of
 from .recursion import Continued
 from .region import LoopRegion, find, leads_to, own_cells, with_locals
 from .spreading import BEGIN, Folded, Spread, Turns, identity
 from .tape import TapeEmitter
 from .values import (
+    CHARACTER,
     COLLECTED,
     CONFLICT,
     DONE,
@@ -431,6 +432,8 @@ class Interpreter:
 
     def _lengths(self, item) -> list[int] | None:
         """Where the sizes of the arrays that a loop runs over lie among those of all operands; None for other things."""
+        if isinstance(item, Written):
+            item = item.codes
         if not isinstance(item, tuple):
             return None
         if not isinstance(item[0], Known):
@@ -595,7 +598,7 @@ class Interpreter:
         if isinstance(t, ContainerType):
             self.container_result(name, t)
             return
-        if not isinstance(t, ScalarType):
+        if not isinstance(t, ScalarType) or t.dtype == CHARACTER:
             raise Declined(f"{name} is used after the loop, and is not a number on all paths")
         value = self.variables.fetch(name, t)
         if t.dtype.kind == "c":  # results are numbers of at most 8 bytes

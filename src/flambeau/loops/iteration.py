@@ -10,7 +10,7 @@ import numpy as np
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, byte_strings, inner, list_functions
+from . import arithmetic, arrays, byte_strings, inner, list_functions, text
 from .bounds import LARGEST
 from .containers import Containers
 from .emitter import I64, SMALL_SIZE, block_label, constant, turn_label
@@ -28,6 +28,7 @@ from .values import (
     Size,
     State,
     Symbolic,
+    Text,
     Tuple,
     type_of,
 )
@@ -137,9 +138,9 @@ class Iteration(InterpreterPart):
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
 
     def part(self, v, key: str, lengths: list) -> tuple:
-        """How to make the elements of ``v``: ("array", variable), ("bytes", a constant), ("list", variable), ("items", variables),
-        ("range", slot, step, or its slot), ("enumerate", slot, or None for numbers from 0, part) or ("zip", *parts). Appends to ``lengths`` how
-        many there are."""
+        """How to make the elements of ``v``: ("array", variable), ("text", variable), ("bytes", a constant), ("list", variable),
+        ("items", variables), ("range", slot, step, or its slot), ("enumerate", slot, or None for numbers from 0, part) or ("zip", *parts).
+        Appends to ``lengths`` how many there are."""
         name = f"{key}.{len(lengths)}"
         if isinstance(v, Expression):
             v = self.variables.passing(v)
@@ -147,6 +148,13 @@ class Iteration(InterpreterPart):
             self.variables.write(name, v)
             lengths.append(v.sizes[0])
             return "array", name
+        if _is_call(v, reversed) and isinstance(v[1][0], Text):
+            v = text.backwards(self.e, v[1][0])
+        words = text.of(self.e, v)
+        if words is not None:
+            self.variables.write(name, words)
+            lengths.append(words.view.sizes[0])
+            return "text", name
         if isinstance(v, Container) and v.kind == "list":
             self.variables.write(name, v)
             lengths.append(LARGEST)  # it may grow and shrink: it is asked at each turn
@@ -204,8 +212,10 @@ class Iteration(InterpreterPart):
                 return arrays.subscript(e, self.variables.read(name), index)
             case ("list", name):
                 return self.containers.item(self.variables.fetch(name, self.variables.types[name]), at)
-            case ("bytes", text):
-                return byte_strings.element(self.e, text.value, at)
+            case ("text", name):
+                return text.at(e, self.variables.read(name), at)
+            case ("bytes", data):
+                return byte_strings.element(self.e, data.value, at)
             case ("items", names):
                 return self.chosen([self.variables.read(name) for name in names], at)
             case ("range", name, step):

@@ -14,12 +14,12 @@ from . import arrays
 from .bounds import GIVEN
 from .emitter import I64, SMALL_SIZE
 from .machine import InterpreterPart, Machine
-from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Tuple
+from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Text, Tuple
 
 if TYPE_CHECKING:
     from .inlining import Callee
 
-__all__ = ["Generator", "Inputs", "Items", "Operands"]
+__all__ = ["Generator", "Inputs", "Items", "Operands", "Written"]
 
 
 @slotted(frozen=False)
@@ -67,6 +67,13 @@ class Items:
     items: tuple
 
 
+@slotted
+class Written:
+    """Text of the outside: the description of the array of its codes."""
+
+    codes: tuple
+
+
 class Operands(InterpreterPart):
     """``sizes``: bounds of the operands' sizes, see Emitter. ``thresholds``: see bounds.py. ``always``: sizes of the operands as they were given.
     ``written``: the operands that are written; ``drawn``: tables of generators that are drawn from -> whether RandomState's spare normal number
@@ -102,6 +109,8 @@ class Operands(InterpreterPart):
             table = self.given((what.token, I64, 1, True, what.sizes))
             stream = Stream(table.whole, table.ptr, what.legacy)
             return stream if what.method is None else Method(stream, what.method)
+        if isinstance(what, Written):
+            return Text(self.given(what.codes))
         if isinstance(what, Items):
             return Tuple(tuple(self.given(item, name and f"{name}.{k}") for k, item in enumerate(what.items)))
         if isinstance(what, tuple):

@@ -179,6 +179,8 @@ class _Variable:
 
     def body(self, user: int) -> int | None:
         """Where the statements begin that run if a comparison holds, and not where it doesn't."""
+        if user + 2 >= len(self.insts):
+            return None
         jump, following = self.insts[user + 1], self.insts[user + 2]
         if jump.name == "POP_JUMP_IF_FALSE":
             return user + 2

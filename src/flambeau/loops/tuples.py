@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic
+from . import arithmetic, text
 from .emitter import BOOL, Emitter
 from .values import Declined, Scalar, Tuple
 
@@ -41,6 +41,7 @@ def _equal(e: Emitter, a, b) -> Operand:
 
 
 def _numbers(e: Emitter, op: str, a, b) -> Operand:
+    a, b = text.character(a), text.character(b)
     if not (isinstance(a, Scalar) and isinstance(b, Scalar)) or "c" in (a.kind, b.kind):
         raise Declined("a comparison of tuples of other things than numbers")
     for s in (a, b):

@@ -14,6 +14,7 @@ from . import bounds as between
 
 __all__ = [
     "Array",
+    "CHARACTER",
     "COLLECTED",
     "CONFLICT",
     "Container",
@@ -36,6 +37,8 @@ __all__ = [
     "State",
     "Stream",
     "Symbolic",
+    "Text",
+    "TextType",
     "Tuple",
     "TupleType",
     "ArrayView",
@@ -51,6 +54,8 @@ __all__ = [
 ]
 
 
+# A character of text, which is one of Python's strings: its code in 32 bits.
+CHARACTER = np.dtype("U1")
 DONE = "@done"  # what a loop gives that has no other result
 # The variable that holds what a comprehension fills.
 COLLECTED = "@collected"
@@ -108,6 +113,8 @@ def memory_type(dtype: np.dtype) -> Type:
 
 
 def register_type(dtype: np.dtype) -> Type:
+    if dtype == CHARACTER:
+        return llvm.I32
     return llvm.I1 if dtype.kind == "b" else memory_type(dtype)
 
 
@@ -200,6 +207,13 @@ class Tuple:
 
     items: tuple[Any, ...]
     listed: bool = False
+
+
+@slotted
+class Text:
+    """A string: the codes of its characters, an array of ``uint32`` that isn't written."""
+
+    view: ArrayView
 
 
 @slotted
@@ -307,6 +321,11 @@ class ViewType:
 
 
 @slotted
+class TextType:
+    of: ViewType
+
+
+@slotted
 class TupleType:
     items: tuple[Any, ...]
     listed: bool = False
@@ -368,6 +387,8 @@ def type_of(value):
         if any(isinstance(item, ArrayView) and item.owner is not None for item in value.items):
             raise Declined("a tuple of arrays that are made in the loop")
         return TupleType(tuple(map(type_of, value.items)), value.listed)
+    if isinstance(value, Text):
+        return TextType(type_of(value.view))
     if isinstance(value, Container):
         return ContainerType(value.sites, value.kind, None, value.view)
     if isinstance(value, Method) and isinstance(value.owner, Container):
@@ -425,6 +446,9 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
         and (a.kind, a.method, a.view) == (b.kind, b.method, b.view)
     ):
         return ContainerType(a.sites | b.sites, a.kind, a.method, a.view)
+    if isinstance(a, TextType) and isinstance(b, TextType):
+        of = join(a.of, b.of, thresholds)
+        return TextType(of) if isinstance(of, ViewType) else CONFLICT
     if isinstance(a, Element) and isinstance(b, Element):
         it = join(a.of, b.of, thresholds)
         return it if it is CONFLICT else Element(it)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arithmetic, arrays
+from . import arithmetic, arrays, text
 from .arguments import NULL
 from .containers import Containers, Empty, Given
 from .emitter import I64
@@ -30,6 +30,8 @@ from .values import (
     Scalar,
     ScalarType,
     State,
+    Text,
+    TextType,
     Tuple,
     TupleType,
     ViewType,
@@ -73,7 +75,7 @@ class Variables(InterpreterPart):
 
     def entry(self, names, local: Callable[[str], Any]) -> State:
         """Put what variables of these names hold before the loop into their slots; the state in which the loop is entered."""
-        types = {}
+        types, assigned = {}, self.machine.region.assigned(self.machine.insts)
         for name in sorted(names):
             if name not in self.initial:
                 try:
@@ -89,6 +91,7 @@ class Variables(InterpreterPart):
                 )
             else:
                 value = self.operands.given(what, name)
+                value = text.character(value) if name in assigned else value
             self.keep(name, value)
             types[name] = type_of(value)
         return State(types)
@@ -116,6 +119,8 @@ class Variables(InterpreterPart):
                 e.set(f"{name}.s{d}", llvm.I64, s)
         elif isinstance(value, Method) and isinstance(value.owner, Container):
             self.keep(name, value.owner)
+        elif isinstance(value, Text):
+            self.keep(name, value.view)
         elif isinstance(value, Container):
             e.set(f"{name}.p", llvm.PTR, value.ptr)
         elif isinstance(value, Tuple):
@@ -149,6 +154,8 @@ class Variables(InterpreterPart):
             return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)
         if isinstance(t, TupleType):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)), t.listed)
+        if isinstance(t, TextType):
+            return Text(self.fetch(name, t.of))
         if isinstance(t, ContainerType):
             container = Container(t.sites, t.kind, e.get(f"{name}.p", llvm.PTR), t.view)
             return container if t.method is None else Method(container, t.method)
@@ -186,6 +193,7 @@ class Variables(InterpreterPart):
             value = arrays.materialise(e, value, f"{name}@{self.machine.at}")
         elif isinstance(value, ArrayView) and value.owner is not None:
             e.keep(value.owner)
+        value = text.character(value)
         owner = value.owner if isinstance(value, ArrayView) else None
         if owner is not None:
             self.owned.add(name)

@@ -7,6 +7,7 @@ there. What it writes goes back into the arrays, the numbers that are used later
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import types
 from typing import Any
@@ -16,12 +17,12 @@ import numpy as np
 from flambeau.base import logs
 from flambeau.base.symint import sym_min
 from flambeau.base.weak import remembered
-from flambeau.loops import Declined, compile_region, operator
+from flambeau.loops import Declined, compile_region, operator, text
 from flambeau.loops.bytecode import binary_name
 from flambeau.loops.containers import MOST, MOST_ALIKE, Given
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
-from flambeau.loops.operands import Generator, Inputs, Items
+from flambeau.loops.operands import Generator, Inputs, Items, Written
 from flambeau.loops.region import find
 from flambeau.loops.values import (
     COLLECTED,
@@ -57,6 +58,7 @@ from ..variables.numpy.places import IndicesVariable
 from ..variables.numpy.random_generators import DrawVariable, NumpyGeneratorVariable
 from ..variables.tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
 from ..variables.values.constant import ConstantVariable
+from ..variables.values.given_text import GivenTextVariable, TextIteratorVariable
 from ..variables.values.graph_numbers import NumberVariable, complex_of
 from ..variables.values.symbolic import SymbolicRangeVariable, SymbolicVariable
 
@@ -89,6 +91,8 @@ def loop_starts(code) -> frozenset[int]:
 def _describe(tx, operands: dict, v):
     """A variable as flambeau.loops wants it; arrays and generators are entered in ``operands``."""
     v = tx.realize(v)
+    if isinstance(v, GivenTextVariable):
+        return Written(_describe(tx, operands, v.codes()))
     if isinstance(v, NumberVariable):
         raise Declined("a number that another loop computed")
     if isinstance(v, NumpyNdarrayVariable):
@@ -141,23 +145,33 @@ def _container(v, described) -> Given | None:
     if kind is None or v.source is not None or v.python_type().__name__ != kind:
         return None
     items = [*v.entries.values()] if kind != "list" else v.elements
-    alike = kind == "list" and len(items) <= MOST_ALIKE and _are_alike(items)
-    if (len(items) > MOST and not alike) or (kind == "dict" and (v.base is not None or v.factory is not None)):
+    long = kind == "list" and MOST < len(items) <= MOST_ALIKE
+    by = _step_of(items) if long else None
+    if (len(items) > MOST and by is None) or (kind == "dict" and (v.base is not None or v.factory is not None)):
         return None
 
     def item(x):
         return Items(tuple(map(item, x.elements))) if type(x) is TupleVariable and x.cls is tuple else _number_of(x)
 
-    return Given(kind, tuple(Items(tuple(map(item, x))) if kind == "dict" else item(x) for x in items))
+    return Given(kind, tuple(Items(tuple(map(item, x))) if kind == "dict" else item(x) for x in items), by)
 
 
-def _are_alike(items: list) -> bool:
-    """Whether a list is of one known number, as ``[0.0] * n`` is."""
-    known = all(x.is_constant() and type(x.as_constant()) in (bool, int, float) for x in items)
-    return known and len({(type(x.as_constant()), repr(x.as_constant())) for x in items}) == 1
+def _step_of(items: list) -> int | None:
+    """By how much the known numbers of a list grow: 0 where they are one number, as in ``[0.0] * n``; None where that differs."""
+    if not all(x.is_constant() and type(x.as_constant()) in (bool, int, float) for x in items):
+        return None
+    numbers = [x.as_constant() for x in items]
+    if len({(type(n), repr(n)) for n in numbers}) == 1:
+        return 0
+    if any(type(n) is not int for n in numbers):
+        return None
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
+    return steps.pop() if len(steps) == 1 else None
 
 
 def _number_of(x):
+    if x.is_constant() and type(x.as_constant()) is str and len(x.as_constant()) == 1:
+        return text.character(Known(x.as_constant()))
     if not x.is_constant() or type(x.as_constant()) not in (bool, int, float):
         raise Declined("a container of other things than known numbers")
     if type(x.as_constant()) is int and not -(1 << 62) < x.as_constant() < 1 << 62:
@@ -458,9 +472,15 @@ def _reads_array(tx, i) -> bool:
         v = tx.locals.get(i.argval)
     else:
         return False
+    if v is not None and _may_be_text(tx, v):
+        return True
     if v is not None and isinstance(v.unwrap(), NumpyNdarrayVariable | NumpyGeneratorVariable | DrawVariable):
         return True
     return isinstance(getattr(v, "value", None), np.ndarray | np.random.Generator | np.random.RandomState)
+
+
+def _may_be_text(tx, v) -> bool:
+    return isinstance(tx.realize(v) if v.python_type() is str else None, GivenTextVariable)
 
 
 def try_range(tx, v: RangeVariable) -> bool:
@@ -583,6 +603,11 @@ def _iterable(tx, operands: dict, v):
     """(what flambeau.loops is to iterate over, about how many elements, how many), or None. It isn't empty."""
     if isinstance(v, NumpyIteratorVariable) and v.over is not None and not v.at:
         v = v.over
+    if isinstance(v, GivenTextVariable):
+        v = v.iter(tx)
+    if isinstance(v, TextIteratorVariable) and v.over is not None:
+        n, codes = v.text.size(), _describe(tx, operands, v.text)
+        return (Known(reversed), [codes]) if v.down else codes, n if type(n) is int else n.env.hint(n.expr), n
     if v.is_constant() and type(v.as_constant()) is bytes and v.as_constant():
         n = len(v.as_constant())
         return Known(v.as_constant(), v), n, n

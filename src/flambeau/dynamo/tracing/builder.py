@@ -24,6 +24,7 @@ from ..variables.modules.module import ModuleVariable
 from ..variables.objects.builtin_subclass import builtin_base, of_object
 from ..variables.objects.instance import ObjectVariable
 from ..variables.values.constant import ConstantVariable
+from ..variables.values.given_text import of_text
 from ..variables.values.symbolic import SymbolicVariable, wrap_number
 from . import catalog as catalog
 from . import world
@@ -81,6 +82,10 @@ def wrap(tx, value, source: Source) -> Variable:
             number = numpy_number_input(tx.output, value, source)
             if number is not None:
                 return number
+        if not known and type(value) is str:
+            text = of_text(tx, value, source)
+            if text is not None:
+                return text
         if not known:
             identity = (
                 value is None

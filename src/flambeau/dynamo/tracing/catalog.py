@@ -82,6 +82,7 @@ from ..variables.tensors import torch_functions as torch_functions
 from ..variables.values import complex_numbers as complex_numbers
 from ..variables.values import constant as constant
 from ..variables.values import constant_methods as constant_methods
+from ..variables.values import given_text as given_text
 from ..variables.values import graph_numbers as graph_numbers
 from ..variables.values import python_random as python_random
 from ..variables.values import stdlib_values as stdlib_values

@@ -36,6 +36,7 @@ from ..operators import INPLACE, OPERATORS, UNARY, binary, fold, identical, unar
 from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
 from ..values import text
 from ..values.constant import ConstantVariable, indexed, is_none
+from ..values.given_text import GivenTextVariable
 from ..values.symbolic import FUNCTIONS, SymbolicRangeVariable, SymbolicVariable, arithmetic, specialized, wrap_number
 from .getters import GetterVariable
 from .handlers import HANDLERS, handles, takes
@@ -197,6 +198,8 @@ class UnboundMethod(HeldVariable):
 
 @handles(len)
 def _(tx, args, kwargs):
+    if isinstance(args[0].unwrap(), GivenTextVariable):
+        return wrap_number(args[0].unwrap().size())
     known = args[0].is_constant() and not isinstance(args[0].as_constant(), enum.Enum)
     return None if known else wrap_number(args[0].length(tx))
 

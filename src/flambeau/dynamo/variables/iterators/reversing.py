@@ -9,6 +9,7 @@ from ..containers.deques import DequeVariable
 from ..containers.dicts import DictVariable, DictView
 from ..containers.lists import ListVariable, RangeVariable
 from ..values.constant import ConstantVariable
+from ..values.given_text import GivenTextVariable, TextIteratorVariable
 from .container_iterators import BackwardsVariable, DequeIteratorVariable, KeyedIteratorVariable
 
 __all__ = ["backwards"]
@@ -16,6 +17,8 @@ __all__ = ["backwards"]
 
 def backwards(tx, v: Variable) -> Variable:
     """``reversed`` of a builtin container, past what a class derived from it overrides."""
+    if isinstance(v, GivenTextVariable):
+        return TextIteratorVariable(v, backwards)
     if isinstance(v, DequeVariable):
         return DequeIteratorVariable(v, FromTheEnd(v.realized(tx)), reversed)
     if isinstance(v, ListVariable):
