@@ -65,6 +65,19 @@ def with_results(a, b):
     return x, y, a.sum()
 
 
+def of_the_line(a, b):
+    a.ravel()[3] = 5
+    a.reshape(-1)[4:7] = a[2, :3]
+
+
+def transposed(a, b):
+    a[:] = (b * 2).T
+
+
+def of_the_transposed(a, b):
+    a.T[1] = b[1]
+
+
 def both(a, b):
     a[0] = b[1]
     b[1] = a[2]
@@ -77,7 +90,7 @@ def a_product(a, b):
 
 PROGRAMS = [
     one, from_itself, exchanged, views_exchanged, copies_exchanged, added, rows_added, a_column, neighbours, moved_on, one_after_the_other, with_results,
-    both, a_product,
+    both, a_product, of_the_line, transposed, of_the_transposed,
 ]  # fmt: skip
 DTYPES = ["f8", "f4", "i8", "i4", "u1", "c16"]
 

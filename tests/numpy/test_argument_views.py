@@ -41,7 +41,7 @@ VIEWS = [
     turned, lambda a: a[1:], lambda a: a[::2, ::3], lambda a: a.ravel(), lambda a: a.reshape(4, 12), lambda a: a[-1], lambda a: a[None, ..., 1],
     lambda a: a[:0], lambda a: a.swapaxes(0, 1)[2:], lambda a: a[...], lambda a: (a[0], a[1]), lambda a: np.squeeze(a[None]), element,
     lambda a: a[::-1], lambda a: np.flip(a), lambda a: (a[:, ::-1], a.T), lambda a: np.broadcast_to(a[1], (3, 8)), lambda a: a.diagonal(), lambda a: np.diag(a),
-    lambda a: a.real.T,
+    lambda a: a.real.T, lambda a: a.view(),
 ]  # fmt: skip
 OTHERS = [
     lambda a: a.T.ravel(), lambda a: a[::-1] * 2, lambda a: (a[::-1], a + 1),

@@ -319,7 +319,7 @@ METHOD_CASES = [
     ("min", (), {}), ("argmax", (1,), {}), ("argmin", (), {}), ("any", (0,), {}), ("all", (), {}), ("cumsum", (1,), {}), ("cumprod", (), {}),
     ("reshape", (4, 6), {}), ("reshape", ((6, 4),), {}), ("reshape", (-1,), {}), ("transpose", (), {}), ("transpose", (1, 0, 2), {}),
     ("transpose", ((2, 1, 0),), {}), ("transpose", (None,), {}), ("swapaxes", (0, 1), {}), ("ravel", (), {}), ("flatten", (), {}), ("squeeze", (), {}),
-    ("clip", (-0.1, 0.2), {}), ("round", (1,), {}), ("astype", (np.float32,), {}), ("copy", (), {}), ("diagonal", (), {}), ("trace", (), {}),
+    ("clip", (-0.1, 0.2), {}), ("round", (1,), {}), ("astype", (np.float32,), {}), ("copy", (), {}), ("view", (), {}), ("diagonal", (), {}), ("trace", (), {}),
     ("repeat", (2,), {}), ("take", ([0, 1], 1), {}), ("conj", (), {}), ("conjugate", (), {}), ("dot", (V,), {}),
 ]  # fmt: skip
 

@@ -185,6 +185,14 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Tensor:
     return aten.squeeze.dims(x, axes)
 
 
+@implements(method="view", gives_array=True, keeps_scalars=True)
+def view(a: ArrayLike, *dtype, **options) -> Tensor:
+    """``a.view()``; one of another dtype or class is NumPy's to make."""
+    if dtype or options:
+        raise TypeError("a view of another dtype or class")
+    return aten.alias.default(as_tensor(a))
+
+
 @implements(np.broadcast_to, gives_array=True, read_only=always)
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int], subok: bool = False) -> Tensor:
     """np.broadcast_to."""

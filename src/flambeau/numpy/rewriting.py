@@ -25,7 +25,12 @@ from .table import METHODS, UFUNCS, implements
 
 __all__ = ["written"]
 
-_FUNCTIONS = {"put": np.put, "place": np.place, "put_along_axis": np.put_along_axis, "partition": np.ndarray.partition}
+_FUNCTIONS = {
+    "put": np.ndarray.put,
+    "place": np.place,
+    "put_along_axis": np.put_along_axis,
+    "partition": np.ndarray.partition,
+}
 
 
 def _meta(arrays, call):

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...base.enums import Out
 from ..ir.index_ranges import apart, once_each
-from ..ir.nodes import BufferKind, ExternCall, loads, stores
+from ..ir.nodes import BufferKind, ExternCall, dense_strides, loads, stores
 from ..ir.values import loaded_atoms, walk
 from .effects import effects
 
@@ -63,6 +63,8 @@ class _Overwriting:
         a = buffers.get(what[1].buffer) if what[0] == Out.SLOT else None
         b = buffers.get(self.lowering.inputs[k])
         if a is None or b is None or a.kind != BufferKind.OUTPUT or not _alike(a, b):
+            return False
+        if not _covers(what[1], b):
             return False
         if b.name in self.over.values() or self.wanted[a.name] + self.wanted[b.name] != 1:
             return False
@@ -188,8 +190,16 @@ class _Overwriting:
         return not _read_behind(step, stored[0], name)
 
 
+def _covers(region, buffer) -> bool:
+    """Whether a region lies as the whole buffer does."""
+    same = all(n == 1 or s == t for n, s, t in zip(buffer.shape, region.strides, buffer.strides))
+    return region.shape == buffer.shape and same and type(region.offset) is int and region.offset == 0
+
+
 def _alike(a, b) -> bool:
-    return (a.shape, a.strides, a.dtype, a.width) == (b.shape, b.strides, b.dtype, b.width)
+    """Whether the elements of two buffers lie in the same way, as far as that can be told."""
+    dense = (a.size, a.strides, b.strides) == (b.size, dense_strides(a.shape), dense_strides(b.shape))
+    return (a.dtype, a.width) == (b.dtype, b.width) and (dense or (a.shape, a.strides) == (b.shape, b.strides))
 
 
 def _in_one_pass(step) -> bool:
