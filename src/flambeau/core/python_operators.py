@@ -36,6 +36,8 @@ class Handed(enum.Enum):
 
 
 class Operator(NamedTuple):
+    """What computes an operator of Python's, and what overrides are handed."""
+
     computed_by: str | Callable
     handed: Handed = Handed.METHOD
 

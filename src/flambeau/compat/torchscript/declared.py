@@ -36,6 +36,7 @@ class Method:
         self.defaults = {p.arg: literal(d) for p, d in zip(params[len(params) - len(a.defaults) :], a.defaults)}
 
     def where(self) -> str:
+        """The place that errors name."""
         owner = f"class {self.owner.name}, method " if self.owner is not None else "function "
         return f"{self.path}, {owner}{self.name}"
 
@@ -81,4 +82,5 @@ class Class:
         self.python: type | None = None
 
     def where(self) -> str:
+        """The place that errors name."""
         return f"{self.path}, class {self.name}"

@@ -29,6 +29,7 @@ class Expressions(Writer):
         return Typed(made, kind)
 
     def condition(self, node: ast.expr) -> ast.expr:
+        """What an if or while statement asks. Refused for what is no truth value."""
         made, kind = self.expr(node)
         if kind == TENSOR:
             return self.calling(node, bool, "bool", made)
@@ -37,6 +38,7 @@ class Expressions(Writer):
         return made
 
     def number(self, node: ast.expr) -> ast.expr:
+        """A whole number. Refused for another type."""
         made, kind = self.expr(node)
         if kind == TENSOR:
             return self.calling(node, int, "int", made)
@@ -52,6 +54,7 @@ class Expressions(Writer):
         return self.calling(made, float, "float", made) if given == INT and wanted == FLOAT else made
 
     def expr(self, node: ast.expr) -> Typed:
+        """An expression. Refused for what isn't TorchScript."""
         handler = getattr(self, "of_" + type(node).__name__, None)
         if handler is None:
             raise Refused(node, f"{type(node).__name__} isn't TorchScript")
@@ -155,4 +158,5 @@ def _joined(parts: list[Typed]) -> Type:
 
 
 def item(x):
+    """The number that a tensor holds."""
     return x.item()

@@ -24,6 +24,8 @@ _ROUNDED = {"floor": _SIZES["floor_divide"], "trunc": lambda a, b: a // b if (a 
 
 
 class Operators(Expressions):
+    """Calls of operators, by the space and name that TorchScript has for them."""
+
     def _ops(self, node, path: str):
         _, space, name = path.split(".")
         if space == "prim" and name == "RaiseException":
@@ -95,6 +97,7 @@ class Operators(Expressions):
         return resolve.choose(space, name, [a.type for a in args], {key: a.type for key, a in kwargs.items()})
 
     def converted(self, node, given: Typed, how: str | None) -> ast.expr:
+        """An argument as the operator takes it: ``how`` is an entry of :class:`resolve.Choice`."""
         made = given.code
         if how == "tensor" or how is None and given.type == SIZE:
             return self.calling(node, rows.tensor_of, "tensor", made)

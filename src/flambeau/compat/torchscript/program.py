@@ -46,6 +46,7 @@ class Program(Names):
         return f"_ts_function_{method.qualified.replace('.', '_')}"
 
     def tester(self, kinds: tuple[Type, ...]) -> Callable:
+        """What tells whether a value is of one of these types."""
         return lambda value: any(calls.holds(self, value, kind) for kind in kinds)
 
     def raising(self, method: Method) -> Callable:

@@ -30,12 +30,14 @@ PRIM: dict[str, list[Row]] = {}
 
 
 def row(names: str, fn: Callable, *signatures: str, table=None, **keywords: str) -> None:
+    """Enter rows of ``aten``'s operators of these names: one a signature, each with these keywords by their types."""
     for name in names.split():
         held = (ROWS if table is None else table).setdefault(name, [])
         held += [Row(s, fn, keywords) for s in signatures]
 
 
 def prim(names: str, fn: Callable, *signatures: str) -> None:
+    """Enter rows of ``prim``'s operators."""
     row(names, fn, *signatures, table=PRIM)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 __all__ = ["Event", "EventMetadataValue", "EventSource", "NodeState", "RdzvEvent"]
 
@@ -28,34 +28,44 @@ class NodeState(str, Enum):  # noqa: UP042
     FAILED = "FAILED"
 
 
-@dataclass
-class Event:
-    """Something that happened to an agent or a rank; ``metadata`` says more."""
+class _Record:
+    """What records of events share: they are written as JSON, enumerations by name."""
 
+    _enums: ClassVar[dict[str, type[Enum]]] = {}
+
+    def __str__(self) -> str:
+        return self.serialize()
+
+    @classmethod
+    def deserialize(cls, data: str | Self) -> Self:
+        """The record that :meth:`serialize` wrote; a record is given back. ValueError for what is no JSON, KeyError for an unknown state or source,
+        TypeError for fields that it doesn't have."""
+        if isinstance(data, cls):
+            return data
+        fields = json.loads(data)
+        return cls(**{**fields, **{name: kind[fields[name]] for name, kind in cls._enums.items()}})
+
+    def serialize(self) -> str:
+        """JSON of all fields."""
+        return json.dumps(asdict(self))
+
+
+@dataclass
+class Event(_Record):
+    """Something that happened to an agent or a rank; ``metadata`` says more. ``timestamp``: seconds since 1970, 0 for none."""
+
+    _enums = {"source": EventSource}  # noqa: RUF012
     name: str
     source: EventSource
     timestamp: int = 0
     metadata: dict[str, EventMetadataValue] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        return self.serialize()
-
-    @staticmethod
-    def deserialize(data: str | Event) -> Event:
-        if isinstance(data, Event):
-            return data
-        fields = json.loads(data)
-        return Event(**{**fields, "source": EventSource[fields["source"]]})
-
-    def serialize(self) -> str:
-        """JSON."""
-        return json.dumps(asdict(self))
-
 
 @dataclass
-class RdzvEvent:
-    """Something that happened in a rendezvous."""
+class RdzvEvent(_Record):
+    """Something that happened in a rendezvous; ``rank`` and ``local_id`` are None where the machine has none yet."""
 
+    _enums = {"node_state": NodeState}  # noqa: RUF012
     name: str
     run_id: str
     message: str
@@ -66,17 +76,3 @@ class RdzvEvent:
     rank: int | None = None
     local_id: int | None = None
     error_trace: str = ""
-
-    def __str__(self) -> str:
-        return self.serialize()
-
-    @staticmethod
-    def deserialize(data: str | RdzvEvent) -> RdzvEvent:
-        if isinstance(data, RdzvEvent):
-            return data
-        fields = json.loads(data)
-        return RdzvEvent(**{**fields, "node_state": NodeState[fields["node_state"]]})
-
-    def serialize(self) -> str:
-        """JSON."""
-        return json.dumps(asdict(self))

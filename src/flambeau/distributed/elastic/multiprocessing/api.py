@@ -57,6 +57,7 @@ class RunProcsResult:
     stderrs: dict[int, str] = field(default_factory=dict)
 
     def is_failed(self) -> bool:
+        """Whether a process failed."""
         return bool(self.failures)
 
 

@@ -35,18 +35,22 @@ class RendezvousTimeout:
 
     @property
     def join(self) -> datetime.timedelta:
+        """For enough machines to come."""
         return self._limits["join"]
 
     @property
     def last_call(self) -> datetime.timedelta:
+        """For more machines than the least."""
         return self._limits["last_call"]
 
     @property
     def close(self) -> datetime.timedelta:
+        """For a request that ends the job."""
         return self._limits["close"]
 
     @property
     def heartbeat(self) -> datetime.timedelta:
+        """For a request that says that this machine lives."""
         return self._limits["heartbeat"]
 
 

@@ -96,6 +96,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
 
     @property
     def settings(self) -> RendezvousSettings:
+        """What it was made with."""
         return self._settings
 
     def get_backend(self) -> str:

@@ -35,6 +35,7 @@ def call(func, args, kwargs):
 
 
 def named(func) -> str:
+    """The name that rules have for a function: its public one, or how it shows."""
     return public_name(func) or str(func)
 
 

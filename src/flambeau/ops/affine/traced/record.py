@@ -93,6 +93,7 @@ class CodesTensor(Tensor):
 
 
 def is_codes(x) -> bool:
+    """Whether it stands for a quantised tensor."""
     return isinstance(x, _C.TensorBase) and x.is_quantized
 
 

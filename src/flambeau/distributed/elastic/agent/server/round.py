@@ -96,7 +96,9 @@ class Round:
         self._ask(lambda store: store.multi_set(["done", f"done/{self.rank}"], ["1", "1"]))
 
     def is_anyone_done(self) -> bool:
+        """Whether the ranks of a machine have ended well."""
         return self._ask(lambda store: store.check(["done"]))
 
     def are_all_done(self) -> bool:
+        """Whether those of all machines have."""
         return self._ask(lambda store: store.check([f"done/{k}" for k in range(self.machines)]))

@@ -122,4 +122,5 @@ class RunResult:
     failures: dict[int, ProcessFailure] = field(default_factory=dict)
 
     def is_failed(self) -> bool:
+        """Whether a rank failed, here or on another machine."""
         return self.state == WorkerState.FAILED

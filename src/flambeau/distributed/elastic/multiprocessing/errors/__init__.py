@@ -61,6 +61,7 @@ class ProcessFailure:
         return signal.Signals(-self.exitcode).name if self.exitcode < 0 else _NOTHING
 
     def timestamp_isoformat(self) -> str:
+        """When it failed, in local time: ``2026-01-31_12:00:00``."""
         return datetime.datetime.fromtimestamp(self.timestamp).isoformat(sep="_")
 
     def traceback(self) -> str:
