@@ -144,8 +144,8 @@ static void run_rest(void *context, int64_t begin, int64_t end) {
 
 /* Blocks of a loop's turns. They are run here, some at a time, until those that are left are seen to be worth
  * the pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't
- * matter to the result. */
-void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
+ * matter to the result. Nonzero where some went to the pool. */
+static int spread(FlbRangeFn fn, void *context, int64_t blocks) {
     int alone = flb_get_num_threads() == 1;
     int64_t n = 1, before = nanoseconds();
     for (int64_t done = 0, chunk = 1; done < blocks; done += n) {
@@ -154,7 +154,7 @@ void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
         int64_t now = nanoseconds(), left = blocks - done - n;
         double each = (double)(now - before) / n;
         before = now;
-        if (ended(context, now)) return;
+        if (ended(context, now)) return 0;
         /* A look costs as much as a short block, and turns to come may be longer: at most as many as were
          * run. */
         int64_t next = (int64_t)(LOOK_NS / (each + 1));
@@ -163,8 +163,41 @@ void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) {
         int64_t grain = each < PIECE_NS ? (int64_t)(PIECE_NS / (each + 1)) : 1;
         Rest rest = {fn, context, done + n, grain};
         flb_parallel(run_rest, &rest, left, grain);
-        return;
+        return 1;
     }
+    return 0;
+}
+
+void flb_loop_spread(FlbRangeFn fn, void *context, int64_t blocks) { spread(fn, context, blocks); }
+
+/* What a kernel keeps of a loop within that it may have spread: its turns so far, how many there are when it
+ * asks again, and when it asked last (0: not yet, -1: the pool was worth it). */
+typedef struct {
+    int64_t turns, again, since;
+} Seen;
+
+/* `count` turns take about so many nanoseconds: as many as are worth the pool twice have to come, or as many
+ * as were. */
+static void not_worth(Seen *seen, int64_t count, int64_t took) {
+    double more = 2.0 * (double)atomic_load(&worth_ns) * (double)count / ((double)took + 1);
+    if (more > 1e15) more = 1e15;
+    if (more < (double)seen->turns) more = (double)seen->turns;
+    seen->since = 0, seen->again = seen->turns + (int64_t)more;
+}
+
+/* Such a loop of `count` turns, unless they are better run in their place: 0 then. What lies between two
+ * times that a kernel comes to it takes at least as long as the loop, so that a look at the clock each tells
+ * of a short one. With more turns than `much` its blocks are tried the first time, which tells how long they
+ * take. */
+int64_t flb_loop_spread_within(FlbRangeFn fn, void *context, int64_t blocks, Seen *seen, int64_t count,
+                               int64_t much) {
+    if (flb_get_num_threads() == 1) return seen->again = INT64_MAX, 0;
+    int64_t now = nanoseconds(), since = seen->since;
+    if (!since && count <= much) return seen->since = now, 0;
+    if (since > 0 && now - since < atomic_load(&worth_ns)) return not_worth(seen, count, now - since), 0;
+    if (spread(fn, context, blocks)) seen->since = -1, seen->again = 0;
+    else not_worth(seen, count, nanoseconds() - now);
+    return 1;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -230,7 +263,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
-    const int nfunctions = 15;
+    const int nfunctions = 16;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
     int64_t *data = f->short_, *at;
     if (size > (Py_ssize_t)(sizeof f->short_ / sizeof(int64_t)) &&
@@ -244,6 +277,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     *at++ = (int64_t)(uintptr_t)flb_strided_product;
     *at++ = (int64_t)(uintptr_t)flb_loop_python;
     *at++ = (int64_t)(uintptr_t)flb_loop_spread;
+    *at++ = (int64_t)(uintptr_t)flb_loop_spread_within;
     *at++ = (int64_t)(uintptr_t)flb_container_new;
     *at++ = (int64_t)(uintptr_t)flb_container_end;
     *at++ = (int64_t)(uintptr_t)flb_container_clear;

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from flambeau.loops import inner
 from flambeau.testing.loops import check, run
 
 R = np.random.RandomState(3)
+WORTH = inner.WORTH
 
 
 def sweeps(u, new):
@@ -185,6 +187,56 @@ def test_errors_of_a_turn_leave_what_python_leaves(bad):
     u, places = R.rand(120, 30), np.zeros(120, np.int64)
     places[bad] = 30
     check(f, u, places, np.zeros(120))
+
+
+def steps(out, x, turns, n):
+    """Many turns of unequal length, a few at a time, of which nothing is known when the kernel is written."""
+    for k in range(n):
+        for i in range(turns):
+            s = 0.0
+            for j in range((i + 1) * 100 * (k % 3)):
+                s += x[i] * j
+            out[i] = s
+        x[0] += out[turns - 1] * 1e-9
+
+
+@pytest.mark.parametrize("worth", [-1, 30_000, 10**12])
+@pytest.mark.parametrize("turns", [9, 33])
+def test_whatever_is_worth_the_pool(monkeypatch, worth, turns):
+    """Turns that are looked at again and again, or stay where they are."""
+    monkeypatch.setattr(inner, "WORTH", 1000)
+    _runtime.loops_worth(worth)
+    check(steps, np.zeros(turns), R.rand(turns), turns, 13)
+
+
+def elsewhere(f, *args) -> float:
+    """Processor time of other threads in some calls."""
+    before = time.process_time() - time.thread_time()
+    for _ in range(20):
+        f(*args)
+    return time.process_time() - time.thread_time() - before
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one core")
+def test_few_long_turns_in_each_step_are_spread(monkeypatch):
+    """From the second step on, however long they were thought to be."""
+    monkeypatch.setattr(inner, "WORTH", WORTH)
+
+    def f(out, x, turns):
+        for _ in range(4):
+            for i in range(turns):
+                s = 0.0
+                for k in range(20_000 + int(x[0])):
+                    s += np.sin(x[i] + k)
+                out[i] = s
+            x[0] = out[1] * 1e-9
+
+    compiled, args = torch.compile(f), (np.zeros(16), R.rand(16), 16)
+    compiled(*args)
+    _runtime.loops_worth(30_000)
+    assert elsewhere(compiled, *args) > 0.02
+    _runtime.loops_worth(10**12)
+    assert elsewhere(compiled, *args) < 0.01
 
 
 def test_signals_end_it():

@@ -15,6 +15,7 @@ RUNTIME = (
     "product",
     "python",
     "spread",
+    "spread_within",
     "container_new",
     "container_end",
     "container_clear",

@@ -90,6 +90,7 @@ class Emitter(Arithmetic):
         self.sizes = sizes if sizes is not None else {}  # bounds of values that are known when the kernel starts
         self.known: dict[Operand, tuple[int, int]] = {}  # and of others, which sizes are made of
         self.slots: dict[tuple[str, Type], Operand] = {}
+        self.zeroed: dict[str, int] = {}  # slots that are 0 when the kernel starts, and how many integers they have
         self.entry: dict[tuple, Instruction] = {}  # instructions at the start of the kernel, by what they do
         self.declared: set[str] = set()
         self.errors: list[tuple[str, str]] = []
@@ -142,6 +143,11 @@ class Emitter(Arithmetic):
         if found is None:
             found = self.slots[name, type] = Operand(f"%s.{len(self.slots)}", llvm.PTR)
         return found
+
+    def counters(self, name: str, n: int) -> Operand:
+        """A slot for ``n`` integers that are 0 when the kernel starts."""
+        self.zeroed[name] = n
+        return self.slot(name, llvm.I64 if n == 1 else llvm.aggregate(f"[{n} x i64]"))
 
     def get(self, name: str, type: Type) -> Operand:
         return self.read(type, self.slot(name, type))
@@ -369,12 +375,13 @@ class Emitter(Arithmetic):
     def spend(self, n: Size) -> None:
         """Count ``n`` turns or elements, and leave the kernel if the user has interrupted it. Asked for before long work, never inside what LLVM
         is to vectorise."""
-        total = self.op("add", self.get("@work", llvm.I64), n)
-        self.set("@work", llvm.I64, total)
+        work = self.counters("@work", 1)
+        total = self.op("add", self.read(llvm.I64, work), n)
+        self.write(total, work)
         ask, stop, on = self.new_label(), self.new_label(), self.new_label()
         self.branch(self.cmp("ugt", total, WORK), ask, on, RARELY)
         self.label(ask)
-        self.set("@work", llvm.I64, 0)
+        self.write(0, work)
         signal = ends = self.call(llvm.I64, Operand("%interrupted", llvm.PTR))
         if self.turns:  # or other turns have ended the loop
             ends = self.op("or", ends, self.emit("load", llvm.I64, (SHARED,), "atomic", " monotonic, align 8"))

@@ -2,8 +2,8 @@
 
 Such a loop over a range is written once more, as a function for a part of its turns (``KERNEL.innerN.turns``), by the abstract run of its own
 blocks. The function has slots of its own, which begin as copies of the kernel's; a table holds their addresses beside the kernel's arguments. Where
-the kernel comes to the loop and there is much to do, it has the runtime run the blocks of turns, and goes on behind the loop: its counter stands at
-the end. The condition is that of outermost loops (:mod:`interpreter`), and that no variable which the loop assigns is of use in other
+the kernel comes to the loop and there may be much to do, it asks the runtime to run the blocks of turns. Where that has been done, it goes on behind the
+loop: its counter stands at the end. Otherwise, as where turns have been seen to be short, they are run in their place, as LLVM has them there. The condition is that of outermost loops (:mod:`interpreter`), and that no variable which the loop assigns is of use in other
 turns, or later.
 """
 
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["InnerLoop", "call", "found"]
 
-WORTH = 400_000  # instructions that are worth a look at other threads
-ASKING = 1 << 18  # turns that such a run counts as, after some of which the kernel asks for signals
+WORTH = 20_000  # instructions that are worth asking the runtime
+MUCH = 400_000  # and of which the runtime sees at once how long they take
+# What the runtime keeps of a loop (loop_call.c), in words: when it is asked again, and how many there are.
+AGAIN, SEEN = 1, 3
 FEW = 8  # turns that aren't worth it
 NESTED = 24  # turns that a loop in the loop is taken to have
+MANY = 1 << 16  # that are more than it will have, so that nothing is known of it
 
 
 @slotted(frozen=False)
@@ -86,12 +89,17 @@ class _Candidate:
         own = written and all(e.touched.get(n) for n in written)
         if not own or e.helpers or e.leaves_to_python:
             return None
-        nested = any(run.machine.insts[at].name == "FOR_ITER" for at in blocks if at != self.header) or bool(
-            e.element_loops
-        )
-        work = len(e.out) * (NESTED if nested else 1)
+        work = len(e.out) * self.turns_within(blocks, e)
         copied = [key for key in e.slots if key in run.e.slots and key[0][0] != "@"]
         return InnerLoop(self.header, e, copied, work)
+
+    def turns_within(self, blocks: set[int], e: Emitter) -> int:
+        """Of the longest loop in the loop, about; 1 where there is none."""
+        insts, states = self.run.machine.insts, self.run.states
+        headers = [at for at in blocks if at < self.run.size and insts[at].name == "FOR_ITER" and at != self.header]
+        most = [it.most if isinstance(it := states[at].stack[-1], Iterator) else MANY for at in headers]
+        within = [n if n < MANY else NESTED for n in most]
+        return max(1, *within, NESTED if e.element_loops else 1)
 
     def blocks(self) -> set[int] | None:
         """Those of the loop; None where it is left but at its end."""
@@ -150,13 +158,18 @@ class _Candidate:
 
 
 def call(e: Emitter, loop: InnerLoop, it: Iterator, start: Operand, stop: Operand) -> None:
-    """Where there is much to do, run the loop's turns by blocks, and set its counter to the end."""
+    """Where there may be much to do, ask the runtime to run the loop's turns by blocks, and if it has, set its counter to the end."""
     step = abs(it.step)
     span = e.op("sub", stop, start) if it.step > 0 else e.op("sub", start, stop)
     count = e.op("sdiv", e.op("add", span, step - 1), step)
-    many, on, failed = e.new_label(), e.new_label(), e.new_label()
-    e.branch(e.cmp("sgt", count, max(WORTH // loop.work, 1)), many, on)
-    e.label(many)
+    some, ask, ran, on, failed, done = (e.new_label() for _ in range(6))
+    e.branch(e.cmp("sgt", count, max(WORTH // loop.work, 1)), some, on)
+    e.label(some)
+    seen = e.counters(f"@{loop.name}.seen", SEEN)
+    turns = e.op("add", e.read(llvm.I64, seen), count)
+    e.write(turns, seen)
+    e.branch(e.cmp("sge", turns, e.read(llvm.I64, e.place(llvm.I64, seen, AGAIN))), ask, on)
+    e.label(ask)
     size = e.op("sdiv", e.op("add", count, BLOCKS - 1), BLOCKS)
     blocks = e.op("sdiv", e.op("add", count, e.op("sub", size, 1)), size)
     table = e.slot(f"@{loop.name}", aggregate(f"[{SLOTS + len(loop.copied)} x i64]"))
@@ -167,15 +180,17 @@ def call(e: Emitter, loop: InnerLoop, it: Iterator, start: Operand, stop: Operan
     }  # fmt: skip
     for k, v in fields.items():
         e.write(v, e.place(llvm.I64, table, k))
-    e.call(llvm.VOID, Operand("%spread", llvm.PTR), Operand(f"@{loop.name}.blocks", llvm.PTR), table, blocks)
+    function = Operand(f"@{loop.name}.blocks", llvm.PTR)
+    much = integer(MUCH // loop.work)
+    taken = e.call(llvm.I64, Operand("%spread_within", llvm.PTR), function, table, blocks, seen, integer(count), much)
+    e.branch(e.cmp("ne", taken, 0), ran, on)
+    e.label(ran)
     ended = e.read(llvm.I64, e.place(llvm.I64, table, ENDED))
-    done = e.new_label()
     e.branch(e.cmp("eq", ended, 0), done, failed, ", !prof !0")
     e.label(failed)
     e.write(ended, CODE)
     e.jump(CLEANUP)
     e.label(done)
     e.set(f"{it.key}.cur", llvm.I64, stop)
-    e.spend(ASKING)
     e.jump(on)
     e.label(on)

@@ -268,8 +268,8 @@ class Iteration(InterpreterPart):
     def strip(self, it: Iterator, cur: Size) -> None:
         """Set the limit of the strip that starts at ``cur``. A short loop is one strip, whose turns are counted; one of a few turns isn't."""
         e, stop = self.e, self.e.get(f"{it.key}.stop", llvm.I64)
-        if _turns(it) <= STRIP:
-            if _turns(it) > FEW:
+        if it.most <= STRIP:
+            if it.most > FEW:
                 turns = e.op("sub", stop, cur) if it.step > 0 else e.op("sub", cur, stop)
                 e.spend(e.larger(turns, 0))
             return
@@ -295,7 +295,7 @@ class Iteration(InterpreterPart):
             return
         if not _is_call(v, range):
             it = self.over(v, f"it{inst.index}", 0)
-            if _turns(it) <= STRIP:
+            if it.most <= STRIP:
                 self.strip(it, 0)
             self.stack.append(it)
             return
@@ -309,7 +309,7 @@ class Iteration(InterpreterPart):
         e.set(f"{it.key}.stop", llvm.I64, stop.v)
         if inst.index + 1 in self.parallel:
             inner.call(e, self.parallel[inst.index + 1], it, start.v, stop.v)
-        if _turns(it) <= STRIP:
+        if it.most <= STRIP:
             self.strip(it, e.get(f"{it.key}.cur", llvm.I64) if self.parallel else start.v)
         self.stack.append(it)
 
@@ -372,7 +372,7 @@ class Iteration(InterpreterPart):
         # the body jumps back.
         body, strip, done = e.new_label(), e.new_label(), e.new_label()
         less, limit = "slt" if it.step > 0 else "sgt", "stop"
-        if _turns(it) > STRIP:
+        if it.most > STRIP:
             limit = "limit"
             e.branch(self.more(it), strip, done)
             e.label(strip)
@@ -401,11 +401,6 @@ def _lists(part) -> list[str]:
     if not isinstance(part, tuple):
         return []
     return [part[1]] if part[0] == "list" else [name for inner in part[1:] for name in _lists(inner)]
-
-
-def _turns(it: Iterator) -> int:
-    """At most."""
-    return (it.bounds[1] - it.bounds[0]) // abs(it.step) + 1 if it.bounds is not None else LARGEST
 
 
 def _elements(start, stop, step: int) -> tuple[int, int]:

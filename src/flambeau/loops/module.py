@@ -124,8 +124,10 @@ def _begin(e: Emitter, given: KernelArguments, out: Operand | None) -> list[Inst
     limbo = code.named(LIMBO.text, "alloca", llvm.PTR, flags="[2 x ptr]")
     for k in range(2):
         code.write(NULL, code.place(llvm.PTR, limbo, k))
-    if ("@work", llvm.I64) in e.slots:
-        code.write(0, e.slots["@work", llvm.I64])
+    for name, n in e.zeroed.items():
+        slot = e.counters(name, n)
+        for k in range(n):
+            code.write(0, code.place(llvm.I64, slot, k))
     if wrapping.SLOT in e.slots:
         code.write(llvm.constant(llvm.I8, 0), e.slots[wrapping.SLOT])
     if out is not None:

@@ -233,6 +233,12 @@ class Iterator:
     parts: tuple | None = None
     bounds: tuple[int, int] | None = None
 
+    @property
+    def most(self) -> int:
+        """Turns, at most."""
+        first, last = self.bounds or (0, between.LARGEST - 1)
+        return (last - first) // abs(self.step) + 1
+
 
 @slotted
 class Element:
