@@ -62,6 +62,16 @@ def rows(m, out):
         out[i] = s
 
 
+def rows_in_turn(m, out):
+    for k in range(3):
+        for i in range(m.shape[0]):
+            s = 0.0
+            for j in range(m.shape[1]):
+                s += m[i, j] * k
+            out[i] = s
+        m[0, 0] += out[1]
+
+
 def queued(a):
     line, first = [], 0
     for i in range(len(a)):
@@ -94,6 +104,7 @@ USES = {
     "product": (products, A[:30], M[:30, :30]),
     "python": (called, A),
     "spread": (rows, M, np.zeros(300)),
+    "spread_within": (rows_in_turn, M, np.zeros(300)),
     **dict.fromkeys(("container_new", "container_end", "container_clear", "list_append", "list_shift"), (queued, A)),
     **dict.fromkeys(("table_find", "table_put", "table_remove"), (counted, A)),
 }

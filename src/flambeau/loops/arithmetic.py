@@ -299,11 +299,14 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
                 if op == "//"
                 else error[1] or "integer modulo by zero",
             )
+        if y.bounds and y.bounds[0] == 0 < y.bounds[1]:
+            y = replace(y, bounds=(1, y.bounds[1]))  # as has just been checked
         if x.bounds and x.bounds[0] >= 0 and y.bounds and y.bounds[0] > 0:
             quotient: Operand = e.op("udiv" if op == "//" else "urem", x.v, y.v)
         else:
             quotient = numpy_operation(e, op, I64, x.v, y.v, may_be_zero=False)
-        return Scalar(I64, weak, quotient, between.of(op, x.bounds, y.bounds))
+        below = between.below(op, x.below, x.bounds, y.below, y.bounds)
+        return Scalar(I64, weak, quotient, between.of(op, x.bounds, y.bounds), below=below)
     if op == "**":
         return _integer_power(e, x, b, weak)
     if op == "<<":
@@ -326,11 +329,12 @@ def _python(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
     name = {"+": "add", "-": "sub", "*": "mul"}[op]
     bounds = between.of(op, x.bounds, y.bounds)
     known = (x.v, b.const) if op == "+" and type(b.const) is int else None
+    below = between.below(op, x.below, x.bounds, y.below, y.bounds)
     if bounds and LEAST <= bounds[0] and bounds[1] <= MOST:
-        return Scalar(I64, weak, e.op(name, x.v, y.v, "nsw"), bounds, sum_of=known)
+        return Scalar(I64, weak, e.op(name, x.v, y.v, "nsw"), bounds, sum_of=known, below=below)
     pair = e.call(llvm.aggregate("{ i64, i1 }"), f"@llvm.s{name}.with.overflow.i64", x.v, y.v)
     e.check(e.flip(e.field(pair, 1, llvm.I1)), "OverflowError", TOO_LONG)
-    return Scalar(I64, weak, e.field(pair, 0, llvm.I64), between.clipped(bounds), sum_of=known)
+    return Scalar(I64, weak, e.field(pair, 0, llvm.I64), between.clipped(bounds), sum_of=known, below=below)
 
 
 def _python_complex(e: Emitter, op: str, a: Scalar, b: Scalar, weak) -> Scalar:
@@ -583,7 +587,8 @@ def to_int(e: Emitter, s: Scalar) -> Scalar:
     bounds = s.bounds
     if bounds is None and small and s.kind in "iu":
         bounds = (int(np.iinfo(s.dtype).min), int(np.iinfo(s.dtype).max))
-    return Scalar(I64, True, cast(e, s, I64).v, (0, 1) if s.kind == "b" else bounds, s.const and int(s.const))
+    bounds = (0, 1) if s.kind == "b" else bounds
+    return Scalar(I64, True, cast(e, s, I64).v, bounds, s.const and int(s.const), below=s.below)
 
 
 def _cut(e: Emitter, s: Scalar) -> Scalar:
@@ -619,7 +624,8 @@ def choose(e: Emitter, greater: bool, values: list[Scalar]) -> Scalar:
             best = max if greater else min
             bounds = best(x[0] for x in ends), best(x[1] for x in ends)
         weak = v.weak if v.weak is out.weak else None
-        out = Scalar(v.dtype, weak, e.select(better, v.v, out.v), bounds, None, flag)
+        below = (between.either_below if greater else between.both_below)(out.below, v.below)
+        out = Scalar(v.dtype, weak, e.select(better, v.v, out.v), bounds, None, flag, below=below)
     return out
 
 

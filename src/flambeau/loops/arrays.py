@@ -65,7 +65,8 @@ def count(e: Emitter, sizes) -> Size:
 
 def size(e: Emitter, n: Size) -> Scalar:
     """A size of an array as a number."""
-    return Scalar(I64, True, integer(n), e.bounds_of(n) or (0, between.LARGEST), known(n))
+    below = n.place if isinstance(n, between.SizeOperand) else None
+    return Scalar(I64, True, integer(n), e.bounds_of(n) or (0, between.LARGEST), known(n), below=below)
 
 
 def dense_strides(e: Emitter, sizes, itemsize: int) -> tuple[Size, ...]:
@@ -94,6 +95,10 @@ def _index(e: Emitter, i: Scalar, n: Size, axis: int) -> Size:
         place = e.select(negative, e.op("add", v, n), v)
     if i.bounds and size and i.bounds[1] < size[0] and i.bounds[0] >= -size[0]:
         return place
+    if i.bounds and i.bounds[0] >= 0 and i.below and isinstance(n, between.SizeOperand):
+        of, more = n.place
+        if i.below[0] is of and i.below[1] < more:
+            return place
     ok = e.cmp("ult", place, n)
     e.check(ok, "IndexError", f"index {{0}} is out of bounds for axis {axis} with size {{1}}", v, n)
     return place

@@ -7,14 +7,19 @@ time. No loop lives long enough to take such a number out of 64 bits (2**48 addi
 
 from __future__ import annotations
 
+from ..inductor.assembly import instructions as llvm
+from ..inductor.assembly.instructions import ParameterOperand
+
 __all__ = [
     "ALL",
+    "Below",
     "Bounds",
     "DRIFT",
     "GIVEN",
     "LARGEST",
     "LEAST",
     "MOST",
+    "SizeOperand",
     "excludes_zero",
     "meet",
     "of",
@@ -29,6 +34,22 @@ LARGEST = 1 << 58  # of the ends of a range, and of sizes: small multiples of th
 GIVEN = 1 << 62  # of numbers that a loop reads
 
 Bounds = tuple[int, int] | None
+
+
+class SizeOperand(ParameterOperand):
+    """A size of an operand. ``place``: a size and the known number by which this one exceeds it; itself and 0 where there is no such size."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, text: str, place: Below = None):
+        super().__init__(text, llvm.I64)
+        self.place = place or (self, 0)
+
+
+Below = tuple[SizeOperand, int] | None
+"""A size of an operand and a number: what is known of an integer that is at most their sum. Such sizes are the same all the time, so this holds
+wherever the integer goes."""
+NEAR = 1 << 20  # of what is added to such integers
 
 
 def _settled(low: int, high: int) -> tuple[int, int]:
@@ -72,6 +93,42 @@ def of(op: str, a: Bounds, b: Bounds) -> Bounds:
     if op in "|^" and a[0] >= 0 and b[0] >= 0:
         return _settled(0, (1 << max(a[1], b[1]).bit_length()) - 1)
     return None
+
+
+def below(op: str, a: Below, x: Bounds, b: Below, y: Bounds) -> Below:
+    """Of ``x op y``, which stays within 64 bits: ``a`` and ``b`` are what the operands are below, ``x`` and ``y`` their bounds."""
+    if op == "+":
+        for of, more in ((a, y), (b, x)):
+            if of is not None and more is not None and -NEAR <= more[1] <= NEAR:
+                return of[0], of[1] + more[1]
+    if op == "-" and a is not None and y is not None and -NEAR <= y[0] <= NEAR:
+        return a[0], a[1] - y[0]
+    if op == "%" and b is not None and y is not None and y[0] >= 0:
+        return b[0], b[1] - 1
+    if op in ("//", "%") and a is not None and x is not None and x[0] >= 0 and y is not None and y[0] >= 0:
+        return a
+    return None
+
+
+def either_below(a: Below, b: Below) -> Below:
+    """Of a number that may be either."""
+    return (a[0], max(a[1], b[1])) if a is not None and b is not None and a[0] is b[0] else None
+
+
+def both_below(a: Below, b: Below) -> Below:
+    """Of a number of which both are known; the first where they can't be compared."""
+    return b if a is None or (b is not None and a[0] is b[0] and b[1] < a[1]) else a
+
+
+def below_after(op: str, a: Below, b: Below) -> tuple[Below, Below]:
+    """Of two numbers of which ``a op b`` is known to hold."""
+    if op in ("<", "<="):
+        return both_below(a, b and (b[0], b[1] - (op == "<"))), b
+    if op in (">", ">="):
+        return below_after("<" if op == ">" else "<=", b, a)[::-1]
+    if op == "==":
+        return both_below(a, b), both_below(b, a)
+    return a, b
 
 
 def clipped(bounds: Bounds) -> Bounds:

@@ -561,10 +561,13 @@ class Instructions(InterpreterPart):
         out = []
         for known in (op, between.OPPOSITE[op]):
             types = {}
-            for s, bounds in zip(numbers, between.refined(known, *(s.bounds for s in numbers))):
+            bounds = between.refined(known, *(s.bounds for s in numbers))
+            below = between.below_after(known, *(s.below for s in numbers))
+            for s, within, under in zip(numbers, bounds, below):
+                learnt = within != s.bounds or under != s.below
                 for name, value in self.variables.values.items():
-                    if value is s and bounds != s.bounds and isinstance(self.variables.types.get(name), ScalarType):
-                        types[name] = replace(self.variables.types[name], bounds=bounds)
+                    if value is s and learnt and isinstance(self.variables.types.get(name), ScalarType):
+                        types[name] = replace(self.variables.types[name], bounds=within, below=under)
             out.append(types)
         return out[0], out[1]
 

@@ -2,9 +2,9 @@
 
 Such a loop over a range is written once more, as a function for a part of its turns (``KERNEL.innerN.turns``), by the abstract run of its own
 blocks. The function has slots of its own, which begin as copies of the kernel's; a table holds their addresses beside the kernel's arguments. Where
-the kernel comes to the loop and there may be much to do, it asks the runtime to run the blocks of turns. Where that has been done, it goes on behind the
-loop: its counter stands at the end. Otherwise, as where turns have been seen to be short, they are run in their place, as LLVM has them there. The condition is that of outermost loops (:mod:`interpreter`), and that no variable which the loop assigns is of use in other
-turns, or later.
+the kernel comes to the loop and there may be much to do, it asks the runtime to run the blocks of turns. Where that has been done, it goes on
+behind the loop: its counter stands at the end. Otherwise, as where turns have been seen to be short, they are run in their place, as LLVM has them
+there. The condition is that of outermost loops (:mod:`interpreter`), and that no variable which the loop assigns is of use in other turns, or later.
 """
 
 from __future__ import annotations

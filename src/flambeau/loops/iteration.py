@@ -11,7 +11,7 @@ from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
 from . import arithmetic, arrays, byte_strings, inner, list_functions, text
-from .bounds import LARGEST
+from .bounds import LARGEST, Below
 from .containers import Containers
 from .emitter import I64, SMALL_SIZE, block_label, constant, turn_label
 from .machine import InterpreterPart, Machine
@@ -87,12 +87,12 @@ class Iteration(InterpreterPart):
                 replace(first, v=integer(self.e.add(first.v, self.e.mul(Operand(f"%turns.{end}", llvm.I64), step))))
                 for end in ("begin", "end")
             )
-        it = Iterator(f"it{header}", step, None, bounds)
+        it = Iterator(f"it{header}", step, None, bounds, _below(first, last, step))
         self.e.set(f"{it.key}.stop", llvm.I64, last.v)
         cur = first.v if self.alike else self.e.add(first.v, step)
         self.e.set(f"{it.key}.cur", llvm.I64, cur)
         self.strip(it, cur)
-        first = Scalar(I64, True, first.v, bounds)
+        first = Scalar(I64, True, first.v, bounds, below=it.below)
         self.pending = [it, first]
         return [(header + 1, State(state.locals, (it, type_of(first))))]
 
@@ -304,7 +304,8 @@ class Iteration(InterpreterPart):
             self.stack.append(self.over(v, f"it{inst.index}", 0))
             return
         e = self.e
-        it = Iterator(f"it{inst.index}", step, None, _elements(start.bounds, stop.bounds, step))
+        bounds = _elements(start.bounds, stop.bounds, step)
+        it = Iterator(f"it{inst.index}", step, None, bounds, _below(start, stop, step))
         e.set(f"{it.key}.cur", llvm.I64, start.v)
         e.set(f"{it.key}.stop", llvm.I64, stop.v)
         if inst.index + 1 in self.parallel:
@@ -384,7 +385,7 @@ class Iteration(InterpreterPart):
         e.label(body)
         # Beyond the end once too often does no harm: the slot is written before it is tested.
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", cur, it.step, "nsw"))
-        value = Element(it) if it.parts is not None else Scalar(I64, True, cur, it.bounds)
+        value = Element(it) if it.parts is not None else Scalar(I64, True, cur, it.bounds, below=it.below)
         after = (
             self.stack[:-1] if limit == "limit" else below
         )  # control gets to the end from a strip's start, or from a turn's
@@ -401,6 +402,11 @@ def _lists(part) -> list[str]:
     if not isinstance(part, tuple):
         return []
     return [part[1]] if part[0] == "list" else [name for inner in part[1:] for name in _lists(inner)]
+
+
+def _below(start: Scalar, stop: Scalar, step: int) -> Below:
+    """What a range's elements are below."""
+    return start.below if step < 0 else stop.below and (stop.below[0], stop.below[1] - 1)
 
 
 def _elements(start, stop, step: int) -> tuple[int, int]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
-from ..inductor.assembly.instructions import Operand, ParameterOperand
+from ..inductor.assembly.instructions import Operand
 from . import arrays
-from .bounds import GIVEN
+from .bounds import GIVEN, Below, SizeOperand
 from .emitter import I64, SMALL_SIZE
 from .machine import InterpreterPart, Machine
 from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Text, Tuple
@@ -89,7 +89,7 @@ class Operands(InterpreterPart):
         self.written: set[int] = set()
         self.drawn: dict[int, bool] = {}
         self._arrays: dict[int, tuple[Any, Array]] = {}  # by the id of their tokens, which are kept
-        self._named: dict[int, tuple[Operand, Any]] = {}  # sizes of operands -> these values, and what has that id
+        self._named: dict[int, tuple[SizeOperand, Any]] = {}  # sizes of operands -> these values, and what has that id
 
     @property
     def tokens(self) -> list:
@@ -122,7 +122,10 @@ class Operands(InterpreterPart):
             whole = arrays.operand(self.array(token))
             return arrays.load(self.e, whole, ()) if ndim == 0 else whole
         if isinstance(what, Symbolic):
-            return Scalar(what.dtype, True, self._number(what.dtype, f"symbol {id(what.token)}", what.token))
+            number = self._number(what.dtype, f"symbol {id(what.token)}", what.token)
+            if id(what.size) in self._named:
+                return arrays.size(self.e, self._named[id(what.size)][0])
+            return Scalar(what.dtype, True, number, below=self._below(what.size))
         if isinstance(what, Scalar) and what.weak and name is not None and not isinstance(what.const, (bool, complex)):
             if what.kind == "i" and not -GIVEN < what.const < GIVEN:
                 raise Declined("a very large integer")
@@ -138,6 +141,12 @@ class Operands(InterpreterPart):
         table.setdefault(key, what)
         return self.e.argument(which, list(table).index(key), llvm.DOUBLE if dtype.kind == "f" else llvm.I64)
 
+    def _below(self, number) -> Below:
+        """A size that a number differs from by a known number at every call, and that one."""
+        sizes = [] if isinstance(number, int | None) else self._named.values()
+        of = ((operand.place, number - size) for operand, size in sizes if not isinstance(size, int))
+        return next(((size, first + more) for (size, first), more in of if type(more) is int), None)
+
     def _sizes_of(self, n: int, sizes) -> tuple[Size, ...]:
         """The sizes of operand ``n``. ``sizes``: an int for each that is the same at every call, else the object that stands for it."""
         out: list[Size] = []
@@ -146,7 +155,9 @@ class Operands(InterpreterPart):
             if type(size) is int and size <= SMALL_SIZE:
                 out.append(size)
                 continue
-            operand, _ = self._named.setdefault(key, (ParameterOperand(f"%a{n}.n{d}", llvm.I64), size))
+            if key not in self._named:
+                self._named[key] = SizeOperand(f"%a{n}.n{d}", self._below(size)), size
+            operand, _ = self._named[key]
             if type(size) is int:
                 self.sizes[operand] = size, size
                 self.threshold(size)

@@ -133,7 +133,8 @@ class Scalar:
     """A number: ``v`` of ``dtype``. ``weak``: True for Python's numbers, False for NumPy's, None when it may be either.
     ``bounds``: what an integer is known to lie between. ``const``: its value, when known. ``flag``: where ``weak`` is None, an i8 that is
     0 for NumPy's number, 1 for Python's of this type, 2 for a Python int that is kept as a float or complex number. ``sum_of``: (operand,
-    number) of which an integer is known to be the sum. ``turn``: by how much it exceeds the index of the outermost loop, which is a range."""
+    number) of which an integer is known to be the sum. ``turn``: by how much it exceeds the index of the outermost loop, which is a range.
+    ``below``: see bounds.py."""
 
     dtype: np.dtype
     weak: bool | None
@@ -143,6 +144,7 @@ class Scalar:
     flag: Operand | None = None
     sum_of: tuple[Operand, int] | None = None
     turn: int | None = None
+    below: between.Below = None
 
     @property
     def kind(self) -> str:
@@ -226,12 +228,13 @@ class Slice:
 @slotted
 class Iterator:
     """Over a range. ``key`` names its slots; ``step`` is a known number. ``parts``: how elements are made of the counter, where it is over
-    arrays (see iteration.py). ``bounds``: what the elements of the range lie between."""
+    arrays (see iteration.py). ``bounds``: what the elements of the range lie between, ``below``: and what they are below."""
 
     key: str
     step: int
     parts: tuple | None = None
     bounds: tuple[int, int] | None = None
+    below: between.Below = None
 
     @property
     def most(self) -> int:
@@ -281,10 +284,12 @@ class Method:
 
 @slotted
 class Symbolic:
-    """A Python int or float that is passed to the loop at each call; ``token`` is what capture knows it as."""
+    """A Python int or float that is passed to the loop at each call; ``token`` is what capture knows it as. ``size``: the expression that an int
+    is, in which the sizes of operands are written too."""
 
     token: Any
     dtype: np.dtype
+    size: Any = None
 
 
 @slotted
@@ -306,6 +311,7 @@ class ScalarType:
     dtype: np.dtype
     weak: bool | None
     bounds: tuple[int, int] | None = None
+    below: between.Below = None
 
 
 @slotted
@@ -378,7 +384,8 @@ CONFLICT = _Conflict()
 def type_of(value):
     """The type under which a value is kept where paths join."""
     if isinstance(value, Scalar):
-        return ScalarType(value.dtype, value.weak, value.bounds if value.dtype in (np.int64, np.float64) else None)
+        bounds = value.bounds if value.dtype in (np.int64, np.float64) else None
+        return ScalarType(value.dtype, value.weak, bounds, value.below)
     if isinstance(value, ArrayView):
         return ViewType(
             value.dtype,
@@ -422,7 +429,7 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
             bounds = a.bounds if a.bounds == b.bounds else None
             if a.dtype == np.int64:
                 bounds = between.widened(a.bounds, b.bounds, thresholds)
-            return ScalarType(a.dtype, weak, bounds)
+            return ScalarType(a.dtype, weak, bounds, _below(a, b))
         for python, other in ((a, b), (b, a)):
             holds = {"i": "iufc", "f": "f", "c": "c"}.get(python.dtype.kind, "")
             if other.dtype.kind == "c" and python.dtype.kind == "i" and not (python.bounds and python.bounds[0] >= 0):
@@ -458,9 +465,14 @@ def join(a, b, thresholds: tuple[int, ...] = ()):
     if isinstance(a, Element) and isinstance(b, Element):
         it = join(a.of, b.of, thresholds)
         return it if it is CONFLICT else Element(it)
-    if isinstance(a, Iterator) and isinstance(b, Iterator) and replace(a, bounds=b.bounds) == b:
-        return replace(a, bounds=between.widened(a.bounds, b.bounds, thresholds))
+    if isinstance(a, Iterator) and isinstance(b, Iterator) and replace(a, bounds=b.bounds, below=b.below) == b:
+        return replace(a, bounds=between.widened(a.bounds, b.bounds, thresholds), below=_below(a, b))
     return CONFLICT
+
+
+def _below(a, b) -> between.Below:
+    """What held before, where it still does: a bound that moves from turn to turn is none."""
+    return a.below if between.either_below(a.below, b.below) == a.below else None
 
 
 @slotted(frozen=False)

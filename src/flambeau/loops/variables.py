@@ -76,12 +76,13 @@ class Variables(InterpreterPart):
     def entry(self, names, local: Callable[[str], Any]) -> State:
         """Put what variables of these names hold before the loop into their slots; the state in which the loop is entered."""
         types, assigned = {}, self.machine.region.assigned(self.machine.insts)
-        for name in sorted(names):
-            if name not in self.initial:
-                try:
-                    self.initial[name] = local(name)
-                except Declined as reason:
-                    self.initial[name] = reason
+        for name in sorted(set(names) - self.initial.keys()):
+            try:
+                self.initial[name] = local(name)
+            except Declined as reason:
+                self.initial[name] = reason
+        # Arrays come first, so that numbers are known to be their sizes.
+        for name in sorted(names, key=lambda name: (not isinstance(self.initial[name], tuple), name)):
             what = self.initial[name]
             if isinstance(what, Declined) or what is None:
                 continue
@@ -131,7 +132,7 @@ class Variables(InterpreterPart):
         e = self.e
         if isinstance(t, ScalarType):
             flag = e.get(f"{name}.w", llvm.I8) if t.weak is None else None
-            return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag)
+            return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag, below=t.below)
         if isinstance(t, ViewType) and t.whole is not None:
             return arrays.operand(self.operands.arrays[t.whole])
         if isinstance(t, ViewType):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..base.memory_format import contiguous_format
+from ..base.symint import SymInt
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from .layout import in_order, laid_out
@@ -20,7 +21,8 @@ aten = namespace("aten")
 
 
 def _shape(shape) -> list[int]:
-    return [operator.index(n) for n in shape] if isinstance(shape, (tuple, list)) else [operator.index(shape)]
+    sizes = shape if isinstance(shape, (tuple, list)) else [shape]
+    return [n if isinstance(n, SymInt) else operator.index(n) for n in sizes]
 
 
 def _full(shape: list[int], value, dtype, axes: list[int]):

@@ -118,7 +118,7 @@ def _describe(tx, operands: dict, v):
         kind = v.python_type()
         if kind is bool:
             raise Declined("a bool that is a symbol")
-        return Symbolic(v, np.dtype(np.int64 if kind is int else np.float64))
+        return _whole(v) if kind is int else Symbolic(v, np.dtype(np.float64))
     if v.is_constant():
         value = v.as_constant()
         if type(value) in (bool, int, float, complex):
@@ -187,6 +187,11 @@ def _records() -> bool:
 def _size(n):
     """A size as a number, or as an expression; equal ones are one object."""
     return n if type(n) is int else n.expr
+
+
+def _whole(v: SymbolicVariable) -> Symbolic:
+    """An int that differs between calls, which may be the size of an array or near one."""
+    return Symbolic(v, np.dtype(np.int64), _size(v.number))
 
 
 def _stays(where: str, reason: str) -> bool:
@@ -655,9 +660,7 @@ def _trip(v: RangeVariable):
     ]
     if any(type(h) is not int for h in hints):
         return None
-    ends = [
-        Symbolic(e, np.dtype(np.int64)) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)
-    ]
+    ends = [_whole(e) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)]
     return *ends, step, len(range(*hints, step))
 
 
