@@ -115,9 +115,15 @@ _prelu_kernel celu elu elu_backward gelu gelu_backward glu hardshrink hardsigmoi
 hardtanh hardtanh_backward leaky_relu leaky_relu_backward log_sigmoid mish mish_backward prelu relu rrelu selu silu silu_backward softplus
 softplus_backward softshrink threshold threshold_backward
 """,
+    "neural.adaptive_pooling": """
+adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
+""",
     "neural.attention": """
 _kept_bits _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward _streamed_attention
 _streamed_attention_backward
+""",
+    "neural.average_pooling": """
+_window_sums _window_sums_backward avg_pool1d avg_pool2d avg_pool3d
 """,
     "neural.batch_norm_statistics": """
 _batch_norm_no_update _batch_norm_with_update _native_batch_norm_legit _native_batch_norm_legit_functional
@@ -142,6 +148,9 @@ _embedding_bag_forward_only embedding_bag
     "neural.folding": """
 channel_shuffle col2im im2col pixel_unshuffle
 """,
+    "neural.fractional_pooling": """
+fractional_max_pool2d fractional_max_pool3d
+""",
     "neural.library_names": """
 _adaptive_avg_pool2d _adaptive_avg_pool3d native_dropout_backward relu6
 """,
@@ -149,14 +158,12 @@ _adaptive_avg_pool2d _adaptive_avg_pool3d native_dropout_backward relu6
 _label_margins _label_margins_backward cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss
 multilabel_margin_loss soft_margin_loss triplet_margin_loss
 """,
+    "neural.max_pooling": """
+max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d max_pool3d_with_indices
+max_pool3d_with_indices_backward max_unpool2d max_unpool3d
+""",
     "neural.normalization": """
 batch_norm group_norm instance_norm layer_norm native_layer_norm native_layer_norm_backward rms_norm
-""",
-    "neural.pooling": """
-_window_sums _window_sums_backward adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
-adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d fractional_max_pool2d fractional_max_pool3d max_pool1d max_pool1d_with_indices
-max_pool2d max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d max_pool3d_with_indices max_pool3d_with_indices_backward
-max_unpool2d max_unpool3d
 """,
     "neural.recurrence": """
 _recurrence _recurrence_backward

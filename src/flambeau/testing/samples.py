@@ -23,10 +23,11 @@ __all__ = ["Call", "Row", "call", "every_operator", "fixed", "load", "operator",
 
 # The families whose samples are in ``testing/tables/``, of those that load when they are used.
 SAMPLED = tuple(
-    """indexing.data_dependent indexing.index_writes indexing.searching neural.activation neural.classification_losses neural.convolution
-    neural.ctc_loss neural.dropout neural.embedding_bag neural.folding neural.margin_losses neural.normalization neural.pooling
-    neural.recurrent neural.regression_losses neural.resampling neural.scaled_dot_product neural.similarity neural.softmax
-    pointwise.clamping pointwise.complex_numbers pointwise.real_functions random.distributions reductions.order_statistics
+    """indexing.data_dependent indexing.index_writes indexing.searching neural.activation neural.adaptive_pooling neural.average_pooling
+    neural.classification_losses neural.convolution neural.ctc_loss neural.dropout neural.embedding_bag neural.folding
+    neural.fractional_pooling neural.margin_losses neural.max_pooling neural.normalization neural.recurrent
+    neural.regression_losses neural.resampling neural.scaled_dot_product neural.similarity neural.softmax pointwise.clamping
+    pointwise.complex_numbers pointwise.real_functions random.distributions reductions.order_statistics
     reductions.scans_and_sorting reductions.statistics shapes.inplace_views shapes.strided""".split()
 )
 
