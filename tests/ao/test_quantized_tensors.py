@@ -193,6 +193,31 @@ def test_compiled_functions_may_use_them():
         assert torch.equal(torch.compile(f, backend=backend)(x), f(x))
 
 
+# (what makes a view of codes of (3, 1, 4), strides of its values)
+SHARED_CODES = {
+    "expanded": (lambda q: q.expand(3, 5, 4), (20, 4, 1)),
+    "expanded in front": (lambda q: q.expand(2, 3, 1, 4), (12, 4, 4, 1)),
+    "expanded and transposed": (lambda q: q.expand(3, 5, 4).transpose(0, 1), (12, 4, 1)),
+    "transposed": (lambda q: q.transpose(0, 2), (3, 3, 1)),
+    "channels last": (lambda q: q.expand(3, 5, 4)[None].contiguous(memory_format=torch.channels_last), (60, 1, 12, 3)),
+}
+
+
+@pytest.mark.parametrize("view", SHARED_CODES)
+def test_values_are_dense_in_the_format_of_the_codes(view):
+    """As PyTorch 2.13 lays them out, eager and compiled."""
+    make, strides = SHARED_CODES[view]
+
+    def f(x):
+        return make(torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)).dequantize()
+
+    x = torch.arange(12.0).view(3, 1, 4)
+    for run in (f, torch.compile(f, backend="aot_eager", fullgraph=True)):
+        found = run(x)
+        assert found.stride() == strides
+        assert torch.equal(found, make(x))
+
+
 FAKE = {
     "whole": lambda lib, x: lib.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 20),
     "tensors": lambda lib, x: lib.fake_quantize_per_tensor_affine(x, lib.tensor([0.1]), lib.tensor([3]), 0, 20),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ... import _C
 from ...base import dtypes
+from ...base.memory_format import format_strides, suggested_format
 from ...core.operator import namespace
 from ...core.quantized import Affine, dequantized, is_quantized, parts
 from .declaration import quantized_operator
@@ -15,7 +18,14 @@ aten = namespace("aten")
 def dequantize(self):
     if not is_quantized(self):
         return self.to(dtypes.float32)
-    return _C.computed(dequantized(self))
+    values = dequantized(self)
+    # Dense, also where indices share their codes.
+    strides = format_strides(values.shape, suggested_format(values.shape, self._strides))
+    if self._strides != strides:
+        out = np.ndarray(values.shape, values.dtype, np.empty(values.size, values.dtype), 0, [n * 4 for n in strides])
+        out[...] = values
+        values = out
+    return _C.computed(values)
 
 
 @quantized_operator("dequantize.tensors(Tensor[] tensors) -> Tensor[]", variants="function")

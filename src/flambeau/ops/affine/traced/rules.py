@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .... import _C
 from ....base import dtypes
+from ....base.memory_format import channels_last, channels_last_3d
 from ....base.shape_env import check
 from ....core.operator import namespace
 from ....core.quantized import CODES, PACKED, QUANTISED
@@ -134,8 +135,15 @@ def from_codes_by_channel(input, scale, zero_point, axis):
 @rule("dequantize")
 def dequantize(func, t):
     if isinstance(t, list | tuple):
-        return [numbers.values(x) if is_codes(x) else x.to(dtypes.float32) for x in t]
-    return numbers.values(t)
+        return [_dense(x) if is_codes(x) else x.to(dtypes.float32) for x in t]
+    return _dense(t)
+
+
+def _dense(t):
+    """The values in a memory format, also where the codes are transposed or indices share them."""
+    values = numbers.values(t)
+    last = any(values.is_contiguous(memory_format=f) for f in (channels_last, channels_last_3d))
+    return values if last else values.contiguous()
 
 
 @rule("int_repr")
